@@ -73,7 +73,7 @@ from judge.io.line_stream import json_bytes, jsonl_bytes
 from judge.io.safe import digest
 from judge.io.stored import unpack
 from judge.io.tabular import read_table
-from judge.io.trec import parse_qrels
+from judge.io.trec import parse_qrels, response_run, safe_name
 from judge.jobs.gold import CROWD, read_label_tables
 from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
@@ -88,7 +88,7 @@ from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
 from judge.passages.streams import zstd
-from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, turns_jsonl
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, stored_pool, turns_jsonl
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.conversation import own_turns, turns_shown
 from judge.pool.lists import read_relevance, read_run_ids, read_turns
@@ -100,6 +100,7 @@ from judge.report.job import compose
 from judge.report.listing import Sent
 from judge.report.markdown import report_markdown
 from judge.report.page import Browser, browse, report_page
+from judge.runs.check.codes import CODES
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.families import read_families, read_teams
@@ -331,20 +332,25 @@ def _file(folder: Path, content: bytes, name: str) -> Path:
 
 
 def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
-    """All that is done with a run before it is pooled, and fixing and converting it."""
+    """All that is done with a run: what is reported can be stored and shown, and what is left pooled and read back."""
     path = _file(folder, content, "run.json")
     find_runs(folder)
     read = read_run(path, format)
+    assert all(CODES[problem.code].severity == problem.severity for problem in read.problems)
     if read.run is None:
+        assert any(problem.severity == "error" for problem in read.problems)
         return
-    turns = _turns() if len(content) % 2 else None
-    checked = validate_run(read, turns, _counter())
     validate_together((read.run, msgspec.structs.replace(read.run, run_id=read.run.run_id.swapcase())))
     own = own_turns(read.run) if rules_of(read.run.format).own_turns else {}
+    turns = _turns() if len(content) % 2 else None
+    checked = validate_run(read, turns, _counter())
+    assert all(CODES[problem.code].severity == problem.severity for problem in checked.problems)
+    assert {row.reason for row in checked.exclusions} <= set(CODES)
+    assert msgspec.json.encode([checked.problems, checked.exclusions]).decode().isprintable()
     if checked.run is not None:
+        assert all(turn.responses for turn in checked.run.turns)
         found, dropped = candidates(checked.run, Selection(depth=2), own)
-        if own:
-            _conversations(found, dropped, own)
+        _pooled(checked.run, found, (*checked.exclusions, *dropped), own)
     fixed_copy(path, read.run, _counter(), format)
     for target in TARGETS:
         try:
@@ -353,12 +359,17 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
             continue
 
 
-def _conversations(found: Sequence[Candidate], dropped: Sequence[Exclusion], own: Mapping[str, PooledTurn]) -> None:
-    """The pool of an interactive run is written with its conversations and read back."""
-    pool = build_pool(found, evidence_of(), LengthRule(_counter()), excluded=dropped, turns=own.values())
-    read = read_pool(pool_jsonl(pool), passages_jsonl(pool), "out", turns=turns_jsonl(pool))
-    if read.turns != pool.turns or turns_shown(read, None) != turns_shown(pool, None):
-        raise AssertionError("the conversations of the pool are read back otherwise than they were written")
+def _pooled(run: Run, found: Sequence[Candidate], excluded: Sequence[Exclusion], own: Mapping[str, PooledTurn]) -> None:
+    """All files of the run's pool can be written, and the pool read back."""
+    pool = build_pool(found, evidence_of(), LengthRule(_counter()), excluded=excluded, turns=own.values())
+    stored = pool_jsonl(pool), passages_jsonl(pool), "out", excluded_tsv(pool.exclusions), b"", turns_jsonl(pool)
+    again = read_pool(*stored)
+    assert again == pool and turns_shown(again, None) == turns_shown(pool, None)
+    assert json.loads(bytes(stored_pool(pool)["bank.json"])) == {one.response_id: one.text for one in pool.responses}
+    entries = [(one.turn_id, one.response_id, entry.rank) for one in pool.responses for entry in one.runs]
+    for text in (pool_lines(pool), response_run(run.run_id, entries)):
+        assert all(len(line.split()) == 6 for line in text.encode().decode().split("\n")[:-1])
+    assert len(safe_name(run.run_id)) < 120
 
 
 def _pool_turns(content: bytes, name: str) -> None:

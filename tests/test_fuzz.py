@@ -17,7 +17,9 @@ INPUTS = int(os.environ.get("FUZZ_INPUTS", "32"))
 
 @pytest.mark.parametrize("name", fuzz.READERS)
 def test_no_input_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
-    assert fuzz.fuzz(name, INPUTS, 5, tmp_path).total() == INPUTS + len(fuzz.READERS[name].seeds())
+    # What organizers get from teams is damaged in most ways.
+    inputs = INPUTS * 8 if name.startswith("runs") else INPUTS
+    assert fuzz.fuzz(name, inputs, 5, tmp_path).total() == inputs + len(fuzz.READERS[name].seeds())
 
 
 @pytest.mark.parametrize("name", fuzz.READERS)

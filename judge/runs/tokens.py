@@ -6,7 +6,7 @@ import importlib.metadata
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
@@ -98,29 +98,19 @@ class TokenCounter:
         no more characters than it may have tokens.
         """
         _refuse(text)
-        if self.rule == "bare":
-            within = _count_bare(text) <= self.limit
-        elif self.rule == "whitespace":
-            within = _count_whitespace(text) <= self.limit
-        else:
-            within = len(text) <= self.limit
-        if within:
+        at_most = {"bare": _count_bare, "whitespace": _count_whitespace, "english": len}[self.rule]
+        if at_most(text) <= self.limit:
             return None
         tokens = self(text)
         return None if tokens.cut is None else tokens
 
     def _count(self, text: str) -> TokenCount:
-        docs = english_docs(text)
+        docs = _english_docs(text)
         counts = TokenCount(_count_bare(text), sum(map(len, docs)), _count_whitespace(text), None)
         if getattr(counts, self.rule) <= self.limit:
             return counts
-        if self.rule == "bare":
-            cut = _cut_bare(text, self.limit)
-        elif self.rule == "whitespace":
-            cut = _cut_whitespace(text, self.limit)
-        else:
-            cut = _cut(docs, self.limit)
-        return msgspec.structs.replace(counts, cut=cut)
+        ends = _english_ends(docs) if self.rule == "english" else _ENDS[self.rule](text)
+        return msgspec.structs.replace(counts, cut=next(islice(ends, self.limit - 1, None)))
 
 
 def countable(text: str) -> bool:
@@ -169,9 +159,17 @@ def rule_effect(
     )
 
 
-def english_docs(text: str) -> "list[Doc]":
+def _refuse(text: str) -> None:
+    if len(text) > MAX_CHARS:
+        raise InputError(f"a text of {len(text):,} characters is too long to tokenize (limit {MAX_CHARS:,})")
+    if not storable(text):
+        raise InputError("a text holds a NUL or a lone surrogate")
+
+
+def _english_docs(text: str) -> "list[Doc]":
     """The tokens of a text by spaCy's English rules, in pieces that are split only inside runs longer than MAX_RUN."""
-    return list(map(_english(), _pieces(text)))
+    starts = [0, *(match.end() for match in _LONG_RUN.finditer(text))]
+    return [_english()(text[start:end]) for start, end in pairwise([*starts, len(text)])]
 
 
 @functools.cache
@@ -182,68 +180,39 @@ def _english() -> "Tokenizer":
     return spacy.blank("en").tokenizer
 
 
-def _pieces(text: str) -> Iterator[str]:
-    start = 0
-    for match in _LONG_RUN.finditer(text):
-        yield text[start : match.end()]
-        start = match.end()
-    yield text[start:]
-
-
-def _refuse(text: str) -> None:
-    if len(text) > MAX_CHARS:
-        raise InputError(f"a text of {len(text):,} characters is too long to tokenize (limit {MAX_CHARS:,})")
-    if not storable(text):
-        raise InputError("a text holds a NUL or a lone surrogate")
-
-
-def _cut(docs: "Sequence[Doc]", limit: int) -> int | None:
-    """Offset of the end of token number `limit` over consecutive docs; None if the docs hold no more tokens."""
-    if sum(map(len, docs)) <= limit:
-        return None
+def _english_ends(docs: "Iterable[Doc]") -> Iterator[int]:
+    """The offset of the end of each token of consecutive docs."""
     offset = 0
     for doc in docs:
-        if len(doc) >= limit:
-            last = doc[limit - 1]
-            return offset + last.idx + len(last)
-        limit -= len(doc)
+        yield from (offset + token.idx + len(token) for token in doc)
         offset += len(doc.text)
-    raise AssertionError("the docs hold more than `limit` tokens")
-
-
-def _space_tokens(text: str) -> list[str]:
-    """The stretches of white space that are tokens; the one space after a word is part of the word."""
-    # With single spaces between the words, as in nearly every text, no white space counts.
-    if " ".join(text.split()) == text:
-        return []
-    return [found[0].removeprefix(" ") if found.start() else found[0] for found in _SPACE_TOKEN.finditer(text)]
 
 
 def _count_bare(text: str) -> int:
-    return len(text.split()) + len(_space_tokens(text))
+    words = text.split()
+    # With single spaces between the words, as in nearly every text, no white space counts.
+    return len(words) + (0 if " ".join(words) == text else sum(1 for _ in _SPACE_TOKEN.finditer(text)))
 
 
-def _cut_bare(text: str, limit: int) -> int | None:
-    """Offset of the end of token number `limit`; None if the text has no more tokens."""
-    ends = [token.end() for token in islice(_BARE_TOKEN.finditer(text), limit + 1)]
-    return ends[limit - 1] if len(ends) > limit else None
+def _bare_ends(text: str) -> Iterator[int]:
+    return (token.end() for token in _BARE_TOKEN.finditer(text))
 
 
 def _count_whitespace(text: str) -> int:
     return len(unicodedata.normalize("NFKC", text).split())
 
 
-def _cut_whitespace(text: str, limit: int) -> int | None:
-    """Offset of the end of the last chunk within `limit`; None if the whole text is within it.
+def _whitespace_ends(text: str) -> Iterator[int]:
+    """The offset at which a text with so many tokens can be cut: a chunk of several tokens counts whole or not at all.
 
     NFKC keeps white space and composes nothing across it, so the counts of the chunks add up. A chunk may count for
-    more than one token, since NFKC writes a spacing accent with a space. The cut is 0 where the first
-    chunk alone is over the limit.
+    more than one token, since NFKC writes a spacing accent with a space.
     """
     end = 0
     for chunk in _CHUNK.finditer(text):
-        limit -= _count_whitespace(chunk[0])
-        if limit < 0:
-            return end
+        yield from repeat(end, _count_whitespace(chunk[0]) - 1)
         end = chunk.end()
-    return None
+        yield end
+
+
+_ENDS = {"bare": _bare_ends, "whitespace": _whitespace_ends}

@@ -248,6 +248,7 @@ DOCUMENTS = [
     ("no_used_passage", "9-1_1", PP, passages24(passage(0, used=DROP))),
     ("no_used_passage", "9-1_1", "line 1: $.responses[0].citations", cited({})),
     ("score_not_finite", "9-1_1", f"{PP}[0].score", passages24(passage(0, score=float("nan")))),
+    ("score_not_finite", "9-1_1", f"{PP}[0].score", passages24(passage(0, score=10**400))),
     ("score_not_finite", "9-1_1", f'line 1: $.responses[0].citations["{IDS[0]}"]', cited({IDS[0]: float("nan")})),
     ("score_not_finite", "9-1_1", f'line 1: $.responses[0].citations["{IDS[2]}"]', only_cited(float("inf"))),
     ("scores_not_decreasing", "9-1_1", f"{PP}[1].score", passages24(passage(2), passage(1))),

@@ -12,6 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.runs.document import read_head
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Provenance, Response, RunTurn
+from tests.conftest import PROJECT
 
 A, B, C = (f"clueweb22-en0000-00-0000{k}:{k}" for k in range(3))
 PASSAGES = [{"id": A, "score": 0.9, "used": False}, {"id": B, "score": 1, "used": True, "text": " As it is.\n"}]
@@ -365,3 +366,15 @@ def test_a_file_name_that_is_no_unicode_can_be_stored_in_a_problem(tmp_path):
     (problem,) = read_run(tmp_path / os.fsdecode(b"\xff\n.json")).problems
     assert "\\udcff\\n.json: cannot be read" in problem.message
     assert problem.message.isprintable()
+
+
+@pytest.mark.parametrize("first", ["5", '"x"', "[]", "null", "[1, 2]"])
+def test_a_first_line_that_is_no_turn_costs_no_other_line(tmp_path, first):
+    """An array begins like the line `[]`; it ends on another line."""
+    path = tmp_path / "run.jsonl"
+    turns = (PROJECT / "examples/runs/lantern-half-right.jsonl").read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([first, *turns[1:]]) + "\n", encoding="utf-8")
+    read = read_run(path)
+    assert read.run is not None
+    assert sum(turn.turn_id != "" for turn in read.run.turns) == len(turns) - 1
+    assert [problem.code for problem in read.problems if problem.severity == "error"] == ["wrong_type"]
