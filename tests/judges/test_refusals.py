@@ -1,0 +1,182 @@
+"""What every backend that sends makes of refusals, limits and faults, against a real server process on this machine."""
+
+import asyncio
+import os
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.errors import (
+    AuthenticationError,
+    ContentFilterError,
+    ContextLengthError,
+    JudgeError,
+    OperationalError,
+    QuotaError,
+    RateLimitError,
+    RejectedError,
+    StructureUnsupported,
+    TransientError,
+)
+from judge.judges.backends import open_model
+from judge.judges.limits import Allowance, RateLimits
+from judge.judges.model import ModelOptions
+from judge.judges.records import Completion, Message, Request
+from tests.mock import Mock, ask, complete
+
+pytestmark = pytest.mark.slow
+
+SECRET = "sk-test-0123456789"
+JUDGES = ["server/mock", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini", "litellm/hosted_vllm/mock"]
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("OPENAI_") or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    for name in ("OPENAI_API_KEY", "JUDGE_API_KEY"):
+        monkeypatch.setenv(name, SECRET)
+
+
+@pytest.fixture(params=JUDGES)
+def judge(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def once(mock: Mock, judge: str, asked: Request | None = None, **options: Any) -> Completion:
+    return complete(open_model(judge, ModelOptions(base_url=mock.base_url, **options)), asked or ask("json"))
+
+
+def said(message: str, status: int = 400, **more: str) -> dict[str, Any]:
+    """A reply with an error."""
+    return {"status": status, "body": {"error": {"message": message, **more}}}
+
+
+@pytest.mark.parametrize(
+    ("step", "expected", "message"),
+    [
+        (said("slow down", 429), RateLimitError, "status 429: slow down"),
+        (said("empty", 429, code="insufficient_quota"), QuotaError, "status 429: empty"),
+        (said("Insufficient Balance", 402), QuotaError, "Insufficient Balance"),
+        (said("oops", 500), TransientError, "status 500: oops"),
+        ({"status": 503, "body": "busy"}, TransientError, "status 503: busy"),
+        (said("slow", 408), TransientError, "status 408: slow"),
+        (said(f"bad {SECRET}", 401), AuthenticationError, r"401: bad \*\*\*.*API key"),
+        ({"status": 401, "body": {"error": "who?"}}, AuthenticationError, "API key"),
+        (said("no access", 403), AuthenticationError, "403: no access"),
+        (said("which model?", 404), AuthenticationError, "404: which model"),
+        ({"status": 404, "body": {"detail": "Not Found"}}, AuthenticationError, "Not Found"),
+        ({"status": 404, "body": {"error": {"code": "model_not_found"}}}, AuthenticationError, "model"),
+        (said("This model's maximum context length is 9 tokens"), ContextLengthError, "400: This model's maximum"),
+        (said("model's context length is only 9 tokens"), ContextLengthError, "context length is only 9"),
+        (said("long", code="context_length_exceeded"), ContextLengthError, "status 400: long"),
+        ({"status": 413, "body": "too large"}, ContextLengthError, "too large"),
+        (said("no", code="content_filter"), ContentFilterError, "status 400: no"),
+        (said("Invalid prompt: violating our usage policy: flagged"), ContentFilterError, "Invalid prompt"),
+        (said("no json_schema here"), StructureUnsupported, "json_schema"),
+        (said("bad"), RejectedError, "status 400: bad"),
+        ({"status": 422, "body": {"detail": "bad seed"}}, RejectedError, "bad seed"),
+        ({"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""}, OperationalError, "to http://other,"),
+        ({"status": 200, "body": "<html>"}, TransientError, "status 200, but not JSON: it begins '<html>'"),
+        ({"status": 200, "body": {"choices": []}}, RejectedError, "no choices"),
+        ({"status": 200, "body": {"hello": 1}}, (RejectedError, TransientError), "choices"),
+        ({"drop": True}, TransientError, "ServerDisconnectedError"),
+        ({"delay": 1.0}, TransientError, "no answer within 0.3 s"),
+    ],
+)
+def test_failures_are_told_apart_after_one_request(mock: Mock, judge: str, step, expected, message) -> None:
+    mock.script(step)
+    with pytest.raises(JudgeError, match=message) as failed:
+        once(mock, judge, timeout=0.3)
+    assert type(failed.value) in (expected if isinstance(expected, tuple) else (expected,))
+    assert SECRET not in f"{failed.value!r} {failed.value}"
+    assert "litellm." not in str(failed.value)
+    assert mock.stats()["requests"] == 1
+
+
+def test_retry_after_is_handed_on(mock: Mock, judge: str) -> None:
+    mock.config(p429=1, retry_after=0.3)
+    with pytest.raises(TransientError) as limited:
+        once(mock, judge)
+    assert limited.value.retry_after == 0.3
+    assert mock.stats()["requests"] == 1
+
+
+def test_a_refusal_keeps_its_words(mock: Mock, judge: str) -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I cannot \ud83d."}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    mock.script({"status": 200, "body": {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}})
+    found = once(mock, judge)
+    assert (found.text, found.finish_reason) == ("I cannot ?.", "refusal")
+
+
+def test_text_that_is_no_unicode_fails_alone(mock: Mock, judge: str) -> None:
+    broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800"),))
+    with pytest.raises(RejectedError, match="cannot be sent"):
+        once(mock, judge, broken)
+    assert mock.stats()["requests"] == 0
+
+
+def told(mock: Mock, judge: str, calls: int) -> list[RateLimits | JudgeError | None]:
+    """What the judge says of its limits after each call, or the error of the call."""
+
+    async def whole() -> list[RateLimits | JudgeError | None]:
+        model = open_model(judge, ModelOptions(base_url=mock.base_url))
+        found: list[RateLimits | JudgeError | None] = []
+        try:
+            for number in range(calls):
+                try:
+                    await model.complete(ask(text=f"question {number}"))
+                except JudgeError as error:
+                    found.append(error)
+                found.append(model.limits)
+        finally:
+            await model.aclose()
+        return found
+
+    return asyncio.run(whole())
+
+
+def test_limits_are_known_after_a_reply_and_after_a_refusal(mock: Mock, judge: str) -> None:
+    """1 request in 100 s and 2 at once: after two, all are there again in 200 s."""
+    mock.config(provider="openai", rps=0.01, burst=2, retry_after=31.5)
+    first, second, error, refused = told(mock, judge, 3)
+    tokens = Allowance(2_000_000, 1_999_000, 0.03)
+    for limits, left in ((first, 1), (second, 0), (refused, 0)):
+        assert isinstance(limits, RateLimits)
+        assert limits.tokens == tokens
+        assert (limits.requests.limit, limits.requests.left) == (2, left)
+        assert 100 * (2 - left) - 15 < (limits.requests.reset or 0) <= 100 * (2 - left)
+    assert type(error) is RateLimitError
+    # The server's own wish is longer than the one that it was told to have.
+    assert 85 < (error.retry_after or 0) <= 100
+
+
+def test_a_provider_that_says_nothing_leaves_nothing(mock: Mock, judge: str) -> None:
+    mock.config(provider="openai", rps=100, burst=2)
+    assert told(mock, judge, 1) != [None]
+    mock.config(provider="vllm")
+    assert told(mock, judge, 1) == [None]
+
+
+@pytest.mark.parametrize(
+    ("provider", "seconds"), [("gemini", 32.0), ("azure", 31.5), ("litellm", 32.0), ("vllm", None)]
+)
+def test_the_wish_of_every_provider_comes_through(mock: Mock, judge: str, provider: str, seconds: float | None) -> None:
+    mock.config(provider=provider, p429=1, retry_after=31.5)
+    error, _ = told(mock, judge, 1)
+    assert type(error) is RateLimitError
+    assert error.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    "refusal", ["anthropic-spend", "anthropic-contract", "anthropic-workspace", "openai-quota", "gemini-day"]
+)
+def test_what_no_wait_outlasts_is_no_rate_limit(mock: Mock, judge: str, refusal: str) -> None:
+    mock.config(refuse=refusal)
+    error, _ = told(mock, judge, 1)
+    assert type(error) is QuotaError
+    assert "asking again does not help" in str(error)
