@@ -16,7 +16,7 @@ import pytest
 from judge.cli import main
 from tests.conftest import PROJECT
 from tests.mock import Mock
-from tests.scoring import ScoreServer
+from tests.scoring import ScoreServer, Serve
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def judged(server: ScoreServer, out: Path, *more: str) -> int:
 
 
 @pytest.mark.long
-def test_a_chat_model_that_fails_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chat_model_that_fails_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
     """Every seventh request fails; a second run asks nothing, and its results are the same bytes."""
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
     count = 0
@@ -49,15 +49,12 @@ def test_a_chat_model_that_fails_now_and_then(tmp_path: Path, monkeypatch: pytes
         choice = {"index": 0, "message": {"role": "assistant", "content": text, "note": KEY}, "finish_reason": "stop"}
         return 200, {"model": KEY, "choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 1}}
 
-    server = ScoreServer(answer)
-    try:
-        assert judged(server, tmp_path / "out", "--model", "checker/chat/m", "--limit", "12") == 0
-        asked = len(server.asked)
-        results = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.suffix == ".jsonl"}
-        assert judged(server, tmp_path / "out", "--model", "checker/chat/m", "--limit", "12") == 0
-        assert len(server.asked) == asked
-    finally:
-        server.close()
+    server = serve(answer)
+    assert judged(server, tmp_path / "out", "--model", "checker/chat/m", "--limit", "12") == 0
+    asked = len(server.asked)
+    results = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.suffix == ".jsonl"}
+    assert judged(server, tmp_path / "out", "--model", "checker/chat/m", "--limit", "12") == 0
+    assert len(server.asked) == asked
     assert {name: (tmp_path / "out" / name).read_bytes() for name in results} == results
     # A word alone is no probability, and readers of the grades should know.
     assert re.search(
@@ -83,7 +80,7 @@ def chat(text: str, tokens: int) -> tuple[int, Any]:
     return 200, {"model": "m", "choices": [choice], "usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
 
 
-def test_replies_that_are_no_answer_are_paid_and_end_the_budget(tmp_path, capsys) -> None:
+def test_replies_that_are_no_answer_are_paid_and_end_the_budget(tmp_path, capsys, serve: Serve) -> None:
     """A reply costs a dollar: one pair of a response is answered, the next is not, so two responses take 4 of 3.5."""
     count = 0
 
@@ -92,12 +89,9 @@ def test_replies_that_are_no_answer_are_paid_and_end_the_budget(tmp_path, capsys
         count += 1
         return chat("Yes" if count % 2 else "Perhaps", 1_000_000)
 
-    server = ScoreServer(answer)
+    server = serve(answer)
     options = "--model", "checker/chat/m", "--limit", "12", "--price", "1/0", "--concurrency", "1"
-    try:
-        assert judged(server, tmp_path / "out", *options, "--max-cost", "3.5") == 3
-    finally:
-        server.close()
+    assert judged(server, tmp_path / "out", *options, "--max-cost", "3.5") == 3
     assert len(server.asked) == 4
     reasons = [json.loads(line)["reason"] for line in (tmp_path / "out/failures.jsonl").read_text().splitlines()]
     assert (reasons.count("unreadable"), set(reasons)) == (2, {"unreadable", "budget"})
@@ -106,7 +100,7 @@ def test_replies_that_are_no_answer_are_paid_and_end_the_budget(tmp_path, capsys
     assert "$4.00" in took
 
 
-def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(tmp_path, capsys) -> None:
+def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(tmp_path, capsys, serve: Serve) -> None:
     """Every ninth reply is no answer, or empty: its response is a failure, which the journal keeps for later runs."""
     count, out = 0, tmp_path / "out"
 
@@ -115,15 +109,12 @@ def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(tmp_path, capsy
         count += 1
         return said(body) if count % 9 else chat("Perhaps it does." if count % 18 else "", 9)
 
-    server = ScoreServer(answer)
-    try:
-        assert judged_by_chat(server, out) == 0
-        asked = len(server.asked)
-        results = {name: (out / name).read_bytes() for name in ("judgments.jsonl", "failures.jsonl")}
-        assert judged_by_chat(server, out) == 0
-        assert judged_by_chat(server, out, "--dry-run", "--json") == 0
-    finally:
-        server.close()
+    server = serve(answer)
+    assert judged_by_chat(server, out) == 0
+    asked = len(server.asked)
+    results = {name: (out / name).read_bytes() for name in ("judgments.jsonl", "failures.jsonl")}
+    assert judged_by_chat(server, out) == 0
+    assert judged_by_chat(server, out, "--dry-run", "--json") == 0
     assert len(server.asked) == asked
     assert {name: (out / name).read_bytes() for name in results} == results
     failures = [json.loads(line) for line in results["failures.jsonl"].splitlines()]
@@ -154,29 +145,25 @@ def test_a_model_that_never_says_yes_or_no_is_asked_once_for_each_response(tmp_p
 
 
 @pytest.mark.parametrize("tokens", [0, -1_000_000])
-def test_counts_that_cannot_be_true_do_not_stretch_the_budget(tmp_path: Path, tokens: int) -> None:
+def test_counts_that_cannot_be_true_do_not_stretch_the_budget(tmp_path: Path, tokens: int, serve: Serve) -> None:
     """By our own estimate a reply takes some 50 tokens; a dollar a token leaves nothing after the first."""
-    server = ScoreServer(lambda body: chat("Perhaps", tokens))
+    server = serve(lambda body: chat("Perhaps", tokens))
     options = "--model", "checker/chat/m", "--limit", "12", "--price", "1000000/0", "--concurrency", "1"
-    try:
-        assert judged(server, tmp_path / "out", *options, "--max-cost", "1") == 3
-    finally:
-        server.close()
+    assert judged(server, tmp_path / "out", *options, "--max-cost", "1") == 3
     assert len(server.asked) == 1
 
 
-def test_a_dry_run_counts_the_requests_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    server = ScoreServer(lambda body: chat("Yes", 9))
+def test_a_dry_run_counts_the_requests_of_pairs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], serve: Serve
+) -> None:
+    server = serve(lambda body: chat("Yes", 9))
     options = "--model", "checker/chat/m", "--limit", "5", "--price", "1/1"
-    try:
-        assert judged(server, tmp_path / "out", *options, "--dry-run", "--json") == 0
-        (row,) = json.loads(capsys.readouterr().out)["by_model"]
-        assert judged(server, tmp_path / "out", *options, "--dry-run") == 0
-        assert f"requests            {row['requests']} in all" in capsys.readouterr().out
-        assert not server.asked
-        assert judged(server, tmp_path / "out", *options) == 0
-    finally:
-        server.close()
+    assert judged(server, tmp_path / "out", *options, "--dry-run", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["by_model"]
+    assert judged(server, tmp_path / "out", *options, "--dry-run") == 0
+    assert f"requests            {row['requests']} in all" in capsys.readouterr().out
+    assert not server.asked
+    assert judged(server, tmp_path / "out", *options) == 0
     assert row["requests"] == len(server.asked) > row["calls"] == 5
     texts = [message["content"] for _, body in server.asked for message in body["messages"]]
     size = sum(len(text.encode()) for text in texts)
@@ -203,18 +190,17 @@ def judged_by_chat(server: ScoreServer, out: Path, *more: str) -> int:
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> tuple[int, bytes]:
+def whole(tmp_path: Path, serve: Serve) -> tuple[int, bytes]:
     """How many requests 12 responses take, and the judgments."""
-    server = ScoreServer(said)
-    try:
-        assert judged_by_chat(server, tmp_path / "whole") == 0
-    finally:
-        server.close()
+    server = serve(said)
+    assert judged_by_chat(server, tmp_path / "whole") == 0
     return len(server.asked), judgments_in(tmp_path / "whole")
 
 
 @pytest.mark.long
-def test_pairs_of_failed_responses_are_not_asked_again(tmp_path, whole: tuple[int, bytes], capsys) -> None:
+def test_pairs_of_failed_responses_are_not_asked_again(
+    tmp_path, whole: tuple[int, bytes], capsys, serve: Serve
+) -> None:
     """Every fifth request is refused for good, until the third run; no pair is answered twice."""
     answered: list[str] = []
     refused, failing = 0, True
@@ -227,17 +213,14 @@ def test_pairs_of_failed_responses_are_not_asked_again(tmp_path, whole: tuple[in
         answered.append(body["messages"][-1]["content"])
         return said(body)
 
-    server = ScoreServer(answer)
-    try:
-        assert judged_by_chat(server, tmp_path / "out") == 3
-        first = len(answered)
-        assert judged_by_chat(server, tmp_path / "out") in (0, 3)
-        failing = False
-        before = len(answered)
-        capsys.readouterr()
-        assert judged_by_chat(server, tmp_path / "out", "--price", "1000000/0") == 0
-    finally:
-        server.close()
+    server = serve(answer)
+    assert judged_by_chat(server, tmp_path / "out") == 3
+    first = len(answered)
+    assert judged_by_chat(server, tmp_path / "out") in (0, 3)
+    failing = False
+    before = len(answered)
+    capsys.readouterr()
+    assert judged_by_chat(server, tmp_path / "out", "--price", "1000000/0") == 0
     assert 0 < first < before < len(answered) == whole[0]
     assert judgments_in(tmp_path / "out") == whole[1]
     # The third run counts its own replies, of nine tokens each; its results rest on all of them.
