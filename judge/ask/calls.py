@@ -21,9 +21,8 @@ from judge.ask.questions import Questions
 from judge.errors import AuthenticationError, CallError, Interrupted, OperationalError, RateLimitError, TransientError
 from judge.io.steps import duration
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import storable
 from judge.judges.model import FREE, Model
-from judge.judges.records import Completion, Request
+from judge.judges.records import Completion, Request, storable
 
 _BACKOFF = tenacity.wait_random_exponential(max=60.0)
 """Seconds between two attempts of a call where the provider names no time."""

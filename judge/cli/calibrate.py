@@ -5,7 +5,7 @@ from judge.calibrate.recheck import Drift
 from judge.calibrate.report.pages import summary
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import columns, print_fact, print_json, print_table, progress, say
-from judge.cli.spending import DryRunOption, print_forecast, say_accounts, say_lacking_log
+from judge.cli.spending import DryRunOption, print_forecast, say_accounts
 from judge.io.cells import count, interval, number
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.calibration.inputs import NEEDLESS
@@ -26,8 +26,6 @@ def calibrate(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, fi
             forecast = forecast_calibration(plan, line)
         _print_forecast(forecast, as_json=output.as_json)
         return 0
-    if plan.out:
-        say_lacking_log(plan.out)
     with progress("reading gold and labels") as line:
         outcome = calibrate_judges(plan, progress=line)
     if output.as_json:

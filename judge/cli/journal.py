@@ -84,8 +84,6 @@ def salvage(plan: JournalPath, new: NewJournal, output: JsonOutput) -> int:
     """Write what is sound into a new journal; 1 if something is not."""
     report = salvage_journal(plan.path, new.out)
     _print_report(report, as_json=output.as_json)
-    if report.repeated:
-        say(f"{count(report.repeated, 'completion')} repeated, asked the same at unlike addresses: the first one stays")
     old = without_credentials(str(plan.path))
     say(f"what is sound is in {new.out}; in place of {old}, it lets the same command go on")
     if not is_database(plan.path) and (log := Path(f"{plan.path}-wal")).exists():
@@ -98,10 +96,14 @@ def _print_report(report: JournalReport, *, as_json: bool) -> None:
         problems = [{"digest": digest or None, "message": why} for digest, why in report.problems]
         print_json({"sound": report.sound, "problems": problems})
         return
-    print_fact("sound", str(report.sound))
-    print_fact("problems", str(len(report.problems)))
+    _print_facts({"sound": report.sound, "problems": len(report.problems)})
     for digest, why in report.problems:
         print_listed(f"  {digest or 'the file'}: {why}")
+
+
+def _print_facts(facts: Mapping[str, object]) -> None:
+    for name, fact in facts.items():
+        print_fact(name, str(fact))
 
 
 def stats(plan: JournalPath, output: JsonOutput) -> int:
@@ -112,40 +114,33 @@ def stats(plan: JournalPath, output: JsonOutput) -> int:
         return 0
     for row in spending:
         print_text(row.judge, "heading")
-        for name, text in _facts(row).items():
-            print_fact(f"  {name}", text)
+        _print_facts({f"  {name}": text for name, text in _facts(row).items()})
     if not spending:
         say(f"{without_credentials(str(plan.path))}: holds no completion")
     return 0
 
 
 def _facts(row: JournalSpending) -> dict[str, str]:
-    unknown = row.completions - row.counted
-    tokens = f"{row.prompt_tokens:,} in, {row.cached_tokens:,} of them cached; {row.completion_tokens:,} out"
-    facts = {
+    tokens, cost, seconds = "unknown", "unknown", "unknown"
+    if row.counted:
+        tokens = f"{row.prompt_tokens:,} in, {row.cached_tokens:,} of them cached; {row.completion_tokens:,} out"
+        tokens += _unknown(row.completions - row.counted)
+    if row.priced:
+        cost = f"${row.cost:,.4f}{_unknown(row.completions - row.priced)}"
+    if row.seconds_p50 is not None:
+        seconds = f"{row.seconds_p50:.2f} in the median, {row.seconds_p95:.2f} at 95 %; {row.seconds:,.0f} in all"
+    return {
         "completions": f"{row.completions:,}",
         "attempts": f"{row.attempts:,}",
-        "tokens": f"{tokens}{f'; unknown for {unknown:,}' if unknown else ''}" if row.counted else "unknown",
-        "cost": "unknown",
-        "seconds": "unknown",
-        "answer form": _counted(row.forms),
-        "finish reason": _counted(row.finish_reasons),
-        "model returned": _counted(row.models),
-        "fingerprint": _counted(row.fingerprints),
+        "tokens": tokens,
+        "cost": cost,
+        "seconds": seconds,
         "recorded": f"{row.first} to {row.last}",
     }
-    if row.priced:
-        rest = f"; unknown for {row.completions - row.priced:,}" if row.priced < row.completions else ""
-        facts["cost"] = f"${row.cost:,.4f}{rest}"
-    if row.seconds_p50 is not None and row.seconds_p95 is not None:
-        facts["seconds"] = (
-            f"{row.seconds_p50:.2f} in the median, {row.seconds_p95:.2f} at 95 %; {row.seconds:,.0f} in all"
-        )
-    return facts
 
 
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{word or 'not said'} {number:,}" for word, number in counts.items())
+def _unknown(number: int) -> str:
+    return f"; unknown for {number:,}" if number else ""
 
 
 def export(plan: JournalPath, file: ExportFile) -> int:
@@ -169,9 +164,8 @@ def reparse_replies(plan: ReparsePlan, output: JsonOutput) -> int:
     if output.as_json:
         print_json(outcome)
     else:
-        print_fact("read again", str(outcome.read))
-        print_fact("without a reply", str(outcome.without_reply))
-        print_fact("changed", str(len(outcome.changes)))
+        changed = len(outcome.changes)
+        _print_facts({"read again": outcome.read, "without a reply": outcome.without_reply, "changed": changed})
         if outcome.changes:
             rows = [(criterion, change, str(number)) for (criterion, change), number in outcome.counts.items()]
             print_table(("criterion", "before → after", "n"), rows, words=2)
@@ -187,26 +181,16 @@ def reparse_replies(plan: ReparsePlan, output: JsonOutput) -> int:
 def merge(plan: JournalPaths, new: NewJournal, output: JsonOutput) -> int:
     """Write several journals into a new one, of which the first answer stays; 1 if answers are in conflict."""
     report = merge_journals(plan.paths, new.out)
+    facts = {"completions": report.taken, "repeated": report.repeated}
     if output.as_json:
-        conflicts = [conflict._asdict() for conflict in report.conflicts]
-        print_json({"completions": report.taken, "repeated": report.repeated, "conflicts": conflicts})
-    else:
-        print_fact("completions", str(report.taken))
-        print_fact("repeated", str(report.repeated))
-        print_fact("conflicts", str(len(report.conflicts)))
-        for conflict in report.conflicts:
-            about = f"{conflict.response_id} of {conflict.turn_id}, {conflict.criterion}"
-            print_listed(f"  {conflict.digest}: {about}: another answer in {conflict.path} is left out")
+        print_json({**facts, "conflicts": report.conflicts})
+        return 1 if report.conflicts else 0
+    _print_facts({**facts, "conflicts": len(report.conflicts)})
+    for one in report.conflicts:
+        about = f"{one['digest']}: {one['response_id']} of {one['turn_id']}, {one['criterion']}"
+        print_listed(f"  {about}: another answer in {one['path']} is left out")
     return 1 if report.conflicts else 0
 
 
-COMMANDS = {
-    "journal": {
-        "verify": verify,
-        "salvage": salvage,
-        "stats": stats,
-        "export": export,
-        "reparse": reparse_replies,
-        "merge": merge,
-    }
-}
+_ACTIONS = {"verify": verify, "salvage": salvage, "stats": stats, "export": export, "reparse": reparse_replies}
+COMMANDS = {"journal": {**_ACTIONS, "merge": merge}}

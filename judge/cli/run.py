@@ -7,7 +7,7 @@ from judge.ask.stored_results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
-from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
+from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts
 from judge.cli.tables import (
     name_results,
     pooled_counts,
@@ -65,7 +65,6 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
         _print_matches(expectation, table=not output.as_json)
     for warning in inputs.jury.warnings if inputs.jury else ():
         say(f"warning: {warning}")
-    say_lacking_log(inputs.out)
     if trial.dry_run:
         print_dry_run(inputs, as_json=output.as_json)
         return 0

@@ -1,16 +1,14 @@
 """What asking a judge will cost, and what it took: facts of a dry run, and a table after the asking."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from judge.ask.account import CallEstimate, JudgeAccount
-from judge.ask.asking import JOURNAL, ModelForecast
+from judge.ask.asking import ModelForecast
 from judge.cli.printing import columns, print_fact, print_table, say
 from judge.io.cells import count
 from judge.io.layout import table_lines
 from judge.io.plan import Options
 from judge.io.safe import printable
-from judge.judges.journal_store import lacks_log
 from judge.judges.prices import Spending
 from judge.report.sections.making import dollars, lasting
 
@@ -27,15 +25,6 @@ class DryRunOption(Options, section="the loop"):
 
     dry_run: bool = False
     """Count what would be asked, tokens and cost; send and write nothing."""
-
-
-def say_lacking_log(out: Path) -> None:
-    """Warn where the journal of a folder came without the file that holds its latest completions."""
-    if lacks_log(out / JOURNAL):
-        say(
-            f"warning: {out / JOURNAL}: copied or moved while judge was running, without {JOURNAL}-wal: what only that "
-            "file holds is asked again, and paid for again"
-        )
 
 
 def asks_again(reasons: Iterable[str], what: str = "a judgment") -> bool:

@@ -9,9 +9,8 @@ import msgspec
 from judge.errors import RejectedError, TransientError
 from judge.judges.forms import answer_schema, group_schema, nuggets_schema
 from judge.judges.http_errors import at, error_for, read_refusal, shorten
-from judge.judges.journal_rows import without_secrets
-from judge.judges.records import Completion, Request
-from judge.judges.secrets import Secrets
+from judge.judges.records import Completion, Request, storable
+from judge.judges.secrets import Secrets, known_secrets
 
 
 def response_format(request: Request) -> dict[str, Any]:
@@ -131,3 +130,11 @@ def _cached(usage: Mapping[str, Any], timings: Mapping[str, Any]) -> Any:
         timings.get("cache_n"),
     )
     return next((count for count in counts if count is not None), None)
+
+
+def without_secrets(completion: Completion, secrets: Secrets | None = None) -> Completion:
+    """The completion, storable, with a mask for every secret, the known ones if None: a server may repeat the key."""
+    kept, known = storable(completion), known_secrets() if secrets is None else secrets
+    facts = msgspec.structs.asdict(kept).items()
+    masked = {name: known.scrub(fact) for name, fact in facts if isinstance(fact, str)} if known else {}
+    return msgspec.structs.replace(kept, **masked)

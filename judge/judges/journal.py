@@ -19,14 +19,12 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from judge.errors import InputError, JudgeError, OperationalError
 from judge.io.paths import StrPath
-from judge.judges.journal_rows import NAMES, SET_META, Recorded, Row, completion_of, new_row, recorded
-from judge.judges.journal_store import check_database, open_store, paged
+from judge.judges.journal_rows import NAMES, Recorded, Row, completion_of, new_row, recorded
+from judge.judges.journal_store import open_store, paged
 from judge.judges.records import Completion, Request
 
 _TOGETHER = 1000
-"""Completions that are taken over in one transaction."""
-_AHEAD = 250
-"""Items whose answers are fetched from a database at once, and kept in memory until the next."""
+"""Completions that are taken over in one transaction, and items whose answers are fetched from a database at once."""
 _HURRY = 10.0
 """Seconds for which a server that is away is waited for at the end of a command."""
 
@@ -39,21 +37,14 @@ class HeldElsewhere(Exception):
 
 
 class JournalView:
-    """The completions of several journals, read as if they were in one; the first one that holds a digest answers.
-
-    Nothing is changed. A journal that another process is writing is read too; what came in its last second or two may
-    be missing.
-
-    Args:
-        places: The journals: files, or addresses of the databases of shared ones. Errors are those of `open_store`.
-    """
+    """The completions of several journals, only read, as if they were in one; the first one with a digest answers."""
 
     _known: set[int] | None = None
     """Hashes of all digests, a third of the memory of these; None where they were not read."""
 
     def __init__(self, places: Iterable[StrPath]) -> None:
         with contextlib.ExitStack() as opened:
-            stores = [opened.enter_context(contextlib.closing(open_store(place, "live"))) for place in places]
+            stores = [opened.enter_context(contextlib.closing(open_store(place))) for place in places]
             # Without a version, nothing was recorded there yet.
             self._stores = [store for store in stores if store.version is not None]
             self._some = any(store.query("SELECT 1 FROM completion LIMIT 1") for store in self._stores)
@@ -84,8 +75,7 @@ class JournalView:
 
     def _find(self, digest: str, content: Callable[[Row], _Content]) -> _Content | None:
         # The writer has the store while it waits for the disk, and most questions are new.
-        stores = self._stores if self._may_hold(digest) else ()
-        found = (store.find(digest, content) for store in stores)
+        found = (store.find(digest, content) for store in self._stores if self._may_hold(digest))
         return next((one for one in found if one is not None), None)
 
     def _may_hold(self, digest: str) -> bool:
@@ -98,14 +88,12 @@ class JournalView:
         return {digest: str(row[1]) for found in rows for digest, row in found.items()}
 
     def ahead(self, items: Iterable[_Item], digests: Callable[[_Item], Iterable[str]]) -> Iterator[_Item]:
-        """The items as they come, each after what databases hold of it was fetched for the `get` that follows.
+        """The items as they come, each after what databases hold of its `digests` was fetched for a `get`.
 
-        Args:
-            items: What the answers are wanted for.
-            digests: The requests whose answers are wanted for an item; not called for files, which are quick to read.
+        Files are quick to read: for them, `digests` is not called.
         """
         shared = [store for store in self._stores if store.shared]
-        for page in paged(items, _AHEAD):
+        for page in paged(items, _TOGETHER):
             wanted = [digest for item in page for digest in digests(item) if self._may_hold(digest)] if shared else []
             for store in shared:
                 store.fetched = dict.fromkeys(wanted) | store.rows(wanted)
@@ -138,9 +126,8 @@ class _Job(NamedTuple):
 class Journal(JournalView):
     """A journal that this process writes; a thread writes completions as they come, and takes leases.
 
-    Args:
-        place: A file, which is made if it is not there, or the address of a database; None for one in memory.
-        max_wait: Most seconds for which a database that is away is waited for. Errors are those of `open_store`.
+    The place is a file, which is made if it is not there, or the address of a database; None is a journal in memory.
+    A database that is away is waited for `max_wait` seconds at most. Errors are those of `open_store`.
     """
 
     _known: set[int]
@@ -154,12 +141,10 @@ class Journal(JournalView):
         except BaseException:
             self.store.close()
             raise
+        # Jobs, questions to let go of by their first digests, and None at the end.
         self._queue: queue.SimpleQueue[_Job | str | None] = queue.SimpleQueue()
-        """Jobs, questions to let go of by their first digests, and None at the end."""
         self._failure: JudgeError | None = None
         """The first thing that went wrong; later completions are written where that is possible, and told this."""
-        self._replaced = 0
-        """Completions of this process that came when another one's was recorded."""
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
@@ -188,43 +173,34 @@ class Journal(JournalView):
         self.store.close()
 
     def check_there(self) -> None:
-        """Refuse results that the journal would not give again.
-
-        Raises:
-            OperationalError: The file is not there any more, or another process recorded an answer of its own because
-                a lease of this one had ended.
-        """
-        if not self.shared:
-            self.store.tick()
-        if self._replaced:
-            raise OperationalError(
-                f"{self.store.name}: this process was not heard of for longer than a lease, and another one asked "
-                f"{self._replaced} of its questions again; the same command takes these answers"
-            )
+        """Raise an OperationalError if the file is not at its place any more."""
+        self.store.tick()
 
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact beside the completions, on the disk; an OperationalError if that cannot be written."""
-        self.store.change(SET_META, [(key, value)])
+        self.store.set_meta([(key, value)])
 
-    def record(self, rows: Iterable[Row]) -> int:
-        """Record completions that came another way, all or none of them, and give how many were new.
+    def record(self, rows: Iterable[Row], *, own: bool = False) -> int:
+        """Record completions, all or none of them, and give how many were new; one that is here stays as it is.
 
-        One whose digest is here stays as it is. Errors are those of `set_meta`.
+        Those that are `own` were leased. Errors are those of `Store.insert`.
         """
-        return self._add(list(rows))[0]
+        rows = list(rows)
+        try:
+            return self.store.insert(rows, own=own) if rows else 0
+        finally:
+            # After an error, another process's answers may be there.
+            self._known.update(hash(row[0]) for row in rows)
 
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of a journal's file into this one, so that no call is paid for again.
 
-        What is copied before an error stays; the same call goes on from there.
-
-        Raises:
-            InputError: The other journal cannot be read.
-            OperationalError: This one cannot be written.
+        What is copied before an error stays; the same call goes on from there. An InputError if the other journal
+        cannot be read, an OperationalError if this one cannot be written.
         """
         with contextlib.closing(open_store(path)) as source:
-            for page in paged(source.sound_rows(), _TOGETHER):
-                self.record(page)
+            for page in paged(source.pages(), _TOGETHER):
+                self.record(source.sound(row, tuple) for row in page)
             self.store.add_facts(source)
 
     def write(
@@ -244,14 +220,10 @@ class Journal(JournalView):
     def lease(self, *digests: str) -> "asyncio.Future[tuple[str, Completion] | None]":
         """Lease a question before it is asked; needed only where several processes share the journal.
 
-        Args:
-            digests: The requests with which the question can be asked, one for each answer form, in the order that
-                every process gives them. The lease is on the first one, whichever is sent.
-
-        Returns:
-            A future with the first of the requests that the journal answers by now, and its completion; None if the
-            question is ours to ask, until the completion of the first request is written or until `release`. It raises
-            HeldElsewhere where another process is asking, and a JudgeError where the journal cannot be reached.
+        `digests` are the requests with which it can be asked, one for each answer form, in the order that every process
+        gives them. The lease is on the first one, whichever is sent. The future gives the first that the journal
+        answers by now, with its completion; None if the question is ours, until the completion of the first request is
+        written or until `release`. It raises HeldElsewhere where another process is asking.
         """
         job = _Job(asyncio.get_running_loop().create_future(), digests)
         self._queue.put(job)
@@ -269,24 +241,20 @@ class Journal(JournalView):
         while None not in group:
             group = self._gathered(max(0.0, due - time.monotonic()))
             jobs = [item for item in group if isinstance(item, _Job)]
-            rows = [job.row for job in jobs if job.row]
             try:
-                if rows:
-                    # Where the connection broke as the transaction ended, the rows that are there may be ours.
-                    self._replaced += self._add(rows)[1]
+                self.record((job.row for job in jobs if job.row), own=True)
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.store.period
                     self.store.tick()
             except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
                 self._failure = self._failure or self._in_words(error)
-            self._tell([(job, self._failure) for job in jobs if job.row])
-            released = {item for item in group if isinstance(item, str)} | {row[0] for row in rows}
-            if self.shared and released:
+            _tell([(job, self._failure) for job in jobs if job.row])
+            if released := {item for item in group if isinstance(item, str)}:
                 # A server that is away for so long ends the run, and with it every lease.
                 with contextlib.suppress(JudgeError):
                     self.store.release(sorted(released))
             if leases := [job for job in jobs if not job.row]:
-                self._tell(self._leased(leases))
+                _tell(self._leased(leases))
 
     def _gathered(self, timeout: float) -> list[_Job | str | None]:
         """What came, after a wait for it."""
@@ -304,23 +272,6 @@ class Journal(JournalView):
         if isinstance(error, JudgeError):
             return error
         return OperationalError(f"{self.store.name}: cannot be written: {error}")
-
-    def _add(self, rows: Sequence[Row]) -> tuple[int, int]:
-        """Add rows in one transaction; gives how many were new, and in place of how many another process's is there.
-
-        Raises:
-            OperationalError: The disk cannot be written, or a row did not arrive.
-        """
-        new = self.store.insert(rows)
-        # SQLite finds a digest in the index alone.
-        found = self.store.rows((row[0] for row in rows), "digest, checksum" if self.shared else "digest")
-        if lost := [row[0] for row in rows if row[0] not in found]:
-            raise OperationalError(
-                f"{self.store.name}: cannot be written: of {len(rows)} completions, {len(lost)} are not in the "
-                f"table after their commit, {lost[0]} for one; a trigger or another program removes them"
-            )
-        self._known.update(hash(row[0]) for row in rows)
-        return new, sum(found[row[0]][1] != row[-1] for row in rows) if self.shared else 0
 
     def _leased(self, leases: Sequence[_Job]) -> list[tuple[_Job, object]]:
         """Leases, each with what it ends with."""
@@ -345,36 +296,27 @@ class Journal(JournalView):
         except InputError as error:
             return error
 
-    def _tell(self, answers: Sequence[tuple[_Job, object]]) -> None:
-        """Hand answers to those who wait for them, in their loops."""
-        for loop, group in itertools.groupby(answers, lambda pair: pair[0].future.get_loop()):
-            own = list(group)
-            try:
-                loop.call_soon_threadsafe(self._settle, own)
-            except RuntimeError:
-                # A canceled loop is closed; its paid completions are written all the same, and it asks nothing.
-                self._settle(own)
 
-    def _settle(self, answers: Sequence[tuple[_Job, object]]) -> None:
-        for job, answer in answers:
-            if job.future.done() or job.future.get_loop().is_closed():
-                if not job.row and answer is None:
-                    self.release(job.digests[0])
-            elif isinstance(answer, Exception):
-                job.future.set_exception(answer)
-            else:
-                job.future.set_result(answer)
+def _tell(answers: Sequence[tuple[_Job, object]]) -> None:
+    """Hand answers to those who wait for them, in their loops."""
+    for loop, group in itertools.groupby(answers, lambda pair: pair[0].future.get_loop()):
+        # Of a canceled run, the loop is closed, and nobody waits; what it paid for is written all the same.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, list(group))
+
+
+def _settle(answers: Sequence[tuple[_Job, object]]) -> None:
+    for job, answer in answers:
+        if job.future.done():
+            continue
+        if isinstance(answer, Exception):
+            job.future.set_exception(answer)
+        else:
+            job.future.set_result(answer)
 
 
 def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300.0) -> Journal:
-    """Open the journal that a job writes.
-
-    Args:
-        file: The file of the job's own journal.
-        shared: The address of the database of a shared journal, which takes over what the file holds; None for none.
-        max_wait: As for `Journal`.
-    """
-    check_database(shared)
+    """Open the journal that a job writes: its file, or the database of this address, which takes over the file's."""
     with contextlib.ExitStack() as opened:
         journal = opened.enter_context(Journal(shared or file, max_wait))
         if shared and Path(file).exists():

@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypeGuard, TypeVar
 import msgspec
 
 from judge.judges.records import AnswerForm, Completion, Message, Request
-from judge.judges.secrets import Secrets, known_secrets
 from judge.records import Record
 
 SCHEMA_VERSION = "3"
@@ -51,7 +50,6 @@ SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value
 ADD_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
 _Kind = TypeVar("_Kind")
-_FIELDS, _EMPTY = msgspec.structs.fields(Completion), Completion(text="", finish_reason=None, model=None)
 encoder = msgspec.json.Encoder(order="deterministic")
 
 
@@ -148,39 +146,3 @@ def _decoded(text: str, kind: type[_Kind]) -> _Kind:
 def is_database(place: object) -> TypeGuard[str]:
     """Whether a journal's place is the address of a database, not a path."""
     return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
-
-
-def storable(completion: Completion) -> Completion:
-    """The completion without the facts that no provider can have meant, and with text that UTF-8 can hold.
-
-    A reply is paid for whatever it says of itself: a count of 1.5 tokens or a probability of nan costs no grade.
-    """
-    facts = msgspec.structs.asdict(completion)
-    for name, value in facts.items():
-        # A reply cut within an emoji ends in a lone surrogate.
-        if isinstance(value, str) and not value.isascii():
-            facts[name] = value.encode("utf-8", "replace").decode()
-    try:
-        kept = msgspec.convert(facts, Completion)
-    except msgspec.ValidationError:
-        kept = Completion(**{field.name: _meant(facts[field.name], field) for field in _FIELDS})
-    # Of a prompt, no more than all of it is cached.
-    if kept.prompt_tokens is not None and kept.cached_tokens is not None and kept.cached_tokens > kept.prompt_tokens:
-        return msgspec.structs.replace(kept, cached_tokens=None)
-    return kept
-
-
-def _meant(value: object, field: msgspec.structs.FieldInfo) -> Any:
-    try:
-        # 15.0 is a count of 15; "15" is none.
-        return msgspec.convert(value, field.type, strict=not isinstance(value, float))
-    except msgspec.ValidationError:
-        return getattr(_EMPTY, field.name)
-
-
-def without_secrets(completion: Completion, secrets: Secrets | None = None) -> Completion:
-    """The completion, storable, with a mask for every secret, the known ones if None: a server may repeat the key."""
-    kept, known = storable(completion), known_secrets() if secrets is None else secrets
-    facts = msgspec.structs.asdict(kept).items()
-    masked = {name: known.scrub(fact) for name, fact in facts if isinstance(fact, str)} if known else {}
-    return msgspec.structs.replace(kept, **masked)

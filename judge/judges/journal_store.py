@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import operator
 import os
 import sqlite3
 import threading
@@ -15,24 +14,12 @@ import msgspec
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.io.installed import need_extra
 from judge.io.paths import StrPath
-from judge.judges.journal_rows import (
-    ADD_META,
-    INSERT,
-    NAMES,
-    OLDER_VERSION,
-    SCHEMA,
-    SCHEMA_VERSION,
-    SET_META,
-    DamagedRow,
-    Row,
-    check_row,
-    is_database,
-)
+from judge.judges import journal_rows
+from judge.judges.journal_rows import NAMES, SCHEMA_VERSION, DamagedRow, Row, is_database
 from judge.plugins import need
 
-Mode = Literal["write", "read", "live", "salvage"]
-"""write: for this process alone, which makes the tables. read: a journal that nobody writes. live: the same although a
-process may be writing it. salvage: of any version, and what can still be read of a damaged file."""
+Mode = Literal["write", "read", "salvage"]
+"""write: for this process alone, which makes the tables. salvage: of any version, and what can still be read of it."""
 _SUM = "digests"
 """The key, among a file's facts, of the sum of all digests as numbers."""
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
@@ -47,7 +34,7 @@ _Result = TypeVar("_Result")
 
 
 class Store:
-    """The table of a journal. Where it is kept is a matter of five methods: run, take, release, tick and close."""
+    """The table of a journal. Where it is kept is a matter of six methods: run, insert, take, release, tick, close."""
 
     name: str
     """The place for messages, without credentials."""
@@ -72,6 +59,13 @@ class Store:
         """
         raise NotImplementedError
 
+    def insert(self, rows: Sequence[Row], *, own: bool = False) -> int:
+        """Add the rows whose digests are new, and give how many these are; let go of our leases on `own` ones.
+
+        An OperationalError if they cannot be written, or if another process answered a question of our own.
+        """
+        raise NotImplementedError
+
     def take(self, digests: Sequence[str]) -> set[str]:
         """Lease questions that have no completion, and give those that are ours now."""
         return set(digests)
@@ -89,37 +83,32 @@ class Store:
         """The rows that a statement gives."""
         return self.run(lambda one: one.execute(statement.replace("?", self.mark), values).fetchall())
 
-    def change(self, statement: str, values: Sequence[Sequence[object]]) -> int:
-        """Carry out a statement for each of the values, all or none, and give how many rows it changed."""
+    def set_meta(self, facts: Iterable[Sequence[str]], statement: str = journal_rows.SET_META) -> None:
+        """Record facts beside the completions; by ADD_META, those that are known already stay as they are."""
+        changed = list(facts)
+        self.run(lambda one: one.cursor().executemany(statement.replace("?", self.mark), changed), OperationalError)
 
-        def work(connection: Any) -> int:
-            cursor = connection.cursor()
-            cursor.executemany(statement.replace("?", self.mark), values)
-            return int(cursor.rowcount)
+    def meta(self, key: str) -> str | None:
+        """A fact kept beside the completions; None if not set."""
+        return next((str(value) for (value,) in self.query("SELECT value FROM meta WHERE key = ?", (key,))), None)
 
-        return self.run(work, OperationalError) if values else 0
-
-    def insert(self, rows: Sequence[Row]) -> int:
-        """Add the rows whose digests are new, and give how many these are."""
-        # In their order, so that no two processes wait for each other.
-        return self.change(INSERT, sorted(rows))
+    def add_facts(self, other: "Store") -> None:
+        """Take over the facts about judges that another journal keeps; one that is known here stays as it is."""
+        facts = other.query("SELECT key, value FROM meta WHERE key NOT IN ('schema', ?)", (_SUM,))
+        self.set_meta(facts, journal_rows.ADD_META)
 
     def digests(self) -> Iterator[str]:
         """Every digest in its order, for one who opens the journal to write it."""
-        return (str(row[0]) for page in self.pages("digest", _MANY) for row in page)
+        return (str(row[0]) for row in self.pages("digest", _MANY))
 
     def find(self, digest: str, content: Callable[[Row], _Result]) -> _Result | None:
         """The content of the row of a digest, or None; an InputError if it is not what was recorded."""
-        query = f"SELECT {NAMES} FROM completion WHERE digest = {self.mark}"  # noqa: S608 - names of columns only
-
-        def work(connection: Any) -> _Result | None:
-            row = connection.execute(query, (digest,)).fetchone()
+        if digest in self.fetched:
+            row = self.fetched[digest]
+        else:
+            rows = self.query(f"SELECT {NAMES} FROM completion WHERE digest = ?", (digest,))  # noqa: S608 - names of columns only
             # Under the digest that was asked for: a damaged index leads to the row of another question.
-            return None if row is None else self.sound((digest, *row[1:]), content)
-
-        if digest not in self.fetched:
-            return self.run(work)
-        row = self.fetched[digest]
+            row = (digest, *rows[0][1:]) if rows else None
         return None if row is None else self.sound(row, content)
 
     def rows(self, digests: Iterable[str], columns: str = NAMES) -> dict[str, Row]:
@@ -131,112 +120,87 @@ class Store:
     def sound(self, row: Row, content: Callable[[Row], _Result]) -> _Result:
         """The content of a row; an InputError if it is not what was recorded."""
         try:
-            check_row(row)
+            journal_rows.check_row(row)
             return content(row)
         except DamagedRow as error:
             hint = "delete this row, and the same command asks again" if self.shared else salvage_hint(self.name)
             raise InputError(f"{self.name}: damaged at the completion {row[0]}: {error}; {hint}") from error
 
-    def sound_rows(self) -> Iterator[Row]:
-        """Every row in the order of the digests; an InputError at one that is not what was recorded."""
-        return (self.sound(row, tuple) for page in self.pages() for row in page)
-
-    def pages(self, columns: str = NAMES, size: int = _TOGETHER) -> Iterator[list[Row]]:
-        """The rows in the order of their digests, unchecked, some at a time; `columns` begin with the digest."""
+    def pages(self, columns: str = NAMES, size: int = _TOGETHER) -> Iterator[Row]:
+        """Every row in the order of the digests, unchecked, fetched some at a time; `columns` begin with the digest."""
         query = f"SELECT {columns} FROM completion WHERE digest > ? ORDER BY digest LIMIT {size}"  # noqa: S608 - names of columns only
         last = ""
         while page := self.query(query, (last,)):
-            yield page
+            yield from page
             last = page[-1][0]
 
     def scan(self) -> Iterator[Row]:
         """Every row that can be read, unchecked, past what is damaged."""
-        return itertools.chain.from_iterable(self.pages())
+        return self.pages()
 
-    def meta(self, key: str) -> str | None:
-        """A fact kept beside the completions; None if not set."""
-        rows = self.query("SELECT value FROM meta WHERE key = ?", (key,))
-        return str(rows[0][0]) if rows else None
-
-    def add_facts(self, other: "Store") -> None:
-        """Take over the facts about judges that another journal keeps; one that is known here stays as it is."""
-        self.change(ADD_META, other.query("SELECT key, value FROM meta WHERE key NOT IN ('schema', ?)", (_SUM,)))
+    def problems(self, most: int) -> list[str]:
+        """What is wrong with the structure of the place."""
+        return []
 
 
 class FileStore(Store):
     """A journal in a file of SQLite, which only one process writes; None is a journal in memory.
 
-    Raises:
-        InputError: The file is no journal, or another process holds it.
+    An InputError if the file is no journal or another process holds it, an OperationalError if a trigger is in it.
     """
 
     def __init__(self, path: Path | None, mode: Mode) -> None:
         super().__init__()
         self.name = "the journal in memory" if path is None else str(path)
-        self._path, self._mode = path, mode
+        self._path, self._mode, self._sum = path, mode, 0
         self._lock = threading.Lock()
         try:
-            self._connection = self._made() if mode == "write" else self._opened()
+            with contextlib.ExitStack() as opened:
+                self._connection = opened.enter_context(contextlib.closing(self._connected()))
+                if mode == "write":
+                    self._make()
+                # A damaged file may still give completions.
+                with contextlib.suppress(*(_UNREADABLE if mode == "salvage" else ())):
+                    found = self._connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+                    self.version = None if found is None else str(found[0])
+                opened.pop_all()
             self._status = path.stat() if path else None
         except (OSError, *_UNREADABLE) as error:
             raise self._unreadable(error, "used" if mode == "write" else "read") from error
 
-    def _made(self) -> sqlite3.Connection:
-        """The file for this process alone, with the tables of this version."""
-        if self._path is not None:
-            if self._path.is_symlink():
-                raise InputError(f"{self.name}: a link where the journal has to be; move it away or name its folder")
+    def _connected(self) -> sqlite3.Connection:
+        """A connection; one that only reads changes neither the file nor its `-wal` file."""
+        address = ":memory:" if self._path is None else self._path.absolute().as_uri()
+        if self._mode == "write" and self._path is not None:
+            if self._path.is_symlink() or self._path.is_fifo():
+                raise InputError(
+                    f"{self.name}: a link where the journal has to be, or a pipe; move it away or name its folder"
+                )
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        connection = _connected(":memory:" if self._path is None else self._path.absolute().as_uri())
-        try:
-            # Exclusive: a second process on the same journal would pay for the same calls again.
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", *SCHEMA):
-                connection.execute(statement)
-            with connection:
-                connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
-            self.version = _version(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        elif self._mode != "write":
+            # SQLite would make a `-wal` file where there is none.
+            address += "?mode=ro" if Path(f"{self.name}-wal").exists() else "?immutable=1"
+        return sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
 
-    def _opened(self, *, unlocked: bool = False) -> sqlite3.Connection:
-        """The file to be read, without a change to it and to its `-wal` file."""
-        # SQLite would make a `-wal` file where there is none, and nobody could tell any more that it is missing.
-        how = "immutable=1" if unlocked or lacks_log(self.name) else "mode=ro"
-        connection = _connected(f"{Path(self.name).absolute().as_uri()}?{how}")
-        try:
-            if self._mode == "salvage":
-                # The file may be shorter than it says of itself.
-                connection.execute("PRAGMA writable_schema = ON")
-            if unlocked and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                # The tables of the other process have not reached the file yet.
-                return connection
-            with contextlib.suppress(*(_UNREADABLE if self._mode == "salvage" else ())):
-                connection.execute("SELECT digest FROM completion LIMIT 1").fetchone()
-                self.version = _version(connection)
-        except _UNREADABLE as error:
-            connection.close()
-            if self._mode != "live" or unlocked or "locked" not in str(error):
-                raise
-            # No lock is asked for, which the other process would not give.
-            return self._opened(unlocked=True)
-        return connection
+    def _make(self) -> None:
+        """Take the file for this process alone, with the tables of this version."""
+        # Exclusive: a second process on the same journal would pay for the same calls again. Of digests, which are
+        # inserted in no order, 64 MiB of pages are kept.
+        for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "cache_size=-65536"):
+            self._connection.execute(f"PRAGMA {setting}")
+        with self._connection:
+            for statement in journal_rows.SCHEMA:
+                self._connection.execute(statement)
+            self._connection.execute(journal_rows.ADD_META, ("schema", SCHEMA_VERSION))
+        if self._connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'").fetchone():
+            raise OperationalError(
+                f"{self.name}: cannot be written: it has a trigger, which may remove what was paid for; drop it"
+            )
 
     def run(self, work: Callable[[Any], _Result], wrong: type[JudgeError] = InputError) -> _Result:
         """Do work with the connection in a transaction of its own, which is on the disk then."""
         try:
-            with self._lock:
-                try:
-                    with self._connection:
-                        return work(self._connection)
-                except (InputError, *_UNREADABLE):
-                    if self._mode != "live":
-                        raise
-                # Another process may have begun to write the file, or be writing the page, so a second look decides.
-                self._connection.close()
-                self._connection = self._opened()
+            with self._lock, self._connection:
                 return work(self._connection)
         except _UNREADABLE as error:
             if wrong is InputError:
@@ -254,34 +218,30 @@ class FileStore(Store):
             why = "its disk is full, and SQLite needs a little room beside a journal that was not closed"
         return InputError(f"{self.name}: cannot be {what} as a journal: {why}")
 
+    def insert(self, rows: Sequence[Row], *, own: bool = False) -> int:
+        """Add the rows whose digests are new, and give how many these are."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, int]:
+            new = [row[0] for row in rows if connection.execute(journal_rows.INSERT, row).rowcount == 1]
+            total = self._sum + sum(map(_number, new))
+            connection.execute(journal_rows.SET_META, (_SUM, f"{total:x}"))
+            return len(new), total
+
+        added, self._sum = self.run(work, OperationalError)
+        self._check_there()
+        return added
+
     def digests(self) -> Iterator[str]:
         """Every digest in its order by the index; an InputError if it differs from the table, and misses a row."""
-        last, ordered, total = "", True, 0
-        for page in self.pages("digest", _MANY):
-            digests = [str(row[0]) for row in page]
-            ordered = ordered and all(map(operator.lt, (last, *digests), digests))
-            last, total = digests[-1], total + _sum(digests)
-            yield from digests
-        # 64 MiB of pages, because digests are inserted in no order; what the look above read is needed no more.
-        self.query("PRAGMA cache_size = -65536")
-        if not ordered or self.meta(_SUM) != f"{total:x}":
+        last, ordered = "", True
+        for digest in super().digests():
+            ordered = ordered and last < digest
+            last, self._sum = digest, self._sum + _number(digest)
+            yield digest
+        if not ordered or self.meta(_SUM) != f"{self._sum:x}":
             # Another program may have changed the table and its index alike; else the index is damaged.
             for problem in self.problems(1):
                 raise InputError(f"{self.name}: its index is damaged: {problem}; {salvage_hint(self.name)}")
-            self.change(SET_META, [(_SUM, f"{total:x}")])
-
-    def insert(self, rows: Sequence[Row]) -> int:
-        """Add the rows whose digests are new, and give how many these are."""
-
-        def work(connection: sqlite3.Connection) -> int:
-            new = [row[0] for row in rows if connection.execute(INSERT, row).rowcount == 1]
-            (before,) = connection.execute("SELECT value FROM meta WHERE key = ?", (_SUM,)).fetchone()
-            connection.execute(SET_META, (_SUM, f"{int(before, 16) + _sum(new):x}"))
-            return len(new)
-
-        number = self.run(work, OperationalError)
-        self._check_there()
-        return number
 
     def problems(self, most: int) -> list[str]:
         """What SQLite finds wrong with the structure of the file."""
@@ -293,21 +253,22 @@ class FileStore(Store):
 
     def scan(self) -> Iterator[Row]:
         """Every row that SQLite can read, unchecked, past what is damaged."""
+        # The file may be shorter than it says of itself.
+        self._connection.execute("PRAGMA writable_schema = ON")
         files = (Path(self.name), Path(f"{self.name}-wal"))
         last = sum(file.stat().st_size for file in files if file.exists()) // _SMALLEST
-        query = f"SELECT rowid, {NAMES} FROM completion NOT INDEXED WHERE rowid >= ?"  # noqa: S608 - names of columns only
-        begin = 1
-        while begin <= last:
+        query = f"SELECT rowid, {NAMES} FROM completion NOT INDEXED WHERE rowid > ?"  # noqa: S608 - names of columns only
+        number = 0
+        while number < last:
             try:
-                for number, *row in self._connection.execute(query, (begin,)):
-                    begin = number
-                    yield tuple(row)
+                for row in self._connection.execute(query, (number,)):
+                    number = row[0]
+                    yield row[1:]
                 return
             except _UNREADABLE as error:
                 if "locked" in str(error) or _is_full(error):
                     raise self._unreadable(error) from error
-            # Past the row after the last one that could be read.
-            begin += 1
+            number += 1
 
     def tick(self) -> None:
         """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
@@ -340,7 +301,7 @@ def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.
     Raises:
         UsageError: The address cannot be read, or the server refuses the user or the database.
         InputError: The place holds no journal of this version, is a link, or another process holds the file.
-        OperationalError: The database cannot be reached.
+        OperationalError: The database cannot be reached, or the file has a trigger.
     """
     store: Store
     if is_database(place):
@@ -349,19 +310,15 @@ def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.
         store = FileStore(None if place is None else Path(place), mode)
     else:
         raise InputError(f"{place}: no such journal")
-    try:
-        if store.version is None and (mode == "read" or (mode == "salvage" and store.shared)):
-            raise InputError(f"{store.name}: no journal is in this {'database' if store.shared else 'file'}")
-        if store.version not in (None, SCHEMA_VERSION) and (mode != "salvage" or store.version != OLDER_VERSION):
-            way = f": `judge journal salvage {store.name} -o NEW` converts it" if store.version == OLDER_VERSION else ""
-            raise InputError(
-                f"{store.name}: journal of schema version {store.version}, this version of judge reads and writes "
-                f"{SCHEMA_VERSION}{way}"
-            )
-    except InputError:
-        store.close()
-        raise
-    return store
+    older = store.version == journal_rows.OLDER_VERSION
+    if store.version in (None, SCHEMA_VERSION) or (older and mode == "salvage"):
+        return store
+    store.close()
+    way = f": `judge journal salvage {store.name} -o NEW` converts it" if older else ""
+    raise InputError(
+        f"{store.name}: journal of schema version {store.version}, this version of judge reads and writes "
+        f"{SCHEMA_VERSION}{way}"
+    )
 
 
 def check_database(shared: str | None) -> None:
@@ -374,39 +331,17 @@ def check_database(shared: str | None) -> None:
 
 def _database() -> Any:
     """The module of journals in a database: `DatabaseStore`, and `read_database`, which checks an address."""
-    what = "a journal in PostgreSQL"
-    need_extra("postgres", what)
+    need_extra("postgres", what := "a journal in PostgreSQL")
     return need("journals.postgresql", what)
 
 
-def _connected(address: str) -> sqlite3.Connection:
-    return sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
-
-
-def _version(connection: sqlite3.Connection) -> str | None:
-    row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-    return None if row is None else str(row[0])
-
-
-def _sum(digests: Iterable[str]) -> int:
-    return sum(int.from_bytes(digest.encode()) for digest in digests)
+def _number(digest: str) -> int:
+    return int.from_bytes(digest.encode())
 
 
 def _is_full(error: BaseException) -> bool:
     # The second is of the `-shm` file.
     return getattr(error, "sqlite_errorname", "") in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
-
-
-def lacks_log(path: StrPath) -> bool:
-    """Whether a journal was copied or moved away from its `-wal` file, which holds the latest completions."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            # In use, or it was when its process was killed.
-            in_use = file.read(19)[18:] == b"\x02"
-    except OSError:
-        return False
-    return in_use and not path.with_name(f"{path.name}-wal").exists()
 
 
 def paged(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:

@@ -8,10 +8,10 @@ import contextlib
 import hashlib
 import itertools
 import os
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from judge.io.folder import Pieces, temporary_name, write_atomic
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath
 from judge.judges.address import without_credentials
+from judge.judges.chat import without_secrets
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import (
     COLUMNS,
@@ -30,13 +31,11 @@ from judge.judges.journal_rows import (
     check_row,
     completion_of,
     encoder,
-    is_database,
     recorded,
     request_digest,
     sealed,
-    without_secrets,
 )
-from judge.judges.journal_store import FileStore, Store, lacks_log, open_store, paged
+from judge.judges.journal_store import Store, open_store, paged
 from judge.judges.prices import CallSum, Spending
 from judge.judges.secrets import known_secrets
 
@@ -61,14 +60,13 @@ def read_journal(place: StrPath) -> Iterator[Recorded]:
 def placed_rows(place: StrPath) -> Iterator[tuple[str | int, Row]]:
     """The rows of a journal that no process is writing, in the order of their digests, or of an exported file.
 
-    Each is checked, and comes after what it is found by: its digest, or the byte at which its line begins.
-
-    Raises:
-        InputError: A row is damaged; other errors are those of `open_store`.
+    Each is checked, and comes after what it is found by: its digest, or the byte at which its line begins. An
+    InputError if a row is damaged; other errors are those of `open_store`.
     """
     if not is_exported(place):
         with contextlib.closing(open_store(place)) as store:
-            yield from ((row[0], row) for row in store.sound_rows())
+            for row in store.pages():
+                yield row[0], store.sound(row, tuple)
         return
     number = begin = 0
     try:
@@ -78,20 +76,19 @@ def placed_rows(place: StrPath) -> Iterator[tuple[str | int, Row]]:
                 yield begin, read_line(text)
                 begin += len(text)
     except DamagedRow as error:
-        raise InputError(
-            f"{place}: line {number}: no completion as `judge journal export` writes it: {error}"
-        ) from error
+        why = f"no completion as `judge journal export` writes it: {error}"
+        raise InputError(f"{place}: line {number}: {why}") from error
     except OSError as error:
         raise InputError(f"{place}: cannot be read: {error.strerror}") from error
 
 
 def is_exported(place: StrPath) -> bool:
     """Whether a journal is a file that begins as an exported one does."""
-    try:
-        with Path(place).open("rb") as file:
-            return file.read(1) == b"{"
-    except OSError:
-        return False
+    with contextlib.suppress(OSError):
+        if Path(place).is_file():
+            with Path(place).open("rb") as file:
+                return file.read(1) == b"{"
+    return False
 
 
 def read_line(text: bytes) -> Row:
@@ -107,21 +104,16 @@ def read_line(text: bytes) -> Row:
 
 
 class JournalReport(NamedTuple):
-    """What a check of a journal found."""
+    """How many completions of a journal are what was recorded; digests of the others, or "" for the file, and why."""
 
     sound: int
-    """Completions that are what was recorded."""
     problems: tuple[tuple[str, str], ...]
-    """Digest of a completion, or an empty string for the file, and what is wrong."""
-    repeated: int = 0
-    """Completions of an older journal that were asked for at another address too, and are left out."""
 
 
 def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
     """Hand over the sound completions of a journal, as this version records them, and report on all of them."""
     # By hashes of the digests: a journal may hold millions.
-    sound: set[int] = set()
-    problems: dict[str, str] = {}
+    sound, problems = set[int](), dict[str, str]()
     for page in paged(store.scan(), _TOGETHER):
         kept: list[Row] = []
         for row in page:
@@ -132,11 +124,10 @@ def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
                 problems.setdefault(str(row[0]), str(error))
         take(kept)
     with contextlib.suppress(InputError):
-        for page in store.pages("digest"):
-            for (digest,) in page:
+        for (digest,) in store.pages("digest"):
+            if hash(digest) not in sound:
                 problems.setdefault(str(digest), "its page cannot be read")
-    lost = sorted(problem for problem in problems.items() if hash(problem[0]) not in sound)
-    return JournalReport(len(sound), tuple(lost))
+    return JournalReport(len(sound), tuple(sorted(problems.items())))
 
 
 def _todays_row(row: Row) -> Row:
@@ -159,22 +150,13 @@ def _todays_row(row: Row) -> Row:
 
 
 def verify_journal(place: StrPath) -> JournalReport:
-    """Check every completion of a journal that no process is writing; nothing is changed.
-
-    Raises:
-        InputError: Nothing of it can be read; other errors are those of `open_store`.
-    """
-    more: list[tuple[str, str]] = []
-    if not is_database(place) and lacks_log(place):
-        name = Path(place).name
-        more.append(("", f"its -wal file is missing: bring {name}-wal, which may hold later completions"))
+    """Check every completion of a journal that no process is writing; an InputError if nothing of it can be read."""
     with contextlib.closing(open_store(place, "salvage")) as store:
         report = _check(store, lambda rows: None)
-        if isinstance(store, FileStore):
-            more += [("", f"SQLite: {line}") for line in store.problems(_SHOWN)]
-    if not report.sound and more and not report.problems:
-        raise InputError(f"{place}: cannot be read as a journal: {more[0][1]}")
-    return report._replace(problems=tuple(sorted((*more, *report.problems))))
+        problems = [*(("", f"SQLite: {line}") for line in store.problems(_SHOWN)), *report.problems]
+    if problems and not report.sound and not report.problems:
+        raise InputError(f"{place}: cannot be read as a journal: {problems[0][1]}")
+    return report._replace(problems=tuple(problems))
 
 
 def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
@@ -191,8 +173,8 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
             raise InputError(f"{store.name}: holds no completion that is sound")
         with contextlib.suppress(InputError):
             target.store.add_facts(store)
-        taken = len(target)
-    return report._replace(sound=taken, repeated=report.sound - taken)
+        # Of an older journal, a question that was asked at several addresses is one.
+        return report._replace(sound=len(target))
 
 
 @contextlib.contextmanager
@@ -233,35 +215,13 @@ def exported_lines(place: StrPath) -> Iterator[bytes]:
 
 
 def export_journal(place: StrPath, out: StrPath) -> int:
-    """Write the completions of a journal without keys and passwords, a line of JSON each, and give their number.
+    """Write the completions of a journal into a new file, as `exported_lines` gives them, and give their number.
 
-    Raises:
-        UsageError: There is something at `out`, or it is named as a Parquet file.
-        OperationalError: The file cannot be written; other errors are those of `placed_rows`.
+    A UsageError if there is something at `out`, an OperationalError if it cannot be written.
     """
-    if Path(out).suffix.lower() == ".parquet":
-        raise UsageError(f"{out}: a journal is exported as JSON lines, which polars, pandas and DuckDB make Parquet of")
-    count = 0
-
-    def lines() -> Iterator[bytes]:
-        nonlocal count
-        for line in exported_lines(place):
-            count += 1
-            yield line
-
-    write_atomic(_new(out), Pieces(lines))
-    return count
-
-
-class Conflict(NamedTuple):
-    """A question that two journals answer differently."""
-
-    digest: str
-    path: str
-    """The later journal, whose answer was left out."""
-    criterion: str
-    turn_id: str
-    response_id: str
+    numbers = itertools.count()
+    write_atomic(_new(out), Pieces(lambda: (line for line, _ in zip(exported_lines(place), numbers, strict=False))))
+    return next(numbers)
 
 
 class MergeReport(NamedTuple):
@@ -271,33 +231,34 @@ class MergeReport(NamedTuple):
     """Completions of the new journal."""
     repeated: int
     """Completions left out because an earlier journal has the question; conflicts are among them."""
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[dict[str, str], ...]
+    """The questions that two journals answer differently: digest, path of the later one, criterion, turn_id and
+    response_id."""
 
 
 def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
     """Write the completions of journals and exported files into a new journal; the first one named wins.
 
-    Raises:
-        UsageError: There is something at `new`.
-        OperationalError: The new journal cannot be written; other errors are those of `placed_rows`.
+    A UsageError if there is something at `new`; other errors are those of `placed_rows` and of `Journal.record`.
     """
     repeated = 0
-    conflicts: list[Conflict] = []
+    conflicts: list[dict[str, str]] = []
     with _new_journal(new) as target:
         for place in places:
+            path = without_credentials(str(place))
             for page in paged((row for _, row in placed_rows(place)), _TOGETHER):
                 earlier = target.store.rows(row[0] for row in page)
                 for row in page:
                     first = earlier.setdefault(row[0], row)
                     repeated += first is not row
                     if _answer(first) != _answer(row):
-                        conflicts.append(Conflict(row[0], without_credentials(str(place)), *row[6:9]))
+                        about = dict(zip(COLUMNS[6:9], row[6:9], strict=True))
+                        conflicts.append({"digest": row[0], "path": path, **about})
                 target.record(page)
             if not is_exported(place):
                 with contextlib.closing(open_store(place)) as store:
                     target.store.add_facts(store)
-        taken = len(target)
-    return MergeReport(taken, repeated, tuple(conflicts))
+        return MergeReport(len(target), repeated, tuple(conflicts))
 
 
 def _answer(row: Row) -> tuple[object, ...]:
@@ -315,41 +276,26 @@ class JournalSpending(Spending, frozen=True):
     seconds_p50: float | None
     """Half of the timed calls took this long or less; None if no call is timed."""
     seconds_p95: float | None
-    forms: Mapping[str, int]
-    """Completions by the form of the answer, and by what the provider says; an empty word where it says nothing."""
-    finish_reasons: Mapping[str, int]
-    models: Mapping[str, int]
-    fingerprints: Mapping[str, int]
 
 
 def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
     """What each judge's completions in a journal took, in natural order of the judges' names.
 
-    Raises:
-        InputError: A completion is damaged; other errors are those of `open_store`.
+    An InputError if a completion is damaged; other errors are those of `open_store`.
     """
     sums: dict[str, CallSum] = defaultdict(CallSum)
-    words: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     times: dict[str, tuple[str, str]] = {}
     with contextlib.closing(open_store(place)) as store:
-        for row in itertools.chain.from_iterable(store.pages()):
-            judge, form, recorded_at, call = row[1], row[5], row[10], store.sound(row, completion_of)
-            sums[judge].add(call)
-            first, last = times.get(judge, (recorded_at, recorded_at))
-            times[judge] = min(first, recorded_at), max(last, recorded_at)
-            told = {"forms": form, "finish_reasons": call.finish_reason, "models": call.model}
-            for name, word in {**told, "fingerprints": call.system_fingerprint}.items():
-                words[judge][name][word or ""] += 1
-    return tuple(_spending(judge, sums[judge], times[judge], words[judge]) for judge in sorted(sums, key=natural_key))
+        for row in store.pages():
+            judge, moment = row[1], row[10]
+            sums[judge].add(store.sound(row, completion_of))
+            first, last = times.get(judge, (moment, moment))
+            times[judge] = min(first, moment), max(last, moment)
+    return tuple(_spending(judge, sums[judge], *times[judge]) for judge in sorted(sums, key=natural_key))
 
 
-def _spending(
-    judge: str, calls: CallSum, times: tuple[str, str], words: Mapping[str, Mapping[str, int]]
-) -> JournalSpending:
+def _spending(judge: str, calls: CallSum, first: str, last: str) -> JournalSpending:
     seconds = sorted(calls.seconds)
-    least = {percent: seconds[-(-len(seconds) * percent // 100) - 1] if seconds else None for percent in (50, 95)}
-    counts: dict[str, Any] = {name: dict(sorted(numbers.items())) for name, numbers in words.items()}
-    spending = msgspec.structs.asdict(calls.spending(judge))
-    return JournalSpending(
-        **spending, first=times[0], last=times[1], seconds_p50=least[50], seconds_p95=least[95], **counts
-    )
+    p50, p95 = (seconds[-(-len(seconds) * percent // 100) - 1] if seconds else None for percent in (50, 95))
+    took = msgspec.structs.asdict(calls.spending(judge))
+    return JournalSpending(**took, first=first, last=last, seconds_p50=p50, seconds_p95=p95)

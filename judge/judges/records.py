@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -105,3 +105,34 @@ class Completion(Record, frozen=True):
     raw: str | None = None
     """The whole reply as it came (of a batch, its JSON encoded anew), without secrets; None where the provider's
     library shows no such thing."""
+
+
+_FIELDS, _EMPTY = msgspec.structs.fields(Completion), Completion(text="", finish_reason=None, model=None)
+
+
+def storable(completion: Completion) -> Completion:
+    """The completion without the facts that no provider can have meant, and with text that UTF-8 can hold.
+
+    A reply is paid for whatever it says of itself: a count of 1.5 tokens or a probability of nan costs no grade.
+    """
+    facts = msgspec.structs.asdict(completion)
+    for name, value in facts.items():
+        # A reply cut within an emoji ends in a lone surrogate.
+        if isinstance(value, str) and not value.isascii():
+            facts[name] = value.encode("utf-8", "replace").decode()
+    try:
+        kept = msgspec.convert(facts, Completion)
+    except msgspec.ValidationError:
+        kept = Completion(**{field.name: _meant(facts[field.name], field) for field in _FIELDS})
+    # Of a prompt, no more than all of it is cached.
+    if kept.prompt_tokens is not None and kept.cached_tokens is not None and kept.cached_tokens > kept.prompt_tokens:
+        return msgspec.structs.replace(kept, cached_tokens=None)
+    return kept
+
+
+def _meant(value: object, field: msgspec.structs.FieldInfo) -> Any:
+    try:
+        # 15.0 is a count of 15; "15" is none.
+        return msgspec.convert(value, field.type, strict=not isinstance(value, float))
+    except msgspec.ValidationError:
+        return getattr(_EMPTY, field.name)

@@ -22,7 +22,6 @@ from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, correct_le
 from judge.jobs.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
 from judge.jobs.recheck import RECHECK
 from judge.judges.journal import JournalView
-from judge.judges.journal_store import lacks_log
 from judge.judges.journal_tools import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
@@ -292,6 +291,4 @@ def _spending(path: Path) -> tuple[JournalSpending, ...] | str:
         spending = read_spending(path)
     except InputError:
         return f"{JOURNAL} cannot be read"
-    if lacks_log(path):
-        return f"{JOURNAL} was copied without the file that holds its latest entries"
     return spending or f"{JOURNAL} holds no call"

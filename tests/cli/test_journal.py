@@ -90,20 +90,6 @@ def test_a_journal_that_is_not_there_is_a_bad_input(tmp_path: Path, capsys: pyte
     assert f"{tmp_path / 'journal.sqlite'}: no such journal" in capsys.readouterr().err
 
 
-def test_a_copy_without_its_log_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    journal = out / "journal.sqlite"
-    data = bytearray(journal.read_bytes())
-    # What SQLite writes there while a journal is in use.
-    data[18:20] = bytes([2, 2])
-    journal.write_bytes(data)
-    assert main(["journal", "verify", str(out)]) == 1
-    assert "the file: its -wal file is missing: bring journal.sqlite-wal" in capsys.readouterr().out
-    assert run(out, *OVERLAP) == 0
-    assert "copied or moved while judge was running, without journal.sqlite-wal" in capsys.readouterr().err
-    assert run(out, *OVERLAP) == 0
-    assert "journal.sqlite-wal" not in capsys.readouterr().err
-
-
 # ---------------------------------------------------------------- prices and dry runs
 
 

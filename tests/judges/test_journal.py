@@ -1,6 +1,7 @@
 import asyncio
 import contextlib
 import hashlib
+import os
 import sqlite3
 import subprocess
 import sys
@@ -298,6 +299,14 @@ def test_a_journal_is_not_written_through_a_link(tmp_path: Path, there: bool) ->
     assert (target.read_bytes() if target.exists() else None) == before
 
 
+def test_a_pipe_in_its_place_is_refused_and_nobody_waits(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "j")
+    with pytest.raises(InputError, match=r"j: a link where the journal has to be, or a pipe"):
+        Journal(tmp_path / "j")
+    with pytest.raises(InputError, match="no such journal"):
+        list(read_journal(tmp_path / "j"))
+
+
 def test_what_is_being_written_counts_once_it_is_on_the_disk(tmp_path: Path) -> None:
     async def run(journal: Journal) -> None:
         with journal.store._lock:
@@ -334,7 +343,7 @@ def test_what_comes_after_a_failure_is_not_lost_and_hears_of_it(tmp_path, monkey
     async def run(journal: Journal) -> None:
         insert = journal.store.insert
 
-        def failing(rows: Sequence[Row]) -> int:
+        def failing(rows: Sequence[Row], **_: bool) -> int:
             monkeypatch.setattr(journal.store, "insert", insert)
             begun.set()
             ready.wait(30)
@@ -375,7 +384,7 @@ def test_writes_that_come_together_share_a_commit(tmp_path: Path, monkeypatch: p
     with Journal(tmp_path / "j") as journal:
         insert, groups = journal.store.insert, []
 
-        def counted(rows: Sequence[Row]) -> int:
+        def counted(rows: Sequence[Row], **_: bool) -> int:
             groups.append(len(rows))
             return insert(rows)
 

@@ -4,7 +4,7 @@ from judge.ask.asking import JobForecast
 from judge.ask.options import ASKING
 from judge.cli.declared import FileOfOptions
 from judge.cli.printing import TableFormat, print_fact, print_grids, progress, say
-from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts, say_lacking_log
+from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts
 from judge.errors import UsageError
 from judge.extra.bench.job import BenchPlan, bench_judges, forecast_bench
 from judge.extra.bench.listing import DatasetsPlan, list_datasets
@@ -37,8 +37,6 @@ def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: Ta
     if trial.dry_run:
         _print_forecast(forecast_bench(plan))
         return 0
-    if not judges.stored:
-        say_lacking_log(plan.out)
     with progress("reading datasets") as line:
         outcome = bench_judges(plan, progress=line)
     cards = outcome.cards

@@ -7,7 +7,7 @@ from pathlib import Path
 from judge.cli import call
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import TableFormat, announce, print_grids, print_json, progress, say
-from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
+from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts
 from judge.extra.nuggets.banks import (
     NuggetConvertPlan,
     NuggetImportPlan,
@@ -48,7 +48,6 @@ def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> 
         say("repeats and importance come on top, with two calls or more a turn that depend on these replies")
         print_forecast(forecast.models)
         return 0
-    say_lacking_log(plan.out)
     with progress("reading the pool") as line:
         outcome = create_nuggets(plan, progress=line)
     _say_account(outcome)
@@ -100,7 +99,6 @@ def _ask(plan: NuggetAskPlan, ask: Callable[..., NuggetAnswers], trial: DryRunOp
         print_calls(forecast.models[0], {row.counted: f"{forecast.models[0].judgments}: {of}"})
         print_forecast(forecast.models)
         return 0
-    say_lacking_log(plan.out)
     with progress("reading the pool") as line:
         outcome = ask(plan, progress=line)
     n, missing = len(outcome.answers), len(outcome.failures)

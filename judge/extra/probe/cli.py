@@ -2,7 +2,7 @@
 
 from judge.cli.declared import FileOfOptions
 from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say
-from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts, say_lacking_log
+from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts
 from judge.extra.probe.card import probe_grids, probe_notes
 from judge.extra.probe.inputs import ProbePlan
 from judge.extra.probe.job import ProbeOutcome, forecast_probe, probe_judges
@@ -26,7 +26,6 @@ def main(plan: ProbePlan, trial: DryRunOption, output: TableFormat, file: FileOf
             print_calls(row, {"judgments": str(row.judgments)})
         print_forecast(forecast.models)
         return 0
-    say_lacking_log(plan.out)
     with progress("reading the pool") as line:
         outcome = probe_judges(plan, progress=line)
     print_grids(probe_grids(outcome.card), output.format)

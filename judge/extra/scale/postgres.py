@@ -18,7 +18,7 @@ import psycopg.conninfo
 from psycopg.rows import TupleRow
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.judges.journal_rows import SCHEMA, SCHEMA_VERSION, SET_META
+from judge.judges.journal_rows import INSERT, SCHEMA, SCHEMA_VERSION, SET_META, Row
 from judge.judges.journal_store import Store
 from judge.judges.secrets import scrub
 
@@ -31,13 +31,7 @@ _CREATE = (
     SCHEMA[0],
     # Digests are compared by their bytes, so that their order is that of a journal's file.
     SCHEMA[1].replace("digest TEXT", 'digest TEXT COLLATE "C"'),
-    """
-    CREATE TABLE IF NOT EXISTS lease (
-        digest TEXT COLLATE "C" PRIMARY KEY,
-        holder TEXT NOT NULL,
-        expires TIMESTAMPTZ NOT NULL
-    )
-    """,
+    'CREATE TABLE lease (digest TEXT COLLATE "C" PRIMARY KEY, holder TEXT NOT NULL, expires TIMESTAMPTZ NOT NULL)',
 )
 _MANY = "json_array_elements_text(%(digests)s::json)"
 _ENDS = "clock_timestamp() + %(lease)s * interval '1 s'"
@@ -58,45 +52,19 @@ RETURNING digest
 """  # noqa: S608 - nothing from outside
 """Takes the leases that are free, ended or our own; they are locked in their order, so that no two processes wait for
 each other."""
-_EXTEND = f"""
-UPDATE lease SET expires = {_ENDS}
-WHERE digest IN (
-    SELECT digest FROM lease WHERE holder = %(holder)s OR expires > {_ENDS} ORDER BY digest FOR UPDATE
-)
-"""  # noqa: S608 - likewise
+_EXTEND = f"UPDATE lease SET expires = {_ENDS} WHERE holder = %(holder)s OR expires > {_ENDS}"  # noqa: S608 - likewise
 """Extends our leases. One that ends later than a lease from now was taken before the server's clock was set back: it is
 cut, else the question of a dead process would wait for the clock."""
-_RELEASE = f"""
-DELETE FROM lease
-WHERE digest IN (
-    SELECT digest FROM lease
-    WHERE holder = %(holder)s AND (%(all)s OR digest IN (SELECT value FROM {_MANY}))
-    OR %(all)s AND EXISTS (SELECT 1 FROM completion WHERE completion.digest = lease.digest)
-    ORDER BY digest FOR UPDATE
-)
-"""  # noqa: S608 - likewise
-"""Lets go of our leases. At the end, those go too that killed processes left on questions which they had answered."""
-
-_DEFAULTS: dict[str, Any] = {
-    "application_name": "judge",
-    "connect_timeout": 10,
-    # A machine that is gone says nothing, and a wait for its answer would have no end.
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
-}
+_RELEASE = f"DELETE FROM lease WHERE holder = %(holder)s AND digest IN (SELECT value FROM {_MANY})"  # noqa: S608 - likewise
+_RELEASE_ALL = "DELETE FROM lease WHERE holder = %(holder)s"
+_SUMS = f"SELECT digest, checksum FROM completion WHERE digest IN (SELECT value FROM {_MANY})"  # noqa: S608 - likewise
+# A machine that is gone says nothing, and a wait for its answer would have no end.
+_ALIVE_TCP = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+_DEFAULTS: dict[str, Any] = {"application_name": "judge", "connect_timeout": 10, **_ALIVE_TCP}
 """What the address leaves open."""
-_SETTINGS = {
-    # A completion counts only once it is on the disk.
-    "synchronous_commit": "on",
-    "statement_timeout": "60s",
-    "idle_in_transaction_session_timeout": "20s",
-    "tcp_keepalives_idle": "15",
-    "tcp_keepalives_interval": "5",
-    "tcp_keepalives_count": "3",
-}
-"""Of every session: one whose machine is gone or stands still must not hold rows that others wait for."""
+# A completion counts only once it is on the disk; whose machine is gone or stands still must hold up nobody.
+_SETTINGS = {"synchronous_commit": "on", "statement_timeout": "60s", "idle_in_transaction_session_timeout": "20s"}
+"""Of every session."""
 _WORDS_OF_REFUSAL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "permission denied",
                      "no password supplied", "not permitted")  # fmt: skip
 """What a server says that will not take this user; libpq gives no code for it."""
@@ -109,8 +77,7 @@ _Result = TypeVar("_Result")
 def read_database(url: str) -> tuple[str, dict[str, str]]:
     """The name of a database for messages, without credentials, and what libpq connects with, from its address.
 
-    Raises:
-        UsageError: The address cannot be read, or may show its password.
+    A UsageError if the address cannot be read, or may show its password.
     """
     try:
         query = urlsplit(url).query
@@ -121,31 +88,29 @@ def read_database(url: str) -> tuple[str, dict[str, str]]:
             f"the address of the journal cannot be read: expected postgresql://HOST:PORT/DATABASE, with USER:PASSWORD@ "
             f"before the host where it needs them{_ENCODE}"
         ) from None
+    host, port, database = parameters.get("host", ""), parameters.get("port"), parameters.get("dbname", "")
     if any(unquote(part.partition("=")[0]) in ("password", "sslpassword") for part in query.split("&")):
-        raise UsageError(
-            "the address of the journal has a password behind the ?, which every record would show: give it before the "
-            "host, in PGPASSWORD or in ~/.pgpass"
+        wrong = (
+            "has a password behind the ?, which every record would show: give it before the host, in PGPASSWORD or in "
+            "~/.pgpass"
         )
-    host, port = parameters.get("host", ""), parameters.get("port")
-    if "@" in host or "@" in parameters.get("dbname", ""):
+    elif "@" in host or "@" in database:
         # What follows the first @ may be a part of the password, and would be shown.
-        raise UsageError(f"the address of the journal has an @ after its host{_ENCODE}")
-    if not all(number.isdigit() and 0 < int(number) < 1 << 16 for number in (port or "5432").split(",")):
-        raise UsageError(f"the address of the journal has a port that is no number from 1 to 65535{_ENCODE}")
-    if "dbname" not in parameters:
-        raise UsageError("the address of the journal names no database: expected postgresql://…/DATABASE")
-    return f"postgresql://{host}{f':{port}' if port else ''}/{parameters['dbname']}", parameters
+        wrong = f"has an @ after its host{_ENCODE}"
+    elif not all(number.isdigit() and 0 < int(number) < 1 << 16 for number in (port or "5432").split(",")):
+        wrong = f"has a port that is no number from 1 to 65535{_ENCODE}"
+    elif not database:
+        wrong = "names no database: expected postgresql://…/DATABASE"
+    else:
+        return f"postgresql://{host}{f':{port}' if port else ''}/{database}", parameters
+    raise UsageError(f"the address of the journal {wrong}")
 
 
 class DatabaseStore(Store):
     """The tables in a database, by one connection that is made again where it breaks; `Store` describes the methods.
 
-    Only one that is writing makes the tables where they are missing, takes leases, and may change anything.
-
-    Raises:
-        UsageError: The address cannot be read, or the server refuses the user or the database.
-        InputError: The database holds something else, or it cannot be written.
-        OperationalError: The server cannot be reached.
+    Only one that is writing makes the tables where they are missing, takes leases, and may change anything. Errors are
+    those of `open_store`.
     """
 
     mark, many = "%s", "json_array_elements_text(?::json)"
@@ -155,8 +120,7 @@ class DatabaseStore(Store):
     def __init__(self, url: str, max_wait: float = 30.0, *, writing: bool = False) -> None:
         super().__init__()
         self.name, self._parameters = read_database(url)
-        self.period = LEASE / 3
-        self.max_wait = max_wait
+        self.period, self.max_wait = LEASE / 3, max_wait
         self._writing = writing
         self._holder = secrets.token_hex(16)
         self._lock = threading.Lock()
@@ -182,57 +146,80 @@ class DatabaseStore(Store):
         lock = "pg_advisory_xact_lock" if self._writing else "pg_advisory_xact_lock_shared"
         connection.execute(f"SELECT {lock}(%s)", (_SETTING_UP,))
         found = connection.execute("SELECT to_regclass(n) IS NOT NULL FROM unnest(%s::text[]) AS n", (list(_TABLES),))
-        there = [row[0] for row in found]
-        if not any(there):
+        there = {row[0] for row in found}
+        if there == {False}:
             if not self._writing:
                 return None
             for statement in _CREATE:
                 connection.execute(statement)
             connection.execute(SET_META.replace("?", self.mark), ("schema", SCHEMA_VERSION))
-            return SCHEMA_VERSION
-        version = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() if all(there) else None
-        if version is None:
+        rows = [] if len(there) > 1 else connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall()
+        if not rows:
             raise InputError(
                 f"{self.name}: the database has tables of another program under a name of the journal's "
                 f"({', '.join(_TABLES)}); give the journal a database of its own"
             )
-        return str(version[0])
+        return str(rows[0][0])
+
+    def insert(self, rows: Sequence[Row], *, own: bool = False) -> int:
+        """Add the rows whose digests are new, let go of our leases on them, and give how many were new."""
+        values = self._values([row[0] for row in rows])
+
+        def work(connection: DatabaseConnection) -> tuple[int, dict[str, str]]:
+            cursor = connection.cursor()
+            # In their order, so that no two processes wait for each other.
+            cursor.executemany(INSERT.replace("?", self.mark), sorted(rows))
+            new = cursor.rowcount
+            if own:
+                cursor.execute(_RELEASE, values)
+            return new, dict(cursor.execute(_SUMS, values).fetchall())
+
+        new, found = self.run(work, OperationalError)
+        if lost := [row[0] for row in rows if row[0] not in found]:
+            raise OperationalError(
+                f"{self.name}: cannot be written: of {len(rows)} completions, {len(lost)} are not in the table after "
+                f"they were inserted, {lost[0]} for one; a trigger or another program removes them"
+            )
+        # Where the connection broke as the transaction ended, the rows that are there may be ours.
+        if own and (others := sum(found[row[0]] != row[-1] for row in rows)):
+            raise OperationalError(
+                f"{self.name}: this process was not heard of for longer than a lease, and another one asked {others} "
+                "of its questions again; the same command takes these answers"
+            )
+        return new
 
     def take(self, digests: Sequence[str]) -> set[str]:
         """Lease questions that have no completion, and give those that are ours now."""
-        return {row[0] for row in self._done(_TAKE, digests)}
+        return {row[0] for row in self._execute(_TAKE, digests)}
 
     def release(self, digests: Sequence[str]) -> None:
         """Let go of questions."""
-        self._done(_RELEASE, digests)
+        self._execute(_RELEASE, digests)
 
     def tick(self) -> None:
         """Extend our leases."""
         # Where this fails, the leases and completions that fail too say so.
         with contextlib.suppress(JudgeError):
-            self._done(_EXTEND)
+            self._execute(_EXTEND)
 
     def close(self) -> None:
         """Let go of every question and of the server."""
         if self._writing:
             with contextlib.suppress(JudgeError):
-                self._done(_RELEASE, everything=True)
+                self._execute(_RELEASE_ALL)
         with self._lock:
             self._drop()
 
-    def _done(
-        self, statement: str, digests: Sequence[str] = (), *, everything: bool = False
-    ) -> psycopg.Cursor[TupleRow]:
+    def _execute(self, statement: str, digests: Sequence[str] = ()) -> psycopg.Cursor[TupleRow]:
         """Carry out a statement about leases."""
-        values = {"holder": self._holder, "lease": LEASE, "all": everything, "digests": json.dumps(list(digests))}
+        values = self._values(digests)
         return self.run(lambda one: one.execute(statement, values), OperationalError)
 
-    def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = InputError) -> _Result:
-        """Do work in a transaction; where the connection breaks, all of the work is done again.
+    def _values(self, digests: Sequence[str]) -> dict[str, object]:
+        return {"holder": self._holder, "lease": LEASE, "digests": json.dumps(list(digests))}
 
-        Raises:
-            OperationalError: The server was away for too long.
-        """
+    def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = InputError) -> _Result:
+        """Do work in a transaction, again where the connection breaks, until the server was away for too long."""
         pause = 0.1
         with self._lock:
             while True:
@@ -263,11 +250,8 @@ class DatabaseStore(Store):
                 connection.close()
 
     def _connect(self) -> DatabaseConnection:
-        connection = psycopg.connect(
-            **{**_DEFAULTS, **self._parameters, "client_encoding": "utf8"},
-            autocommit=True,
-            prepare_threshold=None,
-        )
+        parameters = {**_DEFAULTS, **self._parameters, "client_encoding": "utf8"}
+        connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=None)
         try:
             # A lease is sound only where each statement sees what was committed before it.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED

@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 
 from judge.errors import ContentFilterError, RejectedError
-from judge.judges.chat import read_completion
+from judge.judges.chat import read_completion, without_secrets
 from judge.judges.http_errors import Refusal, at, read_refusal
-from judge.judges.journal_rows import without_secrets
 from judge.judges.label_probabilities import with_probabilities
 from judge.judges.records import Completion, Message, Request
 

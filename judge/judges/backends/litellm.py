@@ -27,10 +27,9 @@ from judge.errors import (
 from judge.io.safe import did_you_mean
 from judge.judges.address import moved, read_address, refuse_unrecorded
 from judge.judges.backends import BACKENDS
-from judge.judges.chat import chat_messages, read_json, response_format
+from judge.judges.chat import chat_messages, read_json, response_format, without_secrets
 from judge.judges.connection import read_body
 from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
-from judge.judges.journal_rows import without_secrets
 from judge.judges.label_probabilities import asked_logprobs, with_probabilities
 from judge.judges.limits import read_limits
 from judge.judges.model import Model, ModelOptions, Price, refuse_options

@@ -1,8 +1,8 @@
 import pytest
 
 from judge.errors import UsageError
-from judge.judges.journal import open_journal
 from judge.judges.journal_rows import is_database
+from judge.judges.journal_store import check_database
 
 
 def test_a_place_is_a_database_by_its_beginning() -> None:
@@ -46,9 +46,9 @@ def test_an_address_that_cannot_be_used_is_refused_without_its_password(url: str
 def test_the_driver_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.io.installed.has_extra", lambda name: False)
     with pytest.raises(UsageError, match=r"pip install 'judge\[postgres\]'"):
-        open_journal("out/journal.sqlite", "postgresql://h/d")
+        check_database("postgresql://h/d")
 
 
 def test_a_shared_journal_is_no_file() -> None:
     with pytest.raises(UsageError, match="must begin with postgresql://"):
-        open_journal("out/journal.sqlite", "other.sqlite")
+        check_database("other.sqlite")

@@ -118,7 +118,7 @@ def test_a_view_of_a_new_database_is_empty_and_changes_nothing(postgres: Postgre
     with JournalView([url]) as view:
         assert not view
         assert (view.get(DIGESTS[0]), view.meta("form:b/m"), view.sample("b/m", 4)) == (None, None, [])
-    with pytest.raises(InputError, match="no journal is in this database"):
+    with pytest.raises(InputError, match='cannot be used as a journal: relation "completion" does not exist'):
         list(exported_lines(url))
     assert postgres.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'", url=url) == [(0,)]
 
@@ -179,15 +179,6 @@ def test_a_process_that_ends_lets_go_of_its_questions(postgres: Postgres, url: s
     assert postgres.execute("SELECT count(*) FROM lease", url=url) == [(0,)]
 
 
-def test_the_lease_of_a_process_that_died_after_its_answer_is_removed(postgres: Postgres, url: str) -> None:
-    with opened(url) as journal:
-        put(journal, DIGESTS[0])
-        dead = "INSERT INTO lease VALUES (%s, 'dead', clock_timestamp() + interval '60 s')"
-        for digest in DIGESTS[:2]:
-            postgres.execute(dead, digest, url=url)
-    assert postgres.execute("SELECT digest FROM lease", url=url) == [(DIGESTS[1],)]
-
-
 def test_the_lease_of_a_dead_process_expires_and_that_of_a_living_one_is_extended(postgres, url, monkeypatch) -> None:
     monkeypatch.setattr("judge.extra.scale.postgres.LEASE", 1)
     with opened(url) as first, opened(url) as second:
@@ -230,11 +221,18 @@ def test_results_on_an_answer_that_another_process_gave_again_are_refused(postgr
         # The same answer again, as after a connection that broke while its transaction ended, is no contradiction.
         patch.setattr("judge.judges.journal.new_row", lambda *told: row)
         put(second, DIGESTS[0], DIGESTS[0])
-    second.check_there()
-    put(first, DIGESTS[0], text="Grade: 1")
-    assert first.get(DIGESTS[0]) == completion("Grade: 0")
     with pytest.raises(OperationalError, match="asked 1 of its questions again"):
-        first.check_there()
+        put(first, DIGESTS[0], text="Grade: 1")
+    assert first.get(DIGESTS[0]) == completion("Grade: 0")
+
+
+def test_completions_that_do_not_arrive_are_an_error(postgres: Postgres, url: str) -> None:
+    drop = "CREATE FUNCTION drop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+    with opened(url) as journal:
+        postgres.execute(drop, url=url)
+        postgres.execute("CREATE TRIGGER t BEFORE INSERT ON completion FOR EACH ROW EXECUTE FUNCTION drop()", url=url)
+        with pytest.raises(OperationalError, match="of 1 completions, 1 are not in the table after they were inserted"):
+            put(journal, DIGESTS[0])
 
 
 def test_several_processes_make_the_tables_once(url: str) -> None:
@@ -375,7 +373,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     return made
 
 
-def test_what_is_wanted_soon_is_fetched_with_one_look(url: str, looks: list[None]) -> None:
+def test_what_is_wanted_soon_is_fetched_with_one_look(url: str, looks: list[None], monkeypatch) -> None:
+    monkeypatch.setattr("judge.judges.journal._TOGETHER", 250)
     digests = [hashlib.sha256(bytes([number // 256, number % 256])).hexdigest() for number in range(600)]
     with opened(url) as journal:
         put(journal, *digests[::2])
