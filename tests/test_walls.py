@@ -160,12 +160,9 @@ def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
 
 
 OPENERS = {"open_model", "open_journal", "Journal", "assess", "forecast"}
-OPENS = {
-    *("ask.asking", "ask.opening", "jobs.doctor", "jobs.calibration.inputs"),
-    *("extra.scale.ray", "extra.scale.completions", "extra.bench.job", "extra.probe.job"),
-}
+OPENS = {"ask.asking", "ask.opening", "jobs.doctor", "extra.scale.ray", "extra.scale.completions"}
 """The one way to ask; workers of a cluster, each with a model of its own; the doctor, which tries judges
-outside any journal; completions, which other engines bring; and three modules that name a baseline for `ask_free`."""
+outside any journal; and completions, which other engines bring."""
 
 
 def test_nothing_else_opens_a_model_or_a_journal() -> None:

@@ -13,6 +13,7 @@ from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath
+from judge.judges import backends
 from judge.judges.address import without_credentials
 from judge.judges.backends import open_model
 from judge.judges.forms import supported_forms
@@ -22,6 +23,8 @@ from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
 
+OVERLAP = "baseline/overlap"
+"""The judge that costs nothing, with which others are compared."""
 DEFAULT_MODEL = "local/qwen2.5-1.5b"
 MOST_SAMPLES = 1000
 """Most repetitions of one question (`--samples`)."""
@@ -102,10 +105,10 @@ def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settin
             raise UsageError(f"--price {priced}=…: there is no such model among {', '.join(names)}")
 
 
-def takes(model: Model, criterion: Criterion) -> bool:
-    """Whether a model can be asked a criterion."""
+def takes(name: str, criterion: Criterion) -> bool:
+    """Whether a model that sends nothing can be asked a criterion."""
     try:
-        model.check((criterion,))
+        backends.open_model(name).check((criterion,))
     except UsageError:
         return False
     return True
@@ -127,12 +130,10 @@ def check_turns(
         raise UsageError(f"{topics}: lacks turns that {names} shows: {', '.join(unknown[:5])}")
 
 
-def ask_free(
-    model: Model, wanted: Sequence[Task], pool: Pool, turns: Mapping[str, Turn] | None = None
-) -> StoredResults:
+def ask_free(name: str, wanted: Sequence[Task], pool: Pool, turns: Mapping[str, Turn] | None = None) -> StoredResults:
     """What a model that sends nothing, such as `baseline/overlap`, says of tasks; nothing is kept."""
     with Asking(JournalPlace(None), pool, turns) as asking:
-        return asking.ask(Judge((model,)), wanted)
+        return asking.ask(Judge((backends.open_model(name),)), wanted)
 
 
 def judging_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, object]:

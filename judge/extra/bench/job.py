@@ -8,7 +8,7 @@ from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
-from judge.ask.opening import ask_free, judging_options, open_judge, recalls, takes
+from judge.ask.opening import OVERLAP, ask_free, judging_options, open_judge, recalls, takes
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
@@ -31,7 +31,7 @@ from judge.io.steps import ProgressLine, Step, Steps, stepped
 from judge.io.stored import read_stored, sha256
 from judge.io.trec import safe_names
 from judge.jobs.manifest import MANIFEST
-from judge.judges.backends import backend_facts, open_model
+from judge.judges.backends import backend_facts
 from judge.judges.model import Model
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
@@ -169,16 +169,15 @@ _Overlap = Mapping[str, tuple[tuple[BenchItem, ...], Criterion]]
 
 def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> _Overlap:
     """The answers of word overlap under the prompt of each dataset that it can grade under, else the default one."""
-    model = open_model("baseline/overlap")
     graded: list[tuple[Drawn, Criterion]] = []
     for drawn, prompt in sets:
         criterion = drawn.dataset.criterion
         default = [find_criterion(criterion)] if criterion in default_prompts() else []
-        fitting = (each for each in ([prompt] if prompt else []) + default if takes(model, each))
+        fitting = (each for each in ([prompt] if prompt else []) + default if takes(OVERLAP, each))
         if drawn.has_texts and (under := next(fitting, None)) is not None:
             graded.append((drawn, under))
     pool, turns, tasks = _posed(graded)
-    results = {result.response_id: result for result in (ask_free(model, tasks, pool, turns) if tasks else ())}
+    results = {result.response_id: result for result in (ask_free(OVERLAP, tasks, pool, turns) if tasks else ())}
     return {drawn.dataset.name: (asked_items(drawn, under, results)[0], under) for drawn, under in graded}
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast
-from judge.ask.opening import ask_free, judging_options, takes
+from judge.ask.opening import OVERLAP, ask_free, judging_options, takes
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
@@ -36,7 +36,7 @@ from judge.io.line_stream import json_bytes, jsonl_bytes
 from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.io.stored import sha256
 from judge.jobs.manifest import MANIFEST, SCHEMA, UNFINISHED, check_folder, job_manifest
-from judge.judges.backends import backend_facts, open_model
+from judge.judges.backends import backend_facts
 from judge.judges.model import Model
 from judge.records import Criterion, Record
 
@@ -171,10 +171,9 @@ def _manifest(inputs: ProbeInputs, status: str) -> bytes:
 
 def _overlap(inputs: ProbeInputs) -> list[Judgment | Failure | None]:
     """What word overlap says of each task; None under a prompt that it cannot grade under. It costs nothing."""
-    model = open_model("baseline/overlap")
-    graded = {criterion.digest for criterion in inputs.criteria if takes(model, criterion)}
+    graded = {criterion.digest for criterion in inputs.criteria if takes(OVERLAP, criterion)}
     tasks = [task for task in inputs.tasks if task.criterion.digest in graded]
-    results = iter(ask_free(model, tasks, inputs.pool, inputs.turns))
+    results = iter(ask_free(OVERLAP, tasks, inputs.pool, inputs.turns))
     return [next(results) if task.criterion.digest in graded else None for task in inputs.tasks]
 
 

@@ -26,7 +26,6 @@ from judge.io.paths import StrPath, paths
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.io.stored import sha256
-from judge.judges.backends import open_model
 from judge.judges.backends.baseline import BASELINES
 from judge.plugins import need
 from judge.pool.records import Pool
@@ -278,16 +277,15 @@ def with_baselines(
 
 def _baseline(name: str, inputs: CalibrationInputs, rows: Sequence[GoldRow], pool: Pool) -> LabelSource | None:
     """The labels of a baseline under the first prompt of each criterion that it can grade, the default prompt last."""
-    model = open_model(name)
     gradable: list[Criterion] = []
     for criterion in sorted({row.criterion for row in rows}):
         judged = [prompt for prompt in inputs.prompts.values() if prompt.name == criterion]
         default = [find_criterion(criterion)] if judged and criterion in default_prompts() else []
-        fitting = (prompt for prompt in (*judged, *default) if prompt.unit == pool.unit and takes(model, prompt))
+        fitting = (prompt for prompt in (*judged, *default) if prompt.unit == pool.unit and takes(name, prompt))
         if prompt := next(fitting, None):
             inputs.prompts.setdefault(prompt.prompt_id, prompt)
             gradable.append(prompt)
     if not gradable:
         return None
-    results = ask_free(model, gold_tasks(rows, pool, gradable, 1, str(inputs.plan.gold[0])), pool)
+    results = ask_free(name, gold_tasks(rows, pool, gradable, 1, str(inputs.plan.gold[0])), pool)
     return LabelSource(labels_of(results, name, sha256(b"")), pool)
