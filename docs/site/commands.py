@@ -8,8 +8,7 @@ from docs.site.docstrings import markdown
 from docs.site.markdown import cell, code, fenced, table
 from docs.site.pages import relative, subjects, title
 from judge.cli import COMMANDS, PARTS, command_parser
-from judge.cli.examples import EXAMPLES
-from judge.cli.parser import EXIT_CODES, GENERAL
+from judge.cli.parser import EXAMPLES, EXIT_CODES, GENERAL
 
 _WIDTH = 84
 

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-from judge.cli.examples import EXAMPLES
-from judge.cli.parser import EXIT_CODES, GENERAL, CommandParser
+from judge.cli.parser import EXAMPLES, EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.io.installed import __version__
 from judge.plugins import ANNEXES, is_there

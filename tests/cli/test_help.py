@@ -93,7 +93,7 @@ def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(typed: str, sai
     ("name", "said"),
     [
         # A provider of litellm might have the name, so litellm is loaded.
-        pytest.param("openia/gpt-4.1-mini", "; did you mean openai?", marks=pytest.mark.slow),
+        pytest.param("openia/gpt-4.1-mini", "; did you mean openai?", marks=pytest.mark.long),
         ("baseline/overlp", "; did you mean overlap?"),
         ("local/qwen2.5", "; did you mean qwen2.5-1.5b?"),
         ("qwen2.5-1.5b", "; did you mean local/qwen2.5-1.5b?"),
