@@ -41,12 +41,8 @@ class Reply(NamedTuple):
 class Connection:
     """Asks one server; the TCP connections stay open for the next requests.
 
-    Args:
-        address: The server; a user and a password are sent where there is no key.
-        options: The longest reply, the time of one call, and whether probabilities of labels are asked for.
-        path: What follows the address.
-        variable: The environment variable with the key.
-        headers: Further headers of each request.
+    `options` say the longest reply, the time of one call, and whether probabilities of labels are asked for; `path`
+    follows the address. Its user and password are sent where `variable` holds no key.
     """
 
     def __init__(

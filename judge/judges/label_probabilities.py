@@ -22,10 +22,9 @@ from judge.judges.records import AnswerForm, Completion, Request
 
 TOP_LOGPROBS = 20
 """Likeliest tokens asked for at each place: the most that OpenAI, Gemini and vLLM allow."""
-LEAST_VISIBLE = 0.5
-"""Least mass of all labels together; below it, the judge wanted to write something else."""
-MOST_OFF = 0.05
-"""Most by which the probability of a label may be off, because mass is hidden."""
+LEAST_VISIBLE, MOST_OFF = 0.5, 0.05
+"""Least mass of all labels, below which the judge wanted to write something else; and most by which the probability of
+a label may be off, because mass is hidden."""
 
 _DECORATION, _ROUNDED = 4, 1.01
 """Tokens that may decorate a label, and most that probabilities add up to; beyond, they are none."""

@@ -12,12 +12,9 @@ from urllib.parse import quote, quote_plus, unquote
 
 MASK = "***"
 """What stands in place of a secret."""
-_LONG = 12
-"""Characters of a secret without a digit, at least: `localhost` and `ollama` are words, which replies may hold."""
-_SHORTEST = 6
-"""Characters of a secret with a digit, at least."""
-_SHORTEST_NAMED = 8
-"""The same for a variable whose value may stand in no name and no address."""
+_LONG, _SHORTEST, _SHORTEST_NAMED = 12, 6, 8
+"""Least characters of a secret without a digit, since replies may hold words like `localhost`; of one with a digit; and
+of one with a digit that may stand in no name and no address."""
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 _LOOKS_SECRET = re.compile(
     r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+"

@@ -99,11 +99,7 @@ def _number(written: str) -> float:
 def check_cascade(cascade: str | None, address: str | None, *, jury: bool = False, together: bool = False) -> None:
     """Refuse a cascade that cannot be read, and options that do not go with it.
 
-    Args:
-        cascade: `CHECKER@LOW:HIGH`; None without a cascade.
-        address: The checker's address.
-        jury: Whether the plan has several models, or one under several prompts or asked several times.
-        together: Whether the plan asks for several criteria in one call.
+    `jury`: the plan has several models, or one under several prompts or asked several times.
     """
     if cascade is None:
         if address is not None:
@@ -281,15 +277,10 @@ def open_first(
     *,
     keys: bool = True,
 ) -> Judge:
-    """Open the checker of a cascade, as a judge.
+    """Open the checker of a cascade, as a judge; its errors name the options of cascades.
 
-    Args:
-        cascade: The cascade.
-        address: The checker's address; None for one that needs no server.
-        criteria: The prompts.
-        options: How the other judge is called; the checker shares the limits of time and of a reply's length.
-        settings: The budget and prices; a price for all models is not the checker's.
-        keys: As for `open_one`.
+    `options` are those of the other judge: the checker shares the limits of time and of a reply's length. A price for
+    all models in `settings` is not the checker's.
     """
     own = msgspec.structs.replace(
         settings,

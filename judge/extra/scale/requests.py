@@ -148,12 +148,8 @@ def write_requests(
 ) -> RequestsOutcome:
     """Write every request that a plan of `judge run` still needs, as files that batch engines take; nothing is sent.
 
-    Args:
-        inputs: The plan, with its inputs read.
-        folder: Where the requests go; it must be new or empty.
-        shards: How many files to spread them over; None means as few as the engines take.
-        most: Most requests of a file; None means as many as the engine takes.
-        steps: Called as the requests are written.
+    The folder must be new or empty. `shards` spreads the requests over so many files, as few as the engines take if
+    None; `most` bounds the requests of a file, by what its engine takes if None.
     """
     folder = Path(folder)
     _check(inputs, folder)

@@ -23,10 +23,9 @@ from judge.judges.records import AnswerForm, Completion, Request
 from judge.judges.weights import cached_digest, ensure, is_here, weights_file
 from judge.records import Criterion
 
-_CONTEXT = 8192
-"""Tokens of prompt and completion together; fewer where a model was trained on fewer."""
-_NOT_SENT = frozenset({"weights", "engine", "n_ctx"})
-"""Parameters that are fixed when the engine is loaded."""
+_CONTEXT, _NOT_SENT = 8192, frozenset({"weights", "engine", "n_ctx"})
+"""Tokens of prompt and completion together, fewer where a model was trained on fewer; and the parameters that are fixed
+when the engine is loaded."""
 
 
 class _File(NamedTuple):
