@@ -7,7 +7,7 @@ list would show its grade.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -107,13 +107,12 @@ def disagreements(
     `sealed` has items of a sealed test part, whatever their rows say of their split.
     """
     found = [item for panel in panels for item in _of_panel(panel, pool, turns, frozenset(sealed))]
-    found.sort(
-        key=lambda item: (
-            *(-item.distance, -item.erring, natural_key(item.turn_id), natural_key(item.response_id)),
-            item.criterion,
-        )
-    )
-    return tuple(found)
+    return tuple(sorted(found, key=_worst_first))
+
+
+def _worst_first(item: Disagreement) -> tuple[Any, ...]:
+    ids = natural_key(item.turn_id), natural_key(item.response_id)
+    return -item.distance, -item.erring, *ids, item.criterion
 
 
 def _of_panel(
@@ -132,8 +131,7 @@ def _of_panel(
             continue
         key = item.turn_id, item.response_id
         judges = tuple(
-            _judge_grade(column, labels.get(key), _difference(panel, column, i), column.reasons[i])
-            for column, labels in zip(columns, said, strict=True)
+            _judge_grade(panel, column, i, labels.get(key)) for column, labels in zip(columns, said, strict=True)
         )
         assessors = {row.assessor: AssessorGrade(row.assessor, row.grade, row.made) for row in rows}
         reference = consensus([given.grade for given in assessors.values()])
@@ -167,20 +165,16 @@ def _first_labels(column: Column, graded: Collection[ItemKey]) -> dict[ItemKey, 
     }
 
 
-def _difference(panel: Panel, column: Column, i: int) -> int | None:
+def _judge_grade(panel: Panel, column: Column, i: int, label: Label | None) -> JudgeGrade:
     code = int(column.codes[i])
-    return None if code < 0 else panel.grades[code] - panel.grades[int(panel.human[i])]
-
-
-def _judge_grade(column: Column, label: Label | None, difference: int | None, reason: str | None) -> JudgeGrade:
     return JudgeGrade(
         judge=column.judge,
         prompt=column.prompt,
         grade=label.grade if label else None,
         expected=label.expected if label else None,
         rationale=label.rationale if label else None,
-        reason=reason,
-        difference=difference,
+        reason=column.reasons[i],
+        difference=None if code < 0 else panel.grades[code] - panel.grades[int(panel.human[i])],
     )
 
 
@@ -286,11 +280,8 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
         if item.context:
             shown = item.context if item.unit == "dialogue" else item.context[-_EXCHANGES:]
             left = len(item.context) - len(shown)
-            yield (
-                f"**Before that** (the last {len(shown)} of {count(len(item.context), 'exchange')})"
-                if left
-                else ("**Before that**")
-            )
+            of_all = f" (the last {len(shown)} of {count(len(item.context), 'exchange')})" if left else ""
+            yield f"**Before that**{of_all}"
             yield "\n>\n".join(
                 f"{_quoted(f'User: {exchange.utterance}')}\n>\n{_quoted(f'System: {exchange.response}')}"
                 for exchange in shown

@@ -52,7 +52,7 @@ def _add(group: list[GoldRow], row: GoldRow) -> None:
         group.append(row)
     else:
         message = f"{row.assessor} gave response {row.response_id} {earlier.grade} and {row.grade}: expected one grade"
-        problem = Problem("different_grades", "error", "gold", row.turn_id, "$.grade", message)
+        problem = _gold_problem("different_grades", "$.grade", message, row.turn_id)
         raise InputError("gold: different grades of one response by one assessor", [problem])
 
 
@@ -74,20 +74,14 @@ def _inclusion_problems(gold: Mapping[ItemKey, Sequence[GoldRow]]) -> list[Probl
     without = sum(row.inclusion_probability is None for row in rows)
     if 0 < without < len(rows):
         message = f"{without} rows have no inclusion probability, others have one: expected it on every row or on none"
-        return [Problem("mixed_inclusion", "error", "gold", None, path, message)]
-    return [
-        Problem(
-            "inclusion_probability",
-            "error",
-            "gold",
-            turn_id,
-            path,
-            f"response {response_id} has {' and '.join(map(str, sorted(probabilities)))}: expected one probability",
-        )
-        for (turn_id, response_id), group in gold.items()
-        if len(probabilities := {row.inclusion_probability for row in group if row.inclusion_probability is not None})
-        > 1
-    ]
+        return [_gold_problem("mixed_inclusion", path, message)]
+    problems = []
+    for (turn_id, response_id), group in gold.items():
+        probabilities = sorted({row.inclusion_probability for row in group if row.inclusion_probability is not None})
+        if len(probabilities) > 1:
+            message = f"response {response_id} has {' and '.join(map(str, probabilities))}: expected one probability"
+            problems.append(_gold_problem("inclusion_probability", path, message, turn_id))
+    return problems
 
 
 def _split_problems(rows: Sequence[GoldRow]) -> list[Problem]:
@@ -95,17 +89,18 @@ def _split_problems(rows: Sequence[GoldRow]) -> list[Problem]:
     sides: dict[str, set[str | None]] = defaultdict(set)
     for row in rows:
         sides[row.topic_id].add(row.split)
-    everywhere = set().union(*sides.values()) if sides else set()
-    if None in everywhere and len(everywhere) > 1:
-        count = sum(row.split is None for row in rows)
-        return [
-            Problem("mixed_split", "error", "gold", None, "$.split", f"{count} rows have no split, others have one")
-        ]
+    without = sum(row.split is None for row in rows)
+    if 0 < without < len(rows):
+        return [_gold_problem("mixed_split", "$.split", f"{without} rows have no split, others have one")]
     return [
-        Problem("split_topic", "error", "gold", None, "$.split", f"topic {topic} is in dev and in test")
+        _gold_problem("split_topic", "$.split", f"topic {topic} is in dev and in test")
         for topic, splits in sides.items()
         if len(splits) > 1
     ]
+
+
+def _gold_problem(code: str, path: str, message: str, turn_id: str | None = None) -> Problem:
+    return Problem(code, "error", "gold", turn_id, path, message)
 
 
 def _label_problems(labels: Labels, scale: Scale) -> list[Problem]:

@@ -75,6 +75,12 @@ def certificate(*entries: Certified) -> Certificate:
     return make_certificate(entries or (certified(),), "2026-03-01")
 
 
+def said(of: Certificate, *criteria: Criterion) -> CertificateStatement:
+    """What a run that matches may say."""
+    criteria = criteria or (GRADED,)
+    return statement(of, match_run(of, criteria, "baseline/overlap", OPTIONS), criteria)
+
+
 def matched(of: Certificate, *criteria: Criterion, judge: str = "baseline/overlap", **options: object) -> list[str]:
     """The items that differ."""
     found = match_run(of, criteria or (GRADED,), judge, {**OPTIONS, **options}, {"groundedness": ["overlap-1"]})
@@ -236,7 +242,7 @@ def test_each_item_alone_is_a_mismatch(changed: dict[str, object], item: str) ->
 
 def test_another_address_is_named_and_no_mismatch() -> None:
     of = certificate(certified(parameters={**OPTIONS, "base_url": "http://there/v1"}))
-    found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
+    found = said(of)
     assert found.calibrated
     assert "Its base_url is another: http://there/v1 certified, none here." in found.banner
 
@@ -258,19 +264,13 @@ def test_calibrated_is_said_of_a_trusted_judge_only() -> None:
         ("INCONCLUSIVE", "0.41 [0.32, 0.49]"),
     ):
         of = certificate(certified(verdict=word))
-        found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
+        found = said(of)
         assert found.calibrated == (word == "TRUSTED")
         assert found.banner.startswith("CALIBRATED" if word == "TRUSTED" else "UNCALIBRATED")
         assert (
             f"groundedness is as certified: {word} by wkappa.lo>=0.4, wkappa {spread} (n=120, 24 topics) "
             "on test, chosen among 3."
         ) in found.banner
-
-
-def said(of: Certificate, *criteria: Criterion) -> CertificateStatement:
-    """What a run that matches may say."""
-    criteria = criteria or (GRADED,)
-    return statement(of, match_run(of, criteria, "baseline/overlap", OPTIONS), criteria)
 
 
 def test_the_banner_names_what_was_required_and_how_hard_it_was_tried() -> None:
@@ -301,25 +301,23 @@ def test_positive_or_not_certifies_no_grades() -> None:
 
 def test_an_estimate_without_an_interval_says_why() -> None:
     of = certificate(certified(estimate=Estimate(0.6, None, None, 9, 3, "fewer than 5 topics"), verdict="INCONCLUSIVE"))
-    found = statement(of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,))
+    found = said(of)
     assert "wkappa without an interval (fewer than 5 topics)" in found.banner
 
 
 def test_every_criterion_of_the_run_must_be_certified() -> None:
     other = find_criterion("naturalness/graded")
     both = certificate(certified(), certified(other))
-    assert statement(both, match_run(both, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED, other)).calibrated
-    assert statement(both, match_run(both, (GRADED,), "baseline/overlap", OPTIONS), (GRADED,)).calibrated
+    assert said(both, GRADED, other).calibrated
+    assert said(both).calibrated
     half = certificate()
-    found = statement(half, match_run(half, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED,))
+    found = said(half, GRADED, other)
     assert not found.calibrated
     assert "naturalness does not match the certificate (criterion: not certified certified, naturalness here)" in (
         found.banner
     )
     weak = certificate(certified(), certified(other, verdict="INCONCLUSIVE"))
-    assert not statement(
-        weak, match_run(weak, (GRADED, other), "baseline/overlap", OPTIONS), (GRADED, other)
-    ).calibrated
+    assert not said(weak, GRADED, other).calibrated
 
 
 def test_a_run_of_nothing_is_not_calibrated() -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from judge.cli.tables import print_corrected
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
-from judge.io.cells import columns_of
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Estimate
@@ -414,18 +413,6 @@ def test_hostile_names_stay_in_their_cells(capsys: pytest.CaptureFixture[str]) -
     assert "<img" not in markdown
     assert "MISSING: " in markdown
     assert "SELF" not in markdown
-
-
-def test_the_terminal_table_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    long = "team-with-a-very-long-name_and-a-run-with-one-too"
-    rows = [
-        row(f"{long}{i}", 2.5, 2.0, rank=i, rank_low=1, rank_high=120, tie="abcdefghijklm", flags=tuple(FLAGS), n=1000)
-        for i in range(98, 102)
-    ]
-    print_corrected([*rows, RAW, row("字" * 40, 1, 1)])
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(columns_of, lines)) <= 80
-    assert any(line.strip() == " ".join(FLAGS) for line in lines)
 
 
 def test_only_flags_that_are_there_are_explained() -> None:
