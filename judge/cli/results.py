@@ -16,8 +16,7 @@ from judge.jobs.leaderboard import (
 from judge.jobs.planning import TopicsPlan, plan_topics
 from judge.jobs.release import ReleasePlan, release_folder
 from judge.report.job import ReportPlan, write_report
-from judge.results.corrected_tables import change_text
-from judge.results.leaderboard import reading
+from judge.results.leaderboard import change_text, reading
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
 from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
 from judge.stats.tables import Undefined

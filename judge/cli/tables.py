@@ -17,9 +17,7 @@ from judge.jobs.recheck import Rechecked
 from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
-from judge.results.corrected_tables import ON_TERMINAL as CORRECTED_ON_TERMINAL
-from judge.results.corrected_tables import corrected_board
-from judge.results.leaderboard import BOUND, ON_TERMINAL, board
+from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
 from judge.results.tables import told_apart
 from judge.runs.check.problems import code_lines, file_report, remaining

@@ -24,8 +24,7 @@ from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.records import Criterion
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
-from judge.results.corrected_tables import COLUMNS as CORRECTED_COLUMNS
-from judge.results.corrected_tables import TOO_FEW_TOPICS, corrected_markdown, too_few_topics
+from judge.results.leaderboard import CORRECTED_COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
 from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import run_turns
 from judge.runs.families import read_families

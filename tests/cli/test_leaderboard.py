@@ -15,7 +15,7 @@ from judge.io.stored import sha256
 from judge.jobs.manifest import SCHEMA
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.results.corrected_tables import COLUMNS
+from judge.results.leaderboard import CORRECTED_COLUMNS
 from judge.runs.records import Exclusion, TokenCount
 
 GROUNDEDNESS = find_criterion("groundedness")
@@ -109,7 +109,7 @@ def test_gold_takes_the_lead_from_the_judges_favorite(folder: Path, capsys: pyte
     assert "\x1b" not in shown
     assert max(map(len, shown.splitlines())) <= 80
     rows = table((out / "corrected.tsv").read_text(encoding="utf-8"))
-    assert list(rows[0]) == list(COLUMNS)
+    assert list(rows[0]) == list(CORRECTED_COLUMNS)
     by_run = {row["run"]: row for row in rows}
     own, solid, weak = (by_run[name] for name in ("own\\x1b[31m|run", "solid", "weak"))
     assert rows[0] == solid

@@ -12,10 +12,9 @@ from judge.gold.rows import GoldRow
 from judge.io.ids import Cluster
 from judge.io.table import records_tsv
 from judge.pool.records import Pool
-from judge.results import corrected_tables, tables
+from judge.results import tables
 from judge.results.corrected import corrected, gold_grades
-from judge.results.corrected_tables import corrected_markdown
-from judge.results.leaderboard import COLUMNS, leaderboard, leaderboard_markdown
+from judge.results.leaderboard import COLUMNS, CORRECTED_COLUMNS, corrected_markdown, leaderboard, leaderboard_markdown
 from judge.results.tables import result_tables, told_apart
 from judge.results.turns import run_turns
 from tests.results.test_leaderboard import criterion, judgment, pooled
@@ -148,7 +147,7 @@ def test_corrected_means_over_themes_are_those_of_topics_renamed_to_themes(targe
 
 def test_a_corrected_leaderboard_says_that_it_is_over_themes() -> None:
     rows = graded(two_topics, "pool", "theme")
-    assert [line.split("\t")[-1] for line in records_tsv(corrected_tables.COLUMNS, rows, 4).splitlines()[1:]] == [
+    assert [line.split("\t")[-1] for line in records_tsv(CORRECTED_COLUMNS, rows, 4).splitlines()[1:]] == [
         "clustered by theme"
     ] * 2
     text = corrected_markdown(rows, (), {}, target="pool", clustered=("clustered by theme: 8 themes of 16 topics",))

@@ -13,7 +13,7 @@ from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Estimate
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
-from judge.results.corrected_tables import COLUMNS, IN_FILE, change_text, corrected_markdown
+from judge.results.leaderboard import CORRECTED_COLUMNS, IN_FILE, change_text, corrected_markdown
 from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
 from judge.results.turns import run_turns
 from judge.runs.records import Exclusion
@@ -376,13 +376,13 @@ def test_one_run_has_no_order() -> None:
 
 
 def test_the_tsv_has_the_announced_columns() -> None:
-    assert tuple(COLUMNS)[1:-1] == tuple(
+    assert tuple(CORRECTED_COLUMNS)[1:-1] == tuple(
         "rank rank_lo rank_hi tie run family n missing raw raw_lo raw_hi raw_bound gold_n corrected lo hi bound "
         "bound_lo bound_hi method lambda ess bias flags".split()
     )
     rows = [row("a\tb", 2.5, 2.0, family="gpt", flags=("SELF", "MISSING")), RAW]
-    header, first, second = records_tsv(COLUMNS, rows, 4).splitlines()
-    assert header.split("\t") == list(COLUMNS)
+    header, first, second = records_tsv(CORRECTED_COLUMNS, rows, 4).splitlines()
+    assert header.split("\t") == list(CORRECTED_COLUMNS)
     assert first.split("\t") == [
         "groundedness", "1", "1", "2", "a", r"a\tb", "gpt", "80", "0", "2.5000", "2.4000", "2.6000", "2.5000", "20",
         "2.0000", "1.7500", "2.2500", "2.0000", "1.7500", "2.2500", "ppi++", "0.8125", "31.5000", "0.2500",
@@ -407,7 +407,7 @@ def test_hostile_names_stay_in_their_cells(capsys: pytest.CaptureFixture[str]) -
     assert len(table) == 2 + 2
     assert all(len(line.replace(r"\|", "").split("|")) == len(IN_FILE) + 2 for line in table)
     print_corrected(rows)
-    for text in (markdown, capsys.readouterr().out, records_tsv(COLUMNS, rows, 4)):
+    for text in (markdown, capsys.readouterr().out, records_tsv(CORRECTED_COLUMNS, rows, 4)):
         assert "\x1b" not in text
         assert "\u202e" not in text
     assert "<img" not in markdown
@@ -454,7 +454,9 @@ def test_on_few_topics_nothing_says_that_runs_differ() -> None:
         (1, None, None, ""),
         (2, None, None, ""),
     ]
-    assert "no run is told apart from another, since that needs 8 topics" in records_tsv(COLUMNS, rows.values(), 4)
+    assert "no run is told apart from another, since that needs 8 topics" in records_tsv(
+        CORRECTED_COLUMNS, rows.values(), 4
+    )
     assert [row.tie for row in World(1.0, a=[(3, 3)] * 16, b=[(0, 0)] * 16).rows().values()] == ["a", "b"]
 
 

@@ -17,9 +17,8 @@ from judge.records import Criterion
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
-from judge.results.corrected_tables import change_text
 from judge.results.details import by_run
-from judge.results.leaderboard import by_criterion
+from judge.results.leaderboard import by_criterion, change_text
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
 from judge.results.tables import ALPHA, told_apart
 from judge.stats.separation import compact_letters
