@@ -1,13 +1,11 @@
-"""Results: judgments to qrels and leaderboards, plain, corrected, under other token rules; topics planned. Pure.
+"""Results: judgments to qrels and leaderboards, plain and corrected; topics planned. Pure.
 
 qrels             response qrels, each with a sidecar that says how it was made
 turns             what became of the turns that each run had to answer
-tables            all tables of a judged pool
-leaderboard       a row for each run and criterion
-differences       a row for every two runs
+tables            all tables of a judged pool, and a row for every two runs
+leaderboard       a row for each run and criterion, as judged and as corrected
 details           sentences, citations, and topics of interactive runs
-corrected         means corrected by gold, which `gold` checks; leaderboard shows them
+corrected         means corrected by gold, which `gold` checks
 planning          variance components, and the topics that the next comparison needs
-sensitivity       ranks under each token rule
 rows              the records of these tables, and their words
 """
