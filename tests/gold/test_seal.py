@@ -16,7 +16,6 @@ from judge.gold import (
     Look,
     Opening,
     open_sealed,
-    parse_gold,
     read_gold,
     read_ledger,
     read_seal,
@@ -24,7 +23,7 @@ from judge.gold import (
     split_topics,
     write_split,
 )
-from judge.gold.ledger import BEGINNING, record_look
+from judge.gold.ledger import BEGINNING, Entry, record_look
 from judge.gold.rows import GoldRow
 from judge.gold.seal import salted, sealed_beside
 from judge.io.stored import sha256
@@ -171,42 +170,45 @@ def test_rows_that_are_split_already_are_refused(tmp_path: Path) -> None:
         write_split([*gold(4), row("9", split="dev")], 0.5, 7, tmp_path)
 
 
-def opened(
-    test: Path, seal: Path, question: str, now: str = NOW, compared: int = 10
-) -> tuple[tuple[GoldRow, ...], Opening]:
-    """Open the grades for a question about so many responses."""
-    return open_sealed(test, seal, now, lambda rows: Look(question, {"c": compared}, {"c": ("ab", question)}))
+def opened(folder: Path, question: str, now: str = NOW, compared: int = 10) -> tuple[tuple[GoldRow, ...], Opening]:
+    """Open the grades of a split for a question about so many responses."""
+    look = Look(question, {"c": compared}, {"c": ("ab", question)})
+    return open_sealed(folder / "test.jsonl", folder / "seal.json", now, lambda rows: look)
 
 
 @pytest.fixture
-def sealed(tmp_path: Path) -> tuple[Path, Path]:
+def sealed(tmp_path: Path) -> Path:
+    """The folder of a split."""
     write_split(gold(4), 0.5, 7, tmp_path)
-    return tmp_path / "test.jsonl", tmp_path / "seal.json"
+    return tmp_path
 
 
-def ledger(seal: Path) -> Path:
-    return seal.with_name("openings.jsonl")
+def ledger(folder: Path) -> Path:
+    return folder / "openings.jsonl"
+
+
+def entries(folder: Path) -> tuple[Entry, ...]:
+    return read_ledger(folder / "seal.json")
 
 
 @pytest.mark.parametrize("compared", [1, 9])
 def test_a_look_at_so_few_responses_that_it_shows_their_grades_is_refused(sealed, compared) -> None:
-    test, seal = sealed
     with pytest.raises(InputError, match=f"this look compares {compared} of the sealed grades.*expected 10 or more"):
-        opened(test, seal, "q", compared=compared)
-    assert not ledger(seal).exists()
+        opened(sealed, "q", compared=compared)
+    assert not ledger(sealed).exists()
     # A criterion whose grades no number rests on shows none.
-    open_sealed(test, seal, NOW, lambda rows: Look("q", {"c": 10, "d": 0}, {}))
+    look = Look("q", {"c": 10, "d": 0}, {})
+    open_sealed(sealed / "test.jsonl", sealed / "seal.json", NOW, lambda rows: look)
 
 
-def test_a_line_holds_what_was_compared_and_the_opening_counts_different_candidates(sealed: tuple[Path, Path]) -> None:
-    test, seal = sealed
+def test_a_line_holds_what_was_compared_and_the_opening_counts_different_candidates(sealed: Path) -> None:
     for question in ("q1", "q2", "q3"):
-        opening = opened(test, seal, question, compared=12)[1]
+        opening = opened(sealed, question, compared=12)[1]
     # "ab" each time, and the question itself.
     assert (opening.number, opening.candidates("c"), opening.candidates("d")) == (3, 4, 0)
-    assert opening.head == sha256(ledger(seal).read_bytes().splitlines()[-1])
-    assert opened(test, seal, "q1")[1].head == opening.head
-    assert read_ledger(seal)[0].compared == {"c": 12}
+    assert opening.head == sha256(ledger(sealed).read_bytes().splitlines()[-1])
+    assert opened(sealed, "q1")[1].head == opening.head
+    assert entries(sealed)[0].compared == {"c": 12}
 
 
 def test_splits_of_one_gold_by_two_seeds_name_the_same_responses(tmp_path: Path) -> None:
@@ -216,21 +218,19 @@ def test_splits_of_one_gold_by_two_seeds_name_the_same_responses(tmp_path: Path)
     assert responses_digest(write_split(gold(11), 0.5, 1, tmp_path / "less")) != responses_digest(seals[0])
 
 
-def test_openings_are_numbered_and_a_repeated_question_has_the_number_of_all_by_now(sealed: tuple[Path, Path]) -> None:
-    test, seal = sealed
-    rows, first = opened(test, seal, "q1")
-    assert rows == parse_gold(test.read_bytes(), "t")
+def test_openings_are_numbered_and_a_repeated_question_has_the_number_of_all_by_now(sealed: Path) -> None:
+    rows, first = opened(sealed, "q1")
+    assert rows == read_gold(sealed / "test.jsonl")
     assert (first.number, first.repeated) == (1, False)
-    assert opened(test, seal, "q2")[1].number == 2
-    before = ledger(seal).read_bytes()
-    again = opened(test, seal, "q1", "2027-01-01T00:00:00Z")[1]
+    assert opened(sealed, "q2")[1].number == 2
+    before = ledger(sealed).read_bytes()
+    again = opened(sealed, "q1", "2027-01-01T00:00:00Z")[1]
     # The answer to q2 is known by now, however early q1 was asked.
     assert (again.number, again.repeated) == (2, True)
-    assert ledger(seal).read_bytes() == before
+    assert ledger(sealed).read_bytes() == before
 
 
-def test_rows_that_cannot_be_used_stay_closed_and_cost_no_look(sealed: tuple[Path, Path]) -> None:
-    test, seal = sealed
+def test_rows_that_cannot_be_used_stay_closed_and_cost_no_look(sealed: Path) -> None:
     seen: list[tuple[GoldRow, ...]] = []
 
     def refuse(rows: tuple[GoldRow, ...]) -> Look:
@@ -238,14 +238,13 @@ def test_rows_that_cannot_be_used_stay_closed_and_cost_no_look(sealed: tuple[Pat
         raise InputError("cannot be used")
 
     with pytest.raises(InputError, match="cannot be used"):
-        open_sealed(test, seal, NOW, refuse)
-    assert seen == [parse_gold(test.read_bytes(), "t")]
-    assert not ledger(seal).exists()
+        open_sealed(sealed / "test.jsonl", sealed / "seal.json", NOW, refuse)
+    assert seen == [read_gold(sealed / "test.jsonl")]
+    assert not ledger(sealed).exists()
 
 
-def test_rows_of_the_sealed_side_are_known_beside_their_seal_only(sealed: tuple[Path, Path], tmp_path: Path) -> None:
-    test, _ = sealed
-    dev, held_out = read_gold(test.with_name("dev.jsonl")), read_gold(test)
+def test_rows_of_the_sealed_side_are_known_beside_their_seal_only(sealed: Path, tmp_path: Path) -> None:
+    dev, held_out = read_gold(sealed / "dev.jsonl"), read_gold(sealed / "test.jsonl")
     anywhere = tmp_path / "whatever.jsonl"
     assert not sealed_beside(anywhere, dev)
     assert sealed_beside(anywhere, held_out)
@@ -255,20 +254,21 @@ def test_rows_of_the_sealed_side_are_known_beside_their_seal_only(sealed: tuple[
     assert not sealed_beside(tmp_path / "elsewhere" / "test.jsonl", held_out)
 
 
-def test_the_ledger_is_a_hash_chain_from_the_seal(sealed: tuple[Path, Path]) -> None:
-    test, seal = sealed
+def test_the_ledger_is_a_hash_chain_from_the_seal(sealed: Path) -> None:
     for question in ("q1", "q2", "q3"):
-        opened(test, seal, question)
-    lines = ledger(seal).read_bytes().splitlines()
-    entries = [json.loads(line) for line in lines]
-    assert [entry["number"] for entry in entries] == [1, 2, 3]
-    assert [entry["previous"] for entry in entries] == [read_seal(seal).commitment, *map(sha256, lines[:2])]
-    assert [entry.question for entry in read_ledger(seal)] == ["q1", "q2", "q3"]
+        opened(sealed, question)
+    lines = ledger(sealed).read_bytes().splitlines()
+    written = [json.loads(line) for line in lines]
+    assert [entry["number"] for entry in written] == [1, 2, 3]
+    assert [entry["previous"] for entry in written] == [
+        read_seal(sealed / "seal.json").commitment,
+        *map(sha256, lines[:2]),
+    ]
+    assert [entry.question for entry in entries(sealed)] == ["q1", "q2", "q3"]
 
 
-def test_a_read_only_ledger_still_answers_a_question_on_record(sealed: tuple[Path, Path], monkeypatch) -> None:
-    test, seal = sealed
-    opened(test, seal, "q1")
+def test_a_read_only_ledger_still_answers_a_question_on_record(sealed: Path, monkeypatch) -> None:
+    opened(sealed, "q1")
     real = Path.open
 
     def refuse(self: Path, mode: str = "r", *rest: object, **more: object) -> object:
@@ -277,37 +277,35 @@ def test_a_read_only_ledger_still_answers_a_question_on_record(sealed: tuple[Pat
         return real(self, mode, *rest, **more)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", refuse)
-    assert opened(test, seal, "q1")[1].repeated
+    assert opened(sealed, "q1")[1].repeated
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the ledger is locked where there is fcntl")
-def test_commands_at_the_same_time_make_one_chain(sealed: tuple[Path, Path]) -> None:
-    test, seal = sealed
+def test_commands_at_the_same_time_make_one_chain(sealed: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        openings = list(pool.map(lambda number: opened(test, seal, f"q{number % 12}")[1], range(24)))
+        openings = list(pool.map(lambda number: opened(sealed, f"q{number % 12}")[1], range(24)))
     assert {opening.number for opening in openings} == set(range(1, 13))
-    assert sum(not opening.repeated for opening in openings) == len(read_ledger(seal)) == 12
+    assert sum(not opening.repeated for opening in openings) == len(entries(sealed)) == 12
 
 
 @pytest.mark.parametrize("name", ["test.jsonl", "test.salt"])
-def test_a_changed_test_file_or_salt_stays_closed(sealed: tuple[Path, Path], name: str) -> None:
-    test, seal = sealed
-    path = test.with_name(name)
+def test_a_changed_test_file_or_salt_stays_closed(sealed: Path, name: str) -> None:
+    path = sealed / name
     old = path.read_bytes()
     path.write_bytes(old.replace(b'"grade":0', b'"grade":1') if name == "test.jsonl" else b"0" * 64)
     assert path.read_bytes() != old
     with pytest.raises(InputError, match="has been changed or belongs to another split"):
-        opened(test, seal, "q")
-    assert not ledger(seal).exists()
+        opened(sealed, "q")
+    assert not ledger(sealed).exists()
 
 
-def test_a_seal_whose_lists_were_edited_is_refused(sealed: tuple[Path, Path]) -> None:
-    test, seal = sealed
+def test_a_seal_whose_lists_were_edited_is_refused(sealed: Path) -> None:
+    seal = sealed / "seal.json"
     values = json.loads(seal.read_bytes())
     values["test"]["items"].pop()
     seal.write_text(json.dumps(values), encoding="utf-8")
     with pytest.raises(InputError, match="changed by hand"):
-        opened(test, seal, "q")
+        opened(sealed, "q")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"schema": "judge-seal/2"}'])
@@ -318,26 +316,24 @@ def test_what_is_no_seal_is_an_input_error(tmp_path: Path, content: bytes) -> No
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"A" * 64, b"0" * 63])
-def test_what_is_no_salt_is_an_input_error(sealed: tuple[Path, Path], content: bytes) -> None:
-    test, seal = sealed
-    test.with_suffix(".salt").write_bytes(content)
+def test_what_is_no_salt_is_an_input_error(sealed: Path, content: bytes) -> None:
+    (sealed / "test.salt").write_bytes(content)
     with pytest.raises(InputError, match="64 hexadecimal digits"):
-        opened(test, seal, "q")
+        opened(sealed, "q")
 
 
 @pytest.mark.slow
-def test_every_torn_last_line_is_recognized_and_its_number_given_again(sealed: tuple[Path, Path]) -> None:
-    test, seal = sealed
-    opened(test, seal, "q1")
-    one = ledger(seal).read_bytes()
-    opened(test, seal, "q2")
-    two = ledger(seal).read_bytes()
+def test_every_torn_last_line_is_recognized_and_its_number_given_again(sealed: Path) -> None:
+    opened(sealed, "q1")
+    one = ledger(sealed).read_bytes()
+    opened(sealed, "q2")
+    two = ledger(sealed).read_bytes()
     for length in range(len(one), len(two)):
-        ledger(seal).write_bytes(two[:length])
-        opening = opened(test, seal, "q3")[1]
+        ledger(sealed).write_bytes(two[:length])
+        opening = opened(sealed, "q3")[1]
         # Only where all but the line break is there was the line written.
         assert opening.number == (3 if length == len(two) - 1 else 2), two[:length]
-        assert len(read_ledger(seal)) == opening.number
+        assert len(entries(sealed)) == opening.number
 
 
 def middle(lines: list[bytes]) -> list[bytes]:
@@ -360,25 +356,23 @@ def middle(lines: list[bytes]) -> list[bytes]:
     ],
     ids=["edited", "first gone", "middle gone", "swapped", "twice", "blank", "torn", "short", "nul", "junk"],
 )
-def test_a_ledger_that_is_no_chain_is_refused(sealed: tuple[Path, Path], damage, request) -> None:
-    test, seal = sealed
+def test_a_ledger_that_is_no_chain_is_refused(sealed: Path, damage, request) -> None:
     for question in ("q1", "q2", "q3"):
-        opened(test, seal, question)
-    ledger(seal).write_bytes(b"".join(damage(ledger(seal).read_bytes().splitlines(keepends=True))))
+        opened(sealed, question)
+    ledger(sealed).write_bytes(b"".join(damage(ledger(sealed).read_bytes().splitlines(keepends=True))))
     if request.node.callspec.id == "torn":
-        assert opened(test, seal, "q4")[1].number == 4
+        assert opened(sealed, "q4")[1].number == 4
         return
     with pytest.raises(InputError, match="record of looks is damaged"):
-        opened(test, seal, "q4")
+        opened(sealed, "q4")
 
 
-def test_a_ledger_of_another_seal_is_refused(sealed: tuple[Path, Path], tmp_path: Path) -> None:
-    test, seal = sealed
+def test_a_ledger_of_another_seal_is_refused(sealed: Path, tmp_path: Path) -> None:
     write_split(gold(4), 0.5, 7, tmp_path / "other")
-    opened(tmp_path / "other/test.jsonl", tmp_path / "other/seal.json", "q")
-    ledger(seal).write_bytes((tmp_path / "other/openings.jsonl").read_bytes())
+    opened(tmp_path / "other", "q")
+    ledger(sealed).write_bytes((tmp_path / "other/openings.jsonl").read_bytes())
     with pytest.raises(InputError, match="damaged"):
-        opened(test, seal, "q")
+        opened(sealed, "q")
 
 
 @pytest.fixture(scope="module")
@@ -392,7 +386,7 @@ def split_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_bytes_of_a_ledger_raise_anything_but_an_input_error(split_once: Path, content: bytes) -> None:
     (split_once / "openings.jsonl").write_bytes(content)
     try:
-        opened(split_once / "test.jsonl", split_once / "seal.json", "q")
+        opened(split_once, "q")
     except InputError as error:
         assert error.exit_code == 2
 
