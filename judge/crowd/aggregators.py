@@ -161,6 +161,6 @@ AGGREGATORS: OpenTable[Aggregator] = OpenTable("aggregators", {
 """By name. A new row is a new choice of `judge crowd`, and of `judge run --jury` if `jury` is true."""
 
 
-def that(able: Callable[[Aggregator], bool]) -> tuple[str, ...]:
+def aggregators_that(able: Callable[[Aggregator], bool]) -> tuple[str, ...]:
     """The names of the aggregators with a property."""
     return tuple(name for name, row in AGGREGATORS.items() if able(row))
