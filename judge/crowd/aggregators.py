@@ -159,8 +159,3 @@ AGGREGATORS: OpenTable[Aggregator] = OpenTable("aggregators", {
     "median": Aggregator(aggregate=_median, jury=True),
 })  # fmt: skip
 """By name. A new row is a new choice of `judge crowd`, and of `judge run --jury` if `jury` is true."""
-
-
-def aggregators_that(able: Callable[[Aggregator], bool]) -> tuple[str, ...]:
-    """The names of the aggregators with a property."""
-    return tuple(name for name, row in AGGREGATORS.items() if able(row))

@@ -17,7 +17,7 @@ from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import StoredResults, places_of, stored
 from judge.ask.tasks import Tasks
-from judge.crowd.aggregators import AGGREGATORS, CrowdGrades, CrowdSettings, aggregators_that
+from judge.crowd.aggregators import AGGREGATORS, CrowdGrades, CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
 from judge.io.cells import decimals
@@ -62,7 +62,7 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 def juries() -> tuple[str, ...]:
     """The aggregators of a jury."""
-    return aggregators_that(lambda row: row.jury)
+    return tuple(name for name, row in AGGREGATORS.items() if row.jury)
 
 
 def jury_criterion(prompts: Sequence[Criterion], members: Sequence[Member]) -> Criterion:

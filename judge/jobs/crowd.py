@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
-from judge.crowd.aggregators import AGGREGATORS, TOO_FAST, CrowdSettings, aggregators_that
+from judge.crowd.aggregators import AGGREGATORS, TOO_FAST, CrowdSettings
 from judge.crowd.known import read_known
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
@@ -107,16 +107,14 @@ class CrowdPlan(LabelTables):
     def _check(self) -> Self:
         if not self.scales and not self.prompts:
             raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
-        if (self.majority or self.tie) and not AGGREGATORS[self.aggregator].votes:
-            voting = " and ".join(aggregators_that(lambda row: row.votes))
-            raise UsageError(f"--majority and --tie belong to {voting}, not to {self.aggregator}")
-        if self.smoothing is not None and not AGGREGATORS[self.aggregator].smoothed:
-            smoothed = ", ".join(aggregators_that(lambda row: row.smoothed))
-            raise UsageError(f"--smoothing belongs to {smoothed}, not to {self.aggregator}")
-        if self.prior is not None and not AGGREGATORS[self.aggregator].priors:
-            raise UsageError(
-                f"--prior belongs to {', '.join(aggregators_that(lambda row: row.priors))}, not to {self.aggregator}"
-            )
+        for given, property_of, options, between in (
+            (self.majority or self.tie, "votes", "--majority and --tie belong", " and "),
+            (self.smoothing is not None, "smoothed", "--smoothing belongs", ", "),
+            (self.prior, "priors", "--prior belongs", ", "),
+        ):
+            takers = [name for name, row in AGGREGATORS.items() if getattr(row, property_of)]
+            if given and self.aggregator not in takers:
+                raise UsageError(f"{options} to {between.join(takers)}, not to {self.aggregator}")
         if (least := AGGREGATORS[self.aggregator].least_smoothing) > _settings(self).smoothing:
             why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
             raise UsageError(f"--smoothing {self.smoothing:g}: {self.aggregator} needs {least:g} or more; {why}")
