@@ -91,28 +91,30 @@ def _off_scale(lines: Iterable[_Line], scales: Mapping[str, Scale], other: Scale
             yield line.problem("error", "missing_polarity", "$.criterion", message)
 
 
+def _met_again(lines: Iterable[_Line], key: Callable[[GoldRow], object]) -> Iterator[tuple[_Line, _Line]]:
+    """Each line with a key that an earlier one has, and the first that has it; without a key, a line meets none."""
+    first: dict[object, _Line] = {}
+    for line in lines:
+        name = key(line.row)
+        if name is not None and (earlier := first.setdefault(name, line)) is not line:
+            yield line, earlier
+
+
 def _repeated(lines: Iterable[_Line]) -> Iterator[Problem]:
     """Rows that two files share; repeated rows within one file are reported when the file is read."""
-    first: dict[tuple[str | None, ...], _Line] = {}
-    for line in lines:
-        earlier = first.setdefault(row_key(line.row), line)
-        if earlier is not line:
-            message = (
-                f"the same response, criterion and assessor are already in {earlier.file}, line {earlier.number}, "
-                f"with {'the same' if earlier.row.grade == line.row.grade else 'another'} grade"
-            )
-            yield line.problem("error", "duplicate_row", "$", message)
+    for line, earlier in _met_again(lines, row_key):
+        message = (
+            f"the same response, criterion and assessor are already in {earlier.file}, line {earlier.number}, "
+            f"with {'the same' if earlier.row.grade == line.row.grade else 'another'} grade"
+        )
+        yield line.problem("error", "duplicate_row", "$", message)
 
 
 def _run_case(lines: Iterable[_Line]) -> Iterator[Problem]:
-    first: dict[str, _Line] = {}
-    reported: set[str] = set()
-    for line in lines:
+    reported: set[str | None] = set()
+    for line, earlier in _met_again(lines, lambda row: row.run_id and row.run_id.casefold()):
         run_id = line.row.run_id
-        if run_id is None or run_id in reported:
-            continue
-        earlier = first.setdefault(run_id.casefold(), line)
-        if earlier.row.run_id != run_id:
+        if run_id not in {earlier.row.run_id, *reported}:
             reported.add(run_id)
             message = (
                 f"{shown(run_id)} is {shown(earlier.row.run_id)} in {earlier.file}, line {earlier.number}, "
@@ -172,15 +174,11 @@ def _item_in_both(lines: Sequence[_Line]) -> Iterator[Problem]:
 
 def _in_both(lines: Sequence[_Line], key: Callable[[GoldRow], object]) -> Iterator[tuple[_Line, _Line]]:
     """Of each key with rows in both parts, the first row of the second part, and the first of the other."""
-    first: dict[object, _Line] = {}
     reported: set[object] = set()
-    for line in lines:
-        name = key(line.row)
-        if line.row.split is not None and name not in reported:
-            earlier = first.setdefault(name, line)
-            if earlier.row.split != line.row.split:
-                reported.add(name)
-                yield line, earlier
+    for line, earlier in _met_again((line for line in lines if line.row.split is not None), key):
+        if earlier.row.split != line.row.split and (name := key(line.row)) not in reported:
+            reported.add(name)
+            yield line, earlier
 
 
 def _not_blind(lines: Iterable[_Line]) -> Iterator[Problem]:
