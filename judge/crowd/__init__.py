@@ -2,7 +2,7 @@
 
 labels       workers' labels of one criterion, as arrays
 tables       tables of labels, read (sheets) and checked (rows); layout is how, and what is wrong
-platforms    exports of MTurk, Toloka and Label Studio, and Prolific's submissions; wide surveys
+platforms    exports of MTurk, Toloka and Label Studio; wide surveys and Prolific's submissions
 known        leaves workers who contradict a known item out of that topic
 aggregators  ways from labels to one grade for each item, in a table; `judge/extra/crowdmodels` adds models of workers
 reliability  how reliable the crowd is, over all and by topic

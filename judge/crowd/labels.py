@@ -68,15 +68,15 @@ class CrowdLabels:
 
 
 def factorize(series: "pl.Series") -> tuple[list[str], NDArray[np.int32]]:
-    """The distinct texts of a column, stripped and in natural order, and each row's index among them."""
+    """The distinct texts of a column in natural order, and each row's index among them."""
     import polars as pl
 
-    texts = series.cast(pl.String).fill_null("").str.strip_chars()
+    texts = series.fill_null("")
     names = sorted(texts.unique().to_list(), key=natural_key)
     return names, texts.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32)
 
 
-def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def distinct(values: NDArray[np.integer]) -> NDArray[np.integer]:
     """The distinct values, ascending; `numpy.unique` hashes, which takes a minute on products of indices."""
     ordered = np.sort(values)
     first = np.append(np.ones(len(ordered[:1]), dtype=np.bool_), ordered[1:] != ordered[:-1])

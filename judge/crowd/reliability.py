@@ -85,26 +85,17 @@ def _alpha(counts: NDArray[np.int64], grades: Sequence[int]) -> float | Undefine
 
 def topic_reliability(labels: CrowdLabels, rng: np.random.Generator) -> tuple[ReliabilityRow, ...]:
     """Alpha of each topic with an interval over its items."""
-    T, W = len(labels.topics), max(len(labels.workers), 1)
     counts, of_label = labels.counts, labels.topic[labels.item]
-    n = np.bincount(of_label, minlength=T)
-    workers = np.bincount(distinct(of_label.astype(np.int64) * W + labels.worker) // W, minlength=T)
-    ends = np.cumsum(np.bincount(labels.topic, minlength=T))
-    items = np.split(np.argsort(labels.topic, kind="stable"), ends[:-1])
     N, k = counts.shape
     unsampled = f"no interval: more than {MOST_RESAMPLED:,} items in all" if N > MOST_RESAMPLED else None
     if unsampled is None and N * k**2 > MOST_CELLS:
         unsampled = f"no interval: {N:,} items of {k} grades are too many to resample"
-    return tuple(
-        ReliabilityRow(
-            labels.criterion,
-            topic,
-            _topic_alpha(counts[items[t]], labels.grades, rng, unsampled),
-            int(workers[t]),
-            int(n[t]),
-        )
-        for t, topic in enumerate(labels.topics)
-    )
+    rows = []
+    for t, topic in enumerate(labels.topics):
+        alpha = _topic_alpha(counts[labels.topic == t], labels.grades, rng, unsampled)
+        workers = labels.worker[of_label == t]
+        rows.append(ReliabilityRow(labels.criterion, topic, alpha, len(distinct(workers)), len(workers)))
+    return tuple(rows)
 
 
 def _topic_alpha(

@@ -359,7 +359,7 @@ def read_label_tables(
     empty = dict.fromkeys((sheet.file for sheet in sheets), 0)
     for row in rows.iter_rows(named=True) if rows is not None else ():
         sheet = sheets[row["file"]]
-        cells = {field: "" if row[name] is None else str(row[name]).strip() for field, name in _FIELDS.items()}
+        cells = {field: row[name] or "" for field, name in _FIELDS.items()}
         if not cells["grade"] and "grade" not in options.constants:
             empty[sheet.file] += 1
             continue
