@@ -23,7 +23,7 @@ from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import lacking_texts
 from judge.pool.conversation import turns_shown
-from judge.pool.encoder import ENCODERS, Similarity, default_thresholds, open_encoder
+from judge.pool.encoder import MINILM, MINILM_SIMILARITY, Similarity, default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs
 from judge.pool.lists import read_relevance, read_turns
 from judge.pool.records import MissingPassages, OverLimit, Pool
@@ -54,11 +54,11 @@ class ScreenOptions(Options, section="screen"):
         default_factory=dict,
         description="Where a response is flagged "
         f"({', '.join(f'{name} {value:g}' for name, value in msgspec.structs.asdict(DEFAULTS).items())}; similarity "
-        f"with --encoder {', '.join(f'{name} {row.similarity:g}' for name, row in ENCODERS.items())}).",
+        f"with --encoder {MINILM} {MINILM_SIMILARITY:g}).",
     )
     encoder: Annotated[str | Path | None, Option(metavar="NAME|PATH")] = Field(
         None,
-        description=f"Measure off_passage by sentence embeddings: {', '.join(ENCODERS)} (judge[encoder]), or a model "
+        description=f"Measure off_passage by sentence embeddings: {MINILM} (judge[encoder]), or a model "
         "of sentence-transformers (judge[sentence-transformers]).",
     )
 

