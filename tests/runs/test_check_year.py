@@ -105,6 +105,7 @@ def test_two_runs_are_apart_only_where_something_shows_it(one, other, apart):
     assert (between(other, one) is not None) is apart
 
 
+@pytest.mark.slow
 def test_the_message_names_the_years_the_runs_of_each_and_what_to_do():
     runs = [trace(f"old-{n}", FULL23) for n in range(7)] + [trace("new", FULL25)]
     message = mixed_years(runs)
@@ -193,6 +194,7 @@ def test_no_two_years_are_pooled_together(shared, tmp_path, year, other, given):
     assert "one call a year" in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topics", [True, False])
 def test_the_example_mixes_formats_over_the_same_turns(topics):
     submitted = read_runs(EXAMPLES / "runs", topics_of(EXAMPLES / "topics.json") if topics else None)
