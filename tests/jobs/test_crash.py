@@ -43,14 +43,6 @@ def judgments(out: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_an_untroubled_run_judges_everything_once(mock: Mock, tmp_path: Path) -> None:
-    done = finish(mock, tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    # 77 pooled responses on two criteria, less one without passage text.
-    assert len(judgments(tmp_path / "out")) == 2 * 77 - 1
-    assert set(mock.paid_per_item().values()) == {1}
-
-
 def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.03, p429=0.1, p500=0.05, pbad=0.02, retry_after=0.05)
     out = tmp_path / "out"
@@ -182,13 +174,6 @@ def test_a_wrong_key_stops_at_once(mock: Mock, tmp_path: Path) -> None:
     assert mock.stats()["requests"] <= CONCURRENCY
 
 
-def test_a_server_without_structured_output(mock: Mock, tmp_path: Path) -> None:
-    mock.config(response_format="reject")
-    done = finish(mock, tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    assert {one["form"] for one in judgments(tmp_path / "out")} == {"text"}
-
-
 def test_a_server_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
     absent = Mock(1)
     done = subprocess.run(
@@ -200,37 +185,9 @@ def test_a_server_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_second_process_on_the_same_folder_is_refused(mock: Mock, tmp_path: Path) -> None:
-    # Long enough for the second process to start on a busy machine; the first is killed in the end.
-    mock.config(latency=2.0)
-    out = tmp_path / "out"
-    first = subprocess.Popen(command(mock, out), cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_for_paid(mock, first, 1)  # type: ignore[arg-type]
-        second = finish(mock, out)
-        assert second.returncode == 2
-        assert "another judge process is using it" in second.stderr
-    finally:
-        first.kill()
-        first.wait()
-
-
 def answer(model: str, usage: dict[str, int] | None) -> dict[str, Any]:
     choice = {"message": {"content": "Fine.\nGrade: 2"}, "finish_reason": "stop"}
     return {"body": {"model": model, "choices": [choice], **({} if usage is None else {"usage": usage})}}
-
-
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": -900, "completion_tokens": -5}])
-def test_a_server_that_counts_nothing_makes_no_budget_endless(mock, tmp_path, usage) -> None:
-    mock.script(*[answer("mock", usage)] * 200)
-    done = finish(mock, tmp_path / "out", "--price", "100/400", "--max-cost", "0.5", "--concurrency", "1")
-    assert done.returncode == 3, done.stderr
-    sent = mock.stats()["requests"]
-    # A prompt of this example has more than 100 tokens, so a call costs more than a cent.
-    assert 1 < sent < 50
-    assert f"(tokens of {sent} replies estimated)" in done.stderr
-    failures = [json.loads(line) for line in (tmp_path / "out" / "failures.jsonl").read_text().splitlines()]
-    assert {failure["reason"] for failure in failures} == {"budget", "no_passages"}
 
 
 def test_a_substituted_model_is_said_wherever_grades_are(mock: Mock, tmp_path: Path) -> None:
