@@ -936,13 +936,15 @@ def fuzz(name: str, inputs: int, seed: int, folder: Path) -> Counter[str]:
     reader = READERS[name]
     seeds = reader.seeds()
     ends: Counter[str] = Counter()
-    # A seed that its own reader refuses would be damage to nothing.
     for number in range(-len(seeds), inputs):
         content = seeds[number] if number < 0 else damaged(Rng(f"{seed} {name} {number}"), seeds)
         try:
             reader.read(folder, content)
             ends["results"] += 1
         except JudgeError:
+            # A seed that its own reader refuses would be damage to nothing.
+            if number < 0:
+                raise
             ends["errors"] += 1
         # A panic of compiled code is no Exception.
         except BaseException as error:
