@@ -50,11 +50,6 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield escaped(part.strip())
 
 
-def first_sentence(text: str | None) -> str:
-    """The first paragraph of a docstring on one line, without the mark of a pure module."""
-    return " ".join((text or "").split("\n\n")[0].split()).removesuffix(" Pure.")
-
-
 def fields(cls: type[Any]) -> Iterator[tuple[str, str, str, str]]:
     """Name, type, default and meaning of each field of a class, those of its bases first."""
     for base in reversed(cls.__mro__):

@@ -216,7 +216,6 @@ def _refuse(
     places: Mapping[str, tuple[str, str]],
     reasons: Mapping[str, str],
 ) -> None:
-    """Refuse names and values of files."""
     known = set(known) - {"config", "save-config"}
     problems = [
         Problem("bad_value", "error", file, None, place, f"{name}: {reasons[name]}")

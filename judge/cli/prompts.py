@@ -143,7 +143,6 @@ def _rendered(criterion: Criterion, form: AnswerForm) -> str:
 
 
 def _checked(path: Path) -> dict[str, Any]:
-    """What --json prints of a file."""
     try:
         criterion = load_criterion(path)
     except InputError as error:

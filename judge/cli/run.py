@@ -92,7 +92,6 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
 
 
 def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
-    """Compare the plan with the certificate item by item, before any model is asked."""
     rows = [
         (match.criterion, match.item, "same" if match.same else "DIFFERS", _brief(match.certified), _brief(match.found))
         for match in expectation.matches

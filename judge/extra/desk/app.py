@@ -182,7 +182,6 @@ class Guard:
         await (answer or self._app)(scope, receive, secured)
 
     def _answer(self, request: Request) -> Response | None:
-        """The answer to a request that is not handed on."""
         if not self._addressed(request.headers.get("host", "")):
             return plain_page("Not this address", "A desk answers under the address in its link only.", 403)
         first = _first(request)

@@ -97,7 +97,6 @@ class AssessDesk:
         )
 
     async def _download(self, visit: Visit) -> Response:
-        """The assessor's own labels as a table."""
         labeled = self._store.labeled(visit.seat.path)
         rows = [
             (
@@ -124,7 +123,6 @@ class AssessDesk:
         )  # fmt: skip
 
     def _named(self, visit: Visit) -> DeskTask:
-        """The task in the address."""
         tasks, place = self._store.tasks(visit.seat.path), int(visit.given["place"])
         if not 1 <= place <= len(tasks):
             missing_page()

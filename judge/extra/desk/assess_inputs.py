@@ -152,7 +152,6 @@ def read_work(plan: AssessPlan) -> Work:
 
 
 def _drawn(path: Path) -> tuple[PlanRow, ...]:
-    """The rows of a plan."""
     content = unpack(read_stored(path), str(path))
     try:
         rows: Sequence[PlanRow] = read_plan(content, str(path))
@@ -177,7 +176,6 @@ def _drawn(path: Path) -> tuple[PlanRow, ...]:
 
 
 def _criteria(plan: AssessPlan, drawn: Sequence[PlanRow] | None) -> dict[str, Criterion]:
-    """Criterion to its prompt."""
     planned = sorted({name for row in drawn or () for name in row.criteria})
     default = [name for name in planned if name in criterion_names()] if drawn is not None else DEFAULT_CRITERIA
     chosen = choose_prompts((), plan.prompts, default)
@@ -236,7 +234,6 @@ def _item(response: PooledResponse, row: PlanRow | None, criteria: tuple[str, ..
 def _turns(
     plan: AssessPlan, pool: Pool, items: Sequence[DeskItem], criteria: Mapping[str, Criterion]
 ) -> Mapping[str, Turn]:
-    """The turns of the items by id."""
     shown = ", ".join(prompt.prompt_id for prompt in criteria.values() if needs_turn(prompt))
     turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
     if plan.topics is None:

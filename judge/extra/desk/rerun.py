@@ -310,7 +310,6 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress]
 
 
 def _paid(plan: ReviewPlan) -> tuple[Path, ...]:
-    """The journal of the calibration that is reviewed."""
     return (plan.folder / JOURNAL,)
 
 

@@ -120,7 +120,6 @@ def runs_to_score(pool: Pool) -> list[str]:
 
 
 def _reached(pool: Pool, scopes: Mapping[str, Sequence[Nugget]], known: PairLabels) -> set[str]:
-    """The turns and topics about which the judge answered at least once."""
     scope_of = {nugget.nugget_id: scope for scope, nuggets in scopes.items() for nugget in nuggets}
     answered = {nugget_id for _, nugget_id in known.labels}
     answered |= {key[1] for key, failure in known.failures.items() if failure.reason not in HARNESS}

@@ -315,7 +315,6 @@ def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...])
 
 
 def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:
-    """The pool, and the turns of the topics file."""
     if plan.folder is None:
         pooled = pool_runs(
             Pooling(runs=plan.runs, topics=plan.topics, unit=unit, passages=plan.passages or None, screen="off"), steps

@@ -215,7 +215,6 @@ def _pairs(
 def _probed_judges(
     inputs: ProbeInputs, model: Model, answers: Sequence[Judgment | Failure], pairs: Sequence[ProbePair]
 ) -> Iterator[ProbedJudge]:
-    """What the pairs of one judge say under each prompt."""
     for criterion in inputs.criteria:
         mine = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
         steps = steps_of(criterion.scale)
@@ -286,7 +285,6 @@ def with_probe(
 
 
 def _certified(card: ProbeCard, of: ProbedJudge, digest: str) -> CertifiedProbe:
-    """What a certificate says of one judge of a probe."""
     rows = tuple(
         CertifiedRow(row.probe, row.expects, row.missing, row.measure, row.moved.value, row.word) for row in of.rows
     )
