@@ -206,6 +206,16 @@ def test_the_journal_of_the_folder_is_used(folder: Path, asked: Asked) -> None:
     assert ruled.calls == calls + len([pair for pair in outcome.pairs if pair.inapplicable is None])
 
 
+def test_word_overlap_stands_beside_every_pair_of_another_judge(judged: Path, tmp_path: Path, asked: Asked) -> None:
+    alone = probed(judged, models="baseline/overlap", items=4, out=tmp_path / "alone").pairs
+    assert any(pair.inapplicable for pair in alone) and all(pair.overlap_clean is None for pair in alone)
+    asked(lambda request: "1")
+    beside = probed(judged, items=4, out=tmp_path / "beside").pairs
+    assert [(pair.overlap_clean, pair.overlap_altered) for pair in beside] == [
+        tuple(grade.exact if grade else None for grade in (pair.clean, pair.altered)) for pair in alone
+    ]
+
+
 def test_several_prompts_and_kinds(folder: Path, asked: Asked) -> None:
     asked(lambda request: "yes" if request.labels[0] in ("yes", "no") else perfect(request))
     prompts = ["groundedness/graded", "groundedness/yes_no"]
