@@ -1,5 +1,6 @@
 """This machine and some judges checked before a run: what `judge doctor` does, for use from Python."""
 
+import threading
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -133,12 +134,11 @@ async def address(judge: ExaminedJudge) -> CheckFinding | None:
     variable = judge.facts.key or KEY
     key = read_key(variable)
     try:
-        pinged = await ping(where, variable, PATIENCE)
+        judge.pinged = pinged = await ping(where, variable, PATIENCE)
     except CallError as error:
         return judge.find("address", "fails", f"{where.url}: {error}", "start the server, or correct --base-url")
     except JudgeError as error:
         return judge.find("address", "fails", str(error))
-    judge.pinged = pinged
     said = f"{where.url} answers in {pinged.seconds * 1000:.0f} ms"
     if pinged.page:
         return judge.find("address", "fails", f"{said} with a web page: no API is there", "correct --base-url")
@@ -262,21 +262,17 @@ def examine(plan: DoctorPlan, steps: Steps = quiet) -> CheckReport:
 
 def _examined(judge: ExaminedJudge) -> list[CheckFinding]:
     findings: list[CheckFinding] = []
-    stopped = False
-
-    def stop() -> None:
-        nonlocal stopped
-        stopped = True
+    stopped = threading.Event()
 
     async def whole() -> None:
         try:
             for check in JUDGE_CHECKS:
-                finding = None if judge.over or stopped else await check(judge)
+                finding = None if judge.over or stopped.is_set() else await check(judge)
                 findings.extend([finding] if finding else [])
         finally:
             await judge.model.aclose()
 
-    finish(whole, stop)
-    if stopped:
+    finish(whole, stopped.set)
+    if stopped.is_set():
         raise Interrupted("stopped; a check that was under way was finished")
     return findings
