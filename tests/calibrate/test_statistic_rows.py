@@ -14,9 +14,11 @@ from tests.calibration_world import row
 
 GRADES = (0, 1, 2, 3)
 TWIN = "twin"
+ROWS = ("percent", "bias", "wkappa", "alpha_ordinal", "ac2", "tau_b")
+"""A row of each family, and the signed one."""
 
 
-@pytest.fixture(params=STATISTICS)
+@pytest.fixture(params=ROWS)
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a row, which is there a second time as TWIN."""
     monkeypatch.setitem(STATISTICS, TWIN, STATISTICS[request.param])
@@ -31,6 +33,10 @@ def tables(seed: int, spread: float) -> np.ndarray:
         judge = np.clip(np.rint(human + rng.normal(0.3, spread, 6)), 0, 3).astype(int)
         np.add.at(topic, (human, judge), 1)
     return counts
+
+
+def test_every_family_has_a_row_here() -> None:
+    assert {STATISTICS[name].family for name in ROWS} == {statistic.family for statistic in STATISTICS.values()}
 
 
 def test_values_intervals_and_reasons(name: str) -> None:
