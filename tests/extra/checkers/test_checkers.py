@@ -130,8 +130,6 @@ def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(tmp_path, capsy
     capsys.readouterr()
     assert main(["journal", "reparse", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["changes"] == []
-    assert main(["journal", "stats", str(out)]) == 0
-    assert "no_score" in capsys.readouterr().out
 
 
 def test_a_model_that_never_says_yes_or_no_is_asked_once_for_each_response(tmp_path: Path, mock: Mock) -> None:
