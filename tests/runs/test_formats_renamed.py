@@ -31,8 +31,10 @@ def under_another_name(format):
         result = original.read(document)
         return msgspec.structs.replace(result, run=result.run and msgspec.structs.replace(result.run, format=name))
 
+    copied = msgspec.structs.replace(original, read=read)
     FORMATS.clear()
-    FORMATS.update({name: msgspec.structs.replace(original, read=read), **rows})
+    for row, place in rows.items():
+        FORMATS.update({name: copied, row: place} if row == format else {row: place})
     try:
         yield name
     finally:
