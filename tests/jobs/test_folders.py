@@ -138,7 +138,7 @@ WRITERS = {
         "scores.sha256", f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"
     ),
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
-    "reproduce": Writer("reproduction.sha256", "reproduce ikat2025 {}/topics-2025"),
+    "reproduce": Writer("reproduction.sha256", "reproduce ikat2023 {}/ikat2023"),
     "report": Writer("report.sha256", "report {}/judged"),
     "release": Writer("run.sha256", "release {}/judged"),
 }
@@ -333,9 +333,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     release(folder / "ikat2023")
     judges = {"a-one": lines(COHEN, 1), "a-two": lines([*COHEN[:-1], (1, 5)], 1)}
     label_files(folder / "llmjudge", judges)
-    (folder / "topics-2025").mkdir()
-    topics = [{"number": "1-1", "title": "t", "ptkb": [], "responses": [{"turn_id": 1, "user_utterance": "?"}]}]
-    (folder / "topics-2025/2025_test_topics.json").write_text(json.dumps(topics), encoding="utf-8")
     for kind in KINDS.values():
         _release(folder / "release" / kind.folder, kind.name)
     _public(folder / "public")

@@ -1,16 +1,24 @@
 """Published: what a paper printed beside what its released files give, one module for each publication.
 
-A module has `reproduce(folder)`, which reads the folder as it was released, and its row in `PUBLICATIONS`.
+A module has `reproduce(folder)`, which reads the folder as it was released, and its row in `PUBLICATIONS`. Here stands
+what they share: numbers, the files of a release, found by their names in a folder or below it, and lengths.
 """
 
 import importlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
-from judge.io.table import Table
-from judge.records import Estimate, Record
+from judge.errors import InputError
+from judge.io.ids import topic_of
+from judge.io.safe import printable, shown
+from judge.io.stored import distinct, files_below
+from judge.io.table import Cell, Table
+from judge.records import Estimate, Problem, Record
+from judge.runs.tokens import RULES, TokenCounter
+from judge.stats.means import mean_interval
 
 
 class PublishedNumber(Record, frozen=True):
@@ -46,7 +54,6 @@ class Reproduction(Record, frozen=True):
 
 PUBLICATIONS: dict[str, str] = {
     "ikat2023": "the iKAT 2023 overview: GPT-4's labels of responses (Table 7), the test collection (Table 1)",
-    "ikat2025": "iKAT 2025: counts of the public topics, checks and lengths of the public runs",
     "cone-rag": "CONE-RAG on iKAT 2024: counts of nuggets and answers, lengths of the released responses",
     "llmjudge": "LLMJudge: agreement of LLM judges with NIST's assessors (Tables 3 and 4)",
     "cast-regin": "CAsT-ReGIn: what its README says of the released grades, and their counts",
@@ -59,17 +66,11 @@ def beside_ours(
 ) -> PublishedNumber:
     """A published number beside ours, which is rounded to as many decimals as are printed.
 
-    >>> shown = beside_ours("Table 7", "a", "groundedness", "0.67", Estimate(0.68493, None, None, 73, 23), "why")
-    >>> shown.difference, shown.reason
-    (0.01, 'why')
+    Thousands may have commas. The reason why they differ, or why there is nothing of ours, goes where they are equal.
 
-    Args:
-        table: Where it is printed.
-        row: The run or judge, as the publication names it.
-        measure: What is measured.
-        published: As printed; thousands may have commas.
-        ours: What the released files give; None where they give nothing.
-        reason: Why the two differ, or why there is nothing of ours; dropped where they are equal.
+    >>> beside = beside_ours("Table 7", "a", "groundedness", "0.67", Estimate(0.68493, None, None, 73, 23), "why")
+    >>> beside.difference, beside.reason
+    (0.01, 'why')
     """
     if ours is None or ours.value is None:
         return PublishedNumber(table, row, measure, published, ours, None, reason)
@@ -93,3 +94,92 @@ def reproduce_publication(name: str, folder: Path) -> Reproduction:
     module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
     reproduce: Callable[[Path], Reproduction] = module.reproduce
     return reproduce(folder)
+
+
+DEEPEST = 8
+"""How many folders below the given one are looked into."""
+MOST = 100_000
+"""The most files and folders that are looked at."""
+
+
+class ReleasedFile(Record, frozen=True):
+    """A file as it was released."""
+
+    key: str
+    """What the file is called here."""
+    name: str
+    """The name under which it was released."""
+    pattern: str
+    """A regular expression of all names that it may have; upper and lower case are the same."""
+    origin: str
+    """Where to get it."""
+    needed: bool = True
+
+
+def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Path]:
+    """The path of each file of a release that is in a folder or below it, by its key.
+
+    Copies of one file are one file.
+
+    Raises:
+        InputError: There is no such folder, a needed file is absent, or a name is that of several different files;
+            one error says all of it.
+    """
+    found: dict[str, list[Path]] = {file.key: [] for file in wanted}
+    names = [(file.key, re.compile(file.pattern, re.IGNORECASE)) for file in wanted]
+    for path in files_below(folder, DEEPEST, MOST):
+        for key, pattern in names:
+            if pattern.fullmatch(path.name):
+                found[key].append(path)
+    problems: list[Problem] = []
+    for file in wanted:
+        places = distinct(found[file.key])
+        if len(places) > 1:
+            listed = ", ".join(shown(str(path.relative_to(folder))) for path in places[:5])
+            message = f"{len(places)} different files could be {file.name}: {listed}; name the folder of one of them"
+            problems.append(Problem("ambiguous_file", "error", str(folder), None, "", message))
+        elif not places and file.needed:
+            message = f"looked for {file.name} here and in the folders below; it comes from {file.origin}"
+            problems.append(Problem("missing_file", "error", str(folder), None, "", message))
+    if problems:
+        raise InputError(f"{printable(str(folder))}: the released files cannot be told", problems)
+    return {key: paths[0] for key, paths in found.items() if paths}
+
+
+def nothing_found(folder: Path, wanted: Sequence[ReleasedFile]) -> InputError:
+    """The error for a folder in which a publication has none of its files, each of which it could do without."""
+    problems = [
+        Problem("missing_file", "error", str(folder), None, "", f"looked for {file.name}; it comes from {file.origin}")
+        for file in wanted
+    ]
+    return InputError(f"{printable(str(folder))}: none of the released files is here or in the folders below", problems)
+
+
+LIMIT = 250
+"""The most tokens of a response, by the guidelines of iKAT 2023 to 2025."""
+
+
+def lengths_grid(runs: Mapping[str, Mapping[str, str]]) -> Table[Any]:
+    """The responses of each run over LIMIT, by each rule.
+
+    Args:
+        runs: Run to turn to the text of its response; every text must be countable (`judge.runs.tokens.countable`).
+    """
+    count_tokens = TokenCounter(limit=LIMIT)
+    lines: list[tuple[Cell, ...]] = []
+    for run_id, texts in runs.items():
+        lengths = [count_tokens(text) for text in texts.values()]
+        topics = list(map(topic_of, texts))
+        for rule in RULES:
+            tokens = [getattr(length, rule) for length in lengths]
+            over = [float(number > LIMIT) for number in tokens]
+            share = mean_interval(over, topics, bounds=(0.0, 1.0), what="responses")
+            exactly = sum(number == LIMIT for number in tokens)
+            lines.append((run_id, rule, len(tokens), int(sum(over)), exactly, max(tokens, default=None), share))
+    columns = ("run", "rule", "responses", "over", "at_limit", "longest", "share_over")
+    notes = (
+        f"over: responses of more than {LIMIT} tokens; share_over: their share, with the interval over topics. bare: "
+        "spacy.tokenizer.Tokenizer, which the guidelines name; english: the tokenizer of spaCy's English; whitespace: "
+        "what the validator of iKAT 2025 counts.",
+    )
+    return Table(lines, columns, "Lengths", notes)

@@ -9,8 +9,16 @@ import numpy as np
 
 from judge.crowd.released import GRADES, KINDS, RELEVANT, Name, Part, qrels_path, read_resource, read_turns
 from judge.errors import InputError
-from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
-from judge.extra.reproduce.published.release import ReleasedFile, find_released, lengths_grid, nothing_found
+from judge.extra.reproduce.published import (
+    PublishedNumber,
+    ReleasedFile,
+    Reproduction,
+    beside_ours,
+    counted,
+    find_released,
+    lengths_grid,
+    nothing_found,
+)
 from judge.extra.reproduce.regin import (
     check,
     examples,

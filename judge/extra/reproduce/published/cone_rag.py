@@ -7,8 +7,16 @@ from typing import Any
 
 from judge.crowd.released import NuggetMatch, read_study, repeated_keys
 from judge.errors import InputError
-from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
-from judge.extra.reproduce.published.release import ReleasedFile, find_released, lengths_grid, nothing_found
+from judge.extra.reproduce.published import (
+    PublishedNumber,
+    ReleasedFile,
+    Reproduction,
+    beside_ours,
+    counted,
+    find_released,
+    lengths_grid,
+    nothing_found,
+)
 from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
 from judge.io.line_stream import text_of

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judge.errors import InputError
-from judge.extra.reproduce.published.release import ReleasedFile
+from judge.extra.reproduce.published import ReleasedFile
 from judge.io.cells import count, decimals
 from judge.io.ids import cluster_of, topic_of
 from judge.io.safe import printable_id, shown

@@ -4,7 +4,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours, counted
+from judge.extra.reproduce.published import (
+    PublishedNumber,
+    ReleasedFile,
+    Reproduction,
+    beside_ours,
+    counted,
+    find_released,
+)
 from judge.extra.reproduce.published.gpt4_labels import (
     CRITERIA,
     LABEL_FILES,
@@ -14,7 +21,6 @@ from judge.extra.reproduce.published.gpt4_labels import (
     read_gpt4_labels,
     spelled,
 )
-from judge.extra.reproduce.published.release import ReleasedFile, find_released
 from judge.io.cells import decimals
 from judge.io.ids import cluster_of, topic_of
 from judge.io.line_stream import text_of

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError
-from judge.extra.reproduce.published import PublishedNumber, Reproduction, beside_ours
-from judge.extra.reproduce.published.release import ReleasedFile, find_released
+from judge.extra.reproduce.published import PublishedNumber, ReleasedFile, Reproduction, beside_ours, find_released
 from judge.io.cells import count, number
 from judge.io.line_stream import text_of
 from judge.io.table import Cell, Table, p_cell
