@@ -138,7 +138,7 @@ WRITERS = {
         "scores.sha256", f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"
     ),
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
-    "reproduce": Writer("reproduction.sha256", "reproduce ikat2023 {}/ikat2023"),
+    "reproduce": Writer("reproduction.sha256", "reproduce cone-rag {}/topics-2024"),
     "report": Writer("report.sha256", "report {}/judged"),
     "release": Writer("run.sha256", "release {}/judged"),
 }
@@ -276,7 +276,7 @@ OPTIONAL = (
     ),
     ("release", "release {}/judged --keep-names", "response_runs/*.run"),
     ("release", "release {}/checked", "sentences.tsv citations.tsv prompts/groundedness/sentences.md"),
-    ("reproduce", "reproduce cast-regin {}/release", "means.* retests.* variance.* correlations.* lengths.*"),
+    ("reproduce", "reproduce cast-regin {}/release", "retests.* lengths.*"),
 )
 """Command, a call that makes more files than the plain one, and patterns of these."""
 
@@ -333,6 +333,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     release(folder / "ikat2023")
     judges = {"a-one": lines(COHEN, 1), "a-two": lines([*COHEN[:-1], (1, 5)], 1)}
     label_files(folder / "llmjudge", judges)
+    (folder / "topics-2024").mkdir()
+    topics = [{"number": "1", "title": "t", "ptkb": {}, "turns": [{"turn_id": 1, "utterance": "?"}]}]
+    (folder / "topics-2024/2024_test_topics.json").write_text(json.dumps(topics), encoding="utf-8")
     for kind in KINDS.values():
         _release(folder / "release" / kind.folder, kind.name)
     _public(folder / "public")
