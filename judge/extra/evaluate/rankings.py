@@ -43,7 +43,7 @@ _SEED = 0
 _EXAMPLES = 3
 
 
-class Asked(Record, frozen=True):
+class MeasureChoice(Record, frozen=True):
     """Which measures are computed, and how."""
 
     measures: tuple[str, ...]
@@ -63,15 +63,15 @@ class Asked(Record, frozen=True):
         return f"{self.item.capitalize()}s"
 
 
-def ask(measures: Sequence[str], main: str, relevant: int = 1, **more: Any) -> Asked:
-    """Which measures are computed, each once, in the spelling of ir_measures; more fields of `Asked` may be given.
+def ask(measures: Sequence[str], main: str, relevant: int = 1, **more: Any) -> MeasureChoice:
+    """Which measures are computed, each once, in the spelling of ir_measures; `more` are other fields of the choice.
 
     Raises:
         UsageError: A measure cannot be computed.
     """
     main = measure_name(main, relevant)
     names = dict.fromkeys([*(measure_name(name, relevant) for name in measures), main])
-    return Asked(tuple(names), main, relevant, **more)
+    return MeasureChoice(tuple(names), main, relevant, **more)
 
 
 class EvaluatedRun(Record, frozen=True):
@@ -93,7 +93,7 @@ class Evaluation(Record, frozen=True):
     """Runs under the measures by one assessment."""
 
     assessment: str
-    asked: Asked
+    asked: MeasureChoice
     turns: int
     barren: int
     """Turns of the grades without a relevant item."""
@@ -125,7 +125,7 @@ class Evaluator:
     An assessment is grades by one group of assessors, by turn id and item id; its name is that of its file.
     """
 
-    def __init__(self, assessment: str, grades: Mapping[str, Mapping[str, int]], asked: Asked) -> None:
+    def __init__(self, assessment: str, grades: Mapping[str, Mapping[str, int]], asked: MeasureChoice) -> None:
         """Prepare the measures."""
         self._assessment = assessment
         self._grades = grades

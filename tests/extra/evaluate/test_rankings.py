@@ -13,9 +13,9 @@ from judge.extra.evaluate.intake import RankedRun, passage_ranking, ranked_runs
 from judge.extra.evaluate.rankings import (
     MAIN_OF_PASSAGES,
     PASSAGE_MEASURES,
-    Asked,
     Evaluation,
     Evaluator,
+    MeasureChoice,
     ask,
     means,
     ranking_tables,
@@ -39,7 +39,7 @@ def ranked(run_id: str, **turns: str) -> RankedRun:
 
 
 def evaluated(
-    *runs: RankedRun, asked: Asked | None = None, grades: Mapping[str, Mapping[str, int]] = GRADES
+    *runs: RankedRun, asked: MeasureChoice | None = None, grades: Mapping[str, Mapping[str, int]] = GRADES
 ) -> Evaluation:
     evaluator = Evaluator("some.qrels", grades, asked or ask(PASSAGE_MEASURES, MAIN_OF_PASSAGES))
     for run in runs:

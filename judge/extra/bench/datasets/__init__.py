@@ -45,16 +45,16 @@ class LabeledResponse(Record, frozen=True):
     """Earlier turns: utterance and response."""
 
 
-class Dataset(Record, frozen=True):
+class Dataset(Record, frozen=True, kw_only=True):
     """Public labels of responses under one criterion."""
 
     name: str
     """On the command line and in cards: `begin-wow`."""
     title: str
-    criterion: str
-    grades: tuple[int, ...]
+    criterion: str = "groundedness"
+    grades: tuple[int, ...] = (0, 1)
     """The scale, worst to best."""
-    positive: tuple[int, ...]
+    positive: tuple[int, ...] = (1,)
     """The grades that count as positive where a judge's scale is another one."""
     unit: str
     """What intervals are over, in the singular: `source document`."""
@@ -63,7 +63,7 @@ class Dataset(Record, frozen=True):
     """How to get it: a repository and the files of it."""
     files: tuple[str, ...]
     """Patterns of the files below the folder of the data; the dataset is there if each matches."""
-    rung: Rung | None
+    rung: Rung | None = None
     fill: "Fill"
     stored: Callable[[Path], Mapping[str, Mapping[str, float]]] | None = None
     """Name of a judge to item to the label or score that was released with the dataset, where there are any.

@@ -73,7 +73,6 @@ LLMJUDGE = Dataset(
     licence="MIT for the judges' labels; none is named for the qrels",
     source="llm4eval/LLMJudge: data/llmjudge_test_qrel_idx.txt; labels: llm4eval/LLMJudge-benchmark",
     files=(QRELS,),
-    rung=None,
     fill=_llmjudge,
     stored=_llmjudge_judges,
     size=4423,
@@ -117,7 +116,6 @@ def _cast_regin_part(criterion: str) -> Dataset:
         licence="no licence file",
         source=f"grill-lab/CAsT-ReGIn: response_evaluation/{JUDGMENTS}; daltonj/treccastweb: 2022/{TOPICS}",
         files=(JUDGMENTS, TOPICS),
-        rung=None,
         fill=partial(_cast_regin, criterion),
         size=2479,
     )
@@ -181,7 +179,6 @@ def _usr_part(name: str, title: str, file: str, size: int) -> Dataset:
         licence="none is named",
         source=f"shikib.com/{file}",
         files=(file,),
-        rung=None,
         fill=partial(_usr, file),
         size=size,
     )
@@ -262,7 +259,6 @@ def _transparentcis_part(dimension: str, criterion: str) -> Dataset:
         licence="no licence file",
         source=f"iai-group/sigir2024-transparentCIS: results/user_study_output/{WIDE}",
         files=(f"{LONG}|{WIDE}",),
-        rung=None,
         fill=partial(_transparentcis, dimension),
         size=100,
     )

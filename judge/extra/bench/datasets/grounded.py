@@ -49,9 +49,6 @@ def _begin_part(name: str, title: str, path: str, size: int, licence: str = "CC-
     return Dataset(
         name=name,
         title=f"BEGIN, {title}",
-        criterion="groundedness",
-        grades=(0, 1),
-        positive=(1,),
         unit="evidence text",
         licence=licence,
         source=f"google/BEGIN-dataset: {path}",
@@ -187,7 +184,6 @@ def _summedits(folder: Path, reading: DatasetReading) -> None:
 FAITHBENCH = Dataset(
     name="faithbench",
     title="FaithBench: summaries by ten models, the worst label of any span",
-    criterion="groundedness",
     grades=(0, 1, 2, 3),
     positive=(2, 3),
     unit="source document",
@@ -208,9 +204,6 @@ GROUNDED = (
     Dataset(
         name="attributionbench",
         title="AttributionBench, dev: claims of ExpertQA, Stanford-GenSearch, LFQA and AttributedQA",
-        criterion="groundedness",
-        grades=(0, 1),
-        positive=(1,),
         unit="question",
         licence="no licence file; each source has its own",
         source=f"OSU-NLP-Group/AttributionBench: data/{CLAIMS}",
@@ -223,9 +216,6 @@ GROUNDED = (
     Dataset(
         name="summedits",
         title="SummEdits: summaries with and without an edited fact, of every domain that is there",
-        criterion="groundedness",
-        grades=(0, 1),
-        positive=(1,),
         unit="document",
         licence="Apache-2.0",
         source="salesforce/factualNLG: data/summedits/summedits_*.json",
