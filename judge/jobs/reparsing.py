@@ -35,7 +35,7 @@ class ReparsePlan(OwnPrompts):
 
 
 class Reread(msgspec.Struct, frozen=True):
-    """One judgment that would be another today, by grade, `unable`, or the reason why it is missing."""
+    """One judgment that would be another today, by grade, `unable`, or the reason why it is missing; or ASKED_AGAIN."""
 
     response_id: str
     turn_id: str
@@ -45,7 +45,6 @@ class Reread(msgspec.Struct, frozen=True):
     sample: int
     before: str
     after: str
-    """By today's parser, or ASKED_AGAIN."""
 
 
 class ReparseOutcome(msgspec.Struct, frozen=True):
@@ -69,9 +68,7 @@ class ReparseOutcome(msgspec.Struct, frozen=True):
 def reparse(plan: ReparsePlan) -> ReparseOutcome:
     """Read every reply behind the judgments of a folder again; nothing is asked and nothing is written.
 
-    Raises:
-        InputError: The folder has no judgments or no journal, or one of them is damaged.
-        UsageError: Its prompts cannot be found.
+    An InputError if judgments or journal are missing or damaged, a UsageError if the prompts cannot be found.
     """
     path = plan.folder / JOURNAL
     results = read_replies(plan.folder)
@@ -80,8 +77,7 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
     if not path.is_file() and "journal" in earlier_options(plan.folder):
         hint = f"`judge journal merge URL -o {path}` brings the completions of its shared journal here"
         raise InputError(f"{path}: no such journal; {hint}")
-    changes: list[Reread] = []
-    read = 0
+    changes, read = list[Reread](), 0
     with JournalView([path]) as journal:
         for result in results:
             first = _first(journal, result.request_digest) if result.request_digest else None
@@ -92,8 +88,8 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
             before = _said(result)
             after = _read_again(first, prompts[f"{result.criterion}/{result.variant}"], response, journal)
             if before != after:
-                whose = (result.response_id, result.turn_id, result.criterion, result.variant)
-                changes.append(Reread(*whose, result.judge, result.sample, before, after))
+                whose = {name: getattr(result, name) for name in Reread.__struct_fields__[:6]}
+                changes.append(Reread(**whose, before=before, after=after))
     return ReparseOutcome(read, len(results) - read, tuple(changes), warnings)
 
 

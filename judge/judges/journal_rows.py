@@ -76,27 +76,11 @@ def request_digest(judge: str, parameters: Mapping[str, Any], request: Request |
 
 
 def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion) -> Row:
-    """The row of a completion that came now.
-
-    Raises:
-        UnicodeEncodeError: The request holds what is no text.
-    """
+    """The row of a completion that came now; a UnicodeEncodeError if the request holds what is no text."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
-    return sealed(
-        (
-            digest,
-            judge,
-            encoder.encode(dict(parameters)).decode(),
-            bytes(request.wire).decode(),
-            request.sample,
-            request.form,
-            request.criterion,
-            request.turn_id,
-            request.response_id,
-            msgspec.json.encode(completion).decode(),
-            f"{now}Z",
-        )
-    )
+    sent, reply = encoder.encode(dict(parameters)).decode(), msgspec.json.encode(completion).decode()
+    about = request.sample, request.form, request.criterion, request.turn_id, request.response_id
+    return sealed((digest, judge, sent, bytes(request.wire).decode(), *about, reply, f"{now}Z"))
 
 
 def sealed(values: Row) -> Row:
@@ -125,15 +109,9 @@ def completion_of(row: Row) -> Completion:
 
 def recorded(row: Row) -> Recorded:
     """What a row holds, or a DamagedRow."""
-    return Recorded(
-        digest=row[0],
-        judge=row[1],
-        parameters=_decoded(row[2], dict[str, Any]),
-        messages=_decoded(row[3], tuple[Message, ...]),
-        sample=row[4],
-        form=row[5],
-        completion=completion_of(row),
-    )
+    digest, judge, parameters, messages, sample, form = row[:6]
+    sent, asked = _decoded(parameters, dict[str, Any]), _decoded(messages, tuple[Message, ...])
+    return Recorded(digest, judge, sent, asked, sample, form, completion_of(row))
 
 
 def _decoded(text: str, kind: type[_Kind]) -> _Kind:
