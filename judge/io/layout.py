@@ -1,10 +1,11 @@
 """A table as lines of a limited width, drawn by rich. Pure.
 
-Columns without anything to say go, words are folded, and columns that do not fit beside the keys follow in a further
-block under the same keys.
+Columns without anything to say go, texts are folded between words, and columns that do not fit beside the keys follow
+in a further block under the same keys. Only a word wider than half of the lines is broken, or one of a column that does
+not fit beside the keys.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from judge.io.cells import columns_of, fold
 
@@ -13,8 +14,6 @@ NOTHING = frozenset(("", "-"))
 _GAP = 2
 _REMARK = "\ue001"
 """What stands for a remark while a table is drawn; no printable text has it."""
-_FOLDED = 16
-"""The fewest columns to which words are folded."""
 
 
 def table_lines(
@@ -35,13 +34,16 @@ def table_lines(
     """
     named = keys or _naming(rows, words)
     widths = [max(map(columns_of, (name, *(row[place] for row in rows)))) for place, name in enumerate(header)]
-    least = [min(width, _FOLDED) if place in words else width for place, width in enumerate(widths)]
+    least = [
+        min(columns // 2, _longest_word([header[place], *(row[place] for row in rows)])) if place in words else width
+        for place, width in enumerate(widths)
+    ]
     kept = [place for place in range(len(header)) if not place or not rows or _says(rows, place)]
     lead = [place for place in kept if place < named]
     lines: list[str] = []
     for number, block in enumerate(_blocks(lead, [place for place in kept if place >= named], least, columns)):
-        fits = _taken(block, least) <= columns
-        shape = [(header[place], place in words, place in words or not fits) for place in block]
+        wide = _widened(block, least, widths, columns)
+        shape = [(header[place], place in words, wide.get(place)) for place in block]
         remarks = [] if number else [remark for remark in below if remark]
         cells: list[list[str]] = []
         for row, remark in zip(rows, below or [""] * len(rows), strict=True):
@@ -79,17 +81,31 @@ def _taken(block: Sequence[int], least: Sequence[int]) -> int:
     return sum(least[place] + _GAP for place in block) - _GAP
 
 
+def _longest_word(texts: Iterable[str]) -> int:
+    return max(columns_of(word) for text in texts for word in text.split(" "))
+
+
+def _widened(block: Sequence[int], least: Sequence[int], widths: Sequence[int], columns: int) -> dict[int, int]:
+    """The width of each column: at least that of its longest word; empty where these do not fit."""
+    spare = columns - _taken(block, least)
+    wide: dict[int, int] = {}
+    for place in block if spare >= 0 else ():
+        wide[place] = min(widths[place], least[place] + spare)
+        spare -= wide[place] - least[place]
+    return wide
+
+
 def _drawn(
-    shape: Sequence[tuple[str, bool, bool]], cells: Sequence[Sequence[str]], columns: int, color: bool
+    shape: Sequence[tuple[str, bool, int | None]], cells: Sequence[Sequence[str]], columns: int, color: bool
 ) -> list[str]:
-    """`shape`: the name of each column, whether it holds words, and whether it may be folded."""
+    """`shape`: the name of each column, whether it holds words, and its width, if that is settled."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name, words, folds in shape:
-        table.add_column(Text(name), justify="left" if words else "right", overflow="fold", no_wrap=not folds)
+    for name, words, width in shape:
+        table.add_column(Text(name), justify="left" if words else "right", overflow="fold", width=width)
     for row in cells:
         table.add_row(*map(Text, row))
     # Both sizes and every kind of output are said, so that nothing of the environment decides.

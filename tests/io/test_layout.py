@@ -65,3 +65,22 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(names: list[str]
     if columns >= 60:
         text = " ".join(" ".join(made).split())
         assert all(text.count(f"7.{place}234 [0.1, 0.9]") == len(names) for place in range(numbers))
+
+
+def test_a_name_is_not_broken_where_it_has_room_in_a_block() -> None:
+    # 20 + 2 + 20 + 2 + 8 columns are 52; the remark follows in a block of its own.
+    row = "mill-fluent-invented  mill-fluent-invented  ikat2024  two words of which one is long"
+    assert lines("file  run  format  remark", [row], 52, words={0, 1, 2, 3}, keys=1) == [
+        "file                  run                   format",
+        "mill-fluent-invented  mill-fluent-invented  ikat2024",
+        "",
+        "file                  remark",
+        "mill-fluent-invented  two words of which one is long",
+    ]
+    assert lines("file  remark", ["mill-fluent-invented  two words of which one is long"], 40, words={0, 1}) == [
+        *(
+            "file                  remark",
+            "mill-fluent-invented  two words of which",
+            "                      one is long",
+        ),
+    ]
