@@ -225,7 +225,7 @@ async def inside_a_loop(call: Callable[[], None]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("around", [lambda call: call(), lambda call: asyncio.run(inside_a_loop(call))])
 def test_a_signal_ends_a_desk_in_good_order(desk, number, around) -> None:
     opened = listen(port=0)
