@@ -185,12 +185,15 @@ class Journal(JournalView):
 
         Those that are `own` were leased. Errors are those of `Store.insert`.
         """
-        rows = list(rows)
+        known = rows = list(rows)
         try:
             return self.store.insert(rows, own=own) if rows else 0
+        except BaseException:
+            # In a database, another process's answers may be there.
+            known = rows if self.shared else []
+            raise
         finally:
-            # After an error, another process's answers may be there.
-            self._known.update(hash(row[0]) for row in rows)
+            self._known.update(hash(row[0]) for row in known)
 
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of a journal's file into this one, so that no call is paid for again.

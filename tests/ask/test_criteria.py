@@ -361,7 +361,8 @@ def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
         find_criterion(name)
 
 
-def test_list_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     assert main(["prompts", "list"]) == 0
     table = capsys.readouterr().out.splitlines()
     digest = find_criterion("groundedness/yes_no").digest

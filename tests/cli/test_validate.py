@@ -204,7 +204,8 @@ def test_a_page_of_somebody_else_is_neither_removed_nor_written_over(folder, tmp
     assert [(one.name, one.read_bytes()) for one in pages.iterdir()] == [(name, b"mine")]
 
 
-def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys):
+def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     put(folder, "a.json", run("9-1_1") | {"eval_response": False})
     pages = tmp_path / "pages"
     assert validate(folder, "--report-dir", pages) == 0
