@@ -10,15 +10,15 @@ from tests.conftest import PROJECT
 from tests.test_walls import syntax
 
 MOST = {
-    "files": 473,
-    "lines": 81_940,
-    "files under 40 lines": 43,
-    "classes": 780,
-    "functions over 60 lines": 3,
-    "functions with over 8 parameters": 1,
+    "files": 364,
+    "lines": 74_320,
+    "files under 40 lines": 28,
+    "classes": 742,
+    "functions over 60 lines": 1,
+    "functions with over 8 parameters": 0,
     "star-unpacked literals": 6,
-    "lines of tests": 72_195,
-    "words of documents": 44_007,
+    "lines of tests": 68_744,
+    "words of documents": 43_897,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 
