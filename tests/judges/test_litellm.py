@@ -5,6 +5,7 @@ import http.server
 import logging
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from judge.errors import (
     UsageError,
 )
 from judge.judges.backends import open_model
-from judge.judges.backends.litellm import LitellmModel, load_litellm
+from judge.judges.backends.litellm import LitellmModel, _present, _Transmission, load_litellm
 from judge.judges.model import ModelOptions, Price
 from judge.judges.records import Completion
 from tests.mock import Mock, ask, complete
@@ -296,9 +297,30 @@ def test_a_provider_without_label_probabilities_is_refused_before_anything_is_se
         LitellmModel("anthropic/claude-sonnet-4-5", ModelOptions(logprobs=True)).check([])
 
 
-def test_providers_with_clients_of_their_own_are_asked_over_our_transport() -> None:
+def test_providers_with_clients_of_their_own_are_asked_over_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     litellm = load_litellm()
     from litellm.llms.custom_httpx.http_handler import get_async_httpx_client
 
-    clients = {get_async_httpx_client(llm_provider=name).client for name in ("cohere", "replicate", "sagemaker")}
+    names = ("cohere", "replicate", "sagemaker")
+    # Outside of our calls, a client is the caller's, as he wants it.
+    refusing = {"follow_redirects": False, "timeout": 3.0}
+    callers = [get_async_httpx_client(llm_provider=name, params=refusing).client for name in names]
+    assert not any(client is litellm.aclient_session or client.follow_redirects for client in callers)
+    token = _present.set(_Transmission(ModelOptions()))
+    clients = {get_async_httpx_client(llm_provider=name, params=refusing).client for name in names}
+    _present.reset(token)
     assert clients == {litellm.aclient_session}
+    assert [get_async_httpx_client(llm_provider=name, params=refusing).client for name in names] == callers
+
+
+def test_loops_of_several_threads_have_connections_of_their_own(mock: Mock) -> None:
+    async def ask_often(place: int) -> list[Completion]:
+        model = LitellmModel("openai/gpt-4o-mini", ModelOptions(base_url=mock.base_url))
+        try:
+            return [await model.complete(ask(text=f"{place}-{number}")) for number in range(12)]
+        finally:
+            await model.aclose()
+
+    with ThreadPoolExecutor(3) as pool:
+        answered = list(pool.map(lambda place: asyncio.run(ask_often(place)), range(3)))
+    assert [len(answers) for answers in answered] == [12, 12, 12]

@@ -7,9 +7,10 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import httpx
 import msgspec
@@ -209,16 +210,20 @@ _present: ContextVar[_Transmission | None] = ContextVar("present", default=None)
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Hands requests on to another transport; of our calls, it reads each reply before an SDK sees it."""
+    """Hands requests on to a transport of the running loop; of our calls, it reads each reply before an SDK sees it.
 
-    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
-        self._inner = inner
+    `make` makes such a transport. Connections belong to a loop, and several threads may ask, each in a loop of its own.
+    """
+
+    def __init__(self, make: Callable[[], httpx.AsyncBaseTransport]) -> None:
+        self._make = make
+        self._inner: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncBaseTransport] = WeakKeyDictionary()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; a reply that is a redirect, too long, too late or damaged is a JudgeError."""
         transmission = _present.get()
         if transmission is None:
-            return await self._inner.handle_async_request(request)
+            return await self._sender().handle_async_request(request)
         # Replies are short, and what is not compressed cannot swell.
         request.headers["Accept-Encoding"] = "identity"
         try:
@@ -233,8 +238,14 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             transmission.error = connection_error(error, transmission.options.timeout)
             raise transmission.error from error
 
+    def _sender(self) -> httpx.AsyncBaseTransport:
+        loop = asyncio.get_running_loop()
+        if loop not in self._inner:
+            self._inner[loop] = self._make()
+        return self._inner[loop]
+
     async def _whole(self, request: httpx.Request, transmission: _Transmission) -> httpx.Response:
-        reply = await self._inner.handle_async_request(request)
+        reply = await self._sender().handle_async_request(request)
         transmission.status, transmission.headers, transmission.content = reply.status_code, reply.headers, b""
         try:
             check_redirect(reply.status_code, str(request.url), reply.headers.get("location"))
@@ -251,8 +262,9 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         return httpx.Response(reply.status_code, headers=headers, content=content, extensions=reply.extensions)
 
     async def aclose(self) -> None:
-        """Close the transport that sends."""
-        await self._inner.aclose()
+        """Close the connections of the running loop."""
+        if (sender := self._inner.pop(asyncio.get_running_loop(), None)) is not None:
+            await sender.aclose()
 
 
 def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion:
@@ -299,6 +311,10 @@ def load_litellm() -> Any:
     return litellm
 
 
+def _own(key: str) -> str:
+    return key if _present.get() is None else f"judge:{key}"
+
+
 @functools.cache
 def _transport() -> GuardedTransport:
     """Our transport over litellm's own, which litellm is told to use for every call that does not block."""
@@ -306,17 +322,25 @@ def _transport() -> GuardedTransport:
     from litellm.caching.llm_caching_handler import LLMClientCache
     from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler, get_ssl_configuration
 
-    ssl = get_ssl_configuration()
-    checked = {"ssl_verify": ssl} if isinstance(ssl, bool) else {"ssl_context": ssl}
-    transport = GuardedTransport(AsyncHTTPHandler.create_async_transport(**checked) or httpx.AsyncHTTPTransport())
+    def make() -> httpx.AsyncBaseTransport:
+        ssl = get_ssl_configuration()
+        checked = {"ssl_verify": ssl} if isinstance(ssl, bool) else {"ssl_context": ssl}
+        return AsyncHTTPHandler.create_async_transport(**checked) or httpx.AsyncHTTPTransport()
+
+    transport = GuardedTransport(make)
     client = httpx.AsyncClient(transport=transport, follow_redirects=True)
 
     class Clients(LLMClientCache):  # type: ignore[misc]
+        """Keeps the clients of our calls apart, so that those that a caller of litellm made stay as they are."""
+
+        def get_cache(self, key: str, **options: Any) -> Any:
+            return super().get_cache(_own(key), **options)
+
         def set_cache(self, key: str, value: Any, **options: Any) -> None:
-            """Keep a client; litellm keeps each before it sends anything over it."""
-            if isinstance(value, AsyncHTTPHandler):
+            # litellm keeps each client before it sends anything over it.
+            if _present.get() is not None and isinstance(value, AsyncHTTPHandler):
                 value.client = client
-            super().set_cache(key, value, **options)
+            super().set_cache(_own(key), value, **options)
 
     # The first is for providers that are asked through OpenAI's library, the second for all others.
     litellm.aclient_session, litellm.in_memory_llm_clients_cache = client, Clients()
