@@ -22,15 +22,15 @@ class Endpoint:
 
     def note(self, error: JudgeError | None, now: float, *, trial: bool) -> None:
         """What a call came to: the server is left if it asks for a wait, if none can succeed, or after IN_A_ROW."""
-        if trial or self.trouble is None:  # else the call was sent before the server was left
-            self.failures = (
-                0 if error is None else max(self.failures + 1, isinstance(error, OperationalError) * IN_A_ROW)
-            )
-            wait = error.retry_after if isinstance(error, TransientError) else None
+        wait = error.retry_after if isinstance(error, TransientError) else None
+        if trial or self.trouble is None:
+            self.failures = max(self.failures + 1, isinstance(error, OperationalError) * IN_A_ROW) if error else 0
             if wait is None and self.failures >= IN_A_ROW:
                 wait = min(LONGEST, 2.0 ** (self.failures - IN_A_ROW))
             if wait is not None or error is None:
                 self.trouble, self.until = error, now + (wait or 0.0)
+        elif wait is not None:  # the call was sent before the server was left: it may only lengthen the wait
+            self.trouble, self.until = error, max(self.until, now + wait)
 
 
 class Endpoints:

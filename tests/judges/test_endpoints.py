@@ -126,10 +126,10 @@ def test_the_least_loaded_server_takes_the_next_call_and_a_trial_is_one_call() -
     world.asked.clear()
     world.call(8)
     assert world.asked.count("a") == 1
-    # Calls in flight when a server asked to wait take nothing back.
-    world = World([full(30), None])
-    world.call(8)
-    assert str(world.endpoints.all[0].trouble) == "full"
+    # Calls in flight when a server asked to wait take nothing back, and may ask for a longer wait.
+    world = World([full(30), None, full(60), None], [KEY])
+    assert getattr(world.call(8)[4], "retry_after", None) == 60
+    assert (str(world.endpoints.all[0].trouble), world.endpoints.all[0].until) == ("full", 1060)
 
 
 def test_a_trial_that_was_broken_off_says_nothing() -> None:
