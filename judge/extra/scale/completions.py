@@ -164,8 +164,8 @@ def _read(content: bytes, questions: QuestionFile) -> tuple[BatchLine, OpenQuest
 def _completion(line: BatchLine, question: OpenQuestion, price: Price | None, names: Collection[str]) -> Completion:
     """The completion that answers a question; a RejectedError says why there is none."""
     written = msgspec.json.decode(msgspec.json.encode(question.line()))
-    for name in ("body", "request"):
-        if line.get(name) not in (None, written.get(name)):
+    for name in {"body", "request"} & written.keys():
+        if line.get(name) not in (None, written[name]):
             raise _RefusedError("the request that it repeats is not the one that was written")
     try:
         completion = offer_of(question.judge).read(line, question.request)

@@ -114,7 +114,7 @@ def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: 
 def test_an_engine_that_repeats_another_request_is_refused(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
     asked = lines(tmp_path / "round-1/requests-00001.jsonl")
-    back = [{**answered(line), "body": line["body"]} for line in asked]
+    back = [{**answered(line), "body": line["body"], "request": "of the engine's own form"} for line in asked]
     back[0]["body"] = {**asked[0]["body"], "temperature": 1.0}
     capsys.readouterr()
     assert take(tmp_path, 1, write(tmp_path / "back.jsonl", back)) == 1
