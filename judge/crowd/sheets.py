@@ -204,22 +204,22 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
     import polars as pl
 
     unit, before = "entry" if is_list else "line", len(problems)
-    if sum(map(content.count, (b",", b"[", b"{"))) > most_values():
+    if is_list and sum(map(content.count, (b",", b"[", b"{"))) > most_values():
         message = f"more than {most_values():,} JSON values; --max-file-size allows more"
         problems.append(Problem("too_many_values", "error", file, None, "", message))
         return None
     rows: list[tuple[int, Mapping[str, Any]]] = []
-    if is_list:
-        rows = _list_rows(file, content, problems)
-    else:
-        for number, decoded in decode_lines(content, dict[str, Any], file, "not_json"):
-            if isinstance(decoded, Problem):
-                problems.append(decoded)
-            else:
-                rows.append((number, decoded))
-    names = dict.fromkeys(name for _, row in rows for name in row)
-    if problem := too_many_cells(file, len(rows), len(names), most_values()):
-        problems.append(problem)
+    names: dict[str, None] = {}
+    lines = decode_lines(content, dict[str, Any], file, "not_json")
+    for number, row in _list_rows(file, content, problems) if is_list else lines:
+        if isinstance(row, Problem):
+            problems.append(row)
+            continue
+        names.update(dict.fromkeys(row))
+        rows.append((number, row))
+        if problem := too_many_cells(file, len(rows), len(names), most_values()):
+            problems.append(problem)
+            break
     if any(problem.severity == "error" for problem in problems[before:]):
         return None
     columns = {name: [cell_text(row.get(name)) for _, row in rows] for name in names}

@@ -258,6 +258,17 @@ def test_nested_json_is_a_fault_only_where_it_is_needed(tmp_path: Path) -> None:
     assert faults(path, scales=ONE) == [("wrong_type", "line 3: $.worker")]
 
 
+def test_json_is_bounded_by_its_cells_and_a_list_by_its_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.io.stored._largest", 6_000)
+    row = {"worker": "a", "turn_id": "1_1", "item_id": "R1", "label": 1, "why": "," * 61}
+    path = put(tmp_path, "t.jsonl", json.dumps(row))
+    assert rows(read(path, scales=ONE)["relevance"]) == [("a", "1_1", "R1", 1)]
+    assert faults(put(tmp_path, "t.json", json.dumps([row])), scales=ONE) == [("too_many_values", "")]
+    # Nothing is read after the row that is too many.
+    (problem,) = problems_of(put(tmp_path, "t.jsonl", f"{json.dumps(row | {'why': ''})}\n" * 13 + "{"), scales=ONE)
+    assert (problem.code, problem.message[:22]) == ("too_many_cells", "13 rows of 5 columns: ")
+
+
 def test_parquet_lists_cannot_be_labels(tmp_path: Path) -> None:
     frame = pl.DataFrame({"worker": ["a"], "turn_id": ["1_1"], "item_id": ["R1"], "label": [[3]], "other": [[1]]})
     frame.write_parquet(tmp_path / "t.parquet")
