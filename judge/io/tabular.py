@@ -117,7 +117,7 @@ def read_table(
             return header, []
         else:
             rows.append(TableRow(line, dict(zip(header, cells, strict=True))))
-    if not rows and not problems:
+    if not rows and len(problems) == before:
         problem("empty_file", 1, "no row below the header")
     return header, rows
 

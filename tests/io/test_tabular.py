@@ -62,6 +62,13 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str | bytes,
     assert (code, where) in table(tmp_path, text, needed=["a", "b"])[1]
 
 
+def test_a_table_without_rows_is_named_after_other_problems(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n")
+    problems = [Problem("row_left_out", "warning", "s.csv", None, "line 2", "")]
+    assert read_table(tmp_path / "t.csv", problems)[1] == []
+    assert [(one.code, one.file) for one in problems[1:]] == [("empty_file", str(tmp_path / "t.csv"))]
+
+
 def test_every_wrong_row_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     rows, problems = table(tmp_path, "a,b\n1\n2,y\n3,z,9\n")
     assert rows == [(3, {"a": "2", "b": "y"})]
