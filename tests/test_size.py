@@ -17,7 +17,7 @@ MOST = {
     "functions over 60 lines": 1,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 6,
-    "lines of tests": 68_784,
+    "lines of tests": 68_826,
     "words of documents": 43_897,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""

@@ -337,3 +337,31 @@ def test_words_are_asked_for_by_criterion_and_scale(tmp_path: Path) -> None:
     labels = read(path, scales={"a": (0, 1), "b": (1, 2)}, words=words)
     assert [rows(of_criterion)[0][3] for of_criterion in labels.values()] == [1, 1]
     assert asked == [("a", (0, 1)), ("b", (1, 2))]
+
+
+def test_transparentcis_in_the_dress_of_every_platform(shared: Path, tmp_path: Path) -> None:
+    with (shared / "worker-level/transparentCIS/judgments_long.tsv").open(encoding="utf-8", newline="") as file:
+        given = [row for row in csv.DictReader(file, delimiter="\t") if row["dimension"] == "relevance"]
+    ids = [(row["worker_id"], row["item_id"].partition("_")[0], row["item_id"], int(row["label"])) for row in given]
+    scales = {"relevance": (1, 2, 3, 4)}
+    chosen = [["true" if label == value else "false" for value in (1, 2, 3, 4)] for *_, label in ids]
+    mturk = table(
+        ["HITId", "WorkerId", "Input.turn_id", "Input.response_id", *(f"Answer.relevance.{n}" for n in (1, 2, 3, 4))],
+        [["H", w, turn, item, *cells] for (w, turn, item, _), cells in zip(ids, chosen, strict=True)],
+    )
+    toloka_tsv = table(
+        ["INPUT:turn_id", "INPUT:response_id", "OUTPUT:label", "ASSIGNMENT:worker_id", "ASSIGNMENT:status"],
+        [[turn, item, label, w, "APPROVED"] for w, turn, item, label in ids],
+        "\t",
+    )
+    studio = json.dumps(
+        [
+            {"data": {"turn_id": turn, "response_id": item},
+             "annotations": [annotation(1, w, {"relevance": {"choices": [str(label)]}})]}
+            for w, turn, item, label in ids
+        ]
+    )  # fmt: skip
+    kit = table(["task", "worker", "label"], [[f"{turn}/{item}", w, label] for w, turn, item, label in ids])
+    contents = {"mturk.csv": mturk, "toloka.tsv": toloka_tsv, "studio.json": studio, "kit.csv": kit}
+    for name, content in contents.items():
+        assert rows(read(put(tmp_path, name, content), scales=scales)["relevance"]) == ids, name

@@ -15,6 +15,8 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.folder import recorded
 from judge.io.steps import Step
+from judge.pool.bank import Lines, read_pool
+from judge.pool.records import Pool
 from judge.report.job import ReportPlan, write_report
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
@@ -96,6 +98,18 @@ def test_a_table_of_very_many_lines_is_not_drawn(out: Path, monkeypatch: pytest.
     outcome = write_report(ReportPlan(folders=out))
     assert [name for name in outcome.files if name.endswith(".svg")] == ["report/leaderboard-groundedness.svg"]
     assert "By topic" in headings(outcome.page)
+
+
+def test_a_report_reads_its_pool_once(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(responses: Lines, passages: Lines, name: str, *beside: Lines) -> Pool:
+        read.append(name)
+        return read_pool(responses, passages, name, *beside)
+
+    monkeypatch.setattr("judge.pool.bank.read_pool", counted)
+    write_report(ReportPlan(folders=out))
+    assert read == [str(out)]
 
 
 def test_a_report_does_not_say_where_its_author_keeps_things(out: Path, tmp_path: Path) -> None:
