@@ -6,6 +6,7 @@ They are lines of JSON, as in `judgments.jsonl`, and are decoded whenever somebo
 import contextlib
 import itertools
 import operator
+import os
 import tempfile
 import threading
 import weakref
@@ -40,9 +41,11 @@ _LARGEST = 10**9
 class _ResultLines:
     """A buffered file of results, a line each, that several threads may read; `name` is what messages call it."""
 
-    def __init__(self, file: IO[bytes], name: str, kind: Any = Result) -> None:
+    def __init__(self, file: IO[bytes], name: str, kind: Any = Result, *, foreign: bool = False) -> None:
         self._file = file
         self._name = name
+        # What others may write is read no further once it has changed.
+        self._first_state = _state(file) if foreign else None
         weakref.finalize(self, _close, file)
         self._lock = threading.Lock()
         self._end = 0
@@ -69,6 +72,11 @@ class _ResultLines:
         self._end += len(line)
         return start
 
+    def check(self) -> None:
+        """Refuse a file that has changed since it was looked through; an InputError if it has."""
+        if self._first_state is not None and _state(self._file) != self._first_state:
+            raise self._changed()
+
     def at(self, start: int) -> Result:
         """The result whose line begins at a place.
 
@@ -87,7 +95,19 @@ class _ResultLines:
         try:
             return self._decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise InputError(f"{self._name}: has changed since it was read: run the command again") from error
+            raise self._changed() from error
+
+    def _changed(self) -> InputError:
+        return InputError(f"{self._name}: has changed since it was read: run the command again")
+
+
+def _state(file: IO[bytes]) -> tuple[int, int] | None:
+    """What changes when somebody writes a file; None of bytes in the memory."""
+    try:
+        status = os.fstat(file.fileno())
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 def _close(file: IO[bytes]) -> None:
@@ -118,7 +138,9 @@ class StoredResults(Tabular[Result], Sequence[Result]):
 
     def __iter__(self) -> Iterator[Result]:
         for lines, starts in self._parts:
+            lines.check()
             yield from map(lines.at, starts)
+            lines.check()
 
     def places(self, criterion: str) -> Sequence[int]:
         """The places of the results under a criterion, from 0, ascending."""
@@ -139,6 +161,7 @@ class StoredResults(Tabular[Result], Sequence[Result]):
         place = range(len(self))[key]
         part = bisect_right(self._ends, place)
         lines, starts = self._parts[part]
+        lines.check()
         return lines.at(starts[place - self._ends[part]])
 
     def __eq__(self, other: object) -> bool:
@@ -255,7 +278,7 @@ def stored_judgments(path: Path) -> StoredResults:
 def _checked(path: Path, kind: type[_Kind], *, packed: bool = False) -> _Part:
     """The lines of a file, all of which hold a result, and where each line begins."""
     lines = LineStream(path, packed=packed)
-    results = _ResultLines(lines.file, str(path), kind)
+    results = _ResultLines(lines.file, str(path), kind, foreign=True)
     return results, array("q", (lines.start for _ in each_result(lines, kind, str(path))))
 
 

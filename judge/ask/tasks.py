@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 
 import msgspec
 
-from judge.io.ids import NaturalKey, natural_key
+from judge.io.ids import natural_key
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion
@@ -137,9 +137,13 @@ def in_order(wanted: Sequence[Task], numbers: Iterable[int]) -> list[int]:
 
     Neighbors share the start of their prompt, which prompt caches compute only once.
     """
+    numbers = list(numbers)
+    # A key of a turn is dear, and millions of keys would fill the memory.
+    turn_ids = sorted({wanted[number].response.turn_id for number in numbers}, key=natural_key)
+    places = {turn_id: place for place, turn_id in enumerate(turn_ids)}
 
-    def place(number: int) -> tuple[str, NaturalKey, tuple[str, ...]]:
+    def place(number: int) -> tuple[str, int, tuple[str, ...]]:
         task = wanted[number]
-        return task.criterion.prompt_id, natural_key(task.response.turn_id), task.response.passages
+        return task.criterion.prompt_id, places[task.response.turn_id], task.response.passages
 
     return sorted(numbers, key=place)

@@ -251,13 +251,13 @@ class Journal(JournalView):
                     self.store.tick()
             except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
                 self._failure = self._failure or self._in_words(error)
-            _tell([(job, self._failure) for job in jobs if job.row])
+            self._tell([(job, self._failure) for job in jobs if job.row])
             if released := {item for item in group if isinstance(item, str)}:
                 # A server that is away for so long ends the run, and with it every lease.
                 with contextlib.suppress(JudgeError):
                     self.store.release(sorted(released))
             if leases := [job for job in jobs if not job.row]:
-                _tell(self._leased(leases))
+                self._tell(self._leased(leases))
 
     def _gathered(self, timeout: float) -> list[_Job | str | None]:
         """What came, after a wait for it."""
@@ -299,23 +299,26 @@ class Journal(JournalView):
         except InputError as error:
             return error
 
+    def _tell(self, answers: Sequence[tuple[_Job, object]]) -> None:
+        """Hand answers to those who wait for them, in their loops."""
+        for loop, group in itertools.groupby(answers, lambda pair: pair[0].future.get_loop()):
+            told = list(group)
+            try:
+                loop.call_soon_threadsafe(self._settle, told)
+            except RuntimeError:
+                # Of a canceled run, the loop is closed; what it paid for is written all the same.
+                self._settle(told, waited=False)
 
-def _tell(answers: Sequence[tuple[_Job, object]]) -> None:
-    """Hand answers to those who wait for them, in their loops."""
-    for loop, group in itertools.groupby(answers, lambda pair: pair[0].future.get_loop()):
-        # Of a canceled run, the loop is closed, and nobody waits; what it paid for is written all the same.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, list(group))
-
-
-def _settle(answers: Sequence[tuple[_Job, object]]) -> None:
-    for job, answer in answers:
-        if job.future.done():
-            continue
-        if isinstance(answer, Exception):
-            job.future.set_exception(answer)
-        else:
-            job.future.set_result(answer)
+    def _settle(self, answers: Sequence[tuple[_Job, object]], *, waited: bool = True) -> None:
+        for job, answer in answers:
+            if not waited or job.future.done():
+                # A lease that nobody waits for any more would keep other processes waiting.
+                if not job.row and answer is None:
+                    self.release(job.digests[0])
+            elif isinstance(answer, Exception):
+                job.future.set_exception(answer)
+            else:
+                job.future.set_result(answer)
 
 
 def open_journal(file: StrPath, shared: str | None = None, max_wait: float = 300.0) -> Journal:

@@ -178,8 +178,8 @@ class FileStore(Store):
                 )
             self._path.parent.mkdir(parents=True, exist_ok=True)
         elif self._mode != "write":
-            # SQLite would make a `-wal` file where there is none.
-            address += "?mode=ro" if Path(f"{self.name}-wal").exists() else "?immutable=1"
+            # Else SQLite would make a `-wal` file, or want one that was left behind.
+            address += "?immutable=1" if _lacks_log(Path(self.name)) else "?mode=ro"
         return sqlite3.connect(address, uri=True, check_same_thread=False, timeout=0)
 
     def _make(self) -> None:
@@ -337,6 +337,16 @@ def _database() -> Any:
 
 def _number(digest: str) -> int:
     return int.from_bytes(digest.encode())
+
+
+def _lacks_log(path: Path) -> bool:
+    """Whether a journal was copied or moved away from its `-wal` file: its header says that it was in use."""
+    try:
+        with path.open("rb") as file:
+            in_use = file.read(19)[18:] == b"\x02"
+    except OSError:
+        return False
+    return in_use and not path.with_name(f"{path.name}-wal").exists()
 
 
 def _is_full(error: BaseException) -> bool:

@@ -217,8 +217,11 @@ def exported_lines(place: StrPath) -> Iterator[bytes]:
 def export_journal(place: StrPath, out: StrPath) -> int:
     """Write the completions of a journal into a new file, as `exported_lines` gives them, and give their number.
 
-    A UsageError if there is something at `out`, an OperationalError if it cannot be written.
+    A UsageError if there is something at `out` or it is named as a Parquet file, an OperationalError if it cannot be
+    written.
     """
+    if Path(out).suffix.lower() == ".parquet":
+        raise UsageError(f"{out}: a journal is exported as JSON lines, which polars, pandas and DuckDB make Parquet of")
     numbers = itertools.count()
     write_atomic(_new(out), Pieces(lambda: (line for line, _ in zip(exported_lines(place), numbers, strict=False))))
     return next(numbers)

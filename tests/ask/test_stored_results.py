@@ -3,6 +3,7 @@
 import errno
 import gc
 import io
+import os
 import pickle
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import ResultWriter, StoredResults, stored
-from judge.errors import OperationalError
+from judge.ask.stored_results import ResultWriter, StoredResults, read_results, stored
+from judge.errors import InputError, OperationalError
+from judge.io.line_stream import jsonl_bytes
 from judge.io.table import Table
 
 
@@ -114,3 +116,15 @@ def test_a_full_disk_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # An exception while the file is closed would be a warning, which is an error here.
     del writer
     gc.collect()
+
+
+def test_a_file_that_is_edited_between_two_readings_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "judgments.jsonl"
+    path.write_bytes(jsonl_bytes([judgment(1), judgment(2)]))
+    results = read_results(path, tmp_path / "failures.jsonl")
+    assert [result.grade for result in results if isinstance(result, Judgment)] == [1, 2]
+    with path.open("r+b") as file:
+        file.write(path.read_bytes().replace(b'"grade":1', b'"grade":3'))
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(InputError, match=r"judgments\.jsonl: has changed since it was read"):
+        list(results)

@@ -6,7 +6,9 @@ import pytest
 
 from judge.errors import InputError
 from judge.judges.journal import Journal, JournalView
+from judge.judges.journal_rows import new_row
 from tests.judges.test_journal import completion, put
+from tests.mock import ask
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -81,3 +83,21 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes) -> None:
         JournalView([path])
     with pytest.raises(InputError, match=r"absent: no such journal$"):
         JournalView([tmp_path / "absent"])
+
+
+def test_a_process_that_begins_to_write_costs_a_view_no_completion(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    rows = [new_row(f"{n:064}", "b/m", {}, ask(text="x" * 500), completion("Grade: 2")) for n in range(2000)]
+    with Journal(path) as journal:
+        journal.record(rows)
+    with JournalView([path]) as view:
+        assert view.get(f"{7:064}") == completion("Grade: 2")
+        # The owner's rows move pages of the file that the view has not read yet.
+        with Journal(path) as journal:
+            journal.record(
+                [new_row(f"{n:063}x", "b/m", {}, ask(text="y" * 500), completion("Grade: 1")) for n in range(4000)]
+            )
+            journal.check_there()
+            with pytest.raises(InputError, match="another judge process is using it"):
+                view.get(f"{1999:064}")
+        assert all(view.get(f"{n:064}") == completion("Grade: 2") for n in range(2000))

@@ -224,9 +224,11 @@ class Review:
         if not (visit.query.get("old") and visit.query.get("new")):
             return self._outcome(visit)
         question = self._question(visit.query)
-        expected, problem = None, None
+        expected, problem, running = None, None, self.job.running
         try:
-            expected = await asyncio.to_thread(cost, self.plan, question) if self.plan.asks else None
+            # The journal is the rerun's own until its end.
+            asks = self.plan.asks and not running
+            expected = await asyncio.to_thread(cost, self.plan, question) if asks else None
         except JudgeError as error:
             problem = str(error)
         row = expected.models[0] if expected else None
@@ -239,7 +241,7 @@ class Review:
             lines=diff_lines(question.old.text, question.new.text),
             models=self.plan.models,
             reads=not backend_facts(question.model).baseline,
-            running=self.job.running,
+            running=running,
             row=row,
             dollars=None if row is None or row.cost is None else f"{row.cost:.4f}",
             most=None if row is None or row.most is None else f"{row.most:.4f}",

@@ -52,11 +52,24 @@ RETURNING digest
 """  # noqa: S608 - nothing from outside
 """Takes the leases that are free, ended or our own; they are locked in their order, so that no two processes wait for
 each other."""
-_EXTEND = f"UPDATE lease SET expires = {_ENDS} WHERE holder = %(holder)s OR expires > {_ENDS}"  # noqa: S608 - likewise
+_EXTEND = f"""
+UPDATE lease SET expires = {_ENDS}
+WHERE digest IN (
+    SELECT digest FROM lease WHERE holder = %(holder)s OR expires > {_ENDS} ORDER BY digest COLLATE "C" FOR UPDATE
+)
+"""  # noqa: S608 - likewise
 """Extends our leases. One that ends later than a lease from now was taken before the server's clock was set back: it is
 cut, else the question of a dead process would wait for the clock."""
-_RELEASE = f"DELETE FROM lease WHERE holder = %(holder)s AND digest IN (SELECT value FROM {_MANY})"  # noqa: S608 - likewise
-_RELEASE_ALL = "DELETE FROM lease WHERE holder = %(holder)s"
+_RELEASE = f"""
+DELETE FROM lease
+WHERE digest IN (
+    SELECT digest FROM lease
+    WHERE holder = %(holder)s AND (%(all)s OR digest IN (SELECT value FROM {_MANY}))
+    OR %(all)s AND EXISTS (SELECT 1 FROM completion WHERE completion.digest = lease.digest)
+    ORDER BY digest COLLATE "C" FOR UPDATE
+)
+"""  # noqa: S608 - likewise
+"""Lets go of some leases, or of all of ours and those that a killed process left on answered questions."""
 _SUMS = f"SELECT digest, checksum FROM completion WHERE digest IN (SELECT value FROM {_MANY})"  # noqa: S608 - likewise
 # A machine that is gone says nothing, and a wait for its answer would have no end.
 _ALIVE_TCP = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
@@ -165,16 +178,18 @@ class DatabaseStore(Store):
         """Add the rows whose digests are new, let go of our leases on them, and give how many were new."""
         values = self._values([row[0] for row in rows])
 
-        def work(connection: DatabaseConnection) -> tuple[int, dict[str, str]]:
+        def work(connection: DatabaseConnection) -> int:
             cursor = connection.cursor()
             # In their order, so that no two processes wait for each other.
             cursor.executemany(INSERT.replace("?", self.mark), sorted(rows))
             new = cursor.rowcount
             if own:
                 cursor.execute(_RELEASE, values)
-            return new, dict(cursor.execute(_SUMS, values).fetchall())
+            return new
 
-        new, found = self.run(work, OperationalError)
+        new = self.run(work, OperationalError)
+        # After the commit, at which a trigger may be fired, too.
+        found: dict[str, str] = dict(self._execute(_SUMS, [row[0] for row in rows]).fetchall())
         if lost := [row[0] for row in rows if row[0] not in found]:
             raise OperationalError(
                 f"{self.name}: cannot be written: of {len(rows)} completions, {len(lost)} are not in the table after "
@@ -206,17 +221,19 @@ class DatabaseStore(Store):
         """Let go of every question and of the server."""
         if self._writing:
             with contextlib.suppress(JudgeError):
-                self._execute(_RELEASE_ALL)
+                self._execute(_RELEASE, everything=True)
         with self._lock:
             self._drop()
 
-    def _execute(self, statement: str, digests: Sequence[str] = ()) -> psycopg.Cursor[TupleRow]:
-        """Carry out a statement about leases."""
-        values = self._values(digests)
+    def _execute(
+        self, statement: str, digests: Sequence[str] = (), *, everything: bool = False
+    ) -> psycopg.Cursor[TupleRow]:
+        """Carry out a statement about leases, or about completions."""
+        values = self._values(digests, everything=everything)
         return self.run(lambda one: one.execute(statement, values), OperationalError)
 
-    def _values(self, digests: Sequence[str]) -> dict[str, object]:
-        return {"holder": self._holder, "lease": LEASE, "digests": json.dumps(list(digests))}
+    def _values(self, digests: Sequence[str], *, everything: bool = False) -> dict[str, object]:
+        return {"holder": self._holder, "lease": LEASE, "all": everything, "digests": json.dumps(list(digests))}
 
     def run(self, work: Callable[[DatabaseConnection], _Result], wrong: type[JudgeError] = InputError) -> _Result:
         """Do work in a transaction, again where the connection breaks, until the server was away for too long."""
