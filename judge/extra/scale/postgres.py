@@ -253,7 +253,9 @@ class DatabaseStore(Store):
                             f"the same command goes on once it is back; the last error: {_in_words(error)}"
                         ) from error
                 except psycopg.Error as error:
-                    raise wrong(f"{self.name}: cannot be used as a journal: {_in_words(error)}") from error
+                    none = not self._writing and isinstance(error, psycopg.errors.UndefinedTable)
+                    why = f"cannot be used as a journal: {_in_words(error)}"
+                    raise wrong(f"{self.name}: {'no journal is in this database' if none else why}") from error
                 else:
                     self._away = None
                     return done
