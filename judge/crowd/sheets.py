@@ -16,7 +16,16 @@ from judge.errors import InputError, UsageError
 from judge.io.line_stream import BOM, decode_lines
 from judge.io.safe import shown
 from judge.io.stored import most_values, read_stored, sha256, unpack
-from judge.io.tabular import NEITHER, is_parquet, plain_frame, read_frame, read_table, too_many_cells
+from judge.io.tabular import (
+    NEITHER,
+    delimiter_of,
+    is_parquet,
+    plain_frame,
+    read_frame,
+    read_table,
+    read_text,
+    too_many_cells,
+)
 from judge.records import Problem, Severity
 
 if TYPE_CHECKING:
@@ -177,7 +186,10 @@ def _typed_sheet(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> L
 
 
 def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
-    """Read the table in a file; None, and a problem, if the file is not a table."""
+    """Read the table in a file; None, and a problem, if the file is not a table.
+
+    Cells may stand in quotation marks in CSV and TSV. Files without any are read whole, others record by record.
+    """
     import polars as pl
 
     try:
@@ -191,12 +203,55 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     if (beginning := content.removeprefix(BOM).lstrip()[:1]) in (b"{", b"["):
         return _json_sheet(str(path), content, beginning == b"[", problems)
     before = len(problems)
+    if (text := read_text(path, problems)) is None:
+        return None
+    head = text.lstrip("\n").partition("\n")[0]
+    if problem := too_many_cells(str(path), text.count("\n"), head.count(delimiter_of(path, text)) + 1):
+        problems.append(problem)
+        return None
+    if (plain := _plain_sheet(path, text)) is not None:
+        return plain
     header, rows = read_table(path, problems)
     if not rows or len(problems) > before:
         return None
     columns = {name: [row.cells[name] for row in rows] for name in header if name}
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     return LabelSheet(str(path), frame, np.array([row.line for row in rows]), "line")
+
+
+def _plain_sheet(path: Path, text: str) -> LabelSheet | None:
+    """A text table in which every line is a row; None if a cell is quoted or the table has problems."""
+    import polars as pl
+
+    text = text.removesuffix("\n")
+    if (
+        '"' in text
+        or "\n\n" in text
+        or "\r\n\r" in text
+        or text.count("\r") != text.count("\r\n") + text.endswith("\r")
+    ):
+        return None
+    delimiter = delimiter_of(path, text)
+    names = [name.strip() for name in text.partition("\n")[0].split(delimiter)]
+    # Polars would silently fill rows that are too short.
+    cells = (text.count("\n") + 1) * (len(names) - 1)
+    if "" in names or len(set(names)) < len(names) or text.count(delimiter) != cells:
+        return None
+    try:
+        frame = pl.read_csv(
+            text.encode(), separator=delimiter, quote_char=None, infer_schema=False, has_header=False, skip_rows=1
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.width != len(names):
+        return None
+    frame.columns = names
+    numbers = np.arange(2, frame.height + 2)
+    if any(frame[name].null_count() for name in names):
+        # Spreadsheets export rows without any text.
+        filled = frame.select(pl.any_horizontal(pl.all().str.strip_chars() != "").fill_null(False)).to_series()
+        frame, numbers = frame.filter(filled), numbers[filled.to_numpy()]
+    return LabelSheet(str(path), frame, numbers, "line") if frame.height else None
 
 
 def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem]) -> LabelSheet | None:

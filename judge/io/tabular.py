@@ -96,7 +96,7 @@ def read_table(
     def problem(code: str, line: int, message: str) -> None:
         problems.append(Problem(code, "error", str(path), None, f"line {line}", message))
 
-    for line, cells in _records(text, _delimiter(path, text), quoted):
+    for line, cells in _records(text, delimiter_of(path, text), quoted):
         if len(problems) - before == MAX_PROBLEMS:
             problems.append(stopped(str(path), line))
             break
@@ -173,7 +173,8 @@ def _records(text: str, delimiter: str, quoted: bool) -> Iterator[tuple[int, tup
             yield line, tuple(cell.strip() for cell in cells)
 
 
-def _delimiter(path: Path, text: str) -> str:
+def delimiter_of(path: Path, text: str) -> str:
+    """What parts the cells of a table: in a `.tsv` the tab, else the most frequent of the header."""
     name = path.name.lower().removesuffix(".gz")
     if name.endswith((".tsv", ".tab")):
         return "\t"

@@ -248,6 +248,11 @@ def test_seconds_are_kept_and_checked(tmp_path: Path) -> None:
     ]
 
 
+def test_a_row_of_white_space_is_a_fault(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\n , , , , \n")
+    assert set(faults(path, scales=ONE)) == {("empty_cell", "line 3")}
+
+
 def test_nested_json_is_a_fault_only_where_it_is_needed(tmp_path: Path) -> None:
     row = {"worker": "a", "turn_id": "1_1", "item_id": "R1", "label": 1, "more": [1]}
     path = put(tmp_path, "t.jsonl", json.dumps(row))
