@@ -11,13 +11,13 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 364,
-    "lines": 74_464,
+    "lines": 74_473,
     "files under 40 lines": 28,
     "classes": 742,
     "functions over 60 lines": 1,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 6,
-    "lines of tests": 68_865,
+    "lines of tests": 68_886,
     "words of documents": 43_901,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""

@@ -111,7 +111,8 @@ def fold(text: str, columns: int, indent: str = "  ") -> list[str]:
             elif line.strip():
                 lines.append(indent)
             else:
-                head = fitting(word, columns - columns_of(line))
+                # A character wider than the line has a line of its own.
+                head = fitting(word, columns - columns_of(line)) or word[0]
                 lines[-1], word = line + head, word[len(head) :]
     return lines
 

@@ -1,4 +1,4 @@
-"""A table as lines of a limited width, drawn by rich. Pure.
+"""A table as lines of a limited width. Pure.
 
 Columns without anything to say go, texts are folded between words, and columns that do not fit beside the keys follow
 in a further block under the same keys. Only a word wider than half of the lines is broken, or one of a column that does
@@ -7,13 +7,11 @@ not fit beside the keys.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from judge.io.cells import columns_of, fold
+from judge.io.cells import columns_of, fold, pad
 
 NOTHING = frozenset(("", "-"))
 """Cells without anything to say."""
 _GAP = 2
-_REMARK = "\ue001"
-"""What stands for a remark while a table is drawn; no printable text has it."""
 
 
 def table_lines(
@@ -42,17 +40,16 @@ def table_lines(
     lead = [place for place in kept if place < named]
     lines: list[str] = []
     for number, block in enumerate(_blocks(lead, [place for place in kept if place >= named], least, columns)):
-        wide = _widened(block, least, widths, columns)
-        shape = [(header[place], place in words, wide.get(place)) for place in block]
-        remarks = [] if number else [remark for remark in below if remark]
-        cells: list[list[str]] = []
-        for row, remark in zip(rows, below or [""] * len(rows), strict=True):
-            cells += [[row[place] for place in block], *([[_REMARK]] if remark and remarks else [])]
+        wide = _widened(block, least, widths, columns, words)
+        shape = [(place in words, wide[place]) for place in block]
         indent = " " * (min(widths[0], columns // 4) + _GAP if len(lead) > 1 else 2 * _GAP)
         lines += [""] if number else []
-        for line in _drawn(shape, cells, columns, color):
-            is_row = line.strip() != _REMARK
-            lines += [line] if is_row else [indent + part for part in fold(remarks.pop(0), columns - len(indent))]
+        names = _drawn([header[place] for place in block], shape, high=False)
+        lines += [f"\x1b[1m{line}\x1b[0m" for line in names] if color else names
+        for row, remark in zip(rows, below or [""] * len(rows), strict=True):
+            lines += _drawn([row[place] for place in block], shape)
+            if remark and not number:
+                lines += [indent + part for part in fold(remark, columns - len(indent))]
     return lines
 
 
@@ -85,32 +82,43 @@ def _longest_word(texts: Iterable[str]) -> int:
     return max(columns_of(word) for text in texts for word in text.split(" "))
 
 
-def _widened(block: Sequence[int], least: Sequence[int], widths: Sequence[int], columns: int) -> dict[int, int]:
-    """The width of each column: at least that of its longest word; empty where these do not fit."""
+def _widened(
+    block: Sequence[int], least: Sequence[int], widths: Sequence[int], columns: int, words: Collection[int]
+) -> dict[int, int]:
+    """The width of each column: at least that of its longest word, or as much as there is where these do not fit."""
     spare = columns - _taken(block, least)
+    if spare < 0:
+        return _narrowed({place: least[place] for place in block}, -spare, words)
     wide: dict[int, int] = {}
-    for place in block if spare >= 0 else ():
+    for place in block:
         wide[place] = min(widths[place], least[place] + spare)
         spare -= wide[place] - least[place]
     return wide
 
 
-def _drawn(
-    shape: Sequence[tuple[str, bool, int | None]], cells: Sequence[Sequence[str]], columns: int, color: bool
-) -> list[str]:
-    """`shape`: the name of each column, whether it holds words, and its width, if that is settled."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _narrowed(wide: dict[int, int], over: int, words: Collection[int]) -> dict[int, int]:
+    """The widths less `over` columns, taken from the last of the widest columns of words, then from numbers."""
+    for _ in range(over):
+        # A wide character takes two columns.
+        able = [place for place, width in wide.items() if width > 2]
+        if able:
+            wide[max(able, key=lambda place: (place in words, wide[place], place))] -= 1
+    return wide
 
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name, words, width in shape:
-        table.add_column(Text(name), justify="left" if words else "right", overflow="fold", width=width)
-    for row in cells:
-        table.add_row(*map(Text, row))
-    # Both sizes and every kind of output are said, so that nothing of the environment decides.
-    kind = {"force_terminal": color, "color_system": "standard" if color else None, "force_jupyter": False}
-    console = Console(width=columns, height=25, legacy_windows=False, **kind)  # type: ignore[arg-type]
-    with console.capture() as drawn:
-        console.print(table)
-    return [line.rstrip() for line in drawn.get().splitlines()]
+
+def _drawn(cells: Sequence[str], shape: Sequence[tuple[bool, int]], *, high: bool = True) -> list[str]:
+    """The lines of a row; `shape`: whether each column holds words, and its width. Short cells stand high or low."""
+    parts = [
+        [cell] if columns_of(cell) <= width else fold(cell, width, "")
+        for cell, (_, width) in zip(cells, shape, strict=True)
+    ]
+    height = max(map(len, parts))
+    lines = []
+    for place in range(height):
+        line = []
+        for part, (words, width) in zip(parts, shape, strict=True):
+            at = place if high else place - height + len(part)
+            text = part[at] if 0 <= at < len(part) else ""
+            line.append(pad(text, width) if words else " " * (width - columns_of(text)) + text)
+        lines.append((" " * _GAP).join(line).rstrip())
+    return lines
