@@ -136,7 +136,7 @@ def test_a_statistic_is_a_row(tmp_path: Path) -> None:
         tree, ["run", *JUDGED, *OVERLAP, "--out", "out"], calibrate, [*calibrate, "--require", "at_least.lo>=0"]
     )
     assert code == 1
-    assert re.search(r"same +AC2 +up +wkappa \[95 %\] +bias", said)
+    assert re.search(r"wkappa \[95 %\] +same +AC2 +bias +up\b", said)
     row, *_ = (row for row in table_of(tree / "calibrated" / "agreement.tsv") if row["judge"] == "baseline/overlap")
     confusion = [row for row in table_of(tree / "calibrated" / "confusion.tsv") if row["judge"] == "baseline/overlap"]
     up = sum(int(line["count"]) for line in confusion if int(line["judge_grade"]) >= int(line["human"]))
@@ -171,8 +171,8 @@ def test_an_aggregator_is_a_row(tmp_path: Path) -> None:
         ["run", "--help"],
         *(["crowd", "labels.csv", *options, "--aggregator", name, "--out", name] for name in names),
     )
-    assert re.search(r"--aggregator\{[^}]*,panel\}", "".join(crowd.split()))
-    assert re.search(r"--jury\{[^}]*,panel\}", "".join(run.split()))
+    assert re.search(r"--aggregator\{[^}]*,panel[,}]", "".join(crowd.split()))
+    assert re.search(r"--jury\{[^}]*,panel[,}]", "".join(run.split()))
     outputs = []
     for name in names:
         out = tree / name
