@@ -12,6 +12,8 @@ from judge.io.cells import columns_of, fold, pad
 NOTHING = frozenset(("", "-"))
 """Cells without anything to say."""
 _GAP = 2
+_FOLDED = 16
+"""The fewest columns to which a text is folded."""
 
 
 def table_lines(
@@ -33,7 +35,9 @@ def table_lines(
     named = keys or _naming(rows, words)
     widths = [max(map(columns_of, (name, *(row[place] for row in rows)))) for place, name in enumerate(header)]
     least = [
-        min(columns // 2, _longest_word([header[place], *(row[place] for row in rows)])) if place in words else width
+        min(width, columns // 2, max(_FOLDED, _longest_word([header[place], *(row[place] for row in rows)])))
+        if place in words
+        else width
         for place, width in enumerate(widths)
     ]
     kept = [place for place in range(len(header)) if not place or not rows or _says(rows, place)]

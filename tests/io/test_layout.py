@@ -57,10 +57,10 @@ def test_signs_whose_width_is_disputed_keep_the_columns_apart() -> None:
 def test_words_give_way_to_numbers_and_names_of_columns_stand_right_above_their_cells() -> None:
     row = "georgetown_run  some words  0.1000 [0.1000, 0.9000]"
     assert lines("run  long name  mean", [row], 40, words={0, 1}, keys=2) == [
-        "          long",
-        "run       name                      mean",
-        "georgeto  some   0.1000 [0.1000, 0.9000]",
-        "wn_run    words",
+        "         long",
+        "run      name                       mean",
+        "georget  some    0.1000 [0.1000, 0.9000]",
+        "own_run  words",
     ]
     # A character that is wider than its line has a line of its own.
     assert lines("n  m", ["字ab  0.1 0.2"], 7, words={0}) == ["n     m", "字  0.1", "ab  0.2"]

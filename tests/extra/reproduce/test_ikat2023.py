@@ -60,7 +60,8 @@ def test_table_7_is_made_again_cell_by_cell(made: Reproduction) -> None:
     }
 
 
-def test_the_page_shows_what_is_printed(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_shows_what_is_printed(shared: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     assert main(["reproduce", "ikat2023", str(shared / "ikat/2023/gpt4_judgments")]) == 0
     text = (PROJECT / "docs" / "reproduce.md").read_text(encoding="utf-8")
     block = re.search(r"^```\n(ikat2023: .*?)^```$", text, re.MULTILINE | re.DOTALL)
