@@ -11,14 +11,14 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 364,
-    "lines": 74_479,
+    "lines": 74_483,
     "files under 40 lines": 28,
     "classes": 742,
     "functions over 60 lines": 1,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 6,
-    "lines of tests": 68_886,
-    "words of documents": 43_891,
+    "lines of tests": 68_887,
+    "words of documents": 43_890,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 
