@@ -45,8 +45,8 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     return 0 if pooled.pool.responses else 1
 
 
-_SHOWN = 28
-"""Longest value of a certificate that the terminal shows, in characters."""
+_SHOWN, _DIGEST = 28, 13
+"""Longest value of a certificate, and longest digest, that the terminal shows, in characters."""
 
 
 def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions) -> int:
@@ -97,13 +97,14 @@ def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
         for match in expectation.matches
     ]
     if table:
-        print_table(("criterion", "item", "", "certified", "here"), rows, words=5)
+        print_table(("criterion", "item", "", "certified", "here"), rows, words=5, keys=2)
     if not all(match.same for match in expectation.matches):
         say("the certificate is for something else: this run may not be called calibrated")
 
 
 def _brief(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    most = _DIGEST if len(text) == 64 and text.isalnum() else _SHOWN
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _close(outcome: Outcome) -> int:
