@@ -11,7 +11,7 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 364,
-    "lines": 74_483,
+    "lines": 74_484,
     "files under 40 lines": 28,
     "classes": 742,
     "functions over 60 lines": 1,
