@@ -343,4 +343,4 @@ def test_the_core_stands_without_any_annex(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]
-    assert sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]")) > 1500
+    assert sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]")) > 3000
