@@ -9,7 +9,7 @@ from judge.ask.prompt import repair
 from judge.ask.records import Failure, Judgment, SentenceSupport, Unreadable, Verdict
 from judge.ask.tasks import Task
 from judge.ask.verdict import CUT_OFF, parse, parse_group
-from judge.judges.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request
+from judge.judges.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request, provider_name
 from judge.records import Criterion, FailureReason
 
 
@@ -102,7 +102,7 @@ def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | F
         rationale=verdict.rationale,
         sentences=verdict.sentences,
         judge=judge,
-        model=completion.model,
+        model=provider_name(completion.model),
         criterion_digest=task.criterion.digest,
         request_digest=digest,
         form=answer.request.form,

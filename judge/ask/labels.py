@@ -13,6 +13,7 @@ from judge.io.ids import natural_key
 from judge.io.line_stream import LineStream
 from judge.io.safe import storable
 from judge.io.trec import QrelRow, parse_qrels
+from judge.judges.records import provider_name
 from judge.records import Problem
 
 _JudgeKey = tuple[str, str, str]
@@ -172,8 +173,8 @@ def _grouped(
         elif explained is not None and turn_id not in explained:
             label = msgspec.structs.replace(label, rationale=None)
         labels.append(label)
-        if isinstance(result, Judgment) and result.model:
-            models.add(result.model)
+        if isinstance(result, Judgment) and (model := provider_name(result.model)):
+            models.add(model)
     return groups
 
 

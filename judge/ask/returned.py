@@ -37,7 +37,7 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
     for judge, models in sorted(named.items()):
         other = [model for model in models if not _is_asked(judge, model)]
         if other or len(models) > 1:
-            counts = ", ".join(f"{shown(model)} ({number})" for model, number in sorted(models.items()))
+            counts = ", ".join(f"{model!r} ({number})" for model, number in sorted(models.items()))
             what = "another model than the one asked" if other else "several models"
             so = "Grades of several models are not one judge's." if len(models) > 1 else "The grades are that model's."
             notes.append(f"{judge}: its replies name {what}: {counts}. {so}")

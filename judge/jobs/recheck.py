@@ -24,6 +24,7 @@ from judge.io.steps import Step
 from judge.jobs.run_inputs import RunInputs
 from judge.judges.journal import Journal
 from judge.judges.model import Model
+from judge.judges.records import provider_name
 from judge.records import Record
 
 RECHECK = "recheck.jsonl"
@@ -127,10 +128,10 @@ def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> Rech
         grade=None if first.unable else first.grade,
         again_grade=second.grade if isinstance(second, Judgment) and not second.unable else None,
         again_missing=second.reason if isinstance(second, Failure) else None,
-        model=before.model if before else None,
-        again_model=after.model if after and given else None,
-        system_fingerprint=before.system_fingerprint if before else None,
-        again_system_fingerprint=after.system_fingerprint if after and given else None,
+        model=provider_name(before.model) if before else None,
+        again_model=provider_name(after.model) if after and given else None,
+        system_fingerprint=provider_name(before.system_fingerprint) if before else None,
+        again_system_fingerprint=provider_name(after.system_fingerprint) if after and given else None,
         request_digest=first.request_digest,
         again_request_digest=second.request_digest,
     )

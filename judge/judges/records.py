@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from judge.io.safe import SHOWN, printable_id
 from judge.records import Record, Scale
 
 AnswerForm = Literal["json", "text", "label"]
@@ -105,6 +106,18 @@ class Completion(Record, frozen=True):
     raw: str | None = None
     """The whole reply as it came (of a batch, its JSON encoded anew), without secrets; None where the provider's
     library shows no such thing."""
+
+
+def provider_name(text: str | None) -> str | None:
+    r"""A name that a provider gave, for records; one that is too long or unprintable is changed, and says so.
+
+    >>> provider_name("gpt-4"), provider_name("a\nb")
+    ('gpt-4', 'a\ufffdb… (changed by judge, 3 characters long)')
+    """
+    if text is None or printable_id(text) == text:
+        return text
+    begun = "".join(c if c.isprintable() else "\ufffd" for c in text[:SHOWN])
+    return f"{begun}… (changed by judge, {len(text)} characters long)"
 
 
 _FIELDS, _EMPTY = msgspec.structs.fields(Completion), Completion(text="", finish_reason=None, model=None)

@@ -1,9 +1,14 @@
 import msgspec
 import pytest
 
-from judge.ask.records import Judgment
+from judge.ask.criteria import find_criterion
+from judge.ask.inquiry import Answer, outcome
+from judge.ask.records import Judgment, Verdict
 from judge.ask.returned import certainty_notes, entropy, model_notes, server_notes
-from judge.judges.records import Completion
+from judge.ask.tasks import Task
+from judge.judges.records import Completion, provider_name
+from tests.ask.test_prompt import pooled, turn
+from tests.ask.test_prompt import render as rendered
 
 JUDGMENT = Judgment(
     response_id="R1", turn_id="1_1", topic_id="1", criterion="c", variant="v", grade=1, unable=False, expected=None,
@@ -58,6 +63,26 @@ def test_a_model_that_changes_is_named_with_its_counts() -> None:
     assert note.startswith("server/m: its replies name several models: 'm-2026-01-01' (2), 'm-2026-02-02' (1).")
     (note,) = notes("baseline/overlap", "overlap-1", "overlap-2")
     assert "several models: 'overlap-1' (1), 'overlap-2' (1)" in note
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded"),
+    [
+        (None, None),
+        ("m" * 200, "m" * 200),
+        ("m" * 201, f"{'m' * 60}… (changed by judge, 201 characters long)"),
+        ("a\n\x1b[1m\u202eb", "a\ufffd\ufffd[1m\ufffdb… (changed by judge, 8 characters long)"),
+    ],
+)
+def test_a_name_that_is_no_name_is_changed_and_says_so(name: str | None, recorded: str | None) -> None:
+    criterion = find_criterion("naturalness")
+    task = Task(pooled("It is cold."), criterion)
+    reply = Completion("2", "stop", name)
+    answer = Answer(Verdict(2, None), reply, rendered(task, {}, turn("x"), "text"), repaired=False)
+    result = outcome(task, answer, "server/m", "d")
+    assert isinstance(result, Judgment)
+    assert result.model == recorded == provider_name(recorded)
+    assert recorded is None or f"than the one asked: '{recorded}' (1)" in model_notes([result])[0]
 
 
 def test_each_judge_has_a_note_of_its_own() -> None:
