@@ -19,7 +19,7 @@ from judge.cli.tables import (
 from judge.io.cells import count
 from judge.jobs.folder import write_pool
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
-from judge.jobs.run import Outcome, carry_out, dry_run
+from judge.jobs.run import DryRun, Outcome, carry_out, dry_run
 from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs, read_run
 from judge.plugins import added
 
@@ -45,6 +45,10 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     return 0 if pooled.pool.responses else 1
 
 
+_GIVES_TEXTS = (
+    "no judgment has all texts of its passages; --passages FILE gives them, and `judge passages extract` makes that "
+    "file of a collection"
+)
 _SHOWN, _DIGEST = 28, 13
 """Longest value of a certificate, and longest digest, that the terminal shows, in characters."""
 
@@ -66,8 +70,7 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     for warning in inputs.jury.warnings if inputs.jury else ():
         say(f"warning: {warning}")
     if trial.dry_run:
-        print_dry_run(inputs, as_json=output.as_json)
-        return 0
+        return print_dry_run(inputs, as_json=output.as_json)
     for folder, number in (each for waiting in added("rounds", ()).values() for each in waiting(inputs.out)):
         say(f"warning: nothing came back yet for the {count(number, 'request')} of {folder}; they are asked here too")
     with progress("") as bar, job_progress(bar) as shown:
@@ -115,8 +118,7 @@ def _close(outcome: Outcome) -> int:
     if missing:
         say(f"missing: {missing} of {count(judgments, 'judgment')} ({', '.join(sorted(failures))}), see failures.jsonl")
     if missing == judgments:
-        lacking = set(failures) <= {"no_passages"}
-        say(f"nothing was judged{'; --passages FILE gives the texts of the passages' if lacking else ''}")
+        say(f"nothing was judged{f': {_GIVES_TEXTS}' if set(failures) <= {'no_passages'} else ''}")
     of_members = failure_counts(outcome.notes.said if outcome.notes else ())
     if of_members:
         are = "is" if of_members.total() == 1 else "are"
@@ -127,12 +129,20 @@ def _close(outcome: Outcome) -> int:
     return 1 if missing == judgments else 0
 
 
-def print_dry_run(inputs: RunInputs, *, as_json: bool) -> None:
-    """Print what a plan would send."""
+def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
+    """Print what a plan would send; 1 if nothing can be judged."""
     counts = dry_run(inputs)
+    lacking = counts.without_evidence > 0 and not counts.calls + counts.recalled + counts.settled
     if as_json:
         print_json({"judge": inputs.judge.name, **msgspec.structs.asdict(counts)})
-        return
+    else:
+        _print_counts(inputs, counts)
+    if lacking:
+        say(f"nothing can be judged: {_GIVES_TEXTS}")
+    return int(lacking)
+
+
+def _print_counts(inputs: RunInputs, counts: DryRun) -> None:
     factors = [
         (counts.responses, "response"),
         (counts.prompts, "prompt"),

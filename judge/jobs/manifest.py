@@ -44,7 +44,9 @@ UNFINISHED = "unfinished"
 POOLED = "pooled"
 """Status of a folder with a pool and no judgments."""
 
-_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+_EVIDENCE = frozenset({"passages", "pool", "pooling.missing_passages", "pooling.passage_hashes"})
+"""What differs in a configuration where the texts of passages came after the pool."""
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def pool_configuration(
@@ -144,14 +146,15 @@ def check_folder(
         return False
     stored, wanted = _without_addresses(manifest["configuration"]), _without_addresses(wanted)
     # The configuration of a pool that nobody has judged yet names no judge.
-    keys = {*stored, *wanted} if "judge" in stored else stored.keys()
-    different = sorted(key for key in keys if stored.get(key) != wanted.get(key))
-    surprising = [key for key in different if key not in may_differ]
+    judged = "judge" in stored
+    different = list(differences(stored, wanted, sorted({*stored, *wanted} if judged else stored)))
+    expected = may_differ if judged else {*may_differ, *_EVIDENCE}
+    surprising = [row for row in different if not {row[0], row[0].partition(".")[0]} & {*expected}]
     if surprising and not replace:
-        differing = details(stored, wanted, surprising)
+        held = "results of another configuration" if judged else "a pool that was made in another way"
         raise InputError(
-            f"{out}: holds results of another configuration ({differing}). Choose another --out, or --replace to "
-            "write these results over (the journal of paid calls is kept)"
+            f"{out}: holds {held} ({'; '.join(map(_in_words, surprising))}). Choose another --out, or --replace to "
+            f"write {'these results over (the journal of paid calls is kept)' if judged else 'over it'}"
         )
     if trial and manifest.get("status") == "complete" and not replace:
         raise InputError(f"{out}: holds a finished run, which a trial with --limit would write over; see --replace")
@@ -222,13 +225,6 @@ def _public(value: Any) -> Any:
     return [_public(member) for member in value] if isinstance(value, list | tuple) else value
 
 
-def details(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """What differs under these keys, in words."""
-    return "; ".join(
-        f"{name}: {brief(before)} there, {brief(now)} now" for name, before, now in differences(there, wanted, keys)
-    )
-
-
 def differences(
     there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]
 ) -> Iterator[tuple[str, Any, Any]]:
@@ -245,10 +241,21 @@ def _by_member(key: str, before: Any, now: Any) -> list[tuple[str, Any, Any]]:
     return [(f"{key}.{name}", before.get(name), now.get(name)) for name in names]
 
 
+def _in_words(difference: tuple[str, Any, Any]) -> str:
+    """What differs; of two files or prompts of one name, that their contents do."""
+    name, before, now = difference
+    there, here = brief(before), brief(now)
+    return f"{name}: {there} there, {here} now" if there != here else f"{name}: other content there than now"
+
+
 def brief(value: Any) -> str:
-    """A value as JSON, digests and long values shortened."""
+    """A value as JSON without its digests, a long one shortened."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict) and "sha256" in value:
+        value = value.get("prompt")
     text = msgspec.json.encode(value).decode()
-    text = _DIGEST.sub(r"\1…", text)
+    text = "given" if _DIGEST.fullmatch(text.strip('"')) else _DIGEST.sub("…", text)
     return text if len(text) <= 100 else f"{text[:97]}…"
 
 

@@ -194,6 +194,6 @@ def test_the_option_is_on_record_only_where_it_is_used(mock: Mock, tmp_path, cap
     assert run(mock, out, "--limit", "6") == 0
     assert "logprobs" not in manifest(out)["configuration"]["options"]
     assert run(mock, out, "--limit", "6", "--logprobs") == 2
-    assert "options.logprobs: null there, true now" in capsys.readouterr().err
+    assert "options.logprobs: none there, true now" in capsys.readouterr().err
     assert run(mock, out, "--limit", "6") == 0
     assert mock.stats()["requests"] == 6

@@ -306,7 +306,7 @@ def test_another_configuration_needs_another_folder_or_replace(out: Path, exampl
         ("--over-limit", "truncate", 'pooling.over_limit: "flag" there, "truncate" now'),
         ("--temperature", "1", "options.temperature: 0.0 there, 1.0 now"),
         ("--max-tokens", "1", "options.max_tokens: 1024 there, 1 now"),
-        ("--seed", "1", "options.seed: null there, 1 now"),
+        ("--seed", "1", "options.seed: none there, 1 now"),
         ("--limit", "3", "holds a finished run, which a trial with --limit would write over"),
     ):
         assert run(RUNS, out, option, value) == 2
@@ -382,5 +382,28 @@ def test_a_run_in_which_nothing_could_be_judged_is_no_success(tmp_path, example:
     for path in example.iterdir():
         if path.name != "mill-fluent-invented.json":
             path.unlink()
-    assert run(example, tmp_path / "out", passages=None) == 1
-    assert "nothing was judged; --passages FILE" in capsys.readouterr().err
+    gives = "no judgment has all texts of its passages; --passages FILE gives them, and `judge passages extract`"
+    for more, told in ((["--dry-run"], "nothing can be judged"), (["--dry-run", "--json"], "nothing can be judged"),
+                       ([], "nothing was judged")):  # fmt: skip
+        assert run(example, tmp_path / "out", *more, passages=None) == 1
+        assert f"{told}: {gives}" in capsys.readouterr().err
+    asked = "--model", "server/a", "--base-url", "http://127.0.0.1:9/v1", "--criteria", "groundedness", "naturalness"
+    assert main(["run", "--runs", str(example), "--topics", str(TOPICS), *asked, "--dry-run", "--out", "new"]) == 0
+    assert "nothing can be judged" not in capsys.readouterr().err
+
+
+def test_a_pool_alone_is_taken_on_with_the_texts_of_its_passages(tmp_path, example: Path, capsys) -> None:
+    out, pooling = tmp_path / "out", ["--runs", str(example), "--topics", str(TOPICS)]
+    assert main(["pool", *pooling, "--out", str(out)]) == 0
+    assert run(example, out, "--depth", "2") == 2
+    assert "holds a pool that was made in another way (pooling.depth: 1 there, 2 now)" in capsys.readouterr().err
+    extracted = ["passages", "extract", "--pool", str(out), "--passages", str(PASSAGES)]
+    assert main([*extracted, "-o", str(tmp_path / "passages.jsonl")]) == 1
+    assert run(example, out, passages=tmp_path / "passages.jsonl") == 0
+    capsys.readouterr()
+    # With results there, other texts are another configuration, told in words.
+    assert run(example, out, passages=None) == 2
+    assert (
+        "holds results of another configuration (passages: other content there than now; pool: other content there "
+        "than now)" in capsys.readouterr().err
+    )

@@ -52,8 +52,7 @@ def requests(
     print_problems(inputs.pooled, checked_topics=plan.topics is not None)
     print_pooled(inputs.pooled)
     if trial.dry_run:
-        print_dry_run(inputs, as_json=output.as_json)
-        return 0
+        return print_dry_run(inputs, as_json=output.as_json)
     with progress("") as steps:
         outcome = write_requests(inputs, files.requests, shards=files.shards, most=files.shard_lines, steps=steps)
     if output.as_json:
