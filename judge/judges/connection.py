@@ -88,7 +88,7 @@ class Connection:
         reply = await self._exchange("POST", body)
         self.limits = read_limits(reply.headers)
         if reply.status != 200:
-            refusal = read_refusal(reply.status, self._secrets.scrub(reply.body.decode("utf-8", "replace")))
+            refusal = read_refusal(reply.status, self._secrets.scrub_message(reply.body.decode("utf-8", "replace")))
             raise error_for(refusal, reply.headers, structured=structured, probable=probable)
         return reply
 

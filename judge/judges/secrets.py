@@ -39,6 +39,10 @@ class Secrets:
     def __init__(self, values: frozenset[str]) -> None:
         self._forms = tuple(sorted({form for value in values for form in _written(value)}, key=lambda form: -len(form)))
         self._pattern = re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, self._forms))})(?![^\\W_])")
+        begun = sorted({form for value in values if _telling(value) for form in _written(_telling(value))})
+        self._begun = (
+            re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, begun))})[^\\s\"'<>\\\\,;()]*") if begun else None
+        )
 
     def __bool__(self) -> bool:
         """Whether there is any."""
@@ -48,6 +52,11 @@ class Secrets:
         """The text with MASK for every secret that stands there whole, between the borders of words."""
         # Nearly no text holds one, and this search is much faster than that of the expression.
         return self._pattern.sub(MASK, text) if any(form in text for form in self._forms) else text
+
+    def scrub_message(self, text: str) -> str:
+        """As `scrub`, also of every word that begins as a secret does: a provider may mask the last characters only."""
+        text = self.scrub(text)
+        return text if self._begun is None else self._begun.sub(MASK, text)
 
 
 def known_secrets(*addresses: str) -> Secrets:
@@ -70,6 +79,18 @@ def _is_secret(value: str) -> bool:
     return len(value) >= (_SHORTEST if re.search("[0-9]", value) else _LONG)
 
 
+def _telling(secret: str) -> str:
+    """The first characters of a secret, 8 and half of it at least, which tell too much; "" where a mere word begins so.
+
+    What stands before a colon may be the name of a user.
+    """
+    named = secret.rfind(":") + 1
+    end = named + max(_SHORTEST_NAMED, (len(secret) - named + 1) // 2)
+    # Whole bytes end there in base64 too.
+    end += -end % 3
+    return secret[:end] if end <= len(secret) and re.search("[0-9]", secret) else ""
+
+
 def _passwords(text: str) -> Iterator[str]:
     """The password of an address, or of an argument that ends with one; alone, and with the user as it is sent."""
     credentials, at, _ = text.partition("://")[2].rpartition("@")
@@ -84,8 +105,8 @@ def scrub(text: str) -> str:
 
 
 def redact(text: str) -> str:
-    """A message with MASK for every known secret, and for whatever looks like a key."""
-    return _LOOKS_SECRET.sub(MASK, scrub(text))
+    """A message with MASK for every known secret, for the first half of one, and for whatever looks like a key."""
+    return _LOOKS_SECRET.sub(MASK, known_secrets().scrub_message(text))
 
 
 def holds_key(text: str) -> bool:

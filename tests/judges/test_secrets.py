@@ -106,6 +106,32 @@ def test_messages_lose_what_only_looks_like_a_key(monkeypatch: pytest.MonkeyPatc
     assert redact("Basic authentication, Basic Authentication") == "Basic authentication, Basic Authentication"
 
 
+LONG = "sk-proj-Ab3dEf6hIj9l"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("bad key sk-proj-Ab3d****", "bad key ***"),
+        ("bad key sk-proj-Ab3dEf6hI***, or (sk-proj-Ab3dEf6...)", "bad key ***, or (***)"),
+        ('{"message": "sk-proj-Ab3dEf6h", "code": 1}', '{"message": "***", "code": 1}'),
+        (f"at {encoded(LONG)[:16]}…", "at ***"),
+        ("keys begin with sk-proj- here", "keys begin with sk-proj- here"),
+        ("the user administrator:tuna", "the user administrator:tuna"),
+        ("the user administrator:tunafish-7b****", "the user ***"),
+        ("my twelveletters, the twelvelett", "my ***, the twelvelett"),
+        ("a tuna salad", "a tuna salad"),
+    ],
+)
+def test_a_message_loses_the_first_half_of_a_secret_too(text: str, shown: str, monkeypatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", LONG)
+    monkeypatch.setenv("OTHER_TOKEN", "twelveletters")
+    monkeypatch.setenv("ANY_URL", "http://administrator:tunafish-7b8c@host")
+    assert known_secrets().scrub_message(text) == shown
+    # A reply is paid for, and loses whole secrets alone.
+    assert scrub(text) == text.replace("twelveletters", "***")
+
+
 HEX = "0123456789abcdef" * 2
 SHAPED = [
     "sk-" + "aB3" * 8,
