@@ -36,6 +36,27 @@ _BARE_SPACE = r"\A\s+|(?<=\S)(?: \s+|[^\S ]\s*)"
 _SPACE_TOKEN = re.compile(_BARE_SPACE)
 _BARE_TOKEN = re.compile(rf"\S+|{_BARE_SPACE}")
 
+# Soft hyphens, zero-width and blank characters, marks of direction and tags, where they follow Latin, Greek or Cyrillic
+# script: in emoji, and in scripts that join or part their letters by them, they belong to the text.
+_INVISIBLE = re.compile(
+    r"(?<=[\x20-\x7e\u00c0-\u058f\u1e00-\u1fff\u2010-\u2027])"
+    r"[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
+)
+LONG_WORD = 12
+"""Letters of a word that counts as one. A longer one counts as several, which adds little in any language."""
+# Signs end a word, apostrophes do not. Scripts without spaces (Thai to Khmer, Chinese, Japanese) have no words here.
+_WORD = re.compile(
+    r"[^\s!-&(-/:-@\[-`{-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u2000-\u200b\u200e-\u2018\u201a-\u206f\u2190-\u2bff"
+    r"\u3000-\u303f\ufe30-\ufe6f\uff00-\uff0f\U0001f000-\U0001faff"
+    r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+    rf"{{1,{LONG_WORD}}}"
+)
+MOST_WORDS = 1.5
+"""Words that an honest text within the limit may have, as a multiple of it; no text of earlier tracks came to more."""
+MOST_INVISIBLE = 0.1
+"""Invisible characters that it may have, as a share of the limit."""
+
 _MEMO_SIZE = 1 << 16
 
 
@@ -116,6 +137,16 @@ class TokenCounter:
 def countable(text: str) -> bool:
     """Whether a text has tokens and can be counted; validation reports other texts."""
     return bool(text.strip()) and len(text) <= MAX_CHARS and storable(text)
+
+
+def joined_words(text: str, limit: int) -> tuple[int, int] | None:
+    """Words and invisible characters of a text with far more of them than the limit lets expect; None for others."""
+    hidden = 0 if text.isascii() else sum(map(len, _INVISIBLE.findall(text)))
+    chunks = (_INVISIBLE.sub(" ", text) if hidden else text).split()
+    # Most are words by themselves, which is quickly seen.
+    others = " ".join([chunk for chunk in chunks if len(chunk) > LONG_WORD or not chunk.isalpha()])
+    words = len(chunks) - len(others.split()) + len(_WORD.findall(others))
+    return (words, hidden) if words > MOST_WORDS * limit or hidden > MOST_INVISIBLE * limit else None
 
 
 def truncated(text: str, count_tokens: Callable[[str], TokenCount]) -> tuple[str, TokenCount]:

@@ -12,3 +12,7 @@ class TokenLimit(NamedTuple):
     over: Callable[[str], TokenCount | None]
     limit: int
     rule: str
+
+    def __call__(self, text: str) -> TokenCount | None:
+        """The lengths of any text."""
+        return self.over(text)

@@ -231,6 +231,7 @@ DOCUMENTS = [
     ("empty_text", "9-1_1", f"{R0}.text", one24(text="\u200b\u200b")),
     ("over_token_limit", "9-1_1", f"{R0}.text", one24(text="one two three four five six")),
     ("over_token_limit", "9-1_1", f"{R0}.text", cast(text="one two three four five six")),
+    ("joined_words", "9-1_1", f"{R0}.text", one24(text="one_two_three_four five\u2060six seven/eight")),
     ("text_too_long", "9-1_1", f"{R0}.text", one24(text="x" * 1_000_001)),
     ("citation_not_in_references", "9-1_1", f'line 1: $.responses[0].citations["{IDS[5]}"]', cited({IDS[5]: 0.1})),
     ("duplicate_passage", "9-1_1", f"{PP}[1].id", passages24(passage(0), passage(1, id=IDS[0]))),
@@ -737,6 +738,17 @@ def test_of_two_turns_of_one_id_only_the_first_counts_even_if_it_is_out(tmp_path
         "9-1_1 was already at $.turns[0]; only the first counts"
     ]
     assert validated.run is None
+
+
+def test_joined_words_are_told_with_the_official_count_which_decides(tmp_path):
+    path = written(tmp_path, dump(one24(text="one_two_three_four_five_six_seven_eight")))
+    validated = validate_run(read_run(path), None, TokenLimit(count_words, LIMIT, "bare"))
+    (found,) = (problem for problem in validated.problems if problem.code == "joined_words")
+    assert found.message == (
+        "1 token by the bare rule, limit 5 (bare 1, english 1, whitespace 1), yet 8 words where joined ones are split; "
+        "invisible characters: 0"
+    )
+    assert validated.run.turns[0].responses and not validated.exclusions
 
 
 def test_messages_show_values_escaped_and_cut(tmp_path):

@@ -13,7 +13,7 @@ from spacy.tokenizer import Tokenizer
 
 from judge.errors import InputError, UsageError
 from judge.runs.records import TokenRule
-from judge.runs.tokens import MAX_CHARS, MAX_RUN, RULES, TokenCounter, rule_effect, truncated
+from judge.runs.tokens import MAX_CHARS, MAX_RUN, RULES, TokenCounter, joined_words, rule_effect, truncated
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +47,42 @@ texts = st.text(awkward | st.characters(exclude_categories=["Cs"], exclude_chara
 def test_the_three_ways_of_counting(text: str, bare: int, english: int, whitespace: int) -> None:
     found = COUNT(text)
     assert (found.bare, found.english, found.whitespace, found.cut) == (bare, english, whitespace, None)
+
+
+WORDS = ("ferry", "leaves", "at", "noon") * 100
+INVISIBLE = "\u2060\u2800\u200b\u200c\u200d\u3164\u00ad\ufe0f\U000e0020"
+
+
+@pytest.mark.parametrize("join", [*INVISIBLE, *"_/·-|。的☆", ".☆."])
+def test_words_joined_within_the_limit_are_counted(join: str) -> None:
+    text = join.join(WORDS)
+    assert COUNT.over(text) is None
+    assert joined_words(text, 250) == (400, 399 if join in INVISIBLE else 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("".join(WORDS), None),
+        ("".join(WORDS) * 3, (425, 0)),
+        (" ".join("".join(map(str.title, WORDS[:4])) for _ in range(200)), (400, 0)),
+        (" ".join(WORDS[:200]).replace("r", "r\u00ad"), (300, 100)),
+        (" ".join(WORDS[:200]).replace("leaves", "le\u00adaves", 25), None),
+        ("👩\u200d🔬 1\ufe0f\u20e3 and ❤\ufe0f " * 20, None),
+        ("می\u200cخواهم " * 240, None),
+        ("क\u094d\u200dष " * 240, None),
+        ("ใจ\u200bดี" * 900, None),
+        ("东京都市圏は便利です。" * 900, None),
+        ("བོད་སྐད་" * 900, None),
+        ("Donaudampfschifffahrtsgesellschaft liegt am Ufer " * 62, None),
+        ("a well-known state-of-the-art ferry, isn't it " * 30, None),
+        ("see https://example.org/timetable/2024/northern-pier/ferry_to_the_island?day=monday&page=2 now " * 20, None),
+        ("it said 1,234,567.89 or $3.50 (12%) " * 35, None),
+    ],
+)
+def test_honest_texts_have_no_joined_words(text: str, joined: tuple[int, int] | None) -> None:
+    assert COUNT.over(text) is None
+    assert joined_words(text, 250) == joined
 
 
 @given(texts)

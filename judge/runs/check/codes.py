@@ -163,6 +163,8 @@ SECTIONS: dict[str, dict[str, Code]] = {
         "empty_text": Code("error", "no text, or only white space", ("W", "W", "–"),
             advice="add the text of the response",
             cause="the generation failed and nothing was written for it"),
+        "joined_words": Code("warning", "invisible characters, signs or long words hide how long the text is", _NONE,
+            advice="write words of a language with spaces between them, without invisible characters"),
         "no_rank_one": Code("warning", "no response of the turn has rank 1", _NONE,
             advice="number the responses of a turn 1, 2, 3, …",
             cause="ranks are numbered from 0 or on from another turn"),

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import msgspec
 
+from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
 from judge.io.safe import MAX_ID, has_content, printable_id, shown, storable
 from judge.records import Problem
@@ -16,8 +17,8 @@ from judge.runs.fields import ProblemLog, ancestors, member, usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import ReadRun, ResponsePlace
 from judge.runs.ranking import TOP_PASSAGES, absent_evidence, has_scores, used_provenance
-from judge.runs.records import Provenance, Response, Run, RunTurn, Turn
-from judge.runs.tokens import MAX_CHARS, TokenCounter
+from judge.runs.records import Provenance, Response, Run, RunTurn, TokenCount, Turn
+from judge.runs.tokens import MAX_CHARS, TokenCounter, joined_words
 
 MAX_RANK = 1_000_000
 _LONGEST = 6
@@ -199,10 +200,11 @@ class RunCheck:
         elif not storable(text):
             self.add("unusable_text", path, "the text has a NUL or a lone surrogate, so it cannot be sent or stored")
         elif tokens is not None and (counts := tokens.over(text)) is not None and counts.cut is not None:
-            by_rule = f"bare {counts.bare}, english {counts.english}, whitespace {counts.whitespace}"
-            n = getattr(counts, tokens.rule)
-            message = f"{n} tokens by the {tokens.rule} rule, limit {tokens.limit} ({by_rule})"
-            self.add("over_token_limit", path, message)
+            self.add("over_token_limit", path, _lengths(counts, tokens))
+        elif tokens is not None and (joined := joined_words(text, tokens.limit)) is not None:
+            words, hidden = joined
+            message = f"{_lengths(tokens(text), tokens)}, yet {words:,} words where joined ones are split"
+            self.add("joined_words", path, f"{message}; invisible characters: {hidden:,}")
 
     def collection(self) -> None:
         """Look up every passage whose id the collection may have, in one call; most evidence of the run is there."""
@@ -347,6 +349,13 @@ class RunCheck:
 def _below(path: str, field: str) -> str:
     """The path of a field, or the path itself where a format has lines instead of fields."""
     return path + field if "$" in path else path
+
+
+def _lengths(counts: TokenCount, tokens: TokenCounter) -> str:
+    """The length of a text by the rule that decides, the limit, and the length by every rule."""
+    by_rule = f"bare {counts.bare}, english {counts.english}, whitespace {counts.whitespace}"
+    n = count(getattr(counts, tokens.rule), "token")
+    return f"{n} by the {tokens.rule} rule, limit {tokens.limit} ({by_rule})"
 
 
 def detail_of(path: str, message: str) -> str:
