@@ -14,7 +14,7 @@ from judge.errors import UsageError
 from judge.io.stored import sha256
 from judge.records import Criterion
 
-GROUP_VERSION = 1
+GROUP_VERSION = 2
 """Goes up whenever the same prompts, asked together, may give other messages or be read differently than before."""
 DEFAULT = "graded"
 """The variant that a criterion's name alone means."""

@@ -20,7 +20,7 @@ from judge.judges.forms import answer_labels
 from judge.judges.records import NO_SCORE, AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
 
-PARSER_VERSION = 2
+PARSER_VERSION = 3
 """Goes up whenever the same reply may be read differently than before."""
 MOST_LISTED = 50
 """Most nuggets of one source; a reply with more is no list of what matters."""
@@ -120,7 +120,8 @@ def _refuse_cut(completion: Completion) -> None:
 def _of_grade(reply: str, criterion: Criterion, form: AnswerForm, completion: Completion) -> Verdict:
     """The verdict of one grade, with the nuggets beside it where they are asked."""
     scale = criterion.scale
-    answer = _answer(reply, "grade", scale.labels) if form == "json" else None
+    nuggets = criterion.answer == "nuggets"
+    answer = _answer(reply, ("grade", "nuggets") if nuggets else ("grade",), scale.labels) if form == "json" else None
     label = on_menu(reply, scale.labels) if form == "label" else None
     if answer is not None:
         claimed, rest = answer["grade"], _rationale(answer)
@@ -131,11 +132,20 @@ def _of_grade(reply: str, criterion: Criterion, form: AnswerForm, completion: Co
     else:
         _refuse_cut(completion)
         claimed, rest = _last_claim(reply, scale.labels)
-    if criterion.answer != "nuggets":
+        if form == "label" and rest:
+            raise _NoVerdict("the reply holds more than its label")
+    if not nuggets:
         return _graded(claimed, rest, scale, completion.probabilities)
-    lines = (_NUGGET.fullmatch(line) for line in (rest or "").splitlines())
-    listed = [match[1] for match in lines if match] if answer is None else answer.get("nuggets")
+    listed = _list_before(rest or "") if answer is None else answer["nuggets"]
     return _with_nuggets(_graded(claimed, None, scale), listed, scale)
+
+
+def _list_before(text: str) -> list[str]:
+    """The items of the list that a text ends with; an item that stands elsewhere may be quoted, and is refused."""
+    items, before = _ending(text, _NUGGET)
+    if any(map(_NUGGET.fullmatch, before.splitlines())):
+        raise _NoVerdict("the nuggets are no single list that stands right before the grade")
+    return [item[1] for item in items]
 
 
 def _graded(
@@ -176,7 +186,7 @@ def _of_sentences(
     reply: str, criterion: Criterion, form: AnswerForm, sentences: int, completion: Completion
 ) -> Verdict:
     """The verdict that the labels of the sentences roll up to."""
-    answer = _answer(reply, "sentences", ()) if form == "json" else None
+    answer = _answer(reply, ("sentences",), ()) if form == "json" else None
     entries: Sequence[tuple[object, object]]
     if answer is None:
         _refuse_cut(completion)
@@ -238,8 +248,6 @@ def _of_part(
     if not objects:
         _refuse_cut(completion)
         claimed, rationale = _last_lines(reply, names)
-        if name not in claimed:
-            raise _NoVerdict(f"the reply does not end with a line `{name}: LABEL`")
         if len(claims | ({on_menu(claimed[name], part.scale.labels)} - {None})) > 1:
             raise _NoVerdict(f"the reply gives different grades of {name}")
         return _graded(claimed[name], rationale, part.scale)
@@ -254,23 +262,37 @@ def _of_part(
 
 
 def _last_lines(reply: str, names: Sequence[str]) -> tuple[dict[str, str], str | None]:
-    """By name, the label in one of the lines that a reply ends with, and the rest of the reply as the rationale."""
+    """By name, the label in the lines that a reply ends with, and the rest of the reply as the rationale.
+
+    They must be of all names in their order: where a judge leaves one out, another line of this form may be quoted.
+    """
     line_of = re.compile(rf"[\s*_`#-]*({_one_of(names)})[\s*_`]*[:：](.*)", re.IGNORECASE)
-    lines = reply.rstrip(_NOTHING).splitlines()
-    claimed: dict[str, str] = {}
-    rest = len(lines)
-    for place in reversed(range(len(lines))):
-        if not lines[place].strip(_NOTHING):
-            continue
-        match = line_of.fullmatch(lines[place])
-        if match is None or match[1].casefold() in claimed:
-            break
-        claimed[match[1].casefold()] = match[2]
-        rest = place
-    if not claimed:
+    lines, before = _ending(reply, line_of, len(names))
+    claimed = {line[1].casefold(): line[2] for line in lines}
+    if tuple(claimed) != tuple(names):
         forms = ", ".join(f"`{name}: LABEL`" for name in names)
-        raise _no_verdict(reply, f"the reply does not end with lines {forms}")
-    return claimed, _clean("\n".join(lines[:rest]))
+        told = f"the reply does not end with the lines {forms} in this order"
+        raise _NoVerdict(told) if lines else _no_verdict(reply, told)
+    return claimed, _clean(before)
+
+
+def _ending(text: str, form: re.Pattern[str], most: int | None = None) -> tuple[list[re.Match[str]], str]:
+    """The lines of a form that a text ends with, at most so many, and the text before them.
+
+    Blank lines stand between all of them or none: a line that is set apart from the others may be quoted.
+    """
+    lines = text.splitlines()
+    found: list[re.Match[str]] = []
+    gaps: set[bool] = set()
+    rest = len(lines)
+    for place in reversed([place for place, line in enumerate(lines) if line.strip(_NOTHING)]):
+        match = form.fullmatch(lines[place])
+        gaps |= {rest - place > 1} if found else set()
+        if match is None or len(gaps) > 1 or len(found) == most:
+            break
+        found.append(match)
+        rest = place
+    return found[::-1], "\n".join(lines[:rest])
 
 
 def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[str, Any]], str]:
@@ -302,17 +324,21 @@ def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[s
     return [members for members, _ in answers], whole
 
 
-def _answer(reply: str, key: str, menu: Sequence[str]) -> dict[str, Any] | None:
-    """The last JSON object that has the key, which nothing else in the reply may contradict; None if there is no JSON.
+def _answer(reply: str, keys: Sequence[str], menu: Sequence[str]) -> dict[str, Any] | None:
+    """The last JSON object, which has all keys, and which nothing else may contradict; None if there is no JSON.
 
-    The text outside may not claim another label of the menu, which is empty where no grade is asked.
+    The text outside may not claim another label of the menu for the first key; it is empty where no grade is asked.
     """
-    objects, outside = _objects(reply, (key,), f'the JSON object has no "{key}"')
+    objects, outside = _objects(reply, keys, f'the JSON object has no "{keys[0]}"')
     if not objects:
         return None
     answer = objects[-1]
     claims = _claims(outside, _CLAIM, "grade", menu) if menu else set()
-    _refuse_contradiction(key, answer[key], [other[key] for other in objects], claims, menu)
+    for key in keys:
+        if key not in answer:
+            raise _NoVerdict(f'the JSON object has no "{key}"')
+        others = [other[key] for other in objects if key in other]
+        _refuse_contradiction(key, answer[key], others, claims if key == keys[0] else set(), menu)
     return answer
 
 

@@ -61,7 +61,7 @@ def test_what_was_unreadable_is_asked_again_once_and_what_was_readable_stands(tm
         "one": ["groundedness: 2\nnaturalness: 9", "groundedness: 0\nnaturalness: 1"],
         "both": ["groundedness: 8\nnaturalness: 9", "groundedness: 0\nnaturalness: 1"],
         "all": ["hm", BOTH],
-        "never": ["groundedness: 2", "groundedness: 3"],
+        "never": ["groundedness: 2\nnaturalness: 8", "groundedness: 3\nnaturalness: 9"],
     }
     model = Scripted(script)
     of = pool(list(script))
@@ -89,9 +89,9 @@ def test_what_was_unreadable_is_asked_again_once_and_what_was_readable_stands(tm
     assert complaints == {
         "one": f"Your reply could not be used: naturalness: {off.format(9)}",
         "both": f"Your reply could not be used: groundedness: {off.format(8)}; naturalness: {off.format(9)}",
-        "all": "Your reply could not be used: the reply does not end with lines `groundedness: LABEL`, "
-        "`naturalness: LABEL`",
-        "never": "Your reply could not be used: naturalness: the reply does not end with a line `naturalness: LABEL`",
+        "all": "Your reply could not be used: the reply does not end with the lines `groundedness: LABEL`, "
+        "`naturalness: LABEL` in this order",
+        "never": f"Your reply could not be used: naturalness: {off.format(8)}",
     }
 
 

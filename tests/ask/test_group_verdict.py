@@ -33,12 +33,11 @@ LINES = "completeness: 2\ngroundedness: yes\nnaturalness: 4"
 TEXT: dict[str, tuple[int | str, ...]] = {
     LINES: (2, 1, 4),
     f"Reasons.\n\n{LINES}\n": (2, 1, 4),
-    "naturalness: 4\ngroundedness: no\ncompleteness: 0": (0, 0, 4),
-    "**Completeness:** 2\n- groundedness : `yes`\n\n**naturalness: 4**": (2, 1, 4),
+    "**Completeness:** 2\n- groundedness : `yes`\n**naturalness: 4**": (2, 1, 4),
+    LINES.replace("\n", "\n\n"): (2, 1, 4),
     f"Grade: 3 is what the response asks for.\n{LINES}": (2, 1, 4),
     "completeness: unable\ngroundedness: yes\nnaturalness: 4": (-1, 1, 4),
     # Each fault is of its own criterion.
-    "completeness: 2\nnaturalness: 4": (2, BAD, 4),
     "completeness: 7\ngroundedness: yes\nnaturalness: 4": (BAD, 1, 4),
     "completeness: 2\ngroundedness: maybe\nnaturalness: 3.5": (2, BAD, BAD),
     "completeness: 2\ngroundedness: yes\nnaturalness: 4 of 4": (2, 1, BAD),
@@ -50,7 +49,14 @@ TEXT: dict[str, tuple[int | str, ...]] = {
     f"A naturalness of 3 would be too low.\n{LINES}": (2, 1, 4),
     # What a text goes on after may be quoted or withdrawn.
     f"{LINES}\nOr rather not.": (BAD, BAD, BAD),
-    "completeness: 2\nOr rather:\ngroundedness: yes\nnaturalness: 4": (BAD, 1, 4),
+    # Where the judge leaves a criterion out, a line about it may be quoted.
+    "completeness: 2\nnaturalness: 4": (BAD, BAD, BAD),
+    "completeness: 2\nOr rather:\ngroundedness: yes\nnaturalness: 4": (BAD, BAD, BAD),
+    "completeness: 2\ngroundedness: yes\nIt ends so:\nnaturalness: 4": (BAD, BAD, BAD),
+    "It begins so:\nnaturalness: 4\n\ncompleteness: 2\ngroundedness: yes": (BAD, BAD, BAD),
+    "It begins so:\nnaturalness: 4\ncompleteness: 2\ngroundedness: yes": (BAD, BAD, BAD),
+    "It begins so:\ncompleteness: 3\n\ngroundedness: yes\nnaturalness: 4": (BAD, BAD, BAD),
+    "I cannot grade it. It ends so:\nnaturalness: 4": (BAD, BAD, BAD),
     "": (BAD, BAD, BAD),
     "Grade: 2": (BAD, BAD, BAD),
     "2\nyes\n4": (BAD, BAD, BAD),
@@ -134,9 +140,10 @@ def test_rationales_are_of_each_criterion_in_json_and_shared_in_text() -> None:
 
 
 def test_a_fault_names_the_criterion_and_what_was_expected() -> None:
-    found = read("completeness: 7\nnaturalness: 4")
+    found = read("completeness: 7\ngroundedness: no\nnaturalness: 4")
     assert found["completeness"] == Unreadable(BAD, "found grade ' 7', expected one of 0, 1, 2, 3, unable")
-    assert found["groundedness"] == Unreadable(BAD, "the reply does not end with a line `groundedness: LABEL`")
+    told = "the reply does not end with the lines `completeness: LABEL`, `groundedness: LABEL`, `naturalness: LABEL`"
+    assert read("naturalness: 4")["naturalness"] == Unreadable(BAD, f"{told} in this order")
     assert read(document(naturalness=None), "json")["naturalness"] == Unreadable(
         BAD, 'the JSON object has no "naturalness"'
     )
@@ -147,14 +154,13 @@ LABELS = st.tuples(*(st.sampled_from(part.scale.labels) for part in PARTS))
 
 @given(
     labels=LABELS,
-    order=st.permutations(range(3)),
     reasons=st.text(max_size=60).filter(lambda text: not any(name in text.casefold() for name in NAMES)),
     marks=st.sampled_from(["{}", "**{}**", "- {}", "{} "]),
 )
-def test_lines_as_instructed_are_read_whatever_stands_before_them(labels, order, reasons, marks) -> None:
+def test_lines_as_instructed_are_read_whatever_stands_before_them(labels, reasons, marks) -> None:
     if reasons.lstrip().startswith("<think>"):
         return
-    lines = [marks.format(f"{NAMES[place]}: {labels[place]}") for place in order]
+    lines = [marks.format(f"{name}: {label}") for name, label in zip(NAMES, labels, strict=True)]
     found = read("\n".join([reasons, *lines]))
     for part, label in zip(PARTS, labels, strict=True):
         verdict = found[part.name]

@@ -40,6 +40,7 @@ def replied(nuggets: object, grade: str = "some") -> str:
         ("text", "Nuggets:\n1. A is b.\n2) C.\n* D.\n\n**Grade: some**", ("A is b.", "C.", "D.")),
         ("text", "There is nothing here.\nGrade: none", ()),
         ("json", "- A is b.\nGrade: some", ("A is b.",)),
+        ("text", "- A is b.\n\n- **C is d.**\n```\nGrade: some", ("A is b.", "**C is d.**")),
         # The list and the grade contradict each other.
         ("json", replied([], "some"), "unreadable"),
         ("json", replied(["A."], "none"), "unreadable"),
@@ -55,7 +56,17 @@ def replied(nuggets: object, grade: str = "some") -> str:
         ("json", replied(["x" * (LONGEST_NUGGET + 1)]), "unreadable"),
         ("json", replied([f"A is {n}." for n in range(MOST_LISTED + 1)]), "unreadable"),
         ("json", replied(["A."], "many"), "unreadable"),
+        # A list that is quoted.
+        ("text", "It says:\n- B.\nSo:\n- A.\nGrade: some", "unreadable"),
+        ("text", "It says:\n- B.\n\n- A.\n- C.\nGrade: some", "unreadable"),
+        ("text", "- A.\nIt also says:\n1. B.\nGrade: some", "unreadable"),
+        ("text", "It says:\n- B.\nThat is a fact.\nGrade: some", "unreadable"),
+        ("text", "- A is b\n  and c.\nGrade: some", "unreadable"),
         # Two answers.
+        ("json", replied(["A."]) + replied(["B."]), "unreadable"),
+        ("json", replied(["A."]) + replied(["A."]), ("A.",)),
+        ("json", '{"nuggets": ["B."]}' + replied(["A."]), "unreadable"),
+        ("json", replied(["A."]) + '{"grade": "some"}', "unreadable"),
         ("json", replied(["A."]) + replied([], "none"), "unreadable"),
         ("text", "- A.\nGrade: some\n- B.", "unreadable"),
         ("json", "", "unreadable"),

@@ -232,6 +232,9 @@ LABEL = {
     "23": "unreadable",
     "": "unreadable",
     "It is 2": "unreadable",
+    "0\nGrade: 3": "unreadable",
+    "0\nIt ends so:\n\nGrade: 3": "unreadable",
+    "A reason.\nGrade: 2": "unreadable",
 }
 
 
