@@ -38,7 +38,7 @@ def print_leaderboard(
     clustered: Sequence[str] = (),
 ) -> None:
     """Print banner and clustering, then one table per criterion, with a sentence on which pairs of runs differ."""
-    apart, unit = told_apart(pairs), folder_unit(criteria)
+    apart, unit = told_apart(pairs, criteria), folder_unit(criteria)
     print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
     for line in clustered:
         print()

@@ -200,19 +200,19 @@ def leaderboard_markdown(
 ) -> str:
     """A table for each criterion under the banner and the notes.
 
-    `apart`: criterion to a sentence on which runs differ.
+    `apart`: criterion to a sentence on which runs are better.
     """
     prompts = {criterion.name: criterion for criterion in criteria}
     unit = folder_unit(criteria)
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):
         parts.append(f"\n## {markdown_cell(name)}\n\n")
+        parts += [f"**{markdown_cell(apart[name])}**\n\n"] if apart and name in apart else []
         if name in prompts:
             positive = ", ".join(map(str, sorted(prompts[name].scale.positive)))
             said = f"Prompt {reading(prompts[name])}; positive: {positive} (share, then positive and other counts)."
             parts.append(f"{markdown_cell(said)}\n\n")
         parts.append(board(group, unit).body(words={1, len(_SHOWN) - 1}) + "\n")
-        parts += [f"\n{apart[name]}\n"] if apart and name in apart else []
     clustered = _CLUSTERED[unit, next((row.cluster for row in rows), "topic")]
     parts += [sentences_markdown(sentences), worded(_NOTES, unit), _UNANSWERED[unit], clustered]
     return "".join([*parts, *(f"\n{line}.\n" for line in flag_lines(rows, unit))])

@@ -1,5 +1,6 @@
 """Every table of a judged pool, made of one look at the results of each criterion. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 from judge.ask.records import Failure, Judgment
 from judge.io.cells import count
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.safe import printable
 from judge.io.table import Table, TsvColumns, fields, records_tsv
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -54,23 +56,39 @@ def differences(
     ]
 
 
-def told_apart(rows: Iterable[RunDifference]) -> dict[str, str]:
-    """Criterion to the sentence that says how many pairs of runs differ, or why none can."""
-    by_criterion: dict[str, list[RunDifference]] = {}
-    for row in rows:
-        by_criterion.setdefault(row.criterion, []).append(row)
-    return {criterion: _told_apart(group) for criterion, group in by_criterion.items()}
+def told_apart(rows: Iterable[RunDifference], criteria: Iterable[Criterion]) -> dict[str, str]:
+    """Criterion to the sentence that says which run is measurably better than most others, or that none is."""
+    groups = {criterion.name: [row for row in rows if row.criterion == criterion.name] for criterion in criteria}
+    return {
+        criterion.name: _told_apart(groups[criterion.name], -1 if criterion.scale.polarity == "lower" else 1)
+        for criterion in criteria
+        if groups[criterion.name]
+    }
 
 
-def _told_apart(rows: Sequence[RunDifference]) -> str:
-    tested = [row.p_adjusted for row in rows if row.p_adjusted is not None]
-    if not tested:
-        return f"No run is told apart from another: that needs {FEWEST_TOPICS_COMPARED} {rows[0].cluster}s in common."
-    apart = sum(p <= ALPHA for p in tested)
+def _told_apart(rows: Sequence[RunDifference], sign: int) -> str:
+    """The verdict of one criterion; `sign` is -1 where a lower grade is better."""
+    none = "No run is measurably better than another"
+    if all(row.p_adjusted is None for row in rows):
+        return f"{none}: that needs {FEWEST_TOPICS_COMPARED} {rows[0].cluster}s in common."
+    apart = [row for row in rows if row.p_adjusted is not None and row.p_adjusted <= ALPHA]
+    wins = Counter(row.run_a if sign * (row.difference.value or 0) > 0 else row.run_b for row in apart)
+    first = [run_id for run_id, won in wins.items() if won == max(wins.values())]
+    others = len({run_id for row in rows for run_id in (row.run_a, row.run_b)}) - 1
+    verdict = f"{listed(first)} {'is' if len(first) == 1 else 'are each'} measurably better than" if first else none
+    of = f" {wins[first[0]]} of {count(others, 'other run')}" if first else ""
     return (
-        f"{apart} of {count(len(rows), 'pair')} of runs can be told apart (p at most {ALPHA:.2f}, adjusted for all "
-        "pairs; differences.tsv)."
+        f"{verdict}{of}: {len(apart)} of {count(len(rows), 'pair')} can be told apart (p at most {ALPHA:.2f}, "
+        "adjusted for all pairs; differences.tsv)."
     )
+
+
+def listed(run_ids: Sequence[str]) -> str:
+    """Names of runs in a sentence: both of two, else the first with the number of the others."""
+    name = printable(run_ids[0])
+    if len(run_ids) == 2:
+        return f"{name} and {printable(run_ids[1])}"
+    return name if len(run_ids) == 1 else f"{name} and {len(run_ids) - 1} others"
 
 
 SEED = 2023
@@ -92,7 +110,7 @@ class ResultTables(NamedTuple):
 
     def files(self, banner: str, criteria: Sequence[Criterion], notes: Iterable[str]) -> dict[str, bytes]:
         """The files of the tables; one of details without rows is left out."""
-        apart = told_apart(self.differences)
+        apart = told_apart(self.differences, criteria)
         board = leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences)
         tables: dict[str, tuple[TsvColumns, Table[Any]]] = {
             "leaderboard.tsv": (leaderboard.COLUMNS, self.leaderboard),

@@ -18,6 +18,7 @@ from judge.io.steps import Step
 from judge.pool.bank import Lines, read_pool
 from judge.pool.records import Pool
 from judge.report.job import ReportPlan, write_report
+from judge.report.parts import Said
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
 from tests.conftest import PROJECT
@@ -85,6 +86,10 @@ def test_a_report_stands_beside_the_results_and_changes_none(out: Path) -> None:
         name: content for name, content in before.items() if "report" not in name
     }
     assert outcome.page == out / "report.html"
+    verdict, banner, *_ = outcome.content.sections[0].parts
+    assert verdict == Said("No run is measurably better than another: that needs 8 topics in common.", "plain")
+    assert isinstance(banner, Said)
+    assert banner.text.startswith("UNCALIBRATED")
     for record in ("run.sha256", "report.sha256"):
         checked(out, record)
     assert headings(outcome.page) == [

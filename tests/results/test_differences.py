@@ -1,3 +1,5 @@
+from typing import Literal
+
 import pytest
 
 from judge.ask.records import Failure, Judgment
@@ -46,18 +48,47 @@ def test_every_pair_has_a_line_and_a_sentence_says_how_many_differ() -> None:
     # Ten topics that all go one way have p = 2/2^10; the largest of the two wide differences bounds both.
     assert rows[1].p == rows[2].p == rows[1].p_adjusted == rows[2].p_adjusted == 2 / 2**10
     assert rows[0].p_adjusted == rows[0].p > 0.5
-    sentence = "2 of 3 pairs of runs can be told apart (p at most 0.05, adjusted for all pairs; differences.tsv)."
-    assert told_apart(rows) == {"groundedness": sentence}
+    sentence = (
+        "top is measurably better than 2 of 2 other runs: 2 of 3 pairs can be told apart (p at most 0.05, adjusted for "
+        "all pairs; differences.tsv)."
+    )
+    assert told_apart(rows, [criterion()]) == {"groundedness": sentence}
     board = leaderboard(pool, results, [criterion()])
-    assert f"\n{sentence}\n" in leaderboard_markdown(board, "banner", [criterion()], apart=told_apart(rows))
+    apart = told_apart(rows, [criterion()])
+    assert f"\n**{sentence}**\n" in leaderboard_markdown(board, "banner", [criterion()], apart=apart)
+
+
+LOW, HIGH = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1], [3, 3, 3, 3, 3, 3, 3, 3, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("grades", "polarity", "verdict"),
+    [
+        ({"a": LOW, "b": HIGH}, "higher", "b is measurably better than 1 of 1 other run: 1 of 1 pair"),
+        ({"a": LOW, "b": HIGH}, "lower", "a is measurably better than 1 of 1 other run: 1 of 1 pair"),
+        (
+            {"a": LOW, "b": HIGH, "c": HIGH},
+            "higher",
+            "b and c are each measurably better than 1 of 2 other runs: 2 of 3 pairs",
+        ),
+        ({"a": LOW, "b": LOW}, "higher", "No run is measurably better than another: 0 of 1 pair"),
+        ({"a*\n\x1b": HIGH, "b": LOW}, "higher", "a*\\n\\x1b is measurably better than 1 of 1 other run: 1 of 1 pair"),
+    ],
+)
+def test_the_verdict_names_the_run_that_is_better_than_most(
+    grades: dict[str, list[int]], polarity: Literal["higher", "lower"], verdict: str
+) -> None:
+    rows = compared(*made(10, **grades), polarity=polarity)
+    (said,) = told_apart(rows, [criterion(polarity=polarity)]).values()
+    assert said.startswith(f"{verdict} can be told apart (p at most 0.05")
 
 
 def test_on_few_topics_nothing_is_told_apart_and_every_format_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     pool, results = made(7, top=[3] * 7, low=[0] * 7)
     rows = compared(pool, results)
     assert (rows[0].p, rows[0].p_adjusted, rows[0].difference.low) == (None, None, None)
-    sentence = "No run is told apart from another: that needs 8 topics in common."
-    assert told_apart(rows) == {"groundedness": sentence}
+    sentence = "No run is measurably better than another: that needs 8 topics in common."
+    assert told_apart(rows, [criterion()]) == {"groundedness": sentence}
     assert records_tsv(COLUMNS, rows, 4).splitlines()[1].endswith("\t7\t7\tfewer than 8 topics")
     print_leaderboard(leaderboard(pool, results, [criterion()]), [criterion()], "banner", rows)
     assert sentence in capsys.readouterr().out
@@ -65,7 +96,7 @@ def test_on_few_topics_nothing_is_told_apart_and_every_format_says_why(capsys: p
 
 def test_one_run_is_compared_with_nobody() -> None:
     rows = compared(*made(9, a=[3] * 9))
-    assert (rows, told_apart(rows)) == ((), {})
+    assert (rows, told_apart(rows, [criterion()])) == ((), {})
     assert compared(Pool((), {}, ()), []) == ()
 
 

@@ -20,23 +20,18 @@ from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.details import by_run
 from judge.results.leaderboard import by_criterion, change_text
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
-from judge.results.tables import ALPHA, told_apart
+from judge.results.tables import ALPHA
 from judge.stats.separation import compact_letters
 
 
 def leaderboards(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion."""
-    apart = told_apart(folder.pairs)
     criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
     slugs = safe_names(criteria)
     for name, rows in by_criterion(folder.rows):
         letters = tie_letters(rows, [pair for pair in folder.pairs if pair.criterion == name])
         sheet = _sheet(rows, criteria[name], letters)
-        said = apart.get(name)
-        parts: list[ReportPart] = [sheet]
-        if said:
-            parts.append(Said(said.replace("; differences.tsv", "")))
-        yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", tuple(parts))
+        yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
 
 
 def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) -> dict[str, str]:

@@ -12,11 +12,12 @@ from judge.io.trec import safe_names
 from judge.records import JudgedUnit
 from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
 from judge.report.parts import Facts, ReportPart, Said, Section
+from judge.report.sections.boards import verdicts
 from judge.report.sections.making import in_all
 from judge.report.sections.words import capped, scale_of, titled
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import LeaderboardRow, worded
-from judge.results.tables import told_apart
+from judge.results.tables import listed, told_apart
 
 
 def summary(folder: RunFolder) -> Iterator[Section]:
@@ -53,9 +54,14 @@ def banner(folder: RunFolder) -> Said:
 
 
 def _parts(folder: RunFolder) -> Iterator[ReportPart]:
+    criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
+    for name, said in told_apart(folder.pairs, criteria.values()).items():
+        verdict = said.replace("; differences.tsv", "")
+        none = verdict.startswith("No run")
+        text = f"{titled(name)}: {verdict[:1].lower()}{verdict[1:]}" if none else f"{titled(name)}: {verdict}"
+        yield Said(text if len(criteria) > 1 else verdict, "plain" if none else "good")
     yield banner(folder)
-    if folder.compared is not None:
-        yield Said("The sections after the leaderboard set people's grades (the gold) beside the judge's.")
+    yield from verdicts(folder.compared)[: len(folder.compared.verdicts)] if folder.compared else ()
     asked = folder.manifest.get("asked")
     if folder.manifest.get("status") == "trial" and isinstance(asked, dict):
         yield Said(
@@ -67,15 +73,13 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
         yield Said(note)
     for warning in folder.judged.warnings:
         yield Said(capped(_without_places(warning, folder)), "warn")
-    apart = told_apart(folder.pairs)
-    criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
     for name, rows in by_criterion(folder.rows):
         placed = [row for row in rows if row.mean.value is not None and row.rank is not None]
         if not placed:
             yield Said(f"{titled(name)}: no run has a grade.")
             continue
-        sentence = f"{titled(name)} ({scale_of(criteria[name])}): {order_of(placed, folder.judged.pool.unit)}"
-        yield Said(f"{sentence}. {apart.get(name, '').replace('; differences.tsv', '')}".strip())
+        order = order_of(placed, folder.judged.pool.unit)
+        yield Said(f"{titled(name)} ({scale_of(criteria[name])}), by the mean alone: {order}.")
     yield Facts(tuple(_facts(folder)))
 
 
@@ -95,10 +99,7 @@ def order_of(placed: Sequence[LeaderboardRow], unit: JudgedUnit = "response") ->
 
 
 def _named(rows: Sequence[LeaderboardRow]) -> str:
-    name = printable(rows[0].run_id)
-    if len(rows) == 2:
-        return f"{name} and {printable(rows[1].run_id)}"
-    return name if len(rows) == 1 else f"{name} and {len(rows) - 1} others"
+    return listed([row.run_id for row in rows])
 
 
 def _mean(rows: Sequence[LeaderboardRow], unit: JudgedUnit) -> str:
