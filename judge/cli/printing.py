@@ -173,14 +173,15 @@ def say_undrawn(pictures: str) -> None:
         say(line)
 
 
-def grouped(problems: Sequence[Problem], few: int = EXAMPLES) -> list[Problem]:
+def grouped(problems: Sequence[Problem], few: int = EXAMPLES, *, equal: bool = False) -> list[Problem]:
     """The problems of each file and code together: as they are up to `few`, else one for all, with the first places.
 
-    So no file or code drowns another.
+    So no file or code drowns another. `equal`: only those with the same message together.
     """
-    groups: dict[tuple[str, str, Severity], list[Problem]] = {}
+    groups: dict[tuple[str, str, Severity, str], list[Problem]] = {}
     for problem in problems:
-        groups.setdefault((problem.file, problem.code, problem.severity), []).append(problem)
+        told = problem.message if equal else ""
+        groups.setdefault((problem.file, problem.code, problem.severity, told), []).append(problem)
     lines: list[Problem] = []
     for group in groups.values():
         total = sum(problem.count for problem in group)
@@ -194,9 +195,9 @@ def grouped(problems: Sequence[Problem], few: int = EXAMPLES) -> list[Problem]:
 
 
 def folded_lines(problems: Sequence[Problem], most: int) -> Iterator[str]:
-    """One line per problem; where these are more than `most`, one line for each file and code, and at most `most`."""
-    if len(problems) > most:
-        problems = grouped(problems, 1)
+    """One line per problem, one for several with the same message; else one for each file and code; at most `most`."""
+    told = grouped(problems, equal=True)
+    problems = told if len(told) <= most else grouped(problems, 1)
     for problem in problems[:most]:
         where = _where(problem)
         yield f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"

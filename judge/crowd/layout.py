@@ -73,6 +73,8 @@ class Layout(Record, frozen=True):
     """Criterion and scale to the texts that stand for its grades."""
     kind: str | None = None
     """What the tables are, a key of KINDS; None to see it from their columns."""
+    last: bool = False
+    """Whether a worker's last label of an item under a criterion takes the place of earlier ones."""
 
     @property
     def wanted(self) -> tuple[str, ...] | None:
@@ -97,6 +99,7 @@ class Layout(Record, frozen=True):
         return tuple(sorted(set(scale))) if scale is not None else None
 
 
+LAST_COUNTS = "--repeated last lets the last one count"
 EXAMPLES = 3
 """Problems up to which each speaks for itself; beyond, the likely cause is named."""
 MOST_LISTED = 100

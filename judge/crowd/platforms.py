@@ -170,8 +170,9 @@ class Platform(Record, frozen=True, kw_only=True):
     """Columns about the row, which are no answers."""
 
     def wrote(self, names: Collection[str]) -> bool:
-        """Whether a table with these columns is the platform's."""
-        return set(self.marks) <= set(names) and any(name.startswith(self.answers) for name in names)
+        """Whether a table with these columns is the platform's, one without its column of workers too."""
+        known = set(self.marks) <= set(names) or any(self.inputs and name.startswith(self.inputs) for name in names)
+        return known and any(name.startswith(self.answers) for name in names)
 
 
 def platform_rows(
@@ -211,7 +212,8 @@ def platform_rows(
     given = [worker, *layout.columns.values()]
     lacking += [name for name in given if name not in sheet.columns and not _is_stem(name, sheet.columns, platform)]
     if lacking or not answers:
-        message = f"no column {', '.join(dict.fromkeys(lacking))}: name it, as in --column response_id=NAME"
+        field = "worker" if lacking == [worker] else "response_id"
+        message = f"no column {', '.join(dict.fromkeys(lacking))}: name it, as in --column {field}=NAME"
         if not lacking:
             heads = ", ".join(map(shown, columns[:20])) or "none"
             wanted = " or ".join(map(shown, layout.known or ())) or "a label"

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.labels import CrowdLabels, Item, factorize
-from judge.crowd.layout import LabelProblems, Layout
+from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.sheets import LabelSheet
-from judge.gold.grades import CANNOT, folded, means_unable
+from judge.gold.grades import CANNOT, folded, means_unable, whole
 from judge.io.cells import count as count_of
 from judge.io.safe import MAX_ID, SHOWN, shown
 from judge.records import Problem, Severity
@@ -42,7 +42,7 @@ class Rows:
             self.names[name], self.codes[name] = factorize(frame[name])
         self.seconds = frame["seconds"]
         self.file = frame["file"].to_numpy()
-        self.places = frame.select("file", "number", "column")
+        self.places = frame.select("file", "number", "column", "annotation")
         self.sound = np.ones(frame.height, dtype=np.bool_)
 
     def labels(self, layout: Layout) -> dict[str, CrowdLabels]:
@@ -99,7 +99,10 @@ class Rows:
                 continue
             of_grade = {grade: code for code, grade in enumerate(grades)}
             words = layout.words(criterion, grades) if any(texts) else {}
-            values = [int(name) if text is None else words.get(text) for name, text in zip(names, texts, strict=True)]
+            values = [
+                int(name) if text is None else words.get(text, whole(text))
+                for name, text in zip(names, texts, strict=True)
+            ]
             unable = [text is not None and means_unable(text) for text in texts]
             of_label = np.array([-1 if v is None else of_grade.get(v, -1) for v in values], dtype=np.int8)
             rows = self.codes["criterion"] == place
@@ -210,7 +213,8 @@ class Rows:
             if codes[row] == codes[earlier]:
                 self._add(row, "duplicate_row", f"{repetition} as at {where} of {file}; counted once", "warning")
             else:
-                self._add(row, "different_labels", f"{repetition}, but {grades[codes[earlier]]} at {where} of {file}")
+                differs = f"{repetition}, but {grades[codes[earlier]]} at {where} of {file}; {LAST_COUNTS}"
+                self._add(row, "different_labels", differs)
         return np.setdiff1d(rows, again["row"].to_numpy(), assume_unique=True)
 
     def _item(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -264,6 +268,5 @@ class Rows:
         self.problems.append(Problem(code, severity, file, turn_id if usable else None, where, message))
 
     def _place(self, row: int) -> tuple[str, str]:
-        file, number, column = self.places.row(row)
-        where = f"{self.sheets[file].unit} {number}"
-        return self.sheets[file].file, f"{where}: {column[:60]}" if column else where
+        file, *place = self.places.row(row)
+        return self.sheets[file].file, self.sheets[file].place(*place)

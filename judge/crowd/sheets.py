@@ -31,6 +31,8 @@ from judge.records import Problem, Severity
 if TYPE_CHECKING:
     import polars as pl
 
+_ANNOTATION = "annotation_id"
+"""Label Studio's column of what one annotator submitted once."""
 _VALUES = ("choices", "rating", "number", "text", "taxonomy")
 """Fields of a result's value in Label Studio that hold a label."""
 
@@ -73,6 +75,11 @@ class LabelSheet:
         place = f"{self.unit} {where}" if isinstance(where, int) else where
         return Problem(code, severity, self.file, None, place, message)
 
+    def place(self, number: int, column: str | None, annotation: str | None) -> str:
+        """Where a label is, in words."""
+        row = f"{self.unit} {number}{f', annotation {annotation[:60]}' if annotation else ''}"
+        return f"{row}: {column[:60]}" if column else row
+
     def problems_of(self, columns: Sequence[str]) -> list[Problem]:
         """The problems of the cells of these columns."""
         return [problem for name in columns for problem in self.problems.get(name, {}).values()]
@@ -80,7 +87,7 @@ class LabelSheet:
     def rows(
         self, column: str | None, seconds: str | None, sharing: "pl.Expr | None" = None, **fields: "pl.Expr"
     ) -> "pl.DataFrame":
-        """The rows of a column of labels: number, column, fields, and seconds over the labels that share them."""
+        """The rows of a column of labels: number, annotation, column, fields, seconds over labels that share them."""
         import polars as pl
 
         share = text_of(seconds) if seconds in self.columns and seconds else pl.lit(None, dtype=pl.String)
@@ -89,7 +96,9 @@ class LabelSheet:
             # A cell that is no number stays text, so that the check of rows reports it.
             share = pl.coalesce(even, pl.when(share != "").then(share))
         place = pl.lit(column, dtype=pl.String)
-        return self.frame.select(pl.Series("number", self.numbers), column=place, seconds=share, **fields)
+        annotation = text_of(_ANNOTATION) if _ANNOTATION in self.columns else pl.lit(None, dtype=pl.String)
+        own = pl.Series("number", self.numbers)
+        return self.frame.select(own, annotation=annotation, column=place, seconds=share, **fields)
 
 
 def without(sheet: LabelSheet, column: str | None, values: Sequence[str], problems: list[Problem]) -> LabelSheet:

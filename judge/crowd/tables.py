@@ -65,7 +65,7 @@ def read_tables(
 def label_rows(
     paths: Sequence[Path | DataFrame], layout: Layout, problems: LabelProblems
 ) -> tuple["pl.DataFrame | None", list[LabelSheet]]:
-    """Every label of all tables as a row, unchecked: IDS, label, seconds, number and column of its place, file.
+    """Every label of all tables as a row, unchecked: IDS, label, seconds, its place (number, annotation, column), file.
 
     Returns:
         The rows, None without a readable table; and by the number in the column `file` what each table was.
@@ -89,12 +89,36 @@ def label_rows(
             file = pl.lit(len(sheets), dtype=pl.Int32)
             for frame in _label_frames(sheet, kind, layout, problems):
                 rows = with_turns(frame, sheet, layout, problems)
-                frames.append(rows.select(*IDS, "label", "seconds", "number", "column", file=file))
+                frames.append(rows.select(*IDS, "label", "seconds", "number", "annotation", "column", file=file))
         # Only names and numbers are needed from here on.
         sheets.append(LabelSheet(sheet.file, sheet.frame.clear(), sheet.numbers[:0], sheet.unit))
     frames = without_left_out(frames, submissions, problems)
     # In the order of the files' rows: a sheet with several columns of labels is read column by column.
-    return (pl.concat(frames).sort("file", "number", maintain_order=True) if frames else None), sheets
+    if not frames:
+        return None, sheets
+    labels = pl.concat(frames).sort("file", "number", maintain_order=True)
+    return _last_labels(labels, sheets, layout, problems) if layout.last else labels, sheets
+
+
+def _last_labels(
+    rows: "pl.DataFrame", sheets: Sequence[LabelSheet], layout: Layout, problems: LabelProblems
+) -> "pl.DataFrame":
+    """The rows without labels that their worker gave anew, by the numbers of annotations, else by the order of rows."""
+    import polars as pl
+
+    known = {item.turn_id: {of for turn, of in layout.repeatable if turn == item.turn_id} for item in layout.repeatable}
+    repeatable = [pl.col("turn_id").eq(turn) & pl.col("response_id").is_in(list(of)) for turn, of in known.items()]
+    counts = pl.col("label").ne("") & pl.col("worker").ne("") & ~pl.any_horizontal(pl.lit(False), *repeatable)
+    order = pl.col("annotation").cast(pl.Int64, strict=False).fill_null(-1)
+    numbered = rows.with_row_index("place")
+    last = numbered.filter(counts).sort(order, "place").unique(IDS, keep="last")["place"]
+    kept = ~counts | pl.col("place").is_in(last.implode())
+    if (out := numbered.filter(~kept)).height:
+        file, *place = out.select("file", "number", "column", "annotation").row(0)
+        said = "1 label" if out.height == 1 else f"{out.height:,} labels"
+        message = f"{said} left out, which the same worker gave anew; this is the first"
+        problems.append(sheets[file].problem("row_left_out", sheets[file].place(*place), message, "warning"))
+    return numbered.filter(kept).drop("place")
 
 
 def in_order(problems: LabelProblems, sheets: Sequence[LabelSheet]) -> list[Problem]:

@@ -47,6 +47,8 @@ class SourceContent(msgspec.Struct):
     candidates: list[Candidate] = []
     problems: list[Problem] = []
     notes: list[str] = []
+    remedy: str = ""
+    """What a user may do about two grades of one response by one assessor, in words."""
 
 
 class ImportOptions(msgspec.Struct, frozen=True):
@@ -104,9 +106,8 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
             number += 1
             row = msgspec.structs.replace(row, assessor=f"{values['assessor']}#{number}")
         if earlier:
-            message = (
-                f"the same response, criterion and assessor are already at {earlier[0].place} of {earlier[0].file}"
-            )
+            where = f"{earlier[0].place} of {earlier[0].file}{content.remedy}"
+            message = f"the same response, criterion and assessor are already at {where}"
             content.problems.append(draft.problem("duplicate_row", "$", message))
             continue
         repeated += number > 1
@@ -203,6 +204,8 @@ def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | 
                 f"the plan has no {named} in this turn, so its inclusion probability is unknown",
             )
         ]
+    if isinstance(name := values.get("criterion"), str) and name not in planned.criteria:
+        return [("not_in_plan", "$.criterion", f"{shown(name)}: the plan names {', '.join(planned.criteria)}")]
     values["inclusion_probability"] = planned.inclusion_probability
     values["stratum"] = planned.stratum
     if values.get("text_sha256") is None:

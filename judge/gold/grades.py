@@ -52,13 +52,23 @@ def level_words(criterion: str, grades: Sequence[int], prompts: Iterable[Criteri
 
 
 _DIGITS = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_WHOLE = re.compile(r"([+-]?[0-9]{1,9})\.0+", re.ASCII)
+
+
+def whole(text: str) -> int | None:
+    """The integer in a text such as `2.0`, as pandas writes integers with gaps; None for any other text."""
+    found = _WHOLE.fullmatch(text)
+    return int(found[1]) if found else None
 
 
 class GradeMeanings:
     """Texts to grades, by criterion; a prompt file is read when the first text of its criterion is."""
 
     def __init__(self, given: Mapping[str, int] | None = None, prompts: Iterable[Criterion] = ()) -> None:
-        """Take what the user says, under any criterion; a grade off the scales of the prompts is a problem."""
+        """Take what the user says, under any criterion; a grade off the scale of its criterion's prompt is a problem.
+
+        Where none of the prompts is about a criterion, its default prompt is.
+        """
         self._given = {folded(text): grade for text, grade in (given or {}).items()}
         self._stated = {prompt.name: prompt for prompt in prompts}
         self._words: dict[str, Words] = {}
@@ -67,15 +77,17 @@ class GradeMeanings:
         """The grade that a text stands for; None if it stands for none. Digits in place of a number stand for none."""
         if _DIGITS.fullmatch(text):
             return None
-        return (self._of(criterion) | self._given).get(folded(text))
+        return (self._of(criterion) | self._given).get(folded(text), whole(text))
 
     def problem(self, criterion: object, grade: int | str) -> str | None:
         """What is wrong with a grade, in words; None if nothing is known to be."""
-        prompt = self._stated.get(str(criterion))
+        name = str(criterion)
         if isinstance(grade, int):
+            prompt = self._stated.get(name) or (find_criterion(name) if name in default_prompts() else None)
             if prompt is None or grade in (scale := [level.grade for level in prompt.scale.levels]):
                 return None
-            return f"{grade} of {prompt.name}: expected one of {', '.join(map(str, sorted(scale)))}"
+            other = "" if name in self._stated else f", as in {prompt.prompt_id}; --prompt names another prompt"
+            return f"{grade} of {name}: expected one of {', '.join(map(str, sorted(scale)))}{other}"
         return (
             f"{shown(grade)}: expected an integer, or what the levels of {shown(criterion)} are called; say the grade "
             "of a text, as in --label 'Mostly grounded=2'"

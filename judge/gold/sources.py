@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,11 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     for path in paths:
         header, rows = read_table(path, content.problems, needed=tuple(options.columns.values()))
         columns = {field: field for field in FIELDS if field in header} | dict(options.columns)
+        if rows and (lacking := _lacking_columns({*columns, *options.constants})):
+            content.problems.append(
+                Problem("missing_column", "error", str(path), None, "", _in_place_of(lacking, header))
+            )
+            continue
         if ignored := [name for name in header if name not in columns.values()]:
             content.notes.append(f"{path}: columns not used: {', '.join(map(shown, ignored))}")
         # An empty cell in the column of grades is a response that was not labeled, unless the user gives the grade.
@@ -194,6 +199,26 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
             for row in labeled
         )
     return content
+
+
+def _lacking_columns(fields: Collection[str]) -> list[str]:
+    """The fields that every gold row needs and that no column or constant gives."""
+    lacking = [field for field in ("turn_id", "criterion", "grade", "assessor") if field not in fields]
+    return lacking if {"response_id", "text_sha256", "text"} & {*fields} else [*lacking, "response_id"]
+
+
+def _in_place_of(lacking: Sequence[str], header: Sequence[str]) -> str:
+    """What a table is told that lacks columns: which it has, and which command or option reads it."""
+    message = f"no column of {', '.join(lacking)}; found {', '.join(map(shown, header[:20]))}"
+    if len(header) == 1 and len(header[0].split()) == 4:
+        return f"{message}: `judge gold import qrels` reads qrels"
+    alike = {name.casefold(): name for name in header}
+    if named := [f"--column {field}={alike[field]}" for field in lacking if field in alike]:
+        return f"{message}: names are told apart by case, so give {' '.join(named)}"
+    return (
+        f"{message}: --column FIELD=COLUMN names a column, --constant FIELD=VALUE a value; tables of workers' labels "
+        "and exports of their platforms are read by `judge gold import crowd` and `judge crowd`"
+    )
 
 
 def _begin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:

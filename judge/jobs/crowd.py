@@ -53,6 +53,9 @@ class LabelTables(Options, section=_READING):
     """Survey with a row per participant: groups turn_id, response_id, criterion in the names of its columns."""
     wide_map: Annotated[Path | None, Option(metavar="FILE")] = None
     """In place of --wide, a table with columns column, turn_id, response_id, criterion."""
+    repeated: Literal["refuse", "last"] = "refuse"
+    """Another label by one worker for the same response and criterion: refuse it (default), or let the last one count,
+    by Label Studio's annotation ids, else by the order of rows."""
 
 
 class CrowdPlan(LabelTables):
@@ -175,6 +178,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         repeatable=known_file.items if known_file else (),
         words=_words(plan.words, {prompt.name: prompt for prompt in stated}),
         kind=plan.table,
+        last=plan.repeated == "last",
     )
     labels = read_tables(list(plan.labels), layout, warnings)
     scales = {name: table.grades for name, table in labels.items()}
@@ -288,4 +292,5 @@ def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, 
         values["prior"] = settings.prior
     scales = {name: list(grades) for name, grades in scales.items()}
     values |= {"label": dict(plan.words), "table": plan.table}
+    values |= {"repeated": plan.repeated} if plan.repeated == "last" else {}
     return {**values, "criterion": list(plan.criteria), "column": dict(plan.columns), "scales": scales}

@@ -12,7 +12,7 @@ from judge.ask.criteria import criterion_names, default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS
 from judge.ask.stored_results import StoredResults, stored_judgments
 from judge.ask.subjects import check_unit
-from judge.crowd.layout import TASK, LabelProblems, Layout, Wide
+from judge.crowd.layout import LAST_COUNTS, TASK, LabelProblems, Layout, Wide
 from judge.crowd.tables import field_columns, in_order, label_rows
 from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError
@@ -56,6 +56,7 @@ CROWD = "crowd"
 _SAME = ("turn_id", "response_id", "criterion")
 _FIELDS = {"assessor": "worker", **dict(zip(_SAME, _SAME, strict=True)), "grade": "label"}
 """Field of a gold row to what a table of labels calls it."""
+_OF_TABLES = ("table", "task", "wide", "wide_map", "repeated")
 _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
 GOLD_SOURCES = tuple(sorted({*SOURCES, CROWD}))
 """What gold is imported from."""
@@ -125,8 +126,7 @@ class GoldImportPlan(LabelTables):
     ] = Field(default_factory=dict)
     """A field's value, where the file does not say."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
-    """Prompt by whose levels was labeled; other grades are refused (default: the criterion's default prompt names its
-    levels)."""
+    """Prompt by whose levels was labeled; other grades are refused (default: the criterion's default prompt)."""
     generic_as_zero: bool = False
     """Give generic responses of begin grade 0 (default: leave them out)."""
 
@@ -136,10 +136,8 @@ class GoldImportPlan(LabelTables):
             raise UsageError("--bank and --pool: give one of them")
         if self.inclusion is not None and self.plan is not None:
             raise UsageError("--inclusion and --plan: give one of them")
-        if self.source != CROWD and (self.table or self.task != TASK or self.wide or self.wide_map):
-            raise UsageError(
-                f"--table, --task, --wide and --wide-map are about tables of a crowd, not about {self.source}"
-            )
+        if self.source != CROWD:
+            self.refuse_unused(_OF_TABLES, f"they are about tables of a crowd, not about {self.source}")
         if self.out in self.files:
             raise UsageError(f"{self.out}: would be written over what it is made of")
         return self
@@ -225,7 +223,14 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
     if plan.source == CROWD:
         wide = read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide
         labeled = {prompt.name for prompt in prompts} or {name for row in drawn or () for name in row.criteria}
-        read = partial(read_label_tables, table=plan.table, task=plan.task, wide=wide, criteria=sorted(labeled))
+        read = partial(
+            read_label_tables,
+            table=plan.table,
+            task=plan.task,
+            wide=wide,
+            criteria=sorted(labeled),
+            last=plan.repeated == "last",
+        )
     imported = import_gold(plan.source, plan.files, options, with_pool=plan.pool_out is not None, read=read)
     if options.pool is not None:
         _check_units({row.criterion for row in imported.rows}, plan.prompts, options.pool)
@@ -332,11 +337,12 @@ def read_label_tables(
     task: str = TASK,
     wide: Wide | None = None,
     criteria: Sequence[str] = (),
+    last: bool = False,
 ) -> SourceContent:
     """Labels of workers as gold, one row a label, from the tables and exports that `judge crowd` reads.
 
-    `table`, `task` and `wide` say how they are read, as options of a `Layout`. `criteria` are those that were labeled,
-    where a form has other answers too; by default any bundled one.
+    `table`, `task`, `wide` and `last` say how they are read, as options of a `Layout`. `criteria` are those that were
+    labeled, where a form has other answers too; by default any bundled one.
     """
     given = options.constants.get("criterion")
     names = (given,) if given is not None else tuple(criteria) or criterion_names()
@@ -347,6 +353,7 @@ def read_label_tables(
         task=task,
         wide=wide,
         kind=table,
+        last=last,
         turns={each.response_id: each.turn_id for each in options.pool.responses} if options.pool else None,
     )
     problems = LabelProblems()
@@ -355,6 +362,7 @@ def read_label_tables(
     content = SourceContent(
         problems=[problem for problem in listed if problem.severity == "error"],
         notes=[f"{each.file}: {each.message}" for each in listed if each.severity == "warning"],
+        remedy=f"; {LAST_COUNTS}",
     )
     empty = dict.fromkeys((sheet.file for sheet in sheets), 0)
     for row in rows.iter_rows(named=True) if rows is not None else ():
@@ -363,7 +371,7 @@ def read_label_tables(
         if not cells["grade"] and "grade" not in options.constants:
             empty[sheet.file] += 1
             continue
-        place = f"{sheet.unit} {row['number']}" + (f": {row['column'][:60]}" if row["column"] else "")
+        place = sheet.place(row["number"], row["column"], row["annotation"])
         content.drafts.append(Draft(sheet.file, place, typed(cells)))
     content.notes += [f"{file}: {count(n, 'row')} without a label: not labeled" for file, n in empty.items() if n]
     return content

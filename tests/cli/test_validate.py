@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+import msgspec
 import pytest
 
 from judge.cli import main
@@ -416,7 +417,10 @@ def test_the_problems_of_an_input_are_folded_where_they_are_many():
         "a.csv: wrong_label at 374 places, first line 1, line 2, line 3: a label of no scale",
         "b.csv: wrong_label at line 1: a label of no scale",
     ]
-    assert len(list(folded_lines(problems[:50], 50))) == 50
+    (line,) = folded_lines(problems[:4], 50)
+    assert line == "a.csv: wrong_label at 4 places, first line 1, line 2, line 3: a label of no scale"
+    unlike = [msgspec.structs.replace(each, message=each.path) for each in problems[:50]]
+    assert len(list(folded_lines(unlike, 50))) == 50
     several = [Problem("wrong_label", "error", f"{n % 60}.csv", None, f"line {n}", "no") for n in range(120)]
     assert list(folded_lines(several, 50))[-1] == "… and 10 more files or codes with problems"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from judge.crowd.labels import Item
 from judge.records import Problem
 from tests.crowd import world
 from tests.crowd.world import SCALE, put, rows
@@ -235,9 +236,27 @@ def test_label_studio_json(tmp_path: Path) -> None:
     assert labels.seconds.tolist() == [12.5, 12.5]
     assert [(problem.code, problem.path) for problem in warnings] == [
         ("row_left_out", "entry 1"),
-        ("label_in_words", "entry 1: groundedness"),
+        ("label_in_words", "entry 1, annotation 7: groundedness"),
     ]
-    assert faults(path)[0] == ("wrong_label", "entry 1: groundedness")
+    assert faults(path)[0] == ("wrong_label", "entry 1, annotation 7: groundedness")
+
+
+def test_of_two_annotations_by_one_person_the_last_may_count(tmp_path: Path) -> None:
+    data = {"turn_id": "1_1", "response_id": "R1"}
+    made = [(12, "A1", 2), (8, "A2", 0), (9, "A1", 3)]
+    annotations = [annotation(number, who, {"groundedness": {"rating": grade}}) for number, who, grade in made]
+    path = put(tmp_path, "project-1.json", json.dumps([{"id": 1, "data": data, "annotations": annotations}]))
+    code, said = problem_of(path)
+    assert (code, faults(path)) == ("different_labels", [("different_labels", "entry 1, annotation 9: groundedness")])
+    assert "but 2 at entry 1, annotation 12: groundedness of " in said and "--repeated last" in said
+    warnings: list[Problem] = []
+    assert rows(read(path, last=True, warnings=warnings)["groundedness"]) == [("A1", "1_1", "R1", 2), LABELED[1]]
+    assert [problem.path for problem in warnings] == ["entry 1, annotation 9: groundedness"]
+    # Without annotations the order of rows counts; what may be labeled again stays, and so do empty cells.
+    lines = ("a,1_1,R1,2", "a,1_1,R1,3", "a,1_1,R1,", "b,1_1,R2,1", "b,1_1,R2,0")
+    path = put(tmp_path, "t.csv", "\n".join(["worker,turn_id,response_id,label", *lines]))
+    options = {"criteria": ["groundedness"], "last": True, "repeatable": [Item("1_1", "R2")]}
+    assert [row[3] for row in rows(read(path, **options)["groundedness"])] == [3, 1, 0]
 
 
 @pytest.mark.parametrize("name", ["groundedness", "rating", "choice"])

@@ -74,7 +74,7 @@ def test_parquet_takes_integers_as_they_are_and_any_id_as_text(tmp_path: Path, d
     assert faults(tmp_path / "t.parquet", scales=ONE) == [("wrong_label", "row 1"), ("empty_cell", "row 2")]
 
 
-@pytest.mark.parametrize("label", ["3.0", "x", "4", "-1", "1e0", "٣", "99999999999999999999", "0 1", "NaN"])
+@pytest.mark.parametrize("label", ["3.5", "x", "4", "-1", "1e0", "٣", "99999999999999999999", "0 1", "NaN"])
 def test_a_label_is_an_integer_of_the_scale(tmp_path: Path, label: str) -> None:
     path = put(tmp_path, "t.csv", f"{HEADER}a,1_1,R1,relevance,3\nb,1_1,R1,relevance,{label}\n")
     assert faults(path) == [("wrong_label", "line 3")]
@@ -383,6 +383,19 @@ def test_mturk_faults_name_the_column(tmp_path: Path) -> None:
     ]
     path = put(tmp_path, "m.csv", "WorkerId,Input.turn_id,Answer.relevance_3\nw,1_1,2\n")
     assert faults(path, scales=ONE) == [("missing_column", "line 1")]
+    path = put(tmp_path, "m.csv", f"{MTURK}w1,A,20,1_1,R1,R2,3,0,\n".replace("WorkerId", "Id"))
+    with pytest.raises(InputError) as caught:
+        read(path, scales=ONE)
+    (problem,) = caught.value.problems
+    assert problem.message == "no column WorkerId: name it, as in --column worker=NAME"
+    assert [row[0] for row in rows(read(path, scales=ONE, columns={"worker": "Id"})["relevance"])] == ["w1", "w1"]
+
+
+def test_labels_that_pandas_made_floats_are_grades(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,criterion,label\na,1_1,A,r,1.0\nb,1_1,A,r,9.0\nc,1_1,A,r,2\n")
+    assert faults(path) == [("wrong_label", "line 3")]
+    path.write_text(path.read_text().replace("9.0", "0.0"))
+    assert [row[3] for row in rows(read(path)["r"])] == [1, 0, 2]
 
 
 SURVEY = (
@@ -433,7 +446,7 @@ def test_what_qualtrics_did_not_export_keeps_all_of_its_rows(tmp_path: Path) -> 
 
 def test_faults_of_a_survey_have_the_line_of_the_file(tmp_path: Path) -> None:
     # The question text in the second row takes two lines.
-    path = put(tmp_path, "s.csv", f"{SURVEY}2024,,3,\n2024,p3,3.0,\n")
+    path = put(tmp_path, "s.csv", f"{SURVEY}2024,,3,\n2024,p3,3.5,\n")
     column = "1_1.R1.relevance"
     assert faults(path, wide=PATTERN) == [("empty_cell", f"line 7: {column}"), ("wrong_label", f"line 8: {column}")]
 
@@ -462,7 +475,7 @@ def test_the_seconds_of_a_participant_are_shared(tmp_path: Path) -> None:
 # Hostile data
 
 
-CELL = st.sampled_from(["", "a", "b", "1_1", "R1", "0", "3", "4", "x", "\u202e", '"', "3.0", ",", "\t", "relevance"])
+CELL = st.sampled_from(["", "a", "b", "1_1", "R1", "0", "3", "4", "x", "\u202e", '"', "3.5", ",", "\t", "relevance"])
 
 
 @given(st.lists(st.lists(CELL, min_size=3, max_size=6), max_size=6), st.sampled_from(["\n", "\r\n", "\r", "\n\n"]))

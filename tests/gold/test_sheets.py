@@ -209,7 +209,14 @@ def test_cells_that_hold_no_grade_are_counted_and_words_of_no_level_are_named(wo
     ]
     assert "'sort of'" in caught.value.problems[0].message
     assert caught.value.problems[1].message.startswith("7 of ")
-    # A text means what the user says; without --prompt, a grade off the bundled scale may be of another scale.
+    # A text means what the user says; without --prompt, a criterion has the scale of its default prompt.
+    with pytest.raises(InputError) as caught:
+        import_gold_files(GoldImportPlan(files=[path], words={"Sort of": 2}, **options))
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("7 of ") and problem.message.endswith("; --prompt names another prompt")
+    for row in rows:
+        row["criterion"] = "novelty"
+    path.write_text(as_csv(rows), encoding="utf-8")
     notes = import_gold_files(GoldImportPlan(files=[path], words={"Sort of": 2}, **options)).notes
     assert [row.grade for row in read_gold(world / "gold.jsonl")] == [2, 7]
 

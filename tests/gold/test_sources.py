@@ -9,6 +9,7 @@ import pytest
 
 from judge.errors import InputError, UsageError
 from judge.gold import Imported, ImportOptions, PlanRow, gold_jsonl, import_gold, match, parse_gold, read_bank, typed
+from judge.gold.grades import GradeMeanings
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sources import CAST_CRITERIA
 from judge.jobs.gold import CROWD, GOLD_SOURCES, read_label_tables
@@ -145,6 +146,8 @@ def test_a_plan_gives_probability_stratum_text_and_run(tmp_path: Path) -> None:
         imported("qrels", path, plan={("1-1_1", "R0"): planned}, **CRITERION)
     assert [(p.code, p.path) for p in caught.value.problems] == [("not_in_plan", "line 2: $.response_id")]
     put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n")
+    unnamed = {"constants": {"criterion": "relevanc"}}
+    assert faults("qrels", path, plan={("1-1_1", "R0"): planned}, **unnamed) == [("not_in_plan", "line 1: $.criterion")]
     (row,) = imported("qrels", path, plan={("1-1_1", "R0"): planned}, **CRITERION).rows
     assert (row.inclusion_probability, row.stratum, row.text_sha256, row.run_id) == (
         0.25,
@@ -316,6 +319,37 @@ def test_a_mapped_column_must_be_there_and_a_field_must_exist(tmp_path: Path) ->
     assert faults("csv", path, columns={"grade": "Mark"}) == [("missing_column", "line 1")]
     with pytest.raises(UsageError, match="'mark' is no field"):
         imported("csv", path, columns={"mark": "grade"})
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("turn_id,response_id,criterion,assessor", "no column of grade; found 'turn_id', 'response_id', "),
+        ("TURN_ID,response_id,criterion,assessor,Grade", "so give --column turn_id=TURN_ID --column grade=Grade"),
+        ("WorkerId,Input.turn_id,Input.response_id,Answer.relevance", "are read by `judge gold import crowd` and"),
+        ("1-1_1 0 R0 3", "`judge gold import qrels` reads qrels"),
+    ],
+)
+def test_a_table_that_lacks_columns_has_one_problem(tmp_path: Path, header: str, told: str) -> None:
+    path = put(tmp_path, "t.csv", "\n".join([header, *["x" + ",x" * header.count(",")] * 39]))
+    with pytest.raises(InputError) as caught:
+        imported("csv", path)
+    (problem,) = caught.value.problems
+    assert problem.code == "missing_column"
+    assert told in problem.message
+
+
+@pytest.mark.parametrize("source", ["csv", "crowd"])
+def test_whole_floats_are_grades_where_their_integers_are(tmp_path: Path, source: str) -> None:
+    rows = ("2.0", "0.00", "1", "-1.0", "1.5", "7.0")
+    lines = (f"1-1_1,R{place},relevance,w,{grade}" for place, grade in enumerate(rows))
+    path = put(tmp_path, "t.csv", "\n".join(["turn_id,response_id,criterion,assessor,grade", *lines]))
+    assert faults(source, path) == [("wrong_value", f"line {line}: $.grade") for line in (5, 6, 7)]
+    path.write_text("\n".join(path.read_text().splitlines()[:4]))
+    assert [row.grade for row in imported(source, path).rows] == [2, 0, 1]
+    # What the user says goes first.
+    meanings = GradeMeanings({"2.0": 3})
+    assert [row.grade for row in imported(source, path, meanings=meanings).rows] == [3, 0, 1]
 
 
 # crowd
