@@ -7,9 +7,10 @@ from typing import Annotated
 from judge.ask.opening import DEFAULT_MODEL
 from judge.cli import call
 from judge.cli.printing import announce
-from judge.errors import InputError
+from judge.errors import InputError, UsageError
 from judge.io.installed import bundled, has_extra, how_to_get, need_extra
 from judge.io.plan import Option, Options
+from judge.io.safe import shown
 from judge.judges.backends import backend_facts
 from judge.plugins import added
 
@@ -43,6 +44,9 @@ def demo(plan: DemoPlan) -> int:
     if extra is not None and "model" in plan.model_fields_set:
         need_extra(extra, plan.model)
     folder = plan.folder
+    others = [] if not folder.is_dir() else [path for path in folder.iterdir() if not path.name.startswith(".")]
+    if others and not (folder / "examples" / "topics.json").is_file():
+        raise UsageError(f"{folder}: holds {shown(min(others).name)}, which no demo wrote; give an empty folder")
     write_example(folder)
     inputs = [
         "--runs", str(folder / "examples" / "runs"), str(folder / "examples" / "interactive" / INTERACTIVE),
@@ -65,19 +69,19 @@ def demo(plan: DemoPlan) -> int:
     judged = [str(out / "judgments.jsonl") for out in outputs]
     code = call("calibrate", ["--gold", str(gold), "--judgments", *judged])
     # What extras show of the example, and where more of it is.
-    shown = [show(folder, outputs[0]) for show in added("demo", ()).values()]
+    extras = [show(folder, outputs[0]) for show in added("demo", ()).values()]
     out = outputs[-1]
     announce(
         f"Open {out / 'report.html'} in a browser; {out / 'index.md'} lists the files.\n"
         f"The verdict is INCONCLUSIVE, because three topics are too few to say how far a judge may be trusted.\n"
-        + "".join(f"{where}.\n" for _, where in shown)
+        + "".join(f"{where}.\n" for _, where in extras)
         + f"The tutorial (docs/tutorial.md) goes on from here. Or try:\n"
         f"  judge report {out} --gold {gold}\n"
         f"  judge validate --runs {folder / 'examples' / 'runs'} --topics {folder / 'examples' / 'topics.json'}\n"
         f"  judge prompts show groundedness/graded\n"
         f"  judge run --runs YOUR_RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run"
     )
-    return code or max((code for code, _ in shown), default=0)
+    return code or max((code for code, _ in extras), default=0)
 
 
 def write_example(folder: Path) -> None:

@@ -5,6 +5,7 @@ differ between pools and texts do not. The run is needed because one text may re
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -27,6 +28,8 @@ from judge.records import Problem, Record, Scale
 # Stripped only for the length check: the row keeps the value as the file gives it.
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
 _Grade = Annotated[str, StringConstraints(pattern="^-?[0-9]{1,9}$")]
+_QRELS = re.compile(rb"(\xef\xbb\xbf)?[\w.-]+[ \t]+[0Q]0?[ \t]+\S+[ \t]+-?[0-9]+[ \t]*\r?(\n|$)")
+"""The first line of qrels."""
 _ROUNDING = 1e-4
 """How far a sum of probabilities may be from 1: files hold them rounded."""
 
@@ -90,6 +93,9 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
     rows: list[tuple[int, GoldRow]] = []
     problems: list[Problem] = []
     first: dict[tuple[str | None, ...], int] = {}
+    if _QRELS.match(content):
+        message = "TREC qrels, not gold: `judge gold import qrels` makes gold of them"
+        return [], [Problem("not_json", "error", name, None, "line 1", message)]
     for number, line in numbered(content.removeprefix(b"\xef\xbb\xbf"), name):
         if not line.strip():
             continue

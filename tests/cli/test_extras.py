@@ -113,6 +113,13 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+def test_the_demo_writes_into_no_other_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "judgments.jsonl").touch()
+    assert main(["demo", str(tmp_path), "--no-model"]) == 2
+    assert "holds 'judgments.jsonl', which no demo wrote; give an empty folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["judgments.jsonl"]
+
+
 @pytest.mark.long
 def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
     modules = ",".join(extra.module for extra in EXTRAS.values())
