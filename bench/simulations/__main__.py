@@ -47,6 +47,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "S": (leaderboards.s, 400),
     "N": (leaderboards.n, 400),
     "DIFF": (leaderboards.d, 1000),
+    "FAIL": (leaderboards.fail, 1000),
     "P": (leaderboards.p, 50),
     "L": (gold.real, 300),
     "S1": (small.means, 2000),

@@ -2,15 +2,16 @@
 
 G10, G20, G40 are worlds of 24 runs with so many gold grades each, four of them preferred by the judge (`world`). E are
 equal runs, told apart by the corrected leaderboard where every response has gold and the runs are a sample of topics; S
-is the same where a part has gold, N where the noise of the runs differs. DIFF are equal runs in `differences.tsv`; P is
-its power.
+is the same where a part has gold, N where the noise of the runs differs. DIFF are equal runs in `differences.tsv`,
+FAIL where one of them fails on a few whole topics; P is its power.
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
-from bench.simulations.figures import CUTS, GRADES, Finding, Floats, finding
+from bench.simulations.figures import CUTS, GRADES, Finding, Floats, finding, holds
 from bench.simulations.runs import covers, drawn, world
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
@@ -128,6 +129,32 @@ def d(
                 false.append(any(pair.p_adjusted is not None and pair.p_adjusted <= 0.05 for pair in pairs))
             findings.append(finding("DIFF", f"{R} equal runs, {T} topics: some difference", false, high=0.07))
     return findings
+
+
+FAILURES = ((0.15, 2.0), (0.1, 2.0), (0.15, 1.0))
+"""The share of topics that a run fails on, and by how much; it is better on the others, so that its mean is equal."""
+
+
+def fail(replicates: int, rng: np.random.Generator, topics: Sequence[int] = (8, 10, 15, 25, 50)) -> list[Finding]:
+    """Some difference among 5 runs of equal mean, and coverage of the four that concern the one that fails.
+
+    There is a band from 25 topics on. Of fewer, a sample without any failure is too frequent for every method.
+    """
+    figures = []
+    for (share, by), sd, T in product(FAILURES, (0.15, 0.25), topics):
+        false, covered = [], []
+        for _ in range(replicates):
+            grades = rng.normal(0, sd, (5, T))
+            grades[0] += by * (share - (rng.random(T) < share))
+            pairs = run_differences(grades, [str(topic) for topic in range(T)], rng, flips=1000)
+            false.append(any((pair.p_adjusted or 0.0) <= 0.05 for pair in pairs))
+            covered.append(np.mean([holds(pair.difference, 0.0) for pair in pairs[:4]]))
+        what = f"{share:.0%} by {by:g}, sd {sd:g}, {T} topics"
+        figures += [
+            finding("FAIL", f"{what}: some difference", false, high=0.09 if T >= 25 else None),
+            finding("FAIL", f"{what}: coverage", covered, 0.92 if T >= 25 else None),
+        ]
+    return figures
 
 
 def p(replicates: int, rng: np.random.Generator, T: int = 25) -> list[Finding]:

@@ -22,6 +22,8 @@ from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 
 ALPHA = 0.05
 """Adjusted p up to which two runs are said to differ."""
+FEW_TOPICS = 25
+"""Fewer topics than this have, more often than one time in fourteen, none of a tenth of all topics."""
 COLUMNS: TsvColumns = {
     **fields("criterion run_a run_b difference=difference.value low=difference.low high=difference.high p p_adjusted"),
     **fields("turns=difference.n topics=difference.topics"),
@@ -77,9 +79,11 @@ def _told_apart(rows: Sequence[RunDifference], sign: int) -> str:
     others = len({run_id for row in rows for run_id in (row.run_a, row.run_b)}) - 1
     verdict = f"{listed(first)} {'is' if len(first) == 1 else 'are each'} measurably better than" if first else none
     of = f" {wins[first[0]]} of {count(others, 'other run')}" if first else ""
+    few, unit = min((row.difference.topics for row in apart), default=FEW_TOPICS), f"{rows[0].cluster}s"
+    unseen = f" With {few} {unit}, a run may fail badly on a tenth of all {unit} and on none of these."
     return (
         f"{verdict}{of}: {len(apart)} of {count(len(rows), 'pair')} can be told apart (p at most {ALPHA:.2f}, "
-        "adjusted for all pairs; differences.tsv)."
+        f"adjusted for all pairs; differences.tsv).{unseen if few < FEW_TOPICS else ''}"
     )
 
 

@@ -1,5 +1,6 @@
 from typing import Literal
 
+import msgspec
 import pytest
 
 from judge.ask.records import Failure, Judgment
@@ -52,6 +53,12 @@ def test_every_pair_has_a_line_and_a_sentence_says_how_many_differ() -> None:
         "top is measurably better than 2 of 2 other runs: 2 of 3 pairs can be told apart (p at most 0.05, adjusted for "
         "all pairs; differences.tsv)."
     )
+    few = [msgspec.structs.replace(row, difference=msgspec.structs.replace(row.difference, topics=24)) for row in rows]
+    many = [msgspec.structs.replace(row, difference=msgspec.structs.replace(row.difference, topics=25)) for row in rows]
+    assert told_apart(many, [criterion()]) == {"groundedness": sentence}
+    sentence += " With {} topics, a run may fail badly on a tenth of all topics and on none of these."
+    assert told_apart(few, [criterion()]) == {"groundedness": sentence.format(24)}
+    sentence = sentence.format(10)
     assert told_apart(rows, [criterion()]) == {"groundedness": sentence}
     board = leaderboard(pool, results, [criterion()])
     apart = told_apart(rows, [criterion()])

@@ -3,7 +3,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
+from numpy.typing import NDArray
+from scipy import optimize, stats
 
 from judge.stats import run_differences as module
 from judge.stats.means import t_quantile
@@ -17,15 +18,25 @@ def compared(rows: object, turns: int = 1, **options: int) -> list[Difference]:
     return list(run_differences(grades, topics, np.random.default_rng(2), **options))
 
 
-def test_a_pair_has_the_mean_of_its_common_turns_with_a_t_interval_over_topics() -> None:
+def hall(d: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    """Hall's transformed t of topics of equal size, by scipy's skewness."""
+    T, g = d.shape[axis], stats.skew(d, axis=axis)
+    x = d.mean(axis) / d.std(axis, ddof=1)
+    return math.sqrt(T) * (x + g * x**2 / 3 + g**2 * x**3 / 27 + g / (6 * T))
+
+
+@pytest.mark.parametrize("skewed", [np.sqrt, np.exp])
+def test_a_pair_has_the_mean_of_its_common_turns_with_an_interval_over_topics(skewed: np.ufunc) -> None:
+    """The oracle: the t interval, or Hall's, whichever reaches farther."""
     rng = np.random.default_rng(4)
-    a, b = rng.normal(1, 1, 10), rng.normal(0, 1, 10)
+    a, b = skewed(rng.exponential(1, 10)), rng.normal(0, 0.1, 10)
     (found,) = compared([[*a, math.nan, 3.0], [*b, 2.0, math.nan]])
-    d = a - b
-    half = t_quantile(0.95, 9) * d.std(ddof=1) / math.sqrt(10)
+    d, t = a - b, t_quantile(0.95, 9)
+    half = t * d.std(ddof=1) / math.sqrt(10)
+    ends = [float(optimize.brentq(lambda mean, end=end: hall(d - mean) - end, -99, 99)) for end in (t, -t)]
     assert (found.a, found.b, found.difference.n, found.difference.topics) == (0, 1, 10, 10)
     assert (found.difference.value, found.difference.low, found.difference.high) == pytest.approx(
-        (d.mean(), d.mean() - half, d.mean() + half)
+        (d.mean(), min(d.mean() - half, ends[0]), max(d.mean() + half, ends[1]))
     )
 
 
@@ -37,12 +48,12 @@ def test_signs_are_the_same_however_many_are_held_at_once(monkeypatch: pytest.Mo
 
 
 def test_one_pair_has_the_p_value_of_scipys_exact_test_of_signs() -> None:
-    """The oracle: all 2^10 signs, with Student's t as the statistic."""
+    """The oracle: all 2^10 signs, with Hall's transformed t as the statistic."""
     d = np.random.default_rng(6).normal(0.6, 1, 10)
     (found,) = compared([d, np.zeros(10)])
     theirs = stats.permutation_test(
         (d, np.zeros(10)),
-        lambda x, y, axis=-1: np.abs(stats.ttest_1samp(x - y, 0, axis=axis).statistic),
+        lambda x, y, axis=-1: np.abs(hall(x - y, axis)),
         permutation_type="samples",
         alternative="greater",
         n_resamples=np.inf,
@@ -60,8 +71,7 @@ def test_adjusted_p_values_are_those_of_the_step_down_by_hand() -> None:
     D = [(grades[one.a] - grades[one.b]).reshape(8, 2).sum(axis=1) for one in found]
 
     def t(sums: np.ndarray) -> float:
-        residuals = sums - sums.sum() / 8
-        return abs(sums.sum()) / math.sqrt(8 / 7 * (residuals**2).sum())
+        return abs(float(hall(sums)))
 
     observed = [t(sums) for sums in D]
     order = sorted(range(6), key=lambda pair: -observed[pair])
@@ -91,6 +101,22 @@ def test_equal_runs_and_runs_without_common_turns() -> None:
     assert (apart.difference.value, apart.difference.reason, apart.p) == (None, "no differences", None)
     assert (other.difference.value, other.difference.topics) == (1.0, 8)
     assert compared([[1.0] * 8]) == []
+
+
+def test_topics_of_unequal_size_are_skewed_as_their_residuals() -> None:
+    """By hand: the residuals S_t - n_t mean, in signs that leave their places."""
+    d, sizes = np.random.default_rng(7).exponential(1, 30) - 0.7, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    topics = np.repeat(np.arange(10), sizes)
+    (found,) = run_differences(np.array([d, 0 * d]), list(map(str, topics)), np.random.default_rng(2))
+    S, n = np.bincount(topics, weights=d), np.array(sizes)
+
+    def t(sums: NDArray[np.float64]) -> float:
+        r = sums - n * sums.sum() / 30
+        x = sums.sum() / math.sqrt(10 * 10 / 9 * (r**2).sum())
+        g = (r**3).mean() / (r**2).mean() ** 1.5
+        return abs(x + g * x**2 / 3 + g**2 * x**3 / 27 + g / 60)
+
+    assert found.p == np.mean([t(np.array(signs) * S) >= t(S) - 1e-9 for signs in product([1, -1], repeat=10)])
 
 
 def test_sampled_signs_are_close_to_all_signs() -> None:

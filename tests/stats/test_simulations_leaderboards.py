@@ -39,5 +39,9 @@ def test_runs_of_unequal_noise_are_seldom_told_apart() -> None:
     assert all_within(simulate.n(60, rng(), runs=(10,), topics=(8, 25)))
 
 
+def test_a_run_that_fails_on_some_topics_is_seldom_told_apart_on_25() -> None:
+    assert all_within(simulate.fail(60, rng(), topics=(25,)))
+
+
 def test_differences_have_power_and_point_the_right_way() -> None:
     assert all_within(simulate.p(4, rng()))
