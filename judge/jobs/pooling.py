@@ -1,6 +1,7 @@
 """From a folder of runs to a pool: responses selected, passages checked, low quality screened."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from judge.io.table import Table
 from judge.jobs.manifest import check_extended, earlier_runs, pool_configuration, read_earlier_pool
 from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
-from judge.pool.build import lacking_texts
+from judge.pool.build import Screen, lacking_texts
 from judge.pool.conversation import turns_shown
 from judge.pool.encoder import MINILM, MINILM_SIMILARITY, Similarity, default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs
@@ -30,7 +31,7 @@ from judge.pool.records import MissingPassages, OverLimit, Pool
 from judge.pool.run_choice import DEFAULT_MEASURE, RUN_RULES, RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
-from judge.pool.selection import DEFAULT_MINIMUM, Selection
+from judge.pool.selection import DEFAULT_MINIMUM, Selection, draw_turns
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
@@ -88,6 +89,8 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     """What to do with a response over the token limit."""
     only_turns: Annotated[Path | None, Option("turns", metavar="FILE")] = None
     """Pool only these turns, one id per line."""
+    draw: Annotated[str | int | None, Option(metavar="N[@SEED]")] = None
+    """Pool at most N responses: those of whole turns, drawn at random by topic (default seed 1)."""
     passage_qrels: Annotated[Path | None, Option(metavar="FILE")] = None
     """Pool only responses with a relevant used passage, by these grades of passages."""
     min_relevance: Annotated[Positive | None, Option(metavar="N")] = None
@@ -117,6 +120,8 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
         if self.unit == "dialogue":
             _check_dialogues(self)
+        if self.draw is not None:
+            draw_turns({}, str(self.draw))
         if self.passage_qrels is None and (self.max_rank, self.min_relevance) != (None, None):
             raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
         ruled = self.select_runs in RUN_RULES
@@ -138,6 +143,7 @@ def _check_dialogues(pooling: Pooling) -> None:
     given = {
         "--depth": pooling.depth != 1,
         "--turns": pooling.only_turns is not None,
+        "--draw": pooling.draw is not None,
         "--passage-qrels": pooling.passage_qrels is not None,
         "--over-limit": pooling.over_limit != "flag",
         "--passages": bool(pooling.passages),
@@ -198,19 +204,17 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     previous = read_earlier_pool(earlier) if earlier is not None else None
     if previous is not None and previous.responses and previous.unit != unit:
         raise UsageError(f"{earlier}: a pool of {previous.unit}s, to which no {unit}s are added")
-    submitted, choice = _submitted(pooling, topics, selection, hashes, previous, steps)
-    steps(Step("pooling"))
-    thresholds = _thresholds(pooling)
-    similar = Similarity(encoder) if encoder else None
-    pool = make_pool(
-        submitted,
-        pooling.passages or None,
-        over_limit=pooling.over_limit,
-        previous=previous,
-        hashes=hashes,
-        screen=partial(_reason_against, thresholds, similar) if pooling.screen == "exclude" else None,
-        steps=steps,
-    )
+    thresholds, similar = _thresholds(pooling), Similarity(encoder) if encoder else None
+    screening = partial(_reason_against, thresholds, similar) if pooling.screen == "exclude" else None
+    submitted, choice, pool = _made(pooling, topics, selection, hashes, previous, screening, steps)
+    if pooling.draw is not None:
+        # Added runs are pooled on the turns that were drawn before.
+        sizes = Counter(run_turn_id(response.turn_id) for response in (previous or pool).responses)
+        drawn = frozenset(sizes) if previous else draw_turns(sizes, str(pooling.draw))
+        if not drawn:
+            raise UsageError(f"--draw {pooling.draw}: the turn that is drawn first has more responses")
+        selection = msgspec.structs.replace(selection, turns=drawn)
+        submitted, choice, pool = _made(pooling, topics, selection, hashes, previous, screening, steps)
     screened = pooling.screen != "off" and unit == "response"
     steps(Step("screening" if screened else "pooling"))
     pool = with_runs(submitted, pool, turns, selection, previous)
@@ -241,15 +245,16 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     )
 
 
-def _submitted(
+def _made(
     pooling: Pooling,
     topics: Sequence[Topic] | None,
     selection: Selection,
     hashes: Hashes | None,
     previous: Pool | None,
+    screening: Screen | None,
     steps: Steps,
-) -> tuple[Submitted, RunChoice | None]:
-    """The runs, read, checked and selected, and the rule that chose among them; None without a rule."""
+) -> tuple[Submitted, RunChoice | None, Pool]:
+    """The runs, read, checked and selected; the rule that chose among them, None without a rule; and their pool."""
     choice = None
     if pooling.select_runs in RUN_RULES and selection.relevance:
         choice = RunChoice(pooling.select_runs, selection.relevance.grades, pooling.measure, pooling.teams)
@@ -272,7 +277,17 @@ def _submitted(
         _check_conversations(submitted)
     elif topics is None:
         _check_turns(selection, submitted, previous)
-    return submitted, choice
+    steps(Step("pooling"))
+    pool = make_pool(
+        submitted,
+        pooling.passages or None,
+        over_limit=pooling.over_limit,
+        previous=previous,
+        hashes=hashes,
+        screen=screening,
+        steps=steps,
+    )
+    return submitted, choice, pool
 
 
 def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, hashes: Hashes | None) -> Submitted:
@@ -351,6 +366,7 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
         "missing_passages": pooling.missing_passages,
         "passage_hashes": hashes.digest if hashes else None,
         "only_turns": file(pooling.only_turns),
+        **({"draw": str(pooling.draw)} if pooling.draw is not None else {}),
         "passage_qrels": file(pooling.passage_qrels),
         "min_relevance": pooling.min_relevance,
         "max_rank": pooling.max_rank,

@@ -3,13 +3,15 @@
 An exclusion without a rank stands for all of the run's responses to the turn.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 import msgspec
 
 from judge.errors import UsageError
-from judge.io.ids import run_turn_id
-from judge.io.safe import has_content
+from judge.io.ids import run_turn_id, topic_of
+from judge.io.safe import digest, has_content, shown
 from judge.pool.build import Candidate
 from judge.pool.records import LeftOut, PooledTurn
 from judge.records import JudgedUnit
@@ -21,6 +23,7 @@ _Why = tuple[LeftOut, str]
 """Reason and detail of an exclusion."""
 
 
+_DRAWN = re.compile(r"([1-9][0-9]{0,8})(?:@([0-9]{1,9}))?", re.ASCII)
 DEFAULT_MINIMUM = 1
 """The lowest grade that counts as relevant, the default of trec_eval."""
 
@@ -67,6 +70,26 @@ class Selection(msgspec.Struct, frozen=True):
         if self.turns is not None:
             kept &= self.turns
         return kept & self.relevance.grades.keys() if self.relevance else kept
+
+
+def draw_turns(sizes: Mapping[str, int], drawn: str) -> frozenset[str]:
+    """Turns drawn at random, one of every topic and then another, while their sizes add up to no more than `N[@SEED]`.
+
+    >>> sorted(draw_turns({"1_1": 2, "1_2": 2, "2_1": 2, "2_2": 2}, "5"))
+    ['1_1', '2_2']
+    """
+    if not (read := _DRAWN.fullmatch(drawn)):
+        raise UsageError(f"--draw {shown(drawn)}: expected a number of responses, or N@SEED")
+
+    def chance(name: str) -> str:
+        return digest(f"{read[2] or 1}\n{name}")
+
+    topics: dict[str, list[str]] = {}
+    for turn in sorted(sizes, key=chance):
+        topics.setdefault(topic_of(turn), []).append(turn)
+    order = sorted((place, chance(topic), turn) for topic in topics for place, turn in enumerate(topics[topic]))
+    sums = accumulate(sizes[turn] for *_, turn in order)
+    return frozenset(turn for (*_, turn), total in zip(order, sums, strict=True) if total <= int(read[1]))
 
 
 def candidates(

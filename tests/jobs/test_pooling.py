@@ -153,6 +153,26 @@ def test_a_collection_is_checked_against_its_hash_list(tmp_path, capsys):
     assert not (tmp_path / "other").exists()
 
 
+def test_at_most_some_responses_are_drawn_at_random(tmp_path, example, capsys):
+    (example / "mill-fluent-invented.json").rename(tmp_path / "later.json")
+    for name in ("out", "again"):
+        assert pool(tmp_path / name, "--draw", "30", runs=example) == 0
+    first = (tmp_path / "out" / "pool.jsonl").read_bytes()
+    assert first == (tmp_path / "again" / "pool.jsonl").read_bytes()
+    drawn = {row["turn_id"] for row in json_lines(tmp_path / "out" / "pool.jsonl")[1:]}
+    assert len(first.splitlines()) - 1 <= 30
+    assert {turn.partition("_")[0] for turn in drawn} == {"1-1", "2-1", "3-1"}
+    recorded = manifest(tmp_path / "out")
+    assert (recorded["options"]["draw"], recorded["configuration"]["pooling"]["draw"]) == ("30", "30")
+    assert reasons(tmp_path / "out")["not_selected_turn"] > 40
+    # Runs that come later are pooled on the same turns.
+    assert pool(tmp_path / "out", "--extend", tmp_path / "out", runs=tmp_path / "later.json") == 0
+    assert {row["turn_id"] for row in json_lines(tmp_path / "out" / "pool.jsonl")[1:]} == drawn
+    for value, told in (("1", "the turn that is drawn first has more responses"), ("x", "a number of responses")):
+        assert pool(tmp_path / "new", "--draw", value) == 2
+        assert told in capsys.readouterr().err
+
+
 def test_only_some_turns(tmp_path):
     turns = tmp_path / "turns.txt"
     turns.write_text("1-1_1\n2-1_2\n", encoding="utf-8")
