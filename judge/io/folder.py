@@ -234,9 +234,8 @@ def replace_folder(
             f"{folder}: {', '.join(foreign[:5])}: not listed in {record}, so somebody else's: move it away or choose "
             "another folder"
         )
-    for parent in sorted({(folder / name).parent for name in (*files, record)}):
-        make_folder(parent)
-    # Written first: a file that the record does not list would not be known as the job's own.
+    make_folder(folder)
+    # Written first: a file or folder that the record does not list would not be known as the job's own.
     _write_record(folder / record, earlier | new)
     if last in own | files.keys() and changed:
         remove_files(folder, [last])
@@ -261,6 +260,8 @@ def _check_places(folder: Path, names: Collection[str], read: Collection[Path]) 
     parents = {folder / parent for name in names for parent in PurePosixPath(name).parents[:-1]}
     if links := [str(parent) for parent in sorted(parents) if parent.is_symlink()]:
         raise InputError(f"{', '.join(links)}: a link where a folder has to be: its files are somebody else's")
+    if others := [str(parent) for parent in sorted(parents) if parent.exists() and not parent.is_dir()]:
+        raise InputError(f"{', '.join(others)}: a file where a folder has to be")
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> None:

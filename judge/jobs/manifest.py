@@ -15,7 +15,7 @@ from judge.ask.asking import JOURNAL as JOURNAL
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError
-from judge.io.folder import content_digest, make_folder, remove_recorded
+from judge.io.folder import content_digest, make_folder, recorded, remove_recorded
 from judge.io.ids import natural_key
 from judge.io.installed import __version__
 from judge.io.line_stream import json_bytes
@@ -135,10 +135,12 @@ def check_folder(
     make_folder(out)
     if not os.access(out, os.W_OK):
         raise InputError(f"{out}: cannot be used as an output folder: no permission to write")
+    present = [path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, record, "."))]
+    # Read later than the names: another process of judge may have begun to write them, its record first.
     manifest = read_manifest(out)
     if manifest is None:
-        foreign = sorted(path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, record, ".")))
-        if foreign:
+        own = {name.partition("/")[0] for name, _ in recorded(out, record)}
+        if foreign := sorted({*present} - own):
             raise InputError(
                 f"{out}: holds {', '.join(foreign[:5])} and no manifest of judge, so its files are somebody else's; "
                 "choose an empty folder as --out"

@@ -304,7 +304,7 @@ def test_a_job_goes_on_in_a_linked_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["a.tsv/x", RECORD + "/x", "qrels"])
 def test_what_is_in_the_way_stops_the_job(tmp_path: Path, way: str) -> None:
     put(tmp_path, {way: b"mine"})
-    refused(tmp_path, {"a.tsv": b"1", "qrels/a.qrel": b"1"}, "a folder where a file|cannot be used as an output folder")
+    refused(tmp_path, {"a.tsv": b"1", "qrels/a.qrel": b"1"}, "a folder where a file|a file where a folder")
 
 
 def test_a_name_under_a_file_is_not_there_any_more(tmp_path: Path) -> None:

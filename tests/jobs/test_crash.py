@@ -235,3 +235,12 @@ def test_a_reply_with_odd_facts_is_paid_for_once(mock: Mock, tmp_path: Path) -> 
     assert mock.stats()["requests"] == 20
     kept = [entry.completion.raw for entry in read_journal(out / "journal.sqlite")]
     assert all(raw is not None and "-Infinity" in raw and '"model": 5' in raw for raw in kept)
+
+
+def test_processes_that_start_at_once_on_a_new_folder_name_each_other_alone(mock: Mock, tmp_path: Path) -> None:
+    out, pipe = tmp_path / "out", subprocess.PIPE
+    started = [subprocess.Popen(command(mock, out), cwd=PROJECT, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
+    said = [(process.communicate(timeout=PATIENCE)[1], process.returncode) for process in started]
+    refused = [errors for errors, code in said if code]
+    assert len(refused) < 3
+    assert all("another judge process is using it" in errors for errors in refused), refused

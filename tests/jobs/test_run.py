@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
+from judge.errors import InputError
+from judge.jobs.manifest import RECORD, check_folder
 from tests.conftest import PROJECT
 
 pytestmark = pytest.mark.slow
@@ -351,6 +353,16 @@ def test_a_folder_of_other_files_is_not_written_into(tmp_path: Path, capsys: pyt
     assert run(RUNS, out) == 2
     assert "somebody else's" in capsys.readouterr().err
     assert files(out) == {"passages.jsonl": b"the user's own"}
+
+
+def test_a_folder_that_another_process_begins_to_write_is_taken(tmp_path: Path) -> None:
+    # As `replace_folder` leaves it between its record and the manifest.
+    (tmp_path / "response_runs").mkdir()
+    (tmp_path / RECORD).write_text(f"{'0' * 64}  manifest.json\n{'0' * 64}  response_runs/a.run\n", encoding="utf-8")
+    assert not check_folder(tmp_path, {}, trial=False)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(InputError, match=r"holds notes\.txt and no manifest of judge"):
+        check_folder(tmp_path, {}, trial=False)
 
 
 @pytest.mark.long
