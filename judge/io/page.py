@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 _LOOK = Path(__file__).parent / "pages" / "base.css"
 
@@ -28,7 +29,7 @@ def templates(folder: Path) -> "Environment":
     """The templates of a folder: every inserted value is escaped, and a name that is not given is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
@@ -36,6 +37,15 @@ def templates(folder: Path) -> "Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["chip"] = chip
+    return environment
+
+
+def chip(grade: int) -> "Markup":
+    """A grade as its number on the color of its level, alike on every page; templates write `grade | chip`."""
+    from markupsafe import Markup
+
+    return Markup('<span class="chip chip-{}">{}</span>').format(min(max(grade, 0), 5), grade)
 
 
 def render_page(folder: Path, name: str, **values: Any) -> str:

@@ -9,7 +9,7 @@ import pytest
 from jinja2 import UndefinedError
 from playwright.sync_api import Page
 
-from judge.io.page import look, policy, render_page
+from judge.io.page import chip, look, policy, render_page
 from tests.browsing import NARROW, faults, overflow
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"
@@ -27,6 +27,17 @@ def folder(tmp_path: Path) -> Path:
         encoding="utf-8",
     )
     return tmp_path
+
+
+def luminance(color: str) -> float:
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(color: str, other: str) -> float:
+    lighter, darker = sorted((luminance(color), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
 
 
 def written(folder: Path, text: str) -> str:
@@ -57,18 +68,27 @@ def test_colors_of_text_have_contrast_in_both_themes(theme: str) -> None:
     pairs = dict(re.findall(r"--([\w-]+): light-dark\((#\w{6}, #\w{6})\)", look()))
     color = {name: value.split(", ")[theme == "dark"] for name, value in pairs.items()}
 
-    def luminance(text: str) -> float:
-        parts = [int(text[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
     grounds = [
         (name, ground) for name in ("ink", "soft", "accent", "good", "warn", "bad") for ground in ("paper", "wash")
     ]
     grounds += [(name, f"{name}-wash") for name in ("accent", "good", "warn", "bad")] + [("on-accent", "accent")]
     for name, ground in grounds:
-        lighter, darker = sorted((luminance(color[name]), luminance(color[ground])), reverse=True)
-        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, f"{name} on {ground}"
+        assert contrast(color[name], color[ground]) >= 4.5, f"{name} on {ground}"
+
+
+@pytest.mark.parametrize(("theme", "order"), [("light", -1), ("dark", 1)])
+def test_chips_of_grades_are_readable_and_in_order_of_brightness(theme: str, order: int) -> None:
+    rules = re.findall(r"\.chip-(\d) \{ background: light-dark\((.+?)\); color: light-dark\((.+?)\); \}", look())
+    place = int(theme == "dark")
+    grounds = [luminance(ground.split(", ")[place]) for _, ground, _ in rules]
+    assert [level for level, *_ in rules] == list("012345")
+    assert grounds == sorted(grounds)[::order]
+    assert min(contrast(ground.split(", ")[place], ink.split(", ")[place]) for _, ground, ink in rules) >= 4.5
+
+
+@pytest.mark.parametrize(("grade", "level"), [(-1, 0), (0, 0), (3, 3), (5, 5), (100, 5)])
+def test_a_chip_shows_its_grade_on_the_color_of_its_level(grade: int, level: int) -> None:
+    assert chip(grade) == f'<span class="chip chip-{level}">{grade}</span>'
 
 
 @pytest.mark.slow

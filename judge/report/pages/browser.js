@@ -423,20 +423,21 @@
   ];
 
   function sideColumns() {
-    if (data.sides.length > 4) return [{ head: "Grades", cell: (row) => make("td", {}, gradesInWords(row)) }];
+    if (data.sides.length > 4) return [{ head: "Grades", cell: (row) => make("td", {}, ...gradesTallied(row)) }];
     return data.sides.map((name, side) => ({
       head: data.sides.length === 1 ? "Grade" : name,
       cell: (row) => make("td", {}, sideGrade(side, row)),
     }));
   }
 
-  function gradesInWords(row) {
+  function gradesTallied(row) {
     const tally = new Map();
     data.said.forEach((_, side) => {
       const code = data.codes[side][row];
       if (code >= 0) tally.set(code, (tally.get(code) ?? 0) + 1);
     });
-    return [...tally].sort((a, b) => a[0] - b[0]).map(([code, count]) => `${words(data.gradeNames[code])} × ${count}`).join(", ");
+    return [...tally].sort((a, b) => a[0] - b[0]).flatMap(([code, count]) =>
+      [code < data.grades.length ? gradeElement(data.grades[code]) : words(data.gradeNames[code]), ` × ${count} `]);
   }
 
   function sideGrade(side, row) {
@@ -447,7 +448,8 @@
   }
 
   function gradeElement(grade, differs = false) {
-    const element = make("span", { class: differs ? "browse-grade differs" : "browse-grade" }, String(grade));
+    const level = Math.min(Math.max(grade, 0), 5); // as judge/io/page.py has it
+    const element = make("span", { class: `chip chip-${level}${differs ? " differs" : ""}` }, String(grade));
     if (differs) element.append(make("span", { class: "hidden-visually" }, " (gold differs)"));
     return element;
   }
@@ -689,7 +691,7 @@
   }
 
   function goldCard(row, detail) {
-    const rows = detail.gold.map(([assessor, grade, made]) => [make("bdi", {}, assessor), String(grade), made]);
+    const rows = detail.gold.map(([assessor, grade, made]) => [make("bdi", {}, assessor), gradeElement(grade), made]);
     return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, data.rows.gold[row], null, null),
       smallTable("Gold of each assessor", ["Assessor", "Grade", "Made"], rows));
   }
