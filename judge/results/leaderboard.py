@@ -47,7 +47,7 @@ _SHOWN: TsvColumns = {
     "n/turns": lambda row: f"{row.n}/{row.turns}",
     "coverage": lambda row: decimals(row.coverage, 2),
     "no grade": lambda row: _without_grade(row),
-    "flags": lambda row: " ".join(row.flags),
+    "flags": lambda row: "; ".join(filter(None, (per_topic(row), " ".join(row.flags)))),
 }
 """For people: `positive` is the share with its counts, `expected` the mean under the label probabilities."""
 ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive")
@@ -176,7 +176,13 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
         reasons=run.reasons,
         flags=run_flags(run),
         cluster=cluster,
+        turns_per_topic=run.turns_per_topic,
     )
+
+
+def per_topic(row: LeaderboardRow) -> str:
+    """The turns a topic of an interactive run; empty for other runs."""
+    return "" if row.turns_per_topic is None else f"{row.turns_per_topic:.1f} turns a topic"
 
 
 def by_criterion(rows: Iterable[LeaderboardRow]) -> Iterator[tuple[str, list[LeaderboardRow]]]:

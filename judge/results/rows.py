@@ -7,7 +7,10 @@ from typing import Literal
 from judge.io.ids import Cluster
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit, Record
 
-RowFlag = Literal["SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "FEWGOLD", "FAMILY"]
+RowFlag = Literal[
+    "SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "SHORT", "OWNTEXT", "FEWGOLD",
+    "FAMILY",
+]  # fmt: skip
 FLAGS: dict[RowFlag, str] = {
     "SELF": "the run's model is of the judge's family",
     "UNCORRECTED": "too little gold for a correction",
@@ -16,6 +19,9 @@ FLAGS: dict[RowFlag, str] = {
     "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
     "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
     "TRIAL": "only a part of its responses was asked about",
+    "SHORT": "less than two thirds of the turns a topic that the other runs have (median); short talks may be easier",
+    "OWNTEXT": "grades rest on passage texts that the run brought itself and nobody compared with the collection; "
+    "--passages shows the collection's own",
     "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
     "FAMILY": "corrected by the mean error in its family of runs",
 }
@@ -124,6 +130,8 @@ class LeaderboardRow(Record, frozen=True, omit_defaults=True):
     flags: tuple[RowFlag, ...]
     cluster: Cluster = "topic"
     """What the interval is over, and what is counted as topics."""
+    turns_per_topic: float | None = None
+    """Of an interactive run: the turns of a topic that it reached, on average."""
 
     @property
     def coverage(self) -> float:

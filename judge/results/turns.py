@@ -1,6 +1,7 @@
 """What became of the turns that each run had to answer: graded, failed, unanswered or never asked about. Pure."""
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -14,6 +15,10 @@ from judge.results.rows import RowFlag
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
+
+
+FAR_SHORTER = 2 / 3
+"""A share of the other runs' median turns a topic; an interactive run below it is flagged."""
 
 
 class TurnGrade(Record, frozen=True, gc=False):
@@ -48,6 +53,12 @@ class RunTurns(Record, frozen=True):
     """Responses left out of a trial of part of the pool."""
     share_of_turns: float | None
     """Share of the turns of the qrels on which the run's top pooled response has a positive grade."""
+    turns_per_topic: float | None = None
+    """Of an interactive run: the turns of a topic that it reached, on average."""
+    far_shorter: bool = False
+    """Whether its conversations are far shorter than those of the other runs."""
+    own_texts: bool = False
+    """Whether a grade rests on a passage text that the run brought and nobody compared with the collection."""
 
     @property
     def turns(self) -> int:
@@ -127,6 +138,8 @@ def run_flags(run: RunTurns) -> tuple[RowFlag, ...]:
         "UNREACHED": run.unreached > 0,
         "HARNESS": any(reason in HARNESS for reason in run.reasons),
         "TRIAL": run.not_asked > 0,
+        "SHORT": run.far_shorter,
+        "OWNTEXT": run.own_texts,
     }
     return tuple(flag for flag, applies in flags.items() if applies)
 
@@ -162,8 +175,11 @@ def run_turns(
     firsts = first_ranked(pool)
     runs = turns_of_runs(pool, firsts, expected)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
+    lengths = {run_id: _turns_per_topic(turns) for run_id, turns in runs.items()} if pool.unit == "response" else {}
+    shown = pool.passages if "passages" in criterion.inputs else {}
+    own_texts = {key for key, passage in shown.items() if passage.source == "run"}
     return tuple(
-        _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id])
+        _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id], lengths, own_texts)
         for run_id, turns in runs.items()
         if turns
     )
@@ -194,6 +210,8 @@ def _of_run(
     outcomes: Mapping[str, TurnGrade | FailureReason],
     reached: Collection[str],
     share_of_turns: float | None,
+    lengths: Mapping[str, float | None],
+    own_texts: Collection[str],
 ) -> RunTurns:
     graded: list[tuple[PooledResponse, TurnGrade]] = []
     failed: list[PooledResponse] = []
@@ -223,7 +241,21 @@ def _of_run(
         reasons=dict(sorted(reasons.items())),
         not_asked=not_asked,
         share_of_turns=share_of_turns,
+        turns_per_topic=lengths.get(run_id),
+        far_shorter=_far_shorter(run_id, lengths),
+        own_texts=any(key in own_texts for response, _ in graded for key in response.passages),
     )
+
+
+def _turns_per_topic(turn_ids: Collection[str]) -> float | None:
+    topics = [topic_of(turn_id) for turn_id in turn_ids if is_own_turn(turn_id) and not is_unreached(turn_id)]
+    return len(topics) / len(set(topics)) if topics else None
+
+
+def _far_shorter(run_id: str, lengths: Mapping[str, float | None]) -> bool:
+    own = lengths.get(run_id)
+    others = [length for other, length in lengths.items() if other != run_id and length is not None]
+    return own is not None and bool(others) and own < FAR_SHORTER * statistics.median(others)
 
 
 def _shares_of_turns(

@@ -1,11 +1,13 @@
 """Interactive runs in the leaderboard: topics never reached, both means, and each run on its own turns."""
 
+import msgspec
 import pytest
 
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledRun
+from judge.records import Passage
 from judge.results.details import TOPICS, TopicRow
-from judge.results.leaderboard import leaderboard
+from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
 from judge.results.tables import result_tables
@@ -70,6 +72,36 @@ def test_turns_without_a_grade_and_unreached_topics_count_each_in_its_way():
     # (3 + 2 + 1 + 0) / 4 turns, of two topics in three.
     assert (row.mean.value, row.bound) == (6 / 3, 6 / 4 * 2 / 3)
     assert row.flags == ("MISSING", "UNREACHED")
+
+
+def test_one_easy_question_a_topic_is_shown_and_flagged():
+    easy = [(pooled(f"R{k}", f"{k}_1~b{k}", ("easy", 1)), 3) for k in (1, 2, 3)]
+    long = [(pooled(f"R1{k}", f"{1 + k % 3}_{k}~c{k}", ("long", 1)), 2) for k in range(1, 6)]
+    runs = {name: tuple(one.turn_id for one, _ in given) for name, given in {"easy": easy, "long": long}.items()}
+    rows = board({**runs, "mute": ("1_0~unreached",)}, easy + long)
+    # Three turns in three topics against five: below two thirds of 5 / 3.
+    assert [(row.run_id, row.turns_per_topic, row.flags) for row in rows.values()] == [
+        ("easy", 1, ("SHORT",)), ("long", 5 / 3, ()), ("mute", None, ("UNREACHED",)),
+    ]  # fmt: skip
+    text = leaderboard_markdown([*rows.values()], "", [criterion()])
+    assert "1.0 turns a topic; SHORT" in text and "1.7 turns a topic |" in text and "SHORT: less than two" in text
+    # Three quarters of 4 / 3 are no flag.
+    rows = board({"easy": runs["easy"], "long": (*runs["long"][:3], "1_9~c9")}, easy + long[:3])
+    assert all(row.flags in ((), ("MISSING",)) for row in rows.values())
+
+
+def test_grades_by_passage_texts_of_the_run_s_own_are_flagged():
+    shown = msgspec.structs.replace(criterion(), inputs=("passages", "response"))
+    texts = {"p#0": Passage("p", "planted", "run"), "p": Passage("p", "true", "collection")}
+    a, b = (
+        msgspec.structs.replace(pooled(f"R{key}", "1_1", (run_id, 1)), passages=(key,))
+        for run_id, key in (("planted", "p#0"), ("honest", "p"))
+    )
+    for prompt, flags in ((shown, ("OWNTEXT",)), (criterion(), ())):
+        rows = leaderboard(Pool((a, b), texts, ()), [judgment(a, 3), judgment(b, 2)], [prompt])
+        assert [(row.run_id, row.flags) for row in rows] == [("planted", flags), ("honest", ())]
+    rows = leaderboard(Pool((a, b), texts, ()), [failure(a), judgment(b, 2)], [shown])
+    assert [row.flags for row in rows] == [(), ("MISSING",)]
 
 
 def test_a_run_that_reached_nothing_has_the_worst_grade():

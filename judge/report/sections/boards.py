@@ -18,7 +18,7 @@ from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.details import by_run
-from judge.results.leaderboard import by_criterion, change_text
+from judge.results.leaderboard import by_criterion, change_text, per_topic
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
 from judge.results.tables import ALPHA
 from judge.stats.separation import compact_letters
@@ -57,7 +57,7 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
         "not told apart": [letters.get(row.run_id) for row in rows],
         "over all turns": [row.bound for row in rows],
         "good responses": [None if row.share_positive is None else f"{100 * row.share_positive:.0f} %" for row in rows],
-        "turns graded": [f"{row.n} of {row.turns}" for row in rows],
+        "turns graded": [", ".join(filter(None, (f"{row.n} of {row.turns}", per_topic(row)))) for row in rows],
         "note": [note or None for note in notes],
     }
     units = f"{rows[0].cluster}s" if rows else "topics"
