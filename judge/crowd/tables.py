@@ -106,9 +106,8 @@ def _last_labels(
     """The rows without labels that their worker gave anew, by the numbers of annotations, else by the order of rows."""
     import polars as pl
 
-    known = {item.turn_id: {of for turn, of in layout.repeatable if turn == item.turn_id} for item in layout.repeatable}
-    repeatable = [pl.col("turn_id").eq(turn) & pl.col("response_id").is_in(list(of)) for turn, of in known.items()]
-    counts = pl.col("label").ne("") & pl.col("worker").ne("") & ~pl.any_horizontal(pl.lit(False), *repeatable)
+    repeatable = pl.concat_str("turn_id", pl.lit("\n"), "response_id").is_in(list(map("\n".join, layout.repeatable)))
+    counts = pl.col("label").ne("") & pl.col("worker").ne("") & ~repeatable
     order = pl.col("annotation").cast(pl.Int64, strict=False).fill_null(-1)
     numbered = rows.with_row_index("place")
     last = numbered.filter(counts).sort(order, "place").unique(IDS, keep="last")["place"]

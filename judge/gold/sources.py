@@ -182,10 +182,8 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     for path in paths:
         header, rows = read_table(path, content.problems, needed=tuple(options.columns.values()))
         columns = {field: field for field in FIELDS if field in header} | dict(options.columns)
-        if rows and (lacking := _lacking_columns({*columns, *options.constants})):
-            content.problems.append(
-                Problem("missing_column", "error", str(path), None, "", _in_place_of(lacking, header))
-            )
+        if rows and (message := _lacking_columns({*columns, *options.constants}, header)):
+            content.problems.append(Problem("missing_column", "error", str(path), None, "", message))
             continue
         if ignored := [name for name in header if name not in columns.values()]:
             content.notes.append(f"{path}: columns not used: {', '.join(map(shown, ignored))}")
@@ -201,14 +199,12 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     return content
 
 
-def _lacking_columns(fields: Collection[str]) -> list[str]:
-    """The fields that every gold row needs and that no column or constant gives."""
+def _lacking_columns(fields: Collection[str], header: Sequence[str]) -> str:
+    """Which fields neither a column nor a constant gives, and what reads such a table; empty where none is lacking."""
     lacking = [field for field in ("turn_id", "criterion", "grade", "assessor") if field not in fields]
-    return lacking if {"response_id", "text_sha256", "text"} & {*fields} else [*lacking, "response_id"]
-
-
-def _in_place_of(lacking: Sequence[str], header: Sequence[str]) -> str:
-    """What a table is told that lacks columns: which it has, and which command or option reads it."""
+    lacking += [] if {"response_id", "text_sha256", "text"} & {*fields} else ["response_id"]
+    if not lacking:
+        return ""
     message = f"no column of {', '.join(lacking)}; found {', '.join(map(shown, header[:20]))}"
     if len(header) == 1 and len(header[0].split()) == 4:
         return f"{message}: `judge gold import qrels` reads qrels"

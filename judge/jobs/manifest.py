@@ -232,15 +232,12 @@ def differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     """What differs under these keys: name and both values; two objects are compared member by member."""
     for key in keys:
-        if there.get(key) != wanted.get(key):
-            yield from _by_member(key, there.get(key), wanted.get(key))
-
-
-def _by_member(key: str, before: Any, now: Any) -> list[tuple[str, Any, Any]]:
-    if not (isinstance(before, dict) and isinstance(now, dict)):
-        return [(key, before, now)]
-    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    return [(f"{key}.{name}", before.get(name), now.get(name)) for name in names]
+        before, now = there.get(key), wanted.get(key)
+        if isinstance(before, dict) and isinstance(now, dict):
+            names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+            yield from ((f"{key}.{name}", before.get(name), now.get(name)) for name in names)
+        elif before != now:
+            yield key, before, now
 
 
 def _in_words(difference: tuple[str, Any, Any]) -> str:

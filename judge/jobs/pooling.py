@@ -38,6 +38,9 @@ from judge.runs.formats import rules_of
 from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics, turns_by_id
 
+_OF_RESPONSES = ("depth", "only_turns", "draw", "passage_qrels", "over_limit", "passages", "passage_hashes",
+                 "missing_passages", "screen", "thresholds", "encoder")  # fmt: skip
+"""Options about single responses and their passages."""
 Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
 
@@ -119,7 +122,8 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
             if path is not None and path.exists() and not path.is_file():
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
         if self.unit == "dialogue":
-            _check_dialogues(self)
+            names = [name for name in _OF_RESPONSES if name != "screen" or self.screen == "exclude"]
+            self.refuse_unused(names, "about single responses and their passages; a dialogue is judged as a whole")
         if self.draw is not None:
             draw_turns({}, str(self.draw))
         if self.passage_qrels is None and (self.max_rank, self.min_relevance) != (None, None):
@@ -136,28 +140,6 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
                 f"the rule {self.select_runs} compares all runs at once: pool them anew, or name runs in a file"
             )
         return self
-
-
-def _check_dialogues(pooling: Pooling) -> None:
-    """Refuse options that are about single responses and their passages."""
-    given = {
-        "--depth": pooling.depth != 1,
-        "--turns": pooling.only_turns is not None,
-        "--draw": pooling.draw is not None,
-        "--passage-qrels": pooling.passage_qrels is not None,
-        "--over-limit": pooling.over_limit != "flag",
-        "--passages": bool(pooling.passages),
-        "--passage-hashes": pooling.passage_hashes is not None,
-        "--missing-passages": pooling.missing_passages != "skip-response",
-        "--screen": pooling.screen == "exclude",
-        "--screen-threshold": bool(pooling.thresholds),
-        "--encoder": pooling.encoder is not None,
-    }
-    if named := [option for option, there in given.items() if there]:
-        raise UsageError(
-            f"{', '.join(named)}: about single responses and their passages; a dialogue is judged as a whole, without "
-            "passages"
-        )
 
 
 class PoolPlan(Pooling, Call, section="output"):

@@ -63,7 +63,7 @@ def test_the_example_has_a_dialogue_for_each_run_and_topic(pool: Path) -> None:
     ids=str,
 )
 def test_what_is_about_single_responses_is_refused_by_name(options: dict[str, object], named: str) -> None:
-    with pytest.raises(UsageError, match=f"^{named}: about single responses and their passages"):
+    with pytest.raises(UsageError, match=f"^{named}: without effect here: about single responses and their passages"):
         pool_runs(Pooling(**RUNS, unit="dialogue", **options))
 
 
