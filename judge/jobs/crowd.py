@@ -57,6 +57,12 @@ class LabelTables(Options, section=_READING):
     """Another label by one worker for the same response and criterion: refuse it (default), or let the last one count,
     by Label Studio's annotation ids, else by the order of rows."""
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The same as values of a layout."""
+        wide = read_questions(self.wide_map) if self.wide_map is not None else self.wide
+        return {"kind": self.table, "task": self.task, "wide": wide, "last": self.repeated == "last"}
+
 
 class CrowdPlan(LabelTables):
     """Everything `judge crowd` can be told."""
@@ -170,15 +176,12 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     layout = Layout(
         columns=plan.columns,
         scales=_scales(plan.scales, stated),
-        wide=read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide,
         criteria=plan.criteria,
-        task=plan.task,
         turns=turns,
         beside=known_file.criteria if known_file else (),
         repeatable=known_file.items if known_file else (),
         words=_words(plan.words, {prompt.name: prompt for prompt in stated}),
-        kind=plan.table,
-        last=plan.repeated == "last",
+        **plan.reading,
     )
     labels = read_tables(list(plan.labels), layout, warnings)
     scales = {name: table.grades for name, table in labels.items()}

@@ -12,9 +12,8 @@ from judge.ask.criteria import criterion_names, default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS
 from judge.ask.stored_results import StoredResults, stored_judgments
 from judge.ask.subjects import check_unit
-from judge.crowd.layout import LAST_COUNTS, TASK, LabelProblems, Layout, Wide
+from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.tables import field_columns, in_order, label_rows
-from judge.crowd.wide import read_questions
 from judge.errors import InputError, UsageError
 from judge.gold import (
     GOLD_FILES,
@@ -221,16 +220,8 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
     )
     read = None
     if plan.source == CROWD:
-        wide = read_questions(plan.wide_map) if plan.wide_map is not None else plan.wide
         labeled = {prompt.name for prompt in prompts} or {name for row in drawn or () for name in row.criteria}
-        read = partial(
-            read_label_tables,
-            table=plan.table,
-            task=plan.task,
-            wide=wide,
-            criteria=sorted(labeled),
-            last=plan.repeated == "last",
-        )
+        read = partial(read_label_tables, criteria=sorted(labeled), **plan.reading)
     imported = import_gold(plan.source, plan.files, options, with_pool=plan.pool_out is not None, read=read)
     if options.pool is not None:
         _check_units({row.criterion for row in imported.rows}, plan.prompts, options.pool)
@@ -330,19 +321,12 @@ def _refuse_other(path: Path, content: bytes, message: str) -> None:
 
 
 def read_label_tables(
-    paths: Sequence[Path],
-    options: ImportOptions,
-    *,
-    table: str | None = None,
-    task: str = TASK,
-    wide: Wide | None = None,
-    criteria: Sequence[str] = (),
-    last: bool = False,
+    paths: Sequence[Path], options: ImportOptions, *, criteria: Sequence[str] = (), **reading: Any
 ) -> SourceContent:
     """Labels of workers as gold, one row a label, from the tables and exports that `judge crowd` reads.
 
-    `table`, `task`, `wide` and `last` say how they are read, as options of a `Layout`. `criteria` are those that were
-    labeled, where a form has other answers too; by default any bundled one.
+    `criteria` are those that were labeled, where a form has other answers too; by default any bundled one. `reading`
+    says how tables are read, as values of a `Layout`.
     """
     given = options.constants.get("criterion")
     names = (given,) if given is not None else tuple(criteria) or criterion_names()
@@ -350,10 +334,7 @@ def read_label_tables(
         columns=field_columns({_FIELDS.get(field, field): name for field, name in options.columns.items()}),
         # Only the names count: whether a label is on its criterion's scale is looked at when it is a gold row.
         scales=dict.fromkeys(names, (0, 1)),
-        task=task,
-        wide=wide,
-        kind=table,
-        last=last,
+        **reading,
         turns={each.response_id: each.turn_id for each in options.pool.responses} if options.pool else None,
     )
     problems = LabelProblems()
