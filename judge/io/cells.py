@@ -56,7 +56,7 @@ def count(n: int, one: str, many: str | None = None) -> str:
     >>> count(1, "judge"), count(2, "judge")
     ('1 judge', '2 judges')
     """
-    return f"{n} {one if n == 1 else many or one + 's'}"
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def columns_of(text: str) -> int:

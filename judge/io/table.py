@@ -71,6 +71,8 @@ class Plot(msgspec.Struct, frozen=True):
     high: float
     lines: tuple[tuple[Mark, ...], ...]
     """The marks of each line of the table."""
+    above: bool = False
+    """Whether it is drawn above the table in full width, and close to its values."""
 
 
 Shares = tuple[tuple[float | None, ...], ...]

@@ -1,5 +1,7 @@
 """The report as one page of HTML: nothing is loaded from anywhere, and every text of a stranger stays text."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,8 +76,10 @@ def browse(
     )
 
 
-_SHORT = 28
-"""Characters of the longest name that is never broken."""
+_SHORT, _NAME = 28, 60
+"""Characters of the longest words, and of the longest name, that are never broken."""
+_NUMERAL = re.compile(r"[-+$]?[\d,.]+( ?%| of [\d,.]+| to \d+| s| min| h)?|nothing")
+"""What is aligned as a number, though it is a text."""
 SHADES = 8
 """Depths of shading that the style sheet knows."""
 
@@ -93,40 +97,81 @@ class Shown(msgspec.Struct, frozen=True):
 def report_page(content: Content, browser: Browser) -> bytes:
     """The page."""
     style = look() + (_PAGES / "report.css").read_text(encoding="utf-8") + browser.style
+    boards = (_PAGES / "report.js").read_text(encoding="utf-8") if _sortable(content) else ""
+    scripts = [text for text in (boards, browser.script) if text]
     page = render_page(
         _PAGES,
         "report.html.j2",
         content=content,
         browser=browser,
         style=Markup(style),  # noqa: S704 - our own style sheets
-        script=Markup(browser.script),  # noqa: S704 - our own script
-        policy=policy([browser.script] if browser.script else [], [style], further=bool(browser.files)),
+        scripts=[Markup(text) for text in scripts],  # noqa: S704 - our own scripts
+        policy=policy(scripts, [style], further=bool(browser.files)),
         kind=lambda part: type(part).__name__,
         shown=shown_cells,
+        pictured=pictured,
+        axis=axis,
+        line=line,
+        interval=interval,
         version=__version__,
     )
     return page.encode()
 
 
+def _sortable(content: Content) -> bool:
+    return any(isinstance(part, Table) and "run" in part.columns for each in content.sections for part in each.parts)
+
+
 def shown_cells(table: Table[Any]) -> tuple[list[Shown], list[list[Shown]], int]:
     """Head and lines of a table, and the column that names the lines.
 
-    Its picture stands behind the first column of estimates, else as the last column.
+    Its picture stands behind the first column of estimates, else as the last column, unless it stands above.
     """
-    words = table.words()
+    # A rank comes first where there is one, and it names nobody.
+    named = table.columns.index("run") if "run" in table.columns else 0
+    texts = [*zip(*table.cells(), strict=True)]
+    words = (
+        {
+            place
+            for place in table.words()
+            if place == named
+            or not all(cell == "-" or _NUMERAL.fullmatch(cell) for cell in texts[place : place + 1][0])
+        }
+        if texts
+        else table.words()
+    )
     head = [Shown(name, "" if place in words else "number") for place, name in enumerate(table.columns)]
     shares = table.shares or ((None,) * len(head),) * len(table)
     rows = [
         [_cell(*cell, place in words) for place, cell in enumerate(zip(cells, texts, shades, strict=True))]
         for cells, texts, shades in zip(table, table.cells(), shares, strict=True)
     ]
-    if table.plot is not None:
+    if table.plot is not None and not table.plot.above:
         place = min(table.estimates(), default=len(head) - 1) + 1
         head.insert(place, Shown(table.plot.name, "drawn", drawn=axis(table.plot)))
         for row, marks in zip(rows, table.plot.lines, strict=True):
             row.insert(place, Shown("", "drawn", drawn=line(table.plot, marks)))
-    # A rank comes first where there is one, and it names nobody.
-    return head, rows, table.columns.index("run") if "run" in table.columns else 0
+    return head, rows, named
+
+
+def pictured(table: Table[Any]) -> list[tuple[Plot, str]]:
+    """What is drawn above a table: first close to its values, then over the whole scale; once where both are alike."""
+    plot = table.plot
+    if plot is None or not plot.above:
+        return []
+    ends = [
+        value
+        for marks in plot.lines
+        for mark in marks
+        for value in (mark.estimate.value, mark.estimate.low, mark.estimate.high)
+        if value is not None
+    ]
+    whole = [(plot, "whole")]
+    if not ends or max(ends) - min(ends) > 0.6 * (plot.high - plot.low):
+        return whole
+    step = _step(max(ends) - min(ends))
+    low, high = math.floor(min(ends) / step - 0.1) * step, math.ceil(max(ends) / step + 0.1) * step
+    return [(msgspec.structs.replace(plot, low=max(low, plot.low), high=min(high, plot.high)), "close"), *whole]
 
 
 def _cell(cell: Cell, text: str, share: float | None, is_word: bool) -> Shown:
@@ -136,13 +181,17 @@ def _cell(cell: Cell, text: str, share: float | None, is_word: bool) -> Shown:
         return Shown(value, f"number{shade}", ends)
     if is_word:
         chosen = " chosen" if isinstance(cell, Strong) else ""
-        return Shown("" if cell is None else text, ("word" if len(text) > _SHORT else "short") + chosen)
+        most = _SHORT if " " in text else _NAME
+        return Shown("" if cell is None else text, ("word" if len(text) > most else "short") + chosen)
+    text = f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else text
     return Shown("" if cell is None else text, f"number{shade}")
 
 
-WIDTH, HEIGHT, _MARGIN = 180, 22, 8
+HEIGHT = 22
 _TICKS = 5
 """Most ticks of an axis."""
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
+"""Distances of ticks that are easy to read."""
 
 
 def axis(plot: Plot) -> Markup:
@@ -187,20 +236,18 @@ def line(plot: Plot, marks: Sequence[Mark]) -> Markup:
 
 
 def _svg(height: int, kind: str, inner: Markup) -> Markup:
-    start = Markup(
-        '<svg class="plot {}" viewBox="0 0 {} {}" width="{}" height="{}" aria-hidden="true" focusable="false">'
-    )
-    return start.format(kind, WIDTH, height, WIDTH, height) + inner + Markup("</svg>")
+    start = Markup('<svg class="plot {}" width="100%" height="{}" aria-hidden="true" focusable="false">')
+    return start.format(kind, height) + inner + Markup("</svg>")
 
 
 def _place(plot: Plot, value: float) -> str:
-    """The place of a value on the axis, in pixels; what lies beyond an end is drawn at the end."""
+    """The place of a value on the axis, as a share of its width; what lies beyond an end is drawn at the end."""
     share = (value - plot.low) / (plot.high - plot.low) if plot.high > plot.low else 0.5
-    return f"{_MARGIN + min(max(share, 0.0), 1.0) * (WIDTH - 2 * _MARGIN):.1f}"
+    return f"{100 * min(max(share, 0.0), 1.0):.1f}%"
 
 
 def _ticks(plot: Plot) -> list[tuple[float, str]]:
-    """Where the axis has a line, and the number there: each whole number, or five equal steps."""
+    """Where the axis has a line, and the number there: whole numbers, or steps that are easy to read."""
     span = plot.high - plot.low
     if span <= 0:
         return [(plot.low, number(plot.low, 1))]
@@ -208,5 +255,13 @@ def _ticks(plot: Plot) -> list[tuple[float, str]]:
         step = -(-int(span) // (_TICKS - 1))
         whole = range(int(plot.low), int(plot.high) + 1, step)
         return [(float(tick), str(tick)) for tick in whole]
-    steps = [plot.low + span * n / (_TICKS - 1) for n in range(_TICKS)]
+    distance = _step(span)
+    steps = [
+        n * distance for n in range(math.ceil(plot.low / distance - 0.01), math.floor(plot.high / distance + 0.01) + 1)
+    ]
     return [(tick, number(tick, 2).removesuffix("0").removesuffix(".0")) for tick in steps]
+
+
+def _step(span: float) -> float:
+    """The smallest readable distance of which a span has no more than an axis has ticks."""
+    return next((step for step in _STEPS if span / step <= _TICKS - 0.9), span)

@@ -468,3 +468,15 @@ def test_on_paper_the_folded_parts_are_open_and_the_list_of_sections_is_not_ther
     page.emulate_media(media="print")
     assert not page.get_by_role("navigation", name="Sections").is_visible()
     assert page.locator("#made .facts").first.bounding_box()["height"] > 0  # type: ignore[index]
+
+
+def test_a_board_is_sorted_by_its_headings_and_comes_back_to_its_order(page: Page, hostile: Path) -> None:
+    page.goto(hostile.as_uri())
+    board = page.locator("#leaderboard-groundedness table.board")
+    order = board.locator("tbody th").all_text_contents()
+    head = board.get_by_role("columnheader", name="good responses")
+    for sort, first in (("ascending", "12 %"), ("descending", "100 %"), (None, "100 %")):
+        head.get_by_role("button").press("Enter")
+        assert head.get_attribute("aria-sort") == sort
+        assert board.locator("tbody tr").first.locator("td").nth(3).text_content() == first
+    assert board.locator("tbody th").all_text_contents() == order

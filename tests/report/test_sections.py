@@ -17,7 +17,7 @@ from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate
 from judge.report.markdown import Picture, report_markdown
-from judge.report.page import Browser, axis, line, report_page
+from judge.report.page import Browser, axis, line, pictured, report_page, shown_cells
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.sections.boards import tie_letters
 from judge.report.sections.making import dollars, in_all
@@ -106,11 +106,11 @@ def test_a_sentence_begins_with_a_capital_but_a_file_keeps_its_name(text: str, s
 
 
 def test_a_mark_stands_at_its_share_of_the_axis() -> None:
-    """180 pixels, 8 free at each end: 0 of 0 to 3 is at 8, 3 at 172, 1.5 at 8 + 164 / 2 = 90."""
+    """Of 0 to 3, 0 is at the start, 3 at the end, 1.5 in the middle, however wide the axis is."""
     plot = Plot("mean", 0, 3, ())
     drawn = line(plot, [Mark(estimate(1.5, 0, 3))])
-    assert '<line class="bar" x1="8.0" x2="172.0" y1="11.0" y2="11.0"/>' in drawn
-    assert '<circle class="dot" cx="90.0" cy="11.0" r="4.5"><title>1.50 [0.00, 3.00]</title>' in drawn
+    assert '<line class="bar" x1="0.0%" x2="100.0%" y1="11.0" y2="11.0"/>' in drawn
+    assert '<circle class="dot" cx="50.0%" cy="11.0" r="4.5"><title>1.50 [0.00, 3.00]</title>' in drawn
     assert re.findall(r">(\d)</text>", axis(plot)) == ["0", "1", "2", "3"]
 
 
@@ -121,7 +121,7 @@ def test_a_value_without_an_interval_has_no_bar_and_none_has_no_mark() -> None:
 
 
 def test_what_lies_beyond_the_axis_is_drawn_at_its_end() -> None:
-    assert 'cx="172.0"' in line(Plot("mean", 0, 3, ()), [Mark(estimate(9.0))])
+    assert 'cx="100.0%"' in line(Plot("mean", 0, 3, ()), [Mark(estimate(9.0))])
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,30 @@ def test_what_lies_beyond_the_axis_is_drawn_at_its_end() -> None:
 )
 def test_an_axis_has_at_most_five_round_ticks(low: float, high: float, ticks: list[str]) -> None:
     assert re.findall(r">([^<>]+)</text>", axis(Plot("x", low, high, ()))) == ticks
+
+
+def test_a_picture_above_its_table_is_close_to_its_values_and_shows_the_whole_scale_on_request() -> None:
+    means = (estimate(2.12, 2.0, 2.24), estimate(2.31, 2.2, 2.42))
+    plot = Plot("mean", 0, 3, tuple((Mark(mean),) for mean in means), above=True)
+    table = Table((("a", 1504), ("b", 2)), ("run", "turns"), plot=plot)
+    close, whole = pictured(table)
+    assert (close[0].low, close[0].high, close[1]) == (pytest.approx(1.8), pytest.approx(2.6), "close")
+    assert (whole[0].low, whole[0].high, whole[1]) == (0, 3, "whole")
+    page = report_page(content(table), NOTHING).decode()
+    assert page.count('<span class="hero-name">') == 4
+    assert '<td class="number">1,504</td>' in page
+    wide = Table((("a",),), ("run",), plot=Plot("mean", 0, 3, ((Mark(estimate(1.5, 0, 3)),),), above=True))
+    assert [scale for _, scale in pictured(wide)] == ["whole"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "head"),
+    [(("16 of 16", "-"), "number"), (("100 %", "8 %"), "number"), (("-0.56", "+0.19"), "number"), (("8 %", "few"), "")],
+)
+def test_numbers_in_words_stand_at_the_right_below_their_heading(cells: tuple[str, str], head: str) -> None:
+    shown, rows, named = shown_cells(Table((("a", cells[0]), ("b", cells[1])), ("run", "how many")))
+    assert (shown[named].classes, shown[1].classes) == ("", head)
+    assert {row[1].classes for row in rows} == {head or "short"}
 
 
 # ---------------------------------------------------------------- the page and Markdown
@@ -150,7 +174,8 @@ def test_whatever_a_text_holds_it_stays_a_text_on_the_page() -> None:
     body = page.partition("<body>")[2]
     assert "<img" not in body
     assert "<b>" not in body
-    assert "<script" not in body
+    assert body.count("<script") == 1
+    assert body.rpartition("</footer>")[2].startswith("\n<script>// Boards are sorted")
     assert "{{ 7 * 7 }}" in body
     # The run id is a row's name; line breaks in it are shown.
     assert "\\n# `x` | &lt;b&gt;" in body

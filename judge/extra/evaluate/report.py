@@ -102,7 +102,7 @@ def _sheet(
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."
     title = f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}"
-    plot = Plot(f"{columns[2]}, drawn", low, high, marks)
+    plot = Plot(columns[2], low, high, marks)
     return Table(lines, columns, title, [worded(sentence, unit)], 2, plot)
 
 
@@ -155,7 +155,7 @@ def _agreement(first: RunFolder, other: RunFolder, ours: Criterion, scale: Scale
         f"{first.name}."
     )
     title = f"{first.name} and {other.name}: how far the grades agree"
-    yield Table(lines, ("measure", "value"), title, [reading], 2, Plot("drawn", low, 1.0, marks))
+    yield Table(lines, ("measure", "value"), title, [reading], 2, Plot("value", low, 1.0, marks))
     yield _confusion(first.name, other.name, ours.unit, found)
 
 

@@ -5,6 +5,7 @@
   const ROWS = 50; // of a page of the list
   const LONG = 20000; // characters of a text that are shown at once
   const EXCERPT = 240;
+  const OPEN = 3; // passages that are not folded
   const KEPT = 24; // unpacked chunks of a table that is not searched
   const OURS = "#browse:"; // how the hash of a state begins
   const NOT_THERE = 0, GRADED = 1, REASONS = 2;
@@ -496,7 +497,7 @@
 
   async function itemParts(row, detail) {
     const [conversation, response, passages] = await Promise.all([
-      conversationPart(row), responsePart(row, detail), passagesPart(detail),
+      conversationPart(row), responsePart(row, detail), passagesPart(row, detail),
     ]);
     return [
       navigation(row),
@@ -543,9 +544,19 @@
     return make("dl", { class: "browse-facts" }, ...pairs);
   }
 
+  // The words of a text that say something: those of four letters or more.
+  const wordsOf = (whole) => new Set(whole.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu) ?? []);
+
+  // A text with the words marked that another one has as well; without any it is one piece.
+  function marked(whole, shared) {
+    if (!shared.size) return [whole];
+    const pieces = whole.split(/([\p{L}\p{N}]{4,})/u);
+    return pieces.map((piece, place) => (place % 2 && shared.has(piece.toLowerCase()) ? make("mark", {}, piece) : piece));
+  }
+
   // A stranger's text in its own box; the rest of a very long one comes on request.
-  function textBox(whole, tag = "div") {
-    const box = make(tag, { class: "stranger", dir: "auto" }, whole.slice(0, LONG));
+  function textBox(whole, tag = "div", shared = new Set()) {
+    const box = make(tag, { class: "stranger", dir: "auto" }, ...marked(whole.slice(0, LONG), shared));
     if (whole.length <= LONG) return [box];
     const more = make("button", { type: "button" }, `Show all ${whole.length.toLocaleString("en")} characters`);
     more.addEventListener("click", () => { box.textContent = whole; more.remove(); });
@@ -642,6 +653,7 @@
     button.addEventListener("click", () => {
       for (const one of at("item").querySelectorAll(".pointed")) one.classList.remove("pointed");
       const target = at(`passage-${passage}`);
+      target.closest("details")?.setAttribute("open", "");
       target.classList.add("pointed");
       target.focus({ preventScroll: true });
       target.scrollIntoView({ block: "nearest" });
@@ -649,20 +661,24 @@
     return button;
   }
 
-  async function passagesPart(detail) {
+  async function passagesPart(row, detail) {
     const title = make("h4", {}, `Used passages (${detail.passages.length})`);
     if (!detail.passages.length) return [title, make("p", { class: "note" }, "The response names no passage.")];
     const lacking = detail.passages.filter(([, reference]) => reference < 0).length;
     const said = `${lacking} of ${plural(detail.passages.length, "passage")} without a text: no judge saw the whole evidence.`;
     const note = lacking ? [make("p", { class: "banner warn" }, said)] : [];
-    return [title, ...note, ...(await Promise.all(detail.passages.map(passageElement)))];
+    const shared = wordsOf((await text(data.rows.text[row])) ?? "");
+    const all = await Promise.all(detail.passages.map((passage, number) => passageElement(passage, number, shared)));
+    const rest = all.splice(OPEN);
+    const more = rest.length ? [make("details", {}, make("summary", {}, plural(rest.length, "more passage")), ...rest)] : [];
+    return [title, ...note, ...all, ...more];
   }
 
-  async function passageElement([id, reference, source], number) {
+  async function passageElement([id, reference, source], number, shared) {
     const whole = await text(reference);
     const name = make("p", { class: "browse-passage-id" }, make("strong", {}, `${number + 1}. `), make("bdi", { class: "id" }, id), " ",
       source === "run" ? make("span", { class: "badge warn" }, "text from a run") : null);
-    const content = whole === null ? [make("p", { class: "note" }, "No text is on record for this passage.")] : textBox(whole);
+    const content = whole === null ? [make("p", { class: "note" }, "No text is on record for this passage.")] : textBox(whole, "div", shared);
     return make("div", { class: "browse-passage", id: `browse-passage-${number}`, tabindex: "-1" }, name, ...content);
   }
 

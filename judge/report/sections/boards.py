@@ -81,7 +81,7 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
     if reasons:
         reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
     marks = tuple((Mark(row.mean),) for row in rows)
-    return _table(criterion, f": {scale_of(criterion)}", columns, reading, "mean grade, drawn", marks)
+    return _table(criterion, f": {scale_of(criterion)}", columns, reading, "mean grades with their 95 % ranges", marks)
 
 
 def _table(
@@ -101,7 +101,7 @@ def _table(
         titled(criterion.name) + about,
         [worded(reading, criterion.unit)],
         places=2,
-        plot=Plot(drawn, min(grades), max(grades), marks),
+        plot=Plot(drawn, min(grades), max(grades), marks, above=True),
     )
 
 
@@ -158,7 +158,9 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Tabl
         "Over all turns: the corrected mean with the worst grade for each turn that has none; ranks go by it."
     )
     about = f", corrected: {scale_of(criterion)}"
-    return _table(criterion, about, columns, reading, "ring: judge, dot: corrected", marks)
+    return _table(
+        criterion, about, columns, reading, "ring: mean by the judge, dot: corrected mean with its 95 % range", marks
+    )
 
 
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:

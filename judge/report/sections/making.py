@@ -118,7 +118,7 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
         if (missing := sum(row.completions - getattr(row, known) for row in spending))
     ]
     if unknown:
-        yield Said(f"Not known, and so in no sum: {', '.join(unknown)}.")
+        yield Said(f"The sums leave out what is not known: {', '.join(unknown)}.")
     repeated = sum(row.attempts - row.completions for row in spending)
     if repeated:
         yield Said(f"{count(repeated, 'attempt')} failed before a call came through.")

@@ -127,8 +127,8 @@ def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
     yield "Judge", judges_of(folder)
     yield "Prompts", ", ".join(criterion.prompt_id for criterion in folder.judged.criteria)
     listed = count(len({response.listed_under for response in pool.responses}), _LISTED[pool.unit])
-    yield f"{pool.unit.capitalize()}s", f"{len(pool.responses)} in {listed}"
-    yield "Judgments", str(made) if made == len(results) else f"{made} made, {len(results) - made} missing"
+    yield f"{pool.unit.capitalize()}s", f"{len(pool.responses):,} in {listed}"
+    yield "Judgments", f"{made:,}" if made == len(results) else f"{made:,} made, {len(results) - made:,} missing"
     if not isinstance(folder.spending, str):
         yield "Cost", in_all(folder.spending)
 
