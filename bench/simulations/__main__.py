@@ -54,6 +54,8 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "S2": (small.coefficients, 1000),
     "S3": (small.families, 400),
     "S4": (small.choices, 500),
+    "S5": (small.one_sided, 2000),
+    "S6": (small.calibration_errors, 300),
 }
 """The simulations by id, with the number of replicates that the bands are meant for."""
 

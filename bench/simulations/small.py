@@ -11,8 +11,10 @@ from bench.simulations.judges import NOISE, Judged, judged, true_wkappa, wkappas
 from judge.records import Estimate
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
+from judge.stats.expected import Forecasts, calibration_error, calibration_error_by_chance
 from judge.stats.means import mean_interval
-from judge.stats.resampling import resampled
+from judge.stats.resampling import jackknife_interval, resampled
+from judge.stats.run_differences import for_skewness
 from judge.stats.selection import after_choice
 from judge.stats.tables import Undefined
 
@@ -140,6 +142,52 @@ def families(
             finding("S3", f"{m} judges {what}, T={T}: anybody eliminated", lost, high=high),
         ]
     return figures
+
+
+def one_sided(
+    replicates: int, rng: np.random.Generator, designs: Sequence[tuple[int, int]] = ((8, 5), (25, 4), (25, 12))
+) -> list[Finding]:
+    """Grades of which some rise by 1 and none falls, by .1 on average: is a change within .1 concluded at 5 %?"""
+    figures = []
+    for T, turns in designs:
+        topics, steady = np.repeat(np.arange(T), turns), []
+        for _ in range(replicates):
+            rose = (rng.random((T, turns)) < rng.beta(0.4, 3.6, (T, 1))).astype(np.float64)
+            change = mean_interval(rose.ravel().tolist(), list(map(str, topics)), level=0.9)
+            change = for_skewness(change, rose.sum(axis=1), np.full(T, float(turns)))
+            steady.append(change.high is not None and change.high < 0.1)
+        figures.append(finding("S5", f"one-sided change at the margin, {T} x {turns}: STEADY", steady, high=0.07))
+    return figures
+
+
+def calibration_errors(
+    replicates: int, rng: np.random.Generator, gaps: Sequence[float] = (0.0, 0.05, 0.13, 0.17)
+) -> list[Finding]:
+    """A judge of two grades that is right less often than it says, on 25 unlike topics of 8 responses."""
+    figures = []
+    for gap in gaps:
+        truth, printed = calibration_error(_said(rng, gap, MANY // 8)[0]), []
+        for _ in range(replicates):
+            items, topics = _said(rng, gap, 25)
+            estimate = jackknife_interval(
+                lambda kept, of=items: calibration_error(of.within(kept)), topics, bounds=(0, 1)
+            )
+            near_chance = (estimate.value or 0.0) < 2 * calibration_error_by_chance(items)
+            printed.append(None if near_chance else holds(estimate, truth))
+        held = [hit for hit in printed if hit is not None]
+        share = [hit is not None for hit in printed]
+        figures.append(finding("S6", f"ECE {truth:.3f}: interval printed", share, high=None if gap else 0.05))
+        if gap > 0.1:
+            figures.append(finding("S6", f"ECE {truth:.3f}: coverage", held, 0.92))
+    return figures
+
+
+def _said(rng: np.random.Generator, gap: float, T: int) -> tuple[Forecasts, Codes]:
+    topics = np.repeat(np.arange(T), 8)
+    confidence = 0.5 + 0.5 / (1 + np.exp(-rng.normal(0.3, 1.2, 8 * T)))
+    odds = (confidence - gap) / (1 - confidence + gap) * np.exp(rng.normal(0, 0.3, T)[topics])
+    wrong = (rng.random(8 * T) >= odds / (1 + odds)).astype(np.int64)
+    return Forecasts(np.stack([confidence, 1 - confidence], axis=1), np.zeros(8 * T, dtype=np.int64), wrong), topics
 
 
 UNEVEN_NOISE = 0.468

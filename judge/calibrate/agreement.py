@@ -121,6 +121,8 @@ def unweighted(
             return formula(items.within(kept))
 
         estimate = jackknife_interval(of_kept, topics, bounds=row.bounds)
+        if row.by_chance and estimate.low is not None and (estimate.value or 0.0) < 2 * row.by_chance(items):
+            estimate = replace(estimate, low=None, high=None, reason="below twice what a perfect judge gets by chance")
         reasons = [reason for reason in (estimate.reason, UNWEIGHTED if panel.weighted else None) if reason]
         estimates[name] = replace(estimate, reason="; ".join(reasons) or None)
     return estimates

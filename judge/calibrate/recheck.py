@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
+import numpy as np
 
 from judge.ask.labels import Label, Labels
 from judge.calibrate.findings import Equivalence
@@ -17,6 +18,7 @@ from judge.io.safe import shown
 from judge.io.table import TsvColumns, fields
 from judge.records import Estimate, FailureReason, Record
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval
+from judge.stats.run_differences import for_skewness
 
 RECHECK_SEED = 2023
 """Of the choice of what is asked again."""
@@ -265,14 +267,18 @@ def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: An
     graded = [(key, a, b) for key in common if (a := first[key]) is not None and (b := second[key]) is not None]
     changes = [later - earlier for _, earlier, later in graded]
     topics = [topic_of(key[0]) for key, _, _ in graded]
-    within = mean_interval(changes, topics, level=0.9, what="changes")
+    codes = np.unique(np.array(topics, dtype=np.str_), return_inverse=True)[1]
+    sums, sizes = (np.bincount(codes, weights=of).astype(np.float64) for of in (changes, [1.0] * len(changes)))
+    change, within = (
+        for_skewness(mean_interval(changes, topics, level=level, what="changes"), sums, sizes) for level in (0.95, 0.9)
+    )
     return Drift(
         before=before.judge,
         after=after.judge,
         prompt=after.prompt,
         n=len(graded),
         topics=len(set(topics)),
-        change=mean_interval(changes, topics, what="changes"),
+        change=change,
         within=within,
         unchanged=mean_interval([float(not change) for change in changes], topics, bounds=(0, 1), what="shares"),
         higher=sum(change > 0 for change in changes),

@@ -30,7 +30,7 @@ class CrowdSettings(Record, frozen=True):
     """A key of TIES."""
     smoothing: float = 0.5
     """Pseudo-labels of each worker, in weights and in every model but glad, whose abilities have a prior."""
-    prior: str = "flat"
+    prior: str = "estimated"
     """A key of PRIORS: the grades' probabilities before any label, in `mace`."""
     tolerance: float = TOLERANCE
     """A model has converged when the log-likelihood per item gains less than this."""

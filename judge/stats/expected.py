@@ -36,6 +36,9 @@ class ProbabilityStatistic(msgspec.Struct, frozen=True, kw_only=True):
     citation: str
     bounds: tuple[float, float]
     """Least and greatest possible value."""
+    by_chance: Callable[[Any], float] | None = None
+    """About what a perfect judge gets of so many items. A value below twice that has no interval: the true one is
+    nearer to 0 by an amount that its spread does not show."""
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float | Undefined:
@@ -156,9 +159,24 @@ def calibration_error(items: Forecasts) -> float:
     ('0.400000', '0.400000')
     """
     confidence = items.confidence
-    place = np.digitize(confidence, np.linspace(0, 1, BINS + 1)[1:-1], right=True)
-    gaps = np.bincount(place, weights=items.correct - confidence, minlength=BINS)
+    gaps = np.bincount(_bins(confidence), weights=items.correct - confidence, minlength=BINS)
     return float(np.abs(gaps).sum() / len(confidence))
+
+
+def _bins(confidence: Floats) -> NDArray[np.int64]:
+    return np.digitize(confidence, np.linspace(0, 1, BINS + 1)[1:-1], right=True)
+
+
+def calibration_error_by_chance(items: Forecasts) -> float:
+    """About the calibration error of a perfect forecaster: √(2/π) Σ_b √(Σ_{i∈b} c_i (1 - c_i)) / N of confidences c.
+
+    >>> items = Forecasts(np.full((200, 2), 0.5), np.zeros(200, int), np.zeros(200, int))
+    >>> f"{(2 / np.pi * 50) ** 0.5 / 200:.6f}", f"{calibration_error_by_chance(items):.6f}"
+    ('0.028209', '0.028209')
+    """
+    c = items.confidence
+    variances = np.bincount(_bins(c), weights=c * (1 - c))
+    return float(np.sqrt(2 / np.pi * variances).sum() / len(c))
 
 
 def overconfidence(items: Forecasts) -> float:
@@ -179,6 +197,7 @@ PROBABILITY: dict[str, ProbabilityStatistic] = {
         about="the mean gap between confidence and the share of correct grades, in bins of like confidence",
         citation="C. Guo, G. Pleiss, Y. Sun & K. Q. Weinberger (2017), On calibration of modern neural networks, ICML",
         bounds=(0, 1),
+        by_chance=calibration_error_by_chance,
     ),
     "overconfidence": ProbabilityStatistic(
         formula=overconfidence,

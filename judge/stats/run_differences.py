@@ -32,7 +32,7 @@ class Difference(NamedTuple):
     """Place of the run."""
     b: int
     difference: Estimate
-    """Over the turns of both runs, with the interval of this pair alone (`_for_skewness`)."""
+    """Over the turns of both runs, with the interval of this pair alone (`for_skewness`)."""
     p: float | None
     """The p-value of this pair alone; None without an interval."""
     p_adjusted: float | None
@@ -79,7 +79,7 @@ def run_differences(
             estimate = Estimate(estimate.value, None, None, estimate.n, estimate.topics, reason)
         elif estimate.value is not None:
             tested.append(place)
-            estimate = _for_skewness(estimate, sums[place], sizes[place])
+            estimate = for_skewness(estimate, sums[place], sizes[place])
         estimates.append(estimate)
     p, adjusted = _p_values(sums[tested], sizes[tested], _signs(len(names), flips, rng))
     of_place = {place: (float(p[k]), float(adjusted[k])) for k, place in enumerate(tested)}
@@ -98,7 +98,7 @@ def _without_skewness(x: Floats, skewness: Floats, T: Floats | int) -> Floats:
     return x * (1 + u + u * u / 3) + skewness / (6 * T)
 
 
-def _for_skewness(estimate: Estimate, D: Floats, n: Floats) -> Estimate:
+def for_skewness(estimate: Estimate, D: Floats, n: Floats) -> Estimate:
     """The t interval of sums D in topics of size n (T,), made to hold the one on `_without_skewness` as well."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate

@@ -57,6 +57,15 @@ def test_the_scores_are_of_the_probabilities_with_intervals_over_topics() -> Non
     assert (estimate.n, estimate.topics) == (32, 8)
 
 
+def test_a_calibration_error_near_chance_has_no_interval() -> None:
+    right = sum(one.deserved == one.gold for one in WORLD) / 32
+    rest = (1 - right) / 3
+    p = {grade: {str(other): right if other == grade else rest for other in range(4)} for grade in range(4)}
+    _, row = found(panel([p[one.deserved] for one in WORLD]))
+    ece = row.statistics["ece"]
+    assert (ece.low, ece.high, ece.reason) == (None, None, "below twice what a perfect judge gets by chance")
+
+
 def test_probabilities_are_those_of_grades_without_what_is_no_grade() -> None:
     unable = Scale(SCALE.levels, "higher", (2, 3), Level(9, "cannot say", ""))
     p = {"0": 0.1, "1": 0.1, "2": 0.1, "3": 0.1, "cannot say": 0.1, "elsewhere": 0.5}

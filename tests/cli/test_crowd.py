@@ -292,7 +292,7 @@ def skewed(folder: Path) -> Path:
 def test_mace_is_warned_about_where_it_leaves_the_majority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = (skewed(tmp_path), "--scale", "relevance=0-3", "--aggregator")
     # Half of the 40 grades are none that most labels name; with the prior estimated, none is.
-    for options, warned, unlike in ((["mace"], 1, 20), (["mace", "--prior", "estimated"], 0, 0), (["glad"], 0, None)):
+    for options, warned, unlike in ((["mace", "--prior", "flat"], 1, 20), (["mace"], 0, 0), (["glad"], 0, None)):
         assert run(*given, *options, "--out", tmp_path / "out") == 0
         summary, said = (tmp_path / "out/summary.md").read_text(), capsys.readouterr().err
         assert said.count("far_from_majority: 50% of the grades of mace are none that most labels name") == warned
@@ -307,7 +307,7 @@ def test_a_prior_belongs_to_mace(tmp_path: Path) -> None:
     given = (table, "--scale", "relevance=0-3")
     with pytest.raises(UsageError, match="--prior belongs to mace, not to glad"):
         run(*given, "--aggregator", "glad", "--prior", "estimated", "--out", tmp_path / "no")
-    for prior, options in (("flat", []), ("estimated", ["--prior", "estimated"])):
+    for prior, options in (("estimated", []), ("flat", ["--prior", "flat"])):
         assert run(*given, "--aggregator", "mace", *options, "--out", tmp_path / prior) == 0
         assert json.loads((tmp_path / prior / "crowd.json").read_bytes())["options"]["prior"] == prior
 

@@ -30,7 +30,7 @@ def test_models_tell_their_posterior_and_how_they_ended(name) -> None:
 
 def test_equally_probable_grades_go_to_the_one_nearest_to_the_mean() -> None:
     # Two workers nothing tells apart say 0 and 3 of the second item; both grades are the prior's and the mean is 3/2.
-    found = AGGREGATORS["mace"](lists([1, 1], [0, 3], [2, 2]), DEFAULT)
+    found = AGGREGATORS["mace"](lists([1, 1], [0, 3], [2, 2]), CrowdSettings(prior="flat"))
     assert found.shares[1, 0] == pytest.approx(found.shares[1, 3])
     assert found.code.tolist() == [1, 3, 2]
 
