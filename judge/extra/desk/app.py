@@ -184,6 +184,8 @@ class Guard:
     def _answer(self, request: Request) -> Response | None:
         if not self._addressed(request.headers.get("host", "")):
             return plain_page("Not this address", "A desk answers under the address in its link only.", 403)
+        if len(request.url.path) > LONGEST_PATH:
+            return plain_page("No such page", f"The address is longer than {LONGEST_PATH:,} characters.", 414)
         first = _first(request)
         if first == ASSETS:
             file = asset_file(request.url.path.removeprefix(f"/{ASSETS}/"))
@@ -205,16 +207,13 @@ class Guard:
     def _addressed(self, host: str) -> bool:
         """Whether the name in a request is one of the desk's; the port may be another, as behind a tunnel."""
         try:
-            name = urlsplit(f"//{host}").hostname or ""
+            parts = urlsplit(f"//{host}")
+            name = parts.hostname or ""
+            if parts.netloc != host or "@" in host:
+                return False
+            return name in self._hosts or bool(ipaddress.ip_address(name))
         except ValueError:
             return False
-        if name in self._hosts:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True
 
     def _admit(self, request: Request, seat: Seat) -> Response:
         """Take the token out of the address bar, and keep it in a cookie."""
@@ -248,6 +247,8 @@ def _from_here(request: Request) -> bool:
         return False
 
 
+LONGEST_PATH = 1000
+"""Characters of an address, without what follows its question mark."""
 LARGEST_FORM = 1 << 20
 """Bytes of a form."""
 MOST_FIELDS = 100

@@ -3,6 +3,7 @@
 `serve_assess` is what `judge serve assess` does, for use from Python.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -71,11 +72,12 @@ class AssessDesk:
             return self._task_page(visit, task, problem=problem, comment=comment[:_LONGEST_COMMENT])
         item = self._work.items[task.item]
         shown = (item.response_id, task.criterion) in self._work.suggestions
-        self._store.save(visit.seat.path, task, DeskLabel(grades.get(given), comment), "postedit" if shown else "blind")
+        label, made = DeskLabel(grades.get(given), comment), "postedit" if shown else "blind"
+        await asyncio.to_thread(self._store.save, visit.seat.path, task, label, made)
         return visit.go(f"/?after={task.place}")
 
     async def _undo(self, visit: Visit) -> Response:
-        task = self._store.undo(visit.seat.path)
+        task = await asyncio.to_thread(self._store.undo, visit.seat.path)
         return visit.go(f"/{task.place}" if task else "/")
 
     async def _list(self, visit: Visit) -> Response:

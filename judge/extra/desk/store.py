@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,6 +75,8 @@ CREATE VIEW labels AS
 
 STORE = "labels.sqlite"
 """Name of a store in a folder."""
+PATIENCE = 5
+"""Seconds that a label waits for a store that another program has locked."""
 
 
 class DeskItem(Record, frozen=True):
@@ -118,8 +121,8 @@ class _Saved(NamedTuple):
 class LabelStore:
     """A store of labels, open in one process at a time.
 
-    A new one is made where there is none; one that was made with other `settings`, by names of options, is refused.
-    `dealt` has for each assessor the places of the items, in order.
+    Labels may be kept from any thread, one at a time. A new store is made where there is none; one that was made with
+    other `settings`, by names of options, is refused. `dealt` has for each assessor the places of the items, in order.
     """
 
     def __init__(
@@ -138,7 +141,10 @@ class LabelStore:
                     # Only for the owner: it holds the tokens of the links.
                     os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
                 address = self.path.absolute().as_uri()
-                self._connection = sqlite3.connect(address, uri=True, timeout=5, isolation_level=None)
+                self._connection = sqlite3.connect(
+                    address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+                )
+                self._turn = threading.Lock()
             except (OSError, sqlite3.Error) as error:
                 raise InputError(f"{self.path}: cannot be opened as a store of labels: {error}") from error
             held.callback(self._connection.close)
@@ -267,18 +273,28 @@ class LabelStore:
 
     def save(self, path: str, task: DeskTask, choice: DeskLabel, made: str) -> None:
         """Keep a label; returns when it is on the disk. The same label as before is not kept again."""
-        earlier = self._current[path].get(task.place)
-        if earlier and earlier[-1] == choice:
-            return
         row = (int(path), task.item + 1, task.criterion, choice.grade, choice.grade is None, choice.comment, made, None)
-        self._keep(path, _Saved(self._add(row), task, choice))
+        with self._alone():
+            earlier = self._current[path].get(task.place)
+            if not earlier or earlier[-1] != choice:
+                self._keep(path, _Saved(self._add(row), task, choice))
 
     def undo(self, path: str) -> DeskTask | None:
         """Take the last label of this assessor back, and return its task; None if there is none."""
-        if not self._saved[path]:
-            return None
-        self._add((int(path), None, None, None, None, None, None, self._saved[path][-1].number))
-        return self._take_back(path)
+        with self._alone():
+            if not self._saved[path]:
+                return None
+            self._add((int(path), None, None, None, None, None, None, self._saved[path][-1].number))
+            return self._take_back(path)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._turn.acquire(timeout=PATIENCE):
+            raise OperationalError(f"{self.path}: cannot be written: an earlier label still waits for it")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def _add(self, row: tuple[Any, ...]) -> int:
         if self._there() != self._identity:

@@ -1,8 +1,9 @@
 """The assess desk answers: the page of a task, saving, undoing, the list, and nothing of anybody else."""
 
 import re
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,30 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         answer = opened.visitor.submit(page, f"{home}1", grade="1", comment="")
         assert (answer.status_code, "Nothing was saved" in answer.text) == (500, True)
         assert "0 of 12" in opened.visitor.get(f"{home}1").text
+
+
+def test_a_label_that_waits_for_a_locked_store_holds_nobody(tmp_path: Path) -> None:
+    write_pool(tmp_path)
+    with desk(tmp_path) as opened, closing(sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)) as other:
+        home = opened.enter()
+        page = opened.visitor.get(f"{home}1")
+        other.execute("BEGIN IMMEDIATE")
+        with opened.visitor.meanwhile(page, f"{home}1", grade="1", comment="") as saving:
+            assert opened.visitor.get(f"{home}2").status_code == 200
+            assert not saving.done()
+            other.execute("ROLLBACK")
+        assert saving.result().status_code == 303
+        assert "1 of 12" in opened.visitor.get(f"{home}2").text
+
+
+def test_a_label_waits_for_a_locked_store_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.extra.desk.store.PATIENCE", 0.05)
+    write_pool(tmp_path)
+    with desk(tmp_path) as opened, closing(sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)) as other:
+        home = opened.enter()
+        other.execute("BEGIN IMMEDIATE")
+        answer = opened.label(home, "1")
+        assert (answer.status_code, "cannot be written: database is locked" in answer.text) == (500, True)
 
 
 def test_a_dialogue_is_shown_from_its_first_words_to_its_last(tmp_path: Path) -> None:

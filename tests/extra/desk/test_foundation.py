@@ -79,13 +79,22 @@ def test_without_the_link_there_is_nothing_to_see(visitor: Visitor, path: str) -
     assert "Ann" not in answer.text
 
 
+def test_an_address_that_is_too_long_is_no_error_of_the_desk(visitor: Visitor) -> None:
+    visitor.enter("/1/", ANN.token)
+    answer = visitor.get(f"/1/{'9' * 5000}")
+    assert (answer.status_code, "longer than 1,000 characters" in answer.text) == (414, True)
+
+
 def test_a_seat_opens_no_other(visitor: Visitor) -> None:
     visitor.enter("/1/", ANN.token)
     assert visitor.get("/2/").status_code == 403
     assert visitor.get("/2/", cookie=f"judge-8765={ANN.token}").status_code == 403
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "[::1"])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "[::1", "user@127.0.0.1:8765", "127.0.0.1/a"],
+)
 def test_another_name_that_leads_to_this_machine_is_refused(visitor: Visitor, host: str) -> None:
     answer = visitor.get(f"/1/?token={ANN.token}", host=host)
     assert answer.status_code == 403

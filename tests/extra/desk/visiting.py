@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -45,6 +46,15 @@ class Visitor:
         """Send a form with these fields and no other."""
         headers = {"origin": self.address, "sec-fetch-site": "same-origin"} | headers
         return self._runner.run(self._client.post(path, data=fields, headers=headers))
+
+    @contextmanager
+    def meanwhile(self, page: httpx.Response, path: str, **fields: str) -> Iterator["asyncio.Task[httpx.Response]"]:
+        """A form of a page on its way while other requests are made; it has its answer at the end."""
+        (token,) = set(re.findall(r'name="form_token" value="(\w+)"', page.text))
+        data = {"form_token": token} | fields
+        sending = self._runner.get_loop().create_task(self._client.post(path, data=data))
+        yield sending
+        self._runner.get_loop().run_until_complete(sending)
 
     def submit(self, page: httpx.Response, path: str, **fields: str) -> httpx.Response:
         """Send a form of a page, with the page's own token."""
