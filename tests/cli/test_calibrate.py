@@ -370,7 +370,7 @@ def test_the_released_file_with_impossible_grades_is_compared_where_they_count_a
     more = ["--criterion", "relevance", "--scale", "0-3", "--off-scale", "missing", "--out", tmp_path / "out"]
     code = calibrate(gold, "--judgments", *files, *more)
     assert code == 0
-    said = "relevance: 2 of 4423 labels by RMITIR-llama70B are off the scale and count as missing"
+    said = "relevance: 2 of 4,423 labels by RMITIR-llama70B are off the scale and count as missing"
     assert said in " ".join(capsys.readouterr().out.split())
     assert f"- **Warning**: {said}\n" in (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
     assert said in json.loads((tmp_path / "out" / "calibration.json").read_bytes())["warnings"]
