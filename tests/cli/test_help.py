@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from judge.cli import COMMANDS, command_parser, main
-from judge.cli.completion import SHELLS
 from judge.cli.parser import CommandParser
+from judge.cli.start import SHELLS
 from judge.errors import UsageError
 from judge.judges.backends import open_model
 from tests.conftest import PROJECT

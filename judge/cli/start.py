@@ -1,18 +1,64 @@
-"""The bundled example, written and judged."""
+"""Getting started: the machine and judges checked, the bundled example judged, commands completed in a shell."""
 
+import argparse
 import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
+
+import shtab
 
 from judge.ask.opening import DEFAULT_MODEL
-from judge.cli import call
-from judge.cli.printing import announce
+from judge.cli import COMMANDS as SUMMARIES
+from judge.cli import call, command_parser
+from judge.cli.declared import JsonOutput
+from judge.cli.printing import announce, columns, print_json, progress, styled
 from judge.errors import InputError, UsageError
+from judge.io.cells import fold
 from judge.io.installed import bundled, has_extra, how_to_get, need_extra
 from judge.io.plan import Option, Options
-from judge.io.safe import shown
+from judge.io.safe import printable, shown
+from judge.jobs.doctor import CheckFinding, DoctorPlan, examine
 from judge.judges.backends import backend_facts
+from judge.judges.secrets import redact
 from judge.plugins import added
+
+_HEAD = 21
+"""Columns of the state and the name of a check."""
+
+
+def doctor(plan: DoctorPlan, output: JsonOutput) -> int:
+    """Check this machine and some judges before a run: a line for each check says ok, warning or fails.
+
+    Without --model, nothing is sent. With it, each judge that runs elsewhere is asked for its list of models, which is
+    free, and three or four small questions, which its provider bills: about 1,500 tokens each. Keys are named and never
+    shown. Exit code 1 if something fails.
+    """
+    with progress("checking") as steps:
+        report = examine(plan, steps)
+    if output.as_json:
+        print_json(report.findings)
+    else:
+        _print_findings(report.findings)
+    return 0 if report.sound else 1
+
+
+def _print_findings(findings: Sequence[CheckFinding]) -> None:
+    about: str | None = None
+    for finding in findings:
+        if finding.model != about:
+            about = finding.model
+            print(f"\n{printable(redact(about or ''))}")
+        advice = f" -> {finding.advice}" if finding.advice else ""
+        first, *rest = fold(printable(redact(finding.found + advice)), columns() - _HEAD, "")
+        state = f"{finding.state:<9}"
+        if finding.state != "ok":
+            state = styled(state, "error" if finding.state == "fails" else "warning", sys.stdout)
+        print(f"{state}{finding.check:<{_HEAD - 9}}{first}")
+        for line in rest:
+            print(" " * _HEAD + line)
+
 
 INTERACTIVE = "plover-remembers.jsonl"
 """The interactive run that is judged beside the others."""
@@ -93,4 +139,40 @@ def write_example(folder: Path) -> None:
         raise InputError(f"{folder}: the example cannot be written: {error}") from error
 
 
-COMMANDS = {"demo": demo}
+Shell = Literal["bash", "zsh", "fish"]
+SHELLS: tuple[str, ...] = get_args(Shell)
+
+
+class CompletionPlan(Options):
+    """Everything `judge completion` can be told."""
+
+    shell: Annotated[Shell, Option(metavar="SHELL", place="only")]
+    """The shell."""
+
+
+def completion(plan: CompletionPlan) -> int:
+    """Print a script that completes commands, options and choices in a shell.
+
+    bash: put `eval "$(judge completion bash)"` into ~/.bashrc. zsh: the same with zsh into ~/.zshrc, after compinit.
+    fish: `judge completion fish > ~/.config/fish/completions/judge.fish`. The script is made once and starts no
+    process; print it anew after an upgrade.
+    """
+    print(shtab.complete(_whole_parser(), shell=plan.shell))
+    return 0
+
+
+def _whole_parser() -> argparse.ArgumentParser:
+    """The parsers of all commands in one; a command of two words is an action of its first word."""
+    whole = argparse.ArgumentParser(prog="judge")
+    below = {"": whole.add_subparsers()}
+    for name, summary in SUMMARIES.items():
+        group, _, word = name.rpartition(" ")
+        if group not in below:
+            parsers = below[""].choices
+            parser = parsers[group] if group in parsers else below[""].add_parser(group, help=f"{group} …")
+            below[group] = parser.add_subparsers()
+        below[group].add_parser(word, help=summary, parents=[command_parser(name)], add_help=False)
+    return whole
+
+
+COMMANDS = {"doctor": doctor, "demo": demo, "completion": completion}
