@@ -72,11 +72,11 @@ if TYPE_CHECKING:
     from judge.extra.reproduce.cast_regin import remake_cast_regin as remake_cast_regin
     from judge.extra.reproduce.job import ReproductionPlan as ReproductionPlan
     from judge.extra.reproduce.job import reproduce_published as reproduce_published
+    from judge.extra.scale.batches import CompletionsPlan as CompletionsPlan
     from judge.extra.scale.batches import collect_batches as collect_batches
+    from judge.extra.scale.batches import import_completions as import_completions
     from judge.extra.scale.batches import poll_batches as poll_batches
     from judge.extra.scale.batches import submit_batches as submit_batches
-    from judge.extra.scale.completions import CompletionsPlan as CompletionsPlan
-    from judge.extra.scale.completions import import_completions as import_completions
     from judge.extra.scale.requests import write_requests as write_requests
     from judge.io.installed import __version__ as __version__
     from judge.io.steps import Step as Step

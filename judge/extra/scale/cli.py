@@ -9,8 +9,15 @@ from judge.cli.printing import print_fact, print_json, print_table, progress, sa
 from judge.cli.run import print_dry_run
 from judge.cli.spending import DryRunOption
 from judge.cli.tables import print_pooled, print_problems
-from judge.extra.scale.batches import collect_batches, poll_batches, submit_batches
-from judge.extra.scale.completions import CompletionsPlan, JournalTaker, TakenCompletions, import_completions
+from judge.extra.scale.batches import (
+    CompletionsPlan,
+    JournalTaker,
+    TakenCompletions,
+    collect_batches,
+    import_completions,
+    poll_batches,
+    submit_batches,
+)
 from judge.extra.scale.requests import write_requests
 from judge.extra.scale.service import SubmittedBatch
 from judge.io.cells import count

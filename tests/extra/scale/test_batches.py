@@ -16,7 +16,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
-from judge.extra.scale import completions
+from judge.extra.scale import batches
 from judge.extra.scale.requests import write_requests
 from judge.extra.scale.service import AGAIN
 from judge.jobs.run_inputs import Plan, read_run
@@ -174,16 +174,16 @@ def test_an_import_that_is_cut_short_goes_on(tmp_path: Path, capsys: Capture, mo
     requests(tmp_path, 1)
     asked = lines(tmp_path / "round-1/requests-00001.jsonl")
     back = write(tmp_path / "back.jsonl", [answered(line) for line in asked])
-    monkeypatch.setattr(completions, "_TOGETHER", 4)
+    monkeypatch.setattr(batches, "_TOGETHER", 4)
     with monkeypatch.context() as cut:
-        made, real = list[str](), completions.new_row
+        made, real = list[str](), batches.new_row
 
         def cut_short(digest: str, *row: Any) -> Any:
             made.append(digest)
             assert len(made) < 7, "cut short"
             return real(digest, *row)
 
-        cut.setattr(completions, "new_row", cut_short)
+        cut.setattr(batches, "new_row", cut_short)
         with pytest.raises(AssertionError, match="cut short"):
             take(tmp_path, 1, back)
     capsys.readouterr()
