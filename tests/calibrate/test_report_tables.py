@@ -351,3 +351,8 @@ def test_tables_of_the_report_stay_tables(judge: str, criterion: str) -> None:
 
 def test_a_formula_is_no_formula() -> None:
     assert markdown_cell("a$b") == "a\\$b"
+
+
+def test_a_bare_address_is_no_link() -> None:
+    shown = markdown_cell("https://a.example/b www.a.example WWW.a.example wwww.a")
+    assert shown == r"https\://a.example/b www\.a.example WWW\.a.example wwww.a"

@@ -40,7 +40,7 @@ from judge.stats.means import mean_interval
 
 _COLUMNS = 6
 """Of a run of passages: topic Q0 passage rank score name."""
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _ENDINGS = (".gz", ".tsv", ".txt", ".res", ".run")
 
 

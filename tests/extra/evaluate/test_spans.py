@@ -1,6 +1,7 @@
 """Spans against gold spans: arithmetic in sight, the organizers' figures, and what cannot change a figure."""
 
 import random
+import time
 from math import sqrt
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.extra.evaluate.span_scores import SkippedGroup, SpanLine, script_figures, span_score
-from judge.extra.evaluate.spans import read_groups, read_spans, topics_of
+from judge.extra.evaluate.spans import ranks_passages, read_groups, read_spans, topics_of
 
 GOLD = {"1": "the Fifth Amendment", "2": "switch knives", "3": "elevated trains", "4": "secret ballots"}
 RUN = {
@@ -92,6 +93,13 @@ def test_no_words_are_no_overlap_and_no_jaccard() -> None:
     script = script_figures("r", lines({"1": "the"}), lines({"1": "The"}), [("1",)])[0]
     assert (script.overlap, script.jaccard, script.reason) == (0.0, None, "a group has no words")
     assert span_score("r", {"1": ""}, {"2": "x"}, [("1",)]).overlap.value is None
+
+
+def test_a_field_of_many_digits_is_read_in_step_with_its_length(tmp_path: Path) -> None:
+    (tmp_path / "run.txt").write_text(f"1_1 0 p 1 {'1' * 100_000}x name\n", encoding="utf-8")
+    started = time.monotonic()
+    assert not ranks_passages(tmp_path / "run.txt")
+    assert time.monotonic() - started < 5
 
 
 def test_the_script_pairs_lines() -> None:
