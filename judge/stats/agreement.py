@@ -94,6 +94,8 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is shown: in TSV files only, also in calibration.md, or on the terminal as well."""
     bracketed: bool = False
     """Whether calibration.md shows the interval, not the value alone."""
+    slopes: Callable[[NDArray[Any], Sequence[int], Floats], Floats] | None = None
+    """How the values of B tables rise with each cell (B x k²); taken from small steps if None."""
     worst_case: bool = False
     """Whether it has a column with every missing grade taken as the one farthest from the assessors'."""
     primary: Literal["two grades", "more grades"] | None = None
@@ -190,6 +192,19 @@ def _kappa(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     return 1.0 - ratio(row_sums(human) * (flat @ D.reshape(-1)), row_sums((human @ D) * judge))
 
 
+def _kappa_slopes(kind: Weights, C: NDArray[Any], grades: Sequence[int], kappa: Floats) -> Floats:
+    """∂κ/∂C_ij = ((1 - κ) ((D c)_i + (r D)_j) - Σ C∘D - n D_ij) / Σ (r cᵀ)∘D; nan where κ is."""
+    k = C.shape[-1]
+    flat, D = np.asarray(C, dtype=np.float64).reshape(-1, k * k), 1.0 - agreement_weights(grades, kind)
+    chance = flat @ (D[None, :, :, None] + D[:, None, None, :]).reshape(k * k, k * k)
+    differ = flat @ (D.reshape(-1, 1) + D.reshape(-1))
+    by_chance = np.where(np.isnan(kappa), 1.0, np.einsum("bc,bc->b", flat, chance) / 2)
+    chance *= (1 - kappa)[:, None]
+    chance -= differ
+    chance /= by_chance[:, None]
+    return chance
+
+
 def _alpha(level: ScaleType, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     """α = 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck, from coincidences o = C + Cᵀ with margins n_c and the sum n.
 
@@ -277,7 +292,7 @@ STATISTICS: OpenTable[Statistic] = OpenTable("statistics", {
     "kappa": Statistic(
         formula=partial(_kappa, "none"), about="Cohen's, agreement beyond chance, all disagreements alike",
         citation=_COHEN_1960, family="kappa", interval="fisher", scale="nominal", shown="report", worst_case=True,
-        primary="two grades",
+        slopes=partial(_kappa_slopes, "none"), primary="two grades",
     ),
     "wkappa_linear": Statistic(
         formula=partial(_kappa, "linear"),
@@ -288,7 +303,7 @@ STATISTICS: OpenTable[Statistic] = OpenTable("statistics", {
         formula=partial(_kappa, "quadratic"),
         about="the same with quadratic weights, so that a grade two off counts four times one off",
         citation=_COHEN_1968, family="kappa", interval="fisher", scale="interval", shown="report", bracketed=True,
-        worst_case=True, primary="more grades",
+        slopes=partial(_kappa_slopes, "quadratic"), worst_case=True, primary="more grades",
     ),
     "alpha_nominal": Statistic(
         formula=partial(_alpha, "nominal"), about="Krippendorff's, nominal", citation=_KRIPPENDORFF,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS, Formula, point
+from judge.stats.agreement import STATISTICS, Formula, Statistic, point
 from judge.stats.means import ONE_TOPIC, effective_topics, t_quantile
 from judge.stats.resampling import FEWEST_RESAMPLED, pooled, spread, topic_draws, undefined_too_often
 from judge.stats.tables import Floats, Undefined
@@ -103,14 +103,16 @@ def compare(
     names = list(pairs)
     tables = [(np.asarray(A, np.float64), np.asarray(B, np.float64)) for A, B in pairs.values()]
     judged = np.any([A.any(axis=(1, 2)) | B.any(axis=(1, 2)) for A, B in tables], axis=0)
-    S, exact = _exchanges(int(judged.sum()), permutations, rng) if pairs else (np.zeros((0, 0)), True)
+    signs, exact = _exchanges(int(judged.sum()), permutations, rng) if pairs else (np.zeros((0, 0)), True)
     resamples = _Resamples(STATISTICS[name], grades, rng)
     differences = [
         _difference(pair, A, B, name, grades, resamples, level) for pair, (A, B) in zip(names, tables, strict=True)
     ]
     known = [i for i, difference in enumerate(differences) if difference.value is not None]
-    observed, null = _exchanged([(A[judged], B[judged]) for A, B in map(tables.__getitem__, known)], S, name, grades)
-    raw = np.array([_share(int((of >= here).sum()), len(S), exact) for here, of in zip(observed, null, strict=True)])
+    of_judged = [(A[judged], B[judged]) for A, B in map(tables.__getitem__, known)]
+    observed, null = _exchanged(of_judged, signs, name, grades)
+    beyond = (null >= observed[:, None]).sum(axis=1)
+    raw = np.array([_share(int(count), len(signs), exact) for count in beyond])
     among = {judge for pair in names for judge in pair} if candidates is None else set(candidates)
     few = int(judged.sum()) < FEWEST_COMPARED
     stepped, adjusted = np.maximum(_step_down(observed, null, exact), raw), holm(raw)
@@ -138,19 +140,18 @@ def compare(
 
 
 def _exchanged(
-    tables: Sequence[tuple[Floats, Floats]], S: NDArray[Any], name: str, grades: Sequence[int]
+    tables: Sequence[tuple[Floats, Floats]], signs: Floats, name: str, grades: Sequence[int]
 ) -> tuple[Floats, NDArray[np.float32]]:
     """The studentized difference of each pair without its sign (m,), and under each of the B exchanges (m x B)."""
-    observed, null = np.empty(len(tables)), np.empty((len(tables), len(S)), dtype=np.float32)
-    k = len(grades)
-    rows = max(_FEWEST_ROWS, _BLOCK // (k**3 * (k**2 + 1)))
+    observed, null = np.empty(len(tables)), np.empty((len(tables), len(signs)), dtype=np.float32)
+    rows = max(_FEWEST_ROWS, _BLOCK // (max(signs.shape[1], 1) * len(grades) ** 2))
     for i, (A, B) in enumerate(tables):
-        (here,) = _studentized(A, B, np.zeros((1, len(A))), STATISTICS[name], grades)
+        (here,) = _studentized(A, B, np.ones((1, len(A))), STATISTICS[name], grades)
         # Numbers that tie with the observed one but for rounding count as no less than it.
         observed[i] = abs(here) * (1 - ROUNDING)
-        for start in range(0, len(S), rows):
+        for start in range(0, len(signs), rows):
             some = slice(start, start + rows)
-            null[i, some] = np.abs(_studentized(A, B, S[some], STATISTICS[name], grades))
+            null[i, some] = np.abs(_studentized(A, B, signs[some], STATISTICS[name], grades))
     return observed, null
 
 
@@ -204,9 +205,9 @@ def sign_flip(differences: Floats, rng: np.random.Generator, *, permutations: in
     (0.25, 0.25)
     """
     d = np.asarray(differences, dtype=np.float64)
-    S, exact = _exchanges(len(d), permutations, rng)
-    beyond = np.abs((1 - 2 * S) @ d) >= abs(d.sum()) - ROUNDING * np.abs(d).sum()
-    return _share(int(beyond.sum()), len(S), exact)
+    signs, exact = _exchanges(len(d), permutations, rng)
+    beyond = np.abs(signs @ d) >= abs(d.sum()) - ROUNDING * np.abs(d).sum()
+    return _share(int(beyond.sum()), len(signs), exact)
 
 
 def holm(p: Sequence[float] | Floats) -> Floats:
@@ -225,17 +226,17 @@ def holm(p: Sequence[float] | Floats) -> Floats:
 
 
 def _exchanges(T: int, permutations: int, rng: np.random.Generator) -> tuple[Floats, bool]:
-    """S (B x T) of 0 and 1: all 2^T rows if `permutations` allows as many, else random ones."""
+    """Signs (B x T), -1 where a topic is exchanged: all 2^T rows if `permutations` allows as many, else random ones."""
     if permutations >= 2**T:
-        return (np.arange(2**T)[:, None] >> np.arange(T) & 1).astype(np.float64), True
-    return rng.integers(0, 2, size=(permutations, T)).astype(np.float64), False
+        return 1 - 2 * (np.arange(2**T)[:, None] >> np.arange(T) & 1).astype(np.float64), True
+    return 1 - 2 * rng.integers(0, 2, size=(permutations, T)).astype(np.float64), False
 
 
 def _share(beyond: int, B: int, exact: bool) -> float:
     return beyond / B if exact else (1 + beyond) / (B + 1)
 
 
-def _studentized(A: Floats, B: Floats, S: Floats, statistic: Formula, grades: Sequence[int]) -> Floats:
+def _studentized(A: Floats, B: Floats, signs: Floats, statistic: Statistic, grades: Sequence[int]) -> Floats:
     """The difference of the statistic after each exchange of topics (B,), over its standard error; ∞ where undefined.
 
     The error is that of the delta method: √Σ_t ψ_t² with ψ_t = Σ g_a C_a,t* - Σ g_b C_b,t*, where g are the slopes of
@@ -245,21 +246,26 @@ def _studentized(A: Floats, B: Floats, S: Floats, statistic: Formula, grades: Se
     T, k, _ = A.shape
     a, b = A.reshape(T, k * k), B.reshape(T, k * k)
     # Counts are whole numbers and weights on a grid, so these sums are exact.
-    moved = S @ (a - b)
+    both, moved = (a + b).sum(axis=0), signs @ (a - b)
     (of_a, slope_a), (of_b, slope_b) = (
-        _with_slopes(sums.reshape(-1, k, k), statistic, grades)
-        for sums in (a.sum(axis=0) - moved, b.sum(axis=0) + moved)
+        _with_slopes((sums / 2).reshape(-1, k, k), statistic, grades) for sums in (both + moved, both - moved)
     )
-    psi = np.where(S > 0, slope_a @ b.T - slope_b @ a.T, slope_a @ a.T - slope_b @ b.T)
-    difference, error = of_a - of_b, np.sqrt((psi**2).sum(axis=1))
+    # 2ψ_t = (g_a - g_b)(C_a,t + C_b,t) ± (g_a + g_b)(C_a,t - C_b,t), with a minus where t is exchanged.
+    psi = (slope_a + slope_b) @ (a - b).T
+    psi *= signs
+    psi += (slope_a - slope_b) @ (a + b).T
+    difference, error = of_a - of_b, np.sqrt(np.einsum("bt,bt->b", psi, psi)) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(np.abs(difference) < 1e-12, 0.0, difference / np.where(error < NO_ERROR, 0.0, error))
     return np.where(np.isnan(t), np.inf, t)
 
 
-def _with_slopes(C: Floats, statistic: Formula, grades: Sequence[int]) -> tuple[Floats, Floats]:
+def _with_slopes(C: Floats, statistic: Statistic, grades: Sequence[int]) -> tuple[Floats, Floats]:
     """The statistic of each table (B x k x k), and how it rises with each cell (B x k²)."""
     B, k, _ = C.shape
+    if statistic.slopes is not None:
+        value = statistic(C, grades)
+        return value, statistic.slopes(C, grades, value)
     # The tables as they are, then with a little more in each cell, so that one call gives the statistic of all.
     steps = STEP * np.eye(k * k + 1, k * k, k=-1)
     tables = (C.reshape(1, B, k * k) + steps[:, None]).reshape(-1, k, k)

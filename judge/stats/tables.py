@@ -8,6 +8,7 @@ equally often.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -90,9 +91,15 @@ def agreement_weights(grades: Sequence[int], kind: Weights) -> Floats:
 def sums(C: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
     """B tables as rows (B x k²), and their row and column sums (B x k)."""
     k = C.shape[-1]
-    # Products with constant matrices, because summing short axes is many times slower.
     flat = np.asarray(C, dtype=np.float64).reshape(-1, k * k)
-    return flat, flat @ np.repeat(np.eye(k), k, axis=0), flat @ np.tile(np.eye(k), (k, 1))
+    of_rows, of_columns = _margins(k)
+    return flat, flat @ of_rows, flat @ of_columns
+
+
+@cache
+def _margins(k: int) -> tuple[Floats, Floats]:
+    """Matrices (k² x k) for products, because summing short axes is many times slower."""
+    return np.repeat(np.eye(k), k, axis=0), np.tile(np.eye(k), (k, 1))
 
 
 def row_sums(X: Floats) -> Floats:
