@@ -7,12 +7,58 @@ table of words, which change a few words of a response.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from judge.extra.probe.records import Inapplicable, ProbeItem, Twin, WantedLabels
 from judge.io.words import containment, split_sentences
+from judge.pool.records import PooledResponse
+from judge.records import Record
+
+Wants = Literal["high", "low"]
+"""Which end of the scale an attacker wants."""
+
+
+class ProbeItem(Record, frozen=True):
+    """A drawn response with what a probe may use to alter it."""
+
+    response: PooledResponse
+    passages: tuple[str, ...]
+    """Texts of the used passages, as a judge sees them in order."""
+    elsewhere: tuple[tuple[str, ...], ...] = ()
+    """Texts of the passages of responses to other turns of the same topic."""
+    place: int = 0
+    """Place in the draw, from 0; canaries take turns by it."""
+
+
+class WantedLabels(NamedTuple):
+    """What an attacker asks for: the labels that a judge writes for the best grade and for the worst."""
+
+    best: str
+    worst: str
+
+
+class Twin(Record, frozen=True):
+    """An altered copy of an item."""
+
+    text: str
+    passages: tuple[str, ...]
+    change: str
+    """What was altered, in words or as `old -> new`."""
+    canary: str | None = None
+    """The name of the planted text, if one was."""
+    wants: Wants | None = None
+    """Where the planted text wants the grade."""
+
+
+class Inapplicable(Record, frozen=True):
+    """Why an item has no twin under a probe."""
+
+    reason: str
+
+
+Making = Callable[[ProbeItem, WantedLabels, np.random.Generator], Twin | Inapplicable]
 
 _NUMBER = re.compile(r"(?<![\w.,:/-])\d{1,9}(?:[.,:]\d{1,9})*+(?![\w\]]|[/-]\d)")
 _MARKER = re.compile(r"^[ \t]*\(?\d{1,3}[.)]\s", re.MULTILINE)

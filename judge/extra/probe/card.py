@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from judge.calibrate.certified import MOST_MISSING, SHIFTS, Expects, ProbeWord, word_for
-from judge.extra.probe.probes import CANARIES
-from judge.extra.probe.records import Probe, ProbeKind, ProbePair
+from judge.extra.probe.probes import CANARIES, Probe, ProbeKind, ProbePair
 from judge.io.cells import count, decimals, prose
 from judge.io.draw import interval_plot
 from judge.io.installed import can_draw

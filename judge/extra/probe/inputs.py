@@ -22,9 +22,9 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, read_certificate
 from judge.errors import InputError, UsageError
+from judge.extra.probe.alterations import Inapplicable, ProbeItem, Twin, WantedLabels
 from judge.extra.probe.card import MARGIN
-from judge.extra.probe.probes import probes_of
-from judge.extra.probe.records import KINDS, Inapplicable, Probe, ProbeItem, ProbeKind, Twin, WantedLabels
+from judge.extra.probe.probes import KINDS, Probe, ProbeKind, probes_of
 from judge.io.folder import check_apart, check_outside
 from judge.io.ids import natural_key
 from judge.io.paths import file_in

@@ -16,6 +16,7 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
 from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow
 from judge.errors import UsageError
+from judge.extra.probe.alterations import Inapplicable, Twin
 from judge.extra.probe.card import (
     CARD,
     PROBE_LAYOUT,
@@ -28,8 +29,7 @@ from judge.extra.probe.card import (
     probe_tsv,
 )
 from judge.extra.probe.inputs import ProbeInputs, ProbePlan, read_probe
-from judge.extra.probe.probes import probes_of
-from judge.extra.probe.records import Inapplicable, ProbePair, Twin, standing, steps_of, why_missing
+from judge.extra.probe.probes import ProbePair, probes_of, standing, steps_of, why_missing
 from judge.io.folder import replace_folder
 from judge.io.installed import __version__, undrawn
 from judge.io.line_stream import json_bytes, jsonl_bytes

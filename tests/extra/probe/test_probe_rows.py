@@ -14,8 +14,7 @@ from judge.calibrate.certified import (
     word_for,
 )
 from judge.extra.probe.card import canary_rows, probe_row
-from judge.extra.probe.probes import PROBES
-from judge.extra.probe.records import ProbePair, Standing, standing, why_missing
+from judge.extra.probe.probes import PROBES, ProbePair, Standing, standing, why_missing
 from judge.records import Estimate, Level, Scale
 from judge.stats.means import mean_interval
 from tests.calibration_world import failure, judgment

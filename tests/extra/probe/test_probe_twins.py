@@ -14,6 +14,11 @@ from judge.extra.probe.alterations import (
     INVENTED,
     NAMES,
     SYNONYMS,
+    Inapplicable,
+    Making,
+    ProbeItem,
+    Twin,
+    WantedLabels,
     altered_name,
     altered_number,
     bold,
@@ -31,8 +36,7 @@ from judge.extra.probe.alterations import (
     with_synonyms,
 )
 from judge.extra.probe.inputs import draw_items, make_twin, passages_of, twin_response, wanted_labels
-from judge.extra.probe.probes import CANARIES, PROBES, WANT, planted_in_passage, planted_in_response, probes_of
-from judge.extra.probe.records import KINDS, Inapplicable, Making, ProbeItem, Twin, WantedLabels
+from judge.extra.probe.probes import CANARIES, KINDS, PROBES, WANT, planted_in_passage, planted_in_response, probes_of
 from judge.io.ids import topic_of
 from judge.judges.forms import answer_labels
 from judge.pool.records import Pool, PooledResponse
