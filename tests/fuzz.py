@@ -56,7 +56,7 @@ from judge.extra.bench.card import parse_card
 from judge.extra.bench.listing import DATASETS
 from judge.extra.bench.page import ReadCard, compare_cards
 from judge.extra.checkers.onnx import open_tokenizer, read_model_files, windows
-from judge.extra.checkers.server import read_scores
+from judge.extra.checkers.served import read_scores
 from judge.extra.desk.review import Cases, filter_of
 from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs

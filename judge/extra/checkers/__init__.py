@@ -1,8 +1,7 @@
 """Checkers: judges that give the probability of support and no text, and cascades that ask them first.
 
 checkers     what all of them share: questions, grades, their digests
-chat         a checker behind chat completions
-server       a classifier behind a server
+served       those behind a server: a classifier, a chat model
 onnx         a cross-encoder from a file
 backend      the names `checker/...`
 cascade      a judge that asks a checker first

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from judge.errors import InputError, UsageError
-from judge.extra.checkers.chat import NO_INSTRUCTION, ChatChecker, read_instruction
 from judge.extra.checkers.checkers import THRESHOLD, Checker, OverlapChecker
 from judge.extra.checkers.onnx import OnnxChecker, read_model_files
-from judge.extra.checkers.server import ServerChecker
+from judge.extra.checkers.served import NO_INSTRUCTION, ChatChecker, ServerChecker, read_instruction
 from judge.io.safe import did_you_mean
 from judge.io.safe import digest as text_digest
 from judge.judges.model import Model, ModelOptions

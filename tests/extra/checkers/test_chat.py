@@ -14,8 +14,8 @@ from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import inquiry
 from judge.ask.records import Unreadable
 from judge.errors import AuthenticationError, InputError, RateLimitError, RejectedError, UsageError
-from judge.extra.checkers.chat import INSTRUCTION, ChatChecker
 from judge.extra.checkers.checkers import PairScore
+from judge.extra.checkers.served import INSTRUCTION, ChatChecker
 from judge.judges.backends import open_model
 from judge.judges.journal_rows import request_digest
 from judge.judges.model import Model, ModelOptions, Price

@@ -13,7 +13,7 @@ from judge.ask.tasks import Task
 from judge.ask.verdict import parse
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.extra.checkers.checkers import PairScore, claims
-from judge.extra.checkers.server import ServerChecker
+from judge.extra.checkers.served import ServerChecker
 from judge.judges.backends import open_model
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion

@@ -6,7 +6,7 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.errors import RejectedError, UsageError
 from judge.extra.checkers.checkers import PairScore
-from judge.extra.checkers.server import ServerChecker
+from judge.extra.checkers.served import ServerChecker
 from judge.judges.backends import open_model
 from judge.judges.model import ModelOptions
 from tests.scoring import Serve
