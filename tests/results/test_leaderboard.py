@@ -454,7 +454,7 @@ def test_markdown_has_a_table_a_criterion_under_the_banner() -> None:
         ("`x`", r"\`x\`"),
         ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
         ("&lt;b&gt;", "&amp;lt;b&amp;gt;"),
-        ("[x](http://evil)", r"\[x\](http://evil)"),
+        ("[x](http://evil)", r"\[x\](http\://evil)"),
         ("**best**", r"\*\*best\*\*"),
         ("_best_", r"\_best\_"),
         ("a\u202eb", r"a\\u202eb"),
