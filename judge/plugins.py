@@ -80,7 +80,7 @@ ANNEXES = {
             "nuggets agree": "a judge's matches against people's of the same pairs",
             "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
         },
-        {"demo.nuggets": "judge.extra.nuggets.cli:show_example"},
+        {"demo.nuggets": "judge.extra.nuggets.cli:rank_example"},
     ),
     "evaluate": Annex(
         {

@@ -19,8 +19,8 @@ import pytest
 
 import judge
 from judge.cli import COMMANDS, GENERAL, command_parser, functions_of, main
+from judge.cli.demo import write_example
 from judge.cli.parser import EXAMPLES
-from judge.cli.start import write_example
 from judge.io.plan import shape_of
 from tests.conftest import PROJECT
 from tests.extra.desk.visiting import label_at_once

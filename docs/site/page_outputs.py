@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from judge.cli import main
-from judge.cli.start import write_example
+from judge.cli.demo import write_example
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 UNSTEADY = ((re.compile(r"\d+(\.\d+)?/s\b"), "N/s"), (re.compile(r"\b20\d\d-\d\d-\d\d\b"), "DATE"))

@@ -17,7 +17,7 @@ from typing import Any
 
 from docs.site.pages import DOCS, PROJECT
 from judge.cli import main as judge
-from judge.cli.start import write_example
+from judge.cli.demo import write_example
 
 FOLDER = DOCS / "pictures"
 WINDOW = {"width": 1120, "height": 760}

@@ -53,7 +53,7 @@ _MODULES = {
     **dict.fromkeys(("leaderboard", "report", "release", "plan"), "judge.cli.results"),
     "pool": "judge.cli.run",
     "drift": "judge.cli.calibrate",
-    **dict.fromkeys(("doctor", "demo", "completion"), "judge.cli.start"),
+    **dict.fromkeys(("doctor", "completion"), "judge.cli.start"),
     **{name: f"judge.extra.{annex}.cli" for annex, (commands, _) in ANNEXES.items() for name in commands},
 }
 """The module in whose `COMMANDS` a command is, where it is not `judge.cli.COMMAND`."""

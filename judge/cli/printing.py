@@ -160,13 +160,6 @@ def say(text: str) -> None:
         print(marked(printable(scrub(text)), "warning"), file=sys.stderr, flush=True)
 
 
-def announce(text: str) -> None:
-    """Say lines set apart by blank ones, after everything printed before."""
-    sys.stdout.flush()
-    for line in ("", *text.split("\n"), ""):
-        say(line)
-
-
 def say_undrawn(pictures: str) -> None:
     """Say that pictures are missing among the files of a job, if matplotlib is not installed."""
     for line in undrawn(pictures):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
+from judge.cli.demo import lesson
 from judge.io.installed import EXTRAS
 from judge.jobs.doctor import machine
 from tests.conftest import PROJECT
@@ -132,14 +133,32 @@ def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
     )
     assert done.returncode == 0, done.stderr
-    assert f"2. left out: {_DEFAULT}\n" in done.stderr
-    assert (tmp_path / "judge-demo/out-baseline/report.html").is_file()
-    board = (tmp_path / "judge-demo/out-baseline/leaderboard.tsv").read_text(encoding="utf-8")
+    assert f"left out: {_DEFAULT}" in " ".join(done.stdout.split())
+    page = (tmp_path / "judge-demo/report/report.html").read_text(encoding="utf-8")
+    assert "duplicate_turn" in page
+    board = (tmp_path / "judge-demo/out-groundedness/leaderboard.tsv").read_text(encoding="utf-8")
     assert "plover-remembers" in board
     recall = (tmp_path / "judge-demo/nugget-scores/runs.tsv").read_text(encoding="utf-8")
     assert "harbor-grounded" in recall
     # No nugget is of a turn that only an interactive run has.
     assert "plover-remembers" not in recall
-    assert "What do the responses say?" in done.stderr
-    assert "orchard-manual" in done.stdout.split("Runs\n")[1]
-    assert not (tmp_path / "judge-demo/out").exists()
+    assert "duplicate_turn" not in done.stdout + done.stderr
+    assert len(done.stdout.splitlines()) <= 40
+    assert "copied text (quarry-copied) lead" in " ".join(done.stdout.split())
+    assert "they are 6 and 5 of 7. Words shared" in " ".join(done.stdout.split())
+    assert not (tmp_path / "judge-demo/out-naturalness").exists()
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        ({"a": 3, "bramble-broken": 4, "c": 1, "d": 2}, "the run (a) and word salad (bramble-broken) lead; by nuggets, "
+         "the facts of a good response, they are 3 and 4 of 4. Words shared"),
+        ({"a": 1, "bramble-broken": 2, "c": 3, "d": 4}, "they are 1 and 2 of 4."),
+        ({"bramble-broken": None, "c": 1}, "they are unranked and unranked of 2."),
+    ],
+)  # fmt: skip
+def test_the_lesson_follows_the_tables_of_the_demo(ranks: dict[str, int | None], said: str) -> None:
+    told = lesson(["a", "bramble-broken", "c"], ranks)
+    assert said in told
+    assert ("Words shared" in told) == ("Words shared" in said)

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from judge.cli import call
+from judge.ask.opening import OVERLAP
 from judge.cli.declared import FileOfOptions, JsonOutput
-from judge.cli.printing import TableFormat, announce, print_grids, print_json, progress, say
+from judge.cli.printing import TableFormat, print_grids, print_json, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts
 from judge.extra.nuggets.banks import (
     NuggetConvertPlan,
@@ -27,6 +27,7 @@ from judge.extra.nuggets.questions import (
     label_claims,
     match_nuggets,
 )
+from judge.extra.nuggets.scores import MAIN
 from judge.extra.nuggets.scoring import NuggetAgreePlan, NuggetScorePlan, compare_matches, score_nuggets
 from judge.io.cells import count
 
@@ -186,23 +187,12 @@ def score(plan: NuggetScorePlan, output: TableFormat) -> int:
     return 0 if any(unit.status == "matched" for unit in scored.units) else 1
 
 
-def show_example(folder: Path, out: Path) -> tuple[int, str]:
-    """Match the example's nuggets with the responses by word overlap, and show the recall of the runs.
-
-    Returns:
-        The exit code, and where more is.
-    """
-    announce("What do the responses say? Their recall of the example's nuggets, matched by word overlap:")
-    bank, matches, scores = folder / "examples" / "nuggets.jsonl", folder / "nuggets", folder / "nugget-scores"
-    where = f"{scores} has more tables about nuggets, {matches} the matches behind them"
-    given = ["--pool", str(out), "--bank", str(bank)]
-    code = call("nuggets match", [*given, "--model", "baseline/overlap", "--out", str(matches)])
-    if code == 0:
-        scored = score_nuggets(NuggetScorePlan(pool=out, bank=bank, matches=[matches], out=scores))
-        print_grids(scored.grids[:1], "table")
-        for note in scored.notes:
-            say(f"note: {note}")
-    return code, where
+def rank_example(folder: Path, out: Path) -> dict[str, int | None]:
+    """The ranks of the example's runs by the nuggets that their responses support, matched by word overlap."""
+    bank, matches = folder / "examples" / "nuggets.jsonl", folder / "nuggets"
+    match_nuggets(NuggetMatchPlan(pool=out, bank=bank, model=OVERLAP, out=matches))
+    scored = score_nuggets(NuggetScorePlan(pool=out, bank=bank, matches=(matches,), out=folder / "nugget-scores"))
+    return {row.run_id: row.rank for row in scored.scores if row.measure == MAIN}
 
 
 COMMANDS = {
