@@ -190,7 +190,7 @@ def _cell(cell: Cell, text: str, share: float | None, is_word: bool) -> Shown:
 HEIGHT = 22
 _TICKS = 5
 """Most ticks of an axis."""
-_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 25.0, 50.0)
 """Distances of ticks that are easy to read."""
 
 

@@ -17,7 +17,7 @@ from judge.report.sections.making import in_all
 from judge.report.sections.words import capped, scale_of, titled
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import LeaderboardRow, worded
-from judge.results.tables import listed, told_apart
+from judge.results.tables import ALPHA, listed, told_apart
 
 
 def summary(folder: RunFolder) -> Iterator[Section]:
@@ -55,11 +55,11 @@ def banner(folder: RunFolder) -> Said:
 
 def _parts(folder: RunFolder) -> Iterator[ReportPart]:
     criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
+    apart = {pair.criterion for pair in folder.pairs if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA}
     for name, said in told_apart(folder.pairs, criteria.values()).items():
         verdict = said.replace("; differences.tsv", "")
-        none = verdict.startswith("No run")
-        text = f"{titled(name)}: {verdict[:1].lower()}{verdict[1:]}" if none else f"{titled(name)}: {verdict}"
-        yield Said(text if len(criteria) > 1 else verdict, "plain" if none else "good")
+        text = f"{titled(name)}: {verdict}" if len(criteria) > 1 else verdict
+        yield Said(text, "good" if name in apart else "plain")
     yield banner(folder)
     yield from verdicts(folder.compared)[: len(folder.compared.verdicts)] if folder.compared else ()
     asked = folder.manifest.get("asked")
