@@ -61,7 +61,7 @@ def demo(plan: DemoPlan) -> int:
     if extra is not None and "model" in plan.model_fields_set:
         need_extra(extra, plan.model)
     others = [] if not folder.is_dir() else [path for path in folder.iterdir() if not path.name.startswith(".")]
-    if others and not (folder / "examples" / "topics.json").is_file():
+    if others and not (folder / "gold" / "example.gold.jsonl").is_file():
         raise UsageError(f"{folder}: holds {shown(min(others).name)}, which no demo wrote; give an empty folder")
     write_example(folder)
     checks = is_there("checkers")

@@ -31,7 +31,7 @@ from judge.pool.records import MissingPassages, OverLimit, Pool
 from judge.pool.run_choice import DEFAULT_MEASURE, RUN_RULES, RunChoice, listed_runs
 from judge.pool.runs import with_runs
 from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
-from judge.pool.selection import DEFAULT_MINIMUM, Selection, draw_turns
+from judge.pool.selection import DEFAULT_MINIMUM, Selection, draw_turns, read_draw
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.codes import problem
 from judge.runs.formats import rules_of
@@ -122,10 +122,11 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
             if path is not None and path.exists() and not path.is_file():
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
         if self.unit == "dialogue":
-            names = [name for name in _OF_RESPONSES if name != "screen" or self.screen == "exclude"]
+            usual = {name: of.get_default(call_default_factory=True) for name, of in type(self).model_fields.items()}
+            names = [name for name in _OF_RESPONSES if getattr(self, name) not in (usual[name], "off")]
             self.refuse_unused(names, "about single responses and their passages; a dialogue is judged as a whole")
         if self.draw is not None:
-            draw_turns({}, str(self.draw))
+            read_draw(str(self.draw))
         if self.passage_qrels is None and (self.max_rank, self.min_relevance) != (None, None):
             raise UsageError("--min-relevance and --max-rank are about graded passages (--passage-qrels)")
         ruled = self.select_runs in RUN_RULES
@@ -191,9 +192,10 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     submitted, choice, pool = _made(pooling, topics, selection, hashes, previous, screening, steps)
     if pooling.draw is not None:
         # Added runs are pooled on the turns that were drawn before.
-        sizes = Counter(run_turn_id(response.turn_id) for response in (previous or pool).responses)
-        drawn = frozenset(sizes) if previous else draw_turns(sizes, str(pooling.draw))
-        if not drawn:
+        before = previous.responses if previous is not None else ()
+        sizes = Counter(run_turn_id(response.turn_id) for response in before or pool.responses)
+        drawn = frozenset(sizes) if before else draw_turns(sizes, *read_draw(str(pooling.draw)))
+        if sizes and not drawn:
             raise UsageError(f"--draw {pooling.draw}: the turn that is drawn first has more responses")
         selection = msgspec.structs.replace(selection, turns=drawn)
         submitted, choice, pool = _made(pooling, topics, selection, hashes, previous, screening, steps)
@@ -348,7 +350,7 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
         "missing_passages": pooling.missing_passages,
         "passage_hashes": hashes.digest if hashes else None,
         "only_turns": file(pooling.only_turns),
-        **({"draw": str(pooling.draw)} if pooling.draw is not None else {}),
+        **({"draw": "{}@{}".format(*read_draw(str(pooling.draw)))} if pooling.draw is not None else {}),
         "passage_qrels": file(pooling.passage_qrels),
         "min_relevance": pooling.min_relevance,
         "max_rank": pooling.max_rank,

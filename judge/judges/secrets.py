@@ -88,7 +88,7 @@ def _telling(secret: str) -> str:
     end = named + max(_SHORTEST_NAMED, (len(secret) - named + 1) // 2)
     # Whole bytes end there in base64 too.
     end += -end % 3
-    return secret[:end] if end <= len(secret) and re.search("[0-9]", secret) else ""
+    return secret[:end] if end <= len(secret) and re.search("[0-9]", secret) and _is_secret(secret[named:end]) else ""
 
 
 def _passwords(text: str) -> Iterator[str]:

@@ -72,24 +72,29 @@ class Selection(msgspec.Struct, frozen=True):
         return kept & self.relevance.grades.keys() if self.relevance else kept
 
 
-def draw_turns(sizes: Mapping[str, int], drawn: str) -> frozenset[str]:
-    """Turns drawn at random, one of every topic and then another, while their sizes add up to no more than `N[@SEED]`.
+def read_draw(text: str) -> tuple[int, int]:
+    """The number and the seed in `N[@SEED]`; a UsageError if it is no such text."""
+    if not (read := _DRAWN.fullmatch(text)):
+        raise UsageError(f"--draw {shown(text)}: expected a number of responses, or N@SEED")
+    return int(read[1]), int(read[2] or 1)
 
-    >>> sorted(draw_turns({"1_1": 2, "1_2": 2, "2_1": 2, "2_2": 2}, "5"))
+
+def draw_turns(sizes: Mapping[str, int], most: int, seed: int = 1) -> frozenset[str]:
+    """Turns drawn at random, one of every topic and then another, while their sizes add up to no more than `most`.
+
+    >>> sorted(draw_turns({"1_1": 2, "1_2": 2, "2_1": 2, "2_2": 2}, 5))
     ['1_1', '2_2']
     """
-    if not (read := _DRAWN.fullmatch(drawn)):
-        raise UsageError(f"--draw {shown(drawn)}: expected a number of responses, or N@SEED")
 
     def chance(name: str) -> str:
-        return digest(f"{read[2] or 1}\n{name}")
+        return digest(f"{seed}\n{name}")
 
     topics: dict[str, list[str]] = {}
     for turn in sorted(sizes, key=chance):
         topics.setdefault(topic_of(turn), []).append(turn)
     order = sorted((place, chance(topic), turn) for topic in topics for place, turn in enumerate(topics[topic]))
     sums = accumulate(sizes[turn] for *_, turn in order)
-    return frozenset(turn for (*_, turn), total in zip(order, sums, strict=True) if total <= int(read[1]))
+    return frozenset(turn for (*_, turn), total in zip(order, sums, strict=True) if total <= most)
 
 
 def candidates(

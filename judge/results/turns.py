@@ -15,8 +15,6 @@ from judge.results.rows import RowFlag
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
-
-
 FAR_SHORTER = 2 / 3
 """A share of the other runs' median turns a topic; an interactive run below it is flagged."""
 

@@ -33,7 +33,7 @@ OVERLAP = "baseline/overlap"
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("dialogues") / "pool"
-    write_pool(out, pool_runs(Pooling(unit="dialogue", **RUNS)))
+    write_pool(out, pool_runs(Pooling(unit="dialogue", depth=1, screen="off", thresholds={}, **RUNS)))
     return out
 
 

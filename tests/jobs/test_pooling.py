@@ -155,15 +155,15 @@ def test_a_collection_is_checked_against_its_hash_list(tmp_path, capsys):
 
 def test_at_most_some_responses_are_drawn_at_random(tmp_path, example, capsys):
     (example / "mill-fluent-invented.json").rename(tmp_path / "later.json")
-    for name in ("out", "again"):
-        assert pool(tmp_path / name, "--draw", "30", runs=example) == 0
+    for name, draw in (("out", "30"), ("again", "30@1")):
+        assert pool(tmp_path / name, "--draw", draw, runs=example) == 0
     first = (tmp_path / "out" / "pool.jsonl").read_bytes()
     assert first == (tmp_path / "again" / "pool.jsonl").read_bytes()
     drawn = {row["turn_id"] for row in json_lines(tmp_path / "out" / "pool.jsonl")[1:]}
     assert len(first.splitlines()) - 1 <= 30
     assert {turn.partition("_")[0] for turn in drawn} == {"1-1", "2-1", "3-1"}
     recorded = manifest(tmp_path / "out")
-    assert (recorded["options"]["draw"], recorded["configuration"]["pooling"]["draw"]) == ("30", "30")
+    assert (recorded["options"]["draw"], recorded["configuration"]["pooling"]["draw"]) == ("30", "30@1")
     assert reasons(tmp_path / "out")["not_selected_turn"] > 40
     # Runs that come later are pooled on the same turns.
     assert pool(tmp_path / "out", "--extend", tmp_path / "out", runs=tmp_path / "later.json") == 0

@@ -120,13 +120,14 @@ LONG = "sk-proj-Ab3dEf6hIj9l"
         ("the user administrator:tuna", "the user administrator:tuna"),
         ("the user administrator:tunafish-7b****", "the user ***"),
         ("my twelveletters, the twelvelett", "my ***, the twelvelett"),
-        ("a tuna salad", "a tuna salad"),
+        ("a tuna salad, password-protected", "a tuna salad, password-protected"),
     ],
 )
 def test_a_message_loses_the_first_half_of_a_secret_too(text: str, shown: str, monkeypatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", LONG)
     monkeypatch.setenv("OTHER_TOKEN", "twelveletters")
     monkeypatch.setenv("ANY_URL", "http://administrator:tunafish-7b8c@host")
+    monkeypatch.setenv("THIRD_SECRET", "password-file-1")
     assert known_secrets().scrub_message(text) == shown
     # A reply is paid for, and loses whole secrets alone.
     assert scrub(text) == text.replace("twelveletters", "***")

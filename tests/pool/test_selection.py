@@ -16,7 +16,7 @@ from judge.pool.build import Candidate
 from judge.pool.lists import own_turn_id, read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.pool.run_choice import RUN_RULES, RunRule, RunScore, choose_runs
-from judge.pool.selection import PassageRelevance, Selection, candidates, draw_turns
+from judge.pool.selection import PassageRelevance, Selection, candidates, draw_turns, read_draw
 from judge.results.turns import first_ranked
 from judge.runs.families import read_teams
 from judge.runs.formats import read_run
@@ -201,15 +201,14 @@ def test_a_largest_rank_below_the_depth_is_refused() -> None:
 def test_turns_are_drawn_by_topic_up_to_a_number_of_responses() -> None:
     sizes = {f"{topic}_{turn}": 3 for topic in range(1, 5) for turn in range(1, 4)}
     for seed in range(20):
-        drawn = draw_turns(sizes, f"17@{seed}")
-        assert drawn == draw_turns(dict(reversed(sizes.items())), f"17@{seed}")
+        drawn = draw_turns(sizes, 17, seed)
         assert sorted(Counter(turn[0] for turn in drawn).values()) == [1, 1, 1, 2]
-        assert draw_turns(sizes, f"12@{seed}") < drawn
-    assert len({draw_turns(sizes, f"12@{seed}") for seed in range(20)}) > 10
-    assert draw_turns(sizes, "36") == sizes.keys()
+        assert draw_turns(sizes, 12, seed) < drawn == draw_turns(dict(reversed(sizes.items())), 17, seed)
+    assert len({draw_turns(sizes, 12, seed) for seed in range(20)}) > 10
+    assert draw_turns(sizes, 36) == sizes.keys()
     for wrong in ("0", "x", "5@", "-1", "٣"):
         with pytest.raises(UsageError, match="--draw"):
-            draw_turns(sizes, wrong)
+            read_draw(wrong)
 
 
 def test_wanted_turns_are_the_selected_and_judged() -> None:

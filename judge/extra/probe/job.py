@@ -29,7 +29,7 @@ from judge.extra.probe.card import (
     probe_tsv,
 )
 from judge.extra.probe.inputs import ProbeInputs, ProbePlan, read_probe
-from judge.extra.probe.probes import ProbePair, probes_of, standing, steps_of, why_missing
+from judge.extra.probe.probes import ProbePair, probes_of, standing, why_missing
 from judge.io.folder import replace_folder
 from judge.io.installed import __version__, undrawn
 from judge.io.line_stream import json_bytes, jsonl_bytes
@@ -217,7 +217,7 @@ def _probed_judges(
 ) -> Iterator[ProbedJudge]:
     for criterion in inputs.criteria:
         mine = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
-        steps = steps_of(criterion.scale)
+        steps = len(criterion.scale.levels) - 1
         judgments = (each for each in answers if isinstance(each, Judgment))
         returned = {each.model for each in judgments if each.model and each.criterion_digest == criterion.digest}
         yield ProbedJudge(

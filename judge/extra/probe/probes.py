@@ -130,11 +130,6 @@ def standing(result: Judgment | Failure | None, scale: Scale) -> Standing | None
     return Standing(result.grade, grades.index(result.grade), expected)
 
 
-def steps_of(scale: Scale) -> int:
-    """How many steps lie between the worst level and the best."""
-    return len(scale.levels) - 1
-
-
 def why_missing(clean: Judgment | Failure, altered: Judgment | Failure | None) -> str | None:
     """Which of the two has no grade, and why; None if both have one."""
     for name, result in (("clean", clean), ("twin", altered)):
