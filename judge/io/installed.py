@@ -4,14 +4,17 @@ An extra is a large package that a plain installation leaves out: a row here and
 needed, `need_extra` stops before any work.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from judge.errors import UsageError
+from judge.errors import JudgeError, UsageError
 
 __version__ = "0.1.0"
 
+_LONGEST_REASON = 300
 _PACKAGE = Path(__file__).parent.parent
 
 
@@ -79,6 +82,22 @@ def need_extra(name: str, what: str) -> None:
     """
     if not has_extra(name):
         raise UsageError(f"{what} needs {EXTRAS[name].package}, which is not installed: {how_to_get(name)}")
+
+
+@contextmanager
+def package_errors(kind: type[JudgeError], what: str) -> Iterator[None]:
+    """Whatever a package raises is an error of this kind: `what`, and the first line of what the package says.
+
+    Packages in Rust panic, for example where a tokenizer's regular expression takes too many steps.
+    """
+    try:
+        yield
+    except BaseException as error:
+        # A panic is no Exception, and no module has its class.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = str(error).strip().partition("\n")[0][:_LONGEST_REASON] or type(error).__name__
+        raise kind(f"{what}: {reason}") from error
 
 
 def can_draw() -> bool:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
-from judge.io.installed import how_to_get, need_extra
+from judge.io.installed import how_to_get, need_extra, package_errors
 from judge.io.paths import StrPath
 from judge.io.safe import shown
 from judge.io.stored import sha256
@@ -152,16 +152,14 @@ def _open_transformer(model: str) -> Encoder:
         from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         raise UsageError(f"--encoder needs sentence-transformers, which cannot be loaded here: {error}") from error
-    try:
+    with package_errors(UsageError, f"--encoder {shown(model)} cannot be loaded"):
         transformer = SentenceTransformer(model)
-    except (OSError, ValueError) as error:
-        reason = (str(error).splitlines() or ["no reason given"])[0]
-        raise UsageError(f"--encoder {shown(model)} cannot be loaded: {reason}") from error
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = transformer.encode(
-            list(texts), batch_size=_BATCH, convert_to_numpy=True, show_progress_bar=False
-        )
+        with package_errors(UsageError, f"--encoder {shown(model)} cannot read a text"):
+            vectors: NDArray[np.float32] = transformer.encode(
+                list(texts), batch_size=_BATCH, convert_to_numpy=True, show_progress_bar=False
+            )
         return vectors
 
     return encode

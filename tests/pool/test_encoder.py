@@ -26,11 +26,15 @@ class Transformer:
     def __init__(self, name: str) -> None:
         if name == "nowhere":
             raise OSError("nowhere is not a folder\nand not a name")
+        if name == "broken":
+            raise Exception("no expression")
 
     def encode(
         self, texts: list[str], *, batch_size: int, convert_to_numpy: bool, show_progress_bar: bool
     ) -> np.ndarray:
         assert isinstance(texts, list)
+        if texts == ["zzz"]:
+            raise type("PanicException", (BaseException,), {})("out of steps")
         assert batch_size > 0
         assert convert_to_numpy
         assert not show_progress_bar
@@ -51,9 +55,13 @@ def test_texts_become_vectors() -> None:
 
 
 @pytest.mark.usefixtures("library")
-def test_a_model_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match=r"--encoder 'nowhere' cannot be loaded: nowhere is not a folder$"):
+def test_a_model_that_fails_is_named() -> None:
+    with pytest.raises(UsageError, match=r"^--encoder 'nowhere' cannot be loaded: nowhere is not a folder$"):
         open_encoder("nowhere")
+    with pytest.raises(UsageError, match=r"^--encoder 'broken' cannot be loaded: no expression$"):
+        open_encoder("broken")
+    with pytest.raises(UsageError, match=r"^--encoder 'model' cannot read a text: out of steps$"):
+        open_encoder("model")(["zzz"])
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import json
 import math
+import string
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import msgspec
 
 from judge.errors import CallError, ContextLengthError, InputError, RejectedError, UsageError
 from judge.extra.checkers.checkers import Checker, PairScore, TextPair, pair_score
-from judge.io.installed import need_extra
+from judge.io.installed import need_extra, package_errors
 from judge.io.stored import read_stored
 from judge.judges.engine import usable_cores
 from judge.judges.http_errors import shorten
@@ -31,6 +32,8 @@ _USUAL_LENGTH, _LONGEST = 512, 1 << 20
 """Tokens of a pair where no file says how many the model takes; a larger number than the last stands for no limit."""
 _OVERLAP = 8
 """A window shares a part of its tokens with the next: the tokens of a pair, divided by this."""
+_TRIAL = "".join(sign * 40 for sign in "a1 .\n") + string.printable
+"""A passage on which most regular expressions that may take too many steps do; it holds what they may look for."""
 _PLACES = ("model.onnx", "onnx/model.onnx")
 """Where a folder has its model, as the common exporters write it."""
 _OFFSET = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "roberta-prelayernorm")
@@ -74,9 +77,9 @@ class OnnxChecker(Checker):
         self._open()
         try:
             # Whether its classes are known shows in the first score, and must not show in the middle of a run.
-            self._score("a", "a")
+            self._score(_TRIAL, "a")
         except CallError as error:
-            raise UsageError(f"{self._called}: {error}") from error
+            raise UsageError(f"{self._files.model}: {error}") from error
 
     def rule(self) -> dict[str, Any]:
         """The digest of the files, the version of onnxruntime, and the settings that there are."""
@@ -112,10 +115,8 @@ class OnnxChecker(Checker):
         values = (window.ids, window.attention_mask, window.type_ids)
         named = dict(zip(_INPUTS, values, strict=True))
         feed = {entry.name: np.array([named[entry.name]], _TYPES[entry.type]) for entry in session.get_inputs()}
-        try:
+        with package_errors(RejectedError, "the model cannot read a pair"):
             logits = session.run(None, feed)[0]
-        except Exception as error:  # its classes have no base of their own
-            raise RejectedError(f"the model cannot read a pair: {_first_line(error)}") from error
         row = np.asarray(logits)
         if row.dtype.kind != "f" or row.ndim != 2 or row.shape[0] != 1 or not row.size or not np.isfinite(row).all():
             raise RejectedError(f"the model gives no finite logits for a pair, but {shorten(str(logits))}")
@@ -148,12 +149,10 @@ def _session(files: "ModelFiles") -> Any:
     options.use_deterministic_compute = True
     # What goes wrong is said by exceptions.
     options.log_severity_level = 4
-    try:
+    with package_errors(InputError, f"{files.model}: cannot be loaded as ONNX"):
         # Weights outside the model are found by its path; all others are those that were digested.
         source = str(files.model) if files.parts else files.model.read_bytes()
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its classes have no base of their own
-        raise InputError(f"{files.model}: cannot be loaded as ONNX: {_first_line(error)}") from error
     inputs = {entry.name: entry.type for entry in session.get_inputs()}
     if not {"input_ids"} <= set(inputs) <= set(_INPUTS) or not set(inputs.values()) <= set(_TYPES):
         raise InputError(
@@ -167,14 +166,12 @@ def open_tokenizer(files: "ModelFiles") -> Any:
     """What splits pairs as the file of a tokenizer says."""
     from tokenizers import Tokenizer
 
-    try:
+    with package_errors(InputError, f"{files.model}: its tokenizer.json cannot be used"):
         tokenizer: Any = Tokenizer.from_str(files.tokenizer.decode())
         # A passage that writes a separator must not end where it likes.
         tokenizer.encode_special_tokens = True
         tokenizer.no_padding()
         tokenizer.enable_truncation(files.length, stride=files.length // _OVERLAP, strategy="only_first")
-    except Exception as error:  # the package raises nothing narrower
-        raise InputError(f"{files.model}: its tokenizer.json cannot be used: {_first_line(error)}") from error
     return tokenizer
 
 
@@ -189,24 +186,19 @@ def windows(tokenizer: Any, length: int, passage: str, sentence: str) -> list[An
     least = 2 * (length // _OVERLAP)
     try:
         f"{passage}{sentence}".encode()
-        alone = tokenizer.encode(sentence, add_special_tokens=False)
-        room = length - len(alone.ids) - tokenizer.num_special_tokens_to_add(True)
-        encoding = tokenizer.encode(passage, sentence) if room > least else None
     except UnicodeEncodeError as error:
         raise RejectedError(f"the pair cannot be read: {error.reason} at character {error.start}") from error
-    except Exception as error:  # the package raises nothing narrower
-        raise RejectedError(f"the tokenizer cannot split a pair: {_first_line(error)}") from error
-    if encoding is None:
+    with package_errors(RejectedError, "its tokenizer.json cannot split a pair"):
+        # Only batches let other threads run, so that Ctrl-C is heard in a slow expression.
+        (alone,) = tokenizer.encode_batch([sentence], add_special_tokens=False)
+        room = length - len(alone.ids) - tokenizer.num_special_tokens_to_add(True)
+        found = tokenizer.encode_batch([(passage, sentence)]) if room > least else ()
+    if not found:
         raise ContextLengthError(
             f"a sentence leaves {max(room, 0)} of the model's {length} tokens for the passage, expected more "
             f"than {least}"
         )
-    return [encoding, *encoding.overflowing]
-
-
-def _first_line(error: Exception) -> str:
-    """The first line of what a package says of an error."""
-    return shorten(str(error).strip().split("\n", 1)[0])
+    return [found[0], *found[0].overflowing]
 
 
 class ModelFiles(NamedTuple):

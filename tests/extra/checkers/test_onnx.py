@@ -224,11 +224,10 @@ def _opened(cascade: Cascade) -> CascadeJudge:
     return CascadeJudge(cascade, first, Judge((), name="openai/x"))
 
 
-def broken(folder: Path, name: str, content: bytes | None) -> None:
-    if content is None:
-        (folder / name).unlink()
-    else:
-        (folder / name).write_bytes(content)
+def by_expression(pattern: str) -> bytes:
+    """A tokenizer that splits by a regular expression."""
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    return json.dumps(json.loads(tokenizer()) | {"pre_tokenizer": split}).encode()
 
 
 @pytest.mark.parametrize(
@@ -240,6 +239,8 @@ def broken(folder: Path, name: str, content: bytes | None) -> None:
         ("tokenizer.json", None, "model.onnx: there is no tokenizer.json beside it or in the folder above"),
         ("tokenizer.json", b"{}", "its tokenizer.json cannot be used: "),
         ("tokenizer.json", b"\xff", "its tokenizer.json cannot be used: "),
+        ("tokenizer.json", by_expression("("), "model.onnx: its tokenizer.json cannot be used: Oniguruma error: end"),
+        ("tokenizer.json", by_expression(r"(\w+\s?)+$b"), "model.onnx: its tokenizer.json cannot split a pair: Onig: "),
         ("config.json", None, "model.onnx: there is no config.json beside it"),
         ("config.json", b"{", "config.json: cannot be read: Input data was truncated"),
         ("config.json", b"[]", "config.json: cannot be read: Expected `object`, got `array`"),
@@ -251,7 +252,7 @@ def broken(folder: Path, name: str, content: bytes | None) -> None:
 )  # fmt: skip
 def test_broken_files_are_one_clear_message(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
     write_encoder(tmp_path, WEIGHTS, BIASES, NLI)
-    broken(tmp_path, name, content)
+    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
     with pytest.raises((InputError, UsageError)) as raised:
         open_model(f"checker/onnx/{tmp_path}").check([CRITERION])
     assert message in str(raised.value)
@@ -291,11 +292,14 @@ def test_a_model_of_tokens_gives_no_score_of_a_pair(tmp_path: Path) -> None:
         scored(tmp_path)
 
 
-def test_no_number_is_no_score(tmp_path: Path) -> None:
-    """An empty sentence has no words, and 0 of 0 is none."""
+def test_no_number_and_a_panic_of_the_tokenizer_are_failures_of_their_item(tmp_path: Path) -> None:
+    """An empty sentence has no words, and 0 of 0 is none; an expression runs out of steps on a text."""
     write_encoder(tmp_path, WEIGHTS, BIASES, NLI)
     with pytest.raises(RejectedError, match="no finite logits"):
         scored(tmp_path, (PASSAGE, ""))
+    (tmp_path / "tokenizer.json").write_bytes(by_expression("(z+)+$q"))
+    with pytest.raises(RejectedError, match=r"its tokenizer\.json cannot split a pair: Onig: .* retry-limit-in-match"):
+        scored(tmp_path, ("z" * 60 + " q", WHOLE))
 
 
 @pytest.mark.parametrize(
