@@ -221,7 +221,7 @@ def platform_rows(
         problems.append(sheet.problem("missing_column", "line 1", message))
         return
     items = {slot: text_of(str(names[fields[0]])) for slot, names in places.items()}
-    labeled = pl.sum_horizontal((items[answer.slot] != "").cast(pl.Int32) for _, answer in answers)
+    labeled = sheet.texts(pl.sum_horizontal((items[answer.slot] != "").cast(pl.Int32) for _, answer in answers))
     seconds = layout.columns.get("seconds", platform.seconds)
     for criterion, answer in answers:
         label = answer.label.map_elements(plain_text, return_dtype=pl.String) if not platform.inputs else answer.label

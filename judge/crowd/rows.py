@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from judge.crowd.labels import CrowdLabels, Item, factorize
 from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.sheets import LabelSheet
+from judge.errors import InputError
 from judge.gold.grades import CANNOT, folded, means_unable, whole
 from judge.io.cells import count as count_of
 from judge.io.safe import MAX_ID, SHOWN, shown
@@ -24,6 +25,8 @@ _LEFT_OUT = {"not_labeled": "label is empty", _UNABLE: CANNOT.lower()}
 """Code to why a row has no vote."""
 IDS = ("worker", "turn_id", "response_id", "criterion")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
+MAX_CRITERIA = 500
+"""Each has files, models and lines of its own; published studies ask about 1 to 14."""
 _WORDS = 12
 """Texts that stand for grades that a warning names."""
 _EXAMPLES = 3
@@ -50,6 +53,10 @@ class Rows:
         for field in IDS:
             self._check_ids(field)
         wanted = self._check_criteria(layout)
+        named = zip(self.names["criterion"], wanted, strict=True)
+        if len(names := [name for name, want in named if want and layout.grades(name)]) > MAX_CRITERIA:
+            found = f"{self.sheets[0].file}: {len(names):,} criteria ({', '.join(map(shown, names[:3]))}, …)"
+            raise InputError(f"{found}, expected at most {MAX_CRITERIA}; --column criterion=NAME takes another column")
         codes = self._check_labels(layout, wanted)
         seconds = self._check_seconds()
         keep = self.sound & wanted[self.codes["criterion"]]

@@ -85,7 +85,7 @@ class LabelSheet:
         return [problem for name in columns for problem in self.problems.get(name, {}).values()]
 
     def rows(
-        self, column: str | None, seconds: str | None, sharing: "pl.Expr | None" = None, **fields: "pl.Expr"
+        self, column: str | None, seconds: str | None, sharing: "pl.Expr | pl.Series | None" = None, **fields: "pl.Expr"
     ) -> "pl.DataFrame":
         """The rows of a column of labels: number, annotation, column, fields, seconds over labels that share them."""
         import polars as pl

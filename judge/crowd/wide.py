@@ -100,7 +100,7 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
         sheet = replace(sheet, frame=sheet.frame[below:], numbers=sheet.numbers[below:])
         for column, values in _LEFT_OUT.items():
             sheet = without(sheet, column, values, problems)
-    labeled = pl.sum_horizontal((text_of(name) != "").cast(pl.Int32) for name in questions)
+    labeled = sheet.texts(pl.sum_horizontal((text_of(name) != "").cast(pl.Int32) for name in questions))
     for name, question in questions.items():
         rows = sheet.rows(
             name,

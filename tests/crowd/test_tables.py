@@ -158,6 +158,15 @@ def test_criteria_not_asked_for_are_passed_over(tmp_path: Path) -> None:
     assert faults(path, scales=ONE) == [("unknown_criterion", "line 3")]
 
 
+def test_a_column_of_ids_read_as_criteria_is_refused_once(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", HEADER + "".join(f"a,1_1,R1,c{n},1\n" for n in range(501)))
+    with pytest.raises(
+        InputError, match=r"t\.csv: 501 criteria \('c0', 'c1', 'c2', …\), expected at most 500; --column"
+    ):
+        read(path, scales=SCALE)
+    assert list(read(path, scales={"c7": SCALE}, criteria=["c7"])) == ["c7"]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"scales": ONE | {"novelty": SCALE}}, {"criteria": ["relevance", "novelty"]}],
