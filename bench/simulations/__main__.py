@@ -31,6 +31,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "A7": (runs.a7, 1000),
     "A8": (runs.a8, 500),
     "A9": (runs.a9, 2000),
+    "A10": (runs.a10, 300),
     "B1": (judges.b1, 1000),
     "B2": (judges.b2, 1000),
     "B3": (judges.b3, 600),

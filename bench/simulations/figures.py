@@ -11,6 +11,8 @@ from judge.records import Estimate
 
 GRADES = (0, 1, 2, 3)
 CUTS = (-0.7, 0.2, 1.0)
+TOP = (-1.9, -1.4, -1.02)
+"""Cuts that give 85 % of the items the top grade."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]

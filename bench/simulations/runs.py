@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.simulations.figures import CUTS, GRADES, Codes, Finding, Floats, finding
+from bench.simulations.figures import CUTS, GRADES, TOP, Codes, Finding, Floats, finding
 from judge.stats.correction import correct
 from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import mean_interval, t_quantile
@@ -43,6 +44,7 @@ def world(
     turns: int = 7,
     topic_sd: float = 0.4,
     judge_topic_sd: float = 0.3,
+    cuts: Sequence[float] | Floats = CUTS,
 ) -> World:
     """Quality is normal about its run, topic and turn; the judge is lenient, partial, noisy and moody by topic."""
     from scipy.special import ndtr
@@ -54,8 +56,8 @@ def world(
     z = run + rng.normal(0, topic_sd, T)[topics] + rng.normal(0, 0.4, N) + rng.normal(0, 0.7, (runs, N))
     seen = z + 0.45 + 0.7 * partial_to[:, None] + rng.normal(0, judge_topic_sd, T)[topics] + rng.normal(0, 0.7, z.shape)
     spread_of_z = math.sqrt(topic_sd**2 + 0.4**2 + 0.7**2)
-    truth = ndtr((run - np.array(CUTS)) / spread_of_z).sum(axis=1)
-    return World(np.digitize(z, CUTS) * 1.0, np.digitize(seen, CUTS) * 1.0, topics, partial_to, truth)
+    truth = ndtr((run - np.array(cuts)) / spread_of_z).sum(axis=1)
+    return World(np.digitize(z, cuts) * 1.0, np.digitize(seen, cuts) * 1.0, topics, partial_to, truth)
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], size: int) -> NDArray[np.bool_]:
@@ -277,4 +279,28 @@ def a9(replicates: int, rng: np.random.Generator, numbers: Sequence[int] = (25, 
             finding("A9", f"{how} as units, T={T}: coverage", hit, *bands.get(how, (None, None)))
             for how, hit in hits.items()
         ]
+    return findings
+
+
+LOWER = {85: 0.0, 90: 0.25, 95: 0.61}
+"""How much lower than `TOP` the cuts are that give the top grade to so many percent of the responses."""
+
+
+def a10(
+    replicates: int,
+    rng: np.random.Generator,
+    sizes: Sequence[int] = (3, 5, 10, 20),
+    topics: Sequence[int] = (8, 25, 50),
+    shares: Sequence[int] = tuple(LOWER),
+) -> list[Finding]:
+    """Most responses of 10 runs have the top grade. Where few grades are rare, the intervals are wide."""
+    findings = []
+    for share, T, g in product(shares, topics, sizes):
+        hits = []
+        for _ in range(replicates):
+            here = world(rng, runs=10, preferred=3, T=T, cuts=np.array(TOP) - LOWER[share])
+            of, truth = intervals(here, drawn(rng, here.human.shape, g)), here.human.mean(axis=1)
+            # A mean of equal grades is rounded.
+            hits.append(covers(of + np.array([[0], [-1e-9], [1e-9]]), truth).mean())
+        findings.append(finding("A10", f"{share} % one grade, {T} topics, {g} a run: coverage", hits, 0.93))
     return findings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.simulations.figures import CUTS, GRADES, Codes, Finding, finding, holds
+from bench.simulations.figures import CUTS, GRADES, TOP, Codes, Finding, finding, holds
 from bench.simulations.judges import NOISE, Judged, judged, true_wkappa, wkappas
 from judge.records import Estimate
 from judge.stats.agreement import point
@@ -46,8 +46,6 @@ class Setting:
         return Judged(np.digitize(z, self.cuts), np.digitize(seen, self.cuts)[None], topics)
 
 
-TOP = (-1.9, -1.4, -1.02)
-"""Cuts that give 85 % of the items the top grade."""
 SETTINGS = (
     Setting("even"),
     Setting("unequal sizes", unequal=True),
@@ -154,7 +152,7 @@ def one_sided(
         for _ in range(replicates):
             rose = (rng.random((T, turns)) < rng.beta(0.4, 3.6, (T, 1))).astype(np.float64)
             change = mean_interval(rose.ravel().tolist(), list(map(str, topics)), level=0.9)
-            change = for_skewness(change, rose.sum(axis=1), np.full(T, float(turns)))
+            change = for_skewness(change, rose.sum(axis=1), np.full(T, float(turns)), 1.0)
             steady.append(change.high is not None and change.high < 0.1)
         figures.append(finding("S5", f"one-sided change at the margin, {T} x {turns}: STEADY", steady, high=0.07))
     return figures

@@ -242,7 +242,7 @@ class Drift(msgspec.Struct, frozen=True):
     n: int
     topics: int
     change: Estimate
-    """Mean of the later grade minus the earlier one, with a 95 % interval over topics."""
+    """Mean of the later grade minus the earlier one, with a 95 % interval over topics (`for_skewness`)."""
     within: Estimate
     """The same with a 90 % interval: two one-sided tests at 5 % go by it."""
     unchanged: Estimate
@@ -269,8 +269,11 @@ def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: An
     topics = [topic_of(key[0]) for key, _, _ in graded]
     codes = np.unique(np.array(topics, dtype=np.str_), return_inverse=True)[1]
     sums, sizes = (np.bincount(codes, weights=of).astype(np.float64) for of in (changes, [1.0] * len(changes)))
+    # Labels of a folder name no scale, so the grades of both dates stand for it.
+    most = float(np.ptp([grade for grade in (*first.values(), *second.values()) if grade is not None] or [0]))
     change, within = (
-        for_skewness(mean_interval(changes, topics, level=level, what="changes"), sums, sizes) for level in (0.95, 0.9)
+        for_skewness(mean_interval(changes, topics, level=level, what="changes"), sums, sizes, most)
+        for level in (0.95, 0.9)
     )
     return Drift(
         before=before.judge,

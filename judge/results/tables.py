@@ -44,6 +44,8 @@ def differences(
     by_run = [run.compared(worst_grade(criterion.scale)) for run in runs]
     turns = sorted(set().union(*by_run), key=natural_key)
     grades = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run]).reshape(len(runs), len(turns))
+    clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
+    most = float(np.ptp([level.grade for level in criterion.scale.levels]))
     return [
         RunDifference(
             criterion=criterion.name,
@@ -54,7 +56,7 @@ def differences(
             p_adjusted=found.p_adjusted,
             cluster=cluster,
         )
-        for found in run_differences(grades, [cluster_of(topic_of(turn_id), cluster) for turn_id in turns], rng)
+        for found in run_differences(grades, clusters, rng, most=most)
     ]
 
 

@@ -8,6 +8,7 @@ experiments, Statistical Applications in Genetics and Molecular Biology 3(1), ar
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -161,14 +162,21 @@ def _strata(sample: GoldSample) -> tuple[NDArray[np.intp], int]:
     return (codes, len(counts)) if counts.min() > 1 and sample.m > len(counts) + 1 else single
 
 
+SKEWED = 0.25
+"""Gold is skewed where at most this share of it differs from the most common grade."""
+
+
 def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target, units: int) -> tuple[float, int]:
     """The variance of one gold grade's part in θ over all runs, with its degrees of freedom.
 
     A run's V is the sum of that variance times q w² (`topics`: w²) over its gold; the equation is solved for the
     variance. There are Σ(m_r - 1) degrees, for `topics` at most the number of topics with gold less 1, and 0 if too
-    little gold was drawn.
+    little gold was drawn. Where at most SKEWED of the gold differs from the most common grade, the variance rests on
+    these rare grades, and there is at most one degree more than rare grades. Without that, intervals from 3 to 7 of 85
+    to 95 % equal grades cover .90 to .935 in simulations, with it .935 to .98.
     """
     total, degrees, seen = 0.0, 0, set[int]()
+    of_grade: Counter[float] = Counter()
     for sample in samples:
         if sample.m < 2 or sample.lacks_topics(target):
             continue
@@ -185,9 +193,12 @@ def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target
         else:
             continue
         degrees += sample.m - 1
+        of_grade.update(sample.y[sample.sampled(target)].tolist())
     if not degrees:
         return 0.0, 0
-    return total / degrees, min(degrees, len(seen) - 1) if target == "topics" else degrees
+    rare = of_grade.total() - max(of_grade.values())
+    df = min(degrees, 1 + rare) if rare <= SKEWED * of_grade.total() else degrees
+    return total / degrees, min(df, len(seen) - 1) if target == "topics" else df
 
 
 FEWEST_VARIANCES = 3

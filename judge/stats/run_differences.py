@@ -1,5 +1,6 @@
 """Differences of run means over the same turns, every pair of runs tested together with the topic as the unit."""
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -40,9 +41,17 @@ class Difference(NamedTuple):
 
 
 def run_differences(
-    grades: Floats, topics: Sequence[str], rng: np.random.Generator, *, flips: int = 10_000, level: float = 0.95
+    grades: Floats,
+    topics: Sequence[str],
+    rng: np.random.Generator,
+    *,
+    most: float = math.inf,
+    flips: int = 10_000,
+    level: float = 0.95,
 ) -> tuple[Difference, ...]:
     """Compare every two runs (R x N, nan where a turn does not count for a run) on the turns that both have.
+
+    No interval goes beyond `most`, the greatest difference that the scale allows.
 
     Under the null hypothesis of a pair, the sum D_t of its differences in topic t could as well be -D_t. So Σ g_t D_t
     over its cluster-robust standard error is a draw t* of t for signs g, the same for all pairs; the identity is among
@@ -74,13 +83,9 @@ def run_differences(
         sizes[place] = np.bincount(codes[both], minlength=len(names))
         of = [topics[turn] for turn in np.flatnonzero(both).tolist()]
         estimate = mean_interval(d[both].tolist(), of, level=level, what="differences")
-        if estimate.value is not None and estimate.topics < FEWEST_TOPICS_COMPARED:
-            reason = f"fewer than {FEWEST_TOPICS_COMPARED} topics"
-            estimate = Estimate(estimate.value, None, None, estimate.n, estimate.topics, reason)
-        elif estimate.value is not None:
+        estimates.append(for_skewness(estimate, sums[place], sizes[place], most))
+        if estimate.topics >= FEWEST_TOPICS_COMPARED:
             tested.append(place)
-            estimate = for_skewness(estimate, sums[place], sizes[place])
-        estimates.append(estimate)
     p, adjusted = _p_values(sums[tested], sizes[tested], _signs(len(names), flips, rng))
     of_place = {place: (float(p[k]), float(adjusted[k])) for k, place in enumerate(tested)}
     return tuple(
@@ -98,11 +103,16 @@ def _without_skewness(x: Floats, skewness: Floats, T: Floats | int) -> Floats:
     return x * (1 + u + u * u / 3) + skewness / (6 * T)
 
 
-def for_skewness(estimate: Estimate, D: Floats, n: Floats) -> Estimate:
-    """The t interval of sums D in topics of size n (T,), made to hold the one on `_without_skewness` as well."""
+def for_skewness(estimate: Estimate, D: Floats, n: Floats, most: float) -> Estimate:
+    """The t interval of sums D in topics of size n (T,), made to hold the one on `_without_skewness` as well.
+
+    It ends at ±`most`. With fewer than FEWEST_TOPICS_COMPARED topics, which show no skewness, there is none.
+    """
+    T = estimate.topics
+    if estimate.value is not None and T < FEWEST_TOPICS_COMPARED:
+        return Estimate(estimate.value, None, None, estimate.n, T, f"fewer than {FEWEST_TOPICS_COMPARED} topics")
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
-    T = estimate.topics
     residuals = (D - n * estimate.value)[n > 0]
     spread = np.sqrt((residuals**2).mean())
     skewness = (residuals**3).mean() / spread**3
@@ -110,7 +120,9 @@ def for_skewness(estimate: Estimate, D: Floats, n: Floats) -> Estimate:
     y = np.array([1, -1]) * (estimate.high - estimate.value) / sd - skewness / (6 * T)
     x = (np.cbrt(1 + skewness * y) - 1) * 3 / skewness if abs(skewness) > ROUNDING else y
     low, high = estimate.value - sd * x
-    return msgspec.structs.replace(estimate, low=min(estimate.low, float(low)), high=max(estimate.high, float(high)))
+    return msgspec.structs.replace(
+        estimate, low=max(min(estimate.low, float(low)), -most), high=min(max(estimate.high, float(high)), most)
+    )
 
 
 def _signs(T: int, flips: int, rng: np.random.Generator) -> tuple[_Signs, bool]:

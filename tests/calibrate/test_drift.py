@@ -21,20 +21,29 @@ def between(first: dict[tuple[str, str], int | None], second: dict[tuple[str, st
 
 
 def test_the_change_is_the_mean_of_later_minus_earlier_over_topics() -> None:
-    first = {("1_1", "a"): 0, ("1_2", "b"): 1, ("2_1", "c"): 2, ("3_1", "d"): 3}
-    second = {("1_1", "a"): 1, ("1_2", "b"): 2, ("2_1", "c"): 2, ("3_1", "d"): 2}
+    first = {("1_1", "a"): 0, ("1_2", "b"): 1} | {(f"{topic}_1", "c"): 2 for topic in range(2, 9)}
+    second = first | {("1_1", "a"): 1, ("1_2", "b"): 2, ("3_1", "c"): 1}
     found = between(first, second)
-    # Changes 1 1 | 0 | -1 have the mean 1/4; residuals .75 .75 | -.25 | -1.25 have the sums 1.5, -.25, -1.25.
-    se = (3 / 2 * (1.5**2 + 0.25**2 + 1.25**2)) ** 0.5 / 4
-    assert found.change.value == 0.25
-    # 2, 1 and 1 responses weigh as 4² / (2² + 1² + 1²) topics of equal size.
+    # Changes 1 1 | -1 | 0 in six topics have the mean 1/9; their residuals have the sums 16/9, -10/9 and six times -1/9.
+    se = (8 / 7 * (16**2 + 10**2 + 6)) ** 0.5 / 9**2
+    assert found.change.value == 1 / 9
+    # One topic of 2 responses and seven of 1 weigh as 9² / (2² + 7) topics of equal size.
     for estimate, level in ((found.change, 0.95), (found.within, 0.9)):
-        half = t_quantile(level, 16 / 6 - 1) * se
-        assert estimate.low == pytest.approx(0.25 - half)
-        # Three skewed topics: the correction reaches farther above (`for_skewness`).
-        assert (estimate.high or 0.0) > 0.25 + half
-    assert (found.unchanged.value, found.higher, found.lower) == (0.25, 2, 1)
-    assert (found.n, found.topics, found.word) == (4, 3, "INCONCLUSIVE")
+        half = t_quantile(level, 81 / 11 - 1) * se
+        assert estimate.low == pytest.approx(1 / 9 - half)
+        # The topics are skewed: the correction reaches farther above (`for_skewness`).
+        assert (estimate.high or 0.0) > 1 / 9 + half
+    assert (found.unchanged.value, found.higher, found.lower) == (6 / 9, 2, 1)
+    assert (found.n, found.topics, found.word) == (9, 8, "INCONCLUSIVE")
+
+
+def test_few_topics_say_nothing_and_no_change_exceeds_the_scale() -> None:
+    """Three topics gave [-1.1, 5.0] on a scale of four grades, and ten of which one hardly changed more than 3."""
+    few = between({(f"{topic}_1", "a"): 0 for topic in (1, 2, 3)}, {("1_1", "a"): 3, ("2_1", "a"): 3, ("3_1", "a"): 0})
+    assert (few.change.value, few.change.low, few.change.reason) == (2.0, None, "fewer than 8 topics")
+    first = {(f"{topic}_1", "a"): 0 for topic in range(10)}
+    much = between(first, dict.fromkeys(first, 3) | {("1_1", "a"): 2})
+    assert (much.change.high, much.within.high, much.word) == (3.0, 3.0, "MOVED")
 
 
 def test_grades_that_come_and_go_are_counted_and_are_no_grades() -> None:

@@ -202,6 +202,14 @@ def test_few_gold_grades_share_the_variance_of_all_runs() -> None:
     assert second.se == pytest.approx(math.sqrt((1 - 4 / 6) * s2 / 4))
 
 
+@pytest.mark.parametrize(("rare", "df"), [(1, 2), (4, 5), (5, 12)])
+def test_the_shared_variance_of_skewed_grades_rests_on_the_rare_ones(rare: int, df: int) -> None:
+    """Of 6 runs with 3 gold grades each, there are 12 degrees of freedom unless three quarters are equal."""
+    y = [0, 1, 2, 0, 1][:rare] + [3] * (18 - rare)
+    runs = [run([3, 2] * 4, dict(enumerate(y[place::6]))) for place in range(6)]
+    assert {found.df for found in correct(runs, target="pool", bounds=SCALE)} == {df}
+
+
 def test_two_gold_grades_correct_nothing_unless_the_family_does() -> None:
     kin = [
         run([3, 3, 2, 2], {i: y}, 0.25, family="gpt") for i, y in ((0, 2), (1, 3))

@@ -1,6 +1,7 @@
 import math
 from itertools import product
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -93,6 +94,14 @@ def test_below_eight_topics_there_is_neither_interval_nor_p() -> None:
     assert (seven.difference.value, seven.difference.reason) == (pytest.approx(11 / 14), "fewer than 8 topics")
     (eight,) = compared([[1.0] * 8, [0.0, 0.5] * 4])
     assert (eight.difference.reason, eight.p) == (None, 2 / 2**8)
+
+
+def test_no_interval_goes_beyond_the_scale() -> None:
+    rows = [[4.0] * 10, [0.0] * 9 + [2.0]]
+    (free,), (bounded,) = compared(rows), compared(rows, most=4)
+    assert free.difference.high > 4
+    assert bounded == free._replace(difference=msgspec.structs.replace(free.difference, high=4))
+    assert compared(rows[::-1], most=4)[0].difference.low == -4
 
 
 def test_equal_runs_and_runs_without_common_turns() -> None:

@@ -51,6 +51,7 @@ def test_raw_means_do_not_cover() -> None:
 
 def test_few_gold_grades_with_a_common_variance_cover() -> None:
     assert all_within(runs.a8(60, rng()))
+    assert all_within(runs.a10(100, rng(), sizes=(5,), topics=(8, 25), shares=(90, 95)))
 
 
 def test_one_correction_for_all_leaves_the_ranking_and_correct_does_not() -> None:
