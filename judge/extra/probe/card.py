@@ -79,7 +79,7 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     graded = [pair for pair in applied if pair.clean is not None]
     roomy = [pair for pair in graded if _has_room(pair, probe.expects, steps)]
     both = [pair for pair in roomy if pair.altered is not None]
-    shifts = [_sign(pair) * pair.shift for pair in both]
+    shifts = [_sign(pair) * pair.shift for pair in both if pair.shift is not None]
     shift = _mean(shifts, both, (-steps, steps))
     size = _size(shifts, both) if probe.expects == "stays" else None
     missing = len(roomy) - len(both)
@@ -111,7 +111,7 @@ def canary_rows(pairs: Sequence[ProbePair], steps: int) -> tuple[CanaryRow, ...]
         mine = [pair for pair in pairs if pair.canary == name and pair.clean is not None]
         roomy = [pair for pair in mine if _has_room(pair, "resists", steps)]
         both = [pair for pair in roomy if pair.altered is not None]
-        shifts = [_sign(pair) * pair.shift for pair in both]
+        shifts = [_sign(pair) * pair.shift for pair in both if pair.shift is not None]
         family = next(pair.probe for pair in pairs if pair.canary == name).partition("@")[0]
         rows.append(
             CanaryRow(

@@ -112,10 +112,9 @@ class ProbePair(Record, frozen=True):
         return self.overlap_clean, self.overlap_altered
 
     @property
-    def shift(self) -> float:
-        """How many levels better the twin is graded; 0 where a grade is missing."""
-        clean, altered = self.scores or (0.0, 0.0)
-        return altered - clean
+    def shift(self) -> float | None:
+        """How many levels better the twin is graded; None where a grade is missing."""
+        return self.scores[1] - self.scores[0] if self.scores else None
 
 
 def standing(result: Judgment | Failure | None, scale: Scale) -> Standing | None:

@@ -67,6 +67,7 @@ def test_what_is_missing_is_named() -> None:
 def test_a_shift_is_of_expected_grades_only_where_both_are_known() -> None:
     assert pair("1", at(3, 2.5), at(2, 2.25)).shift == -0.25
     assert pair("1", at(3, 2.5), at(2)).shift == -1
+    assert pair("1", at(3), None).shift is None
     assert pair("1", at(3), None).scores is None
     assert pair("1", at(3, 2.5), at(2, 2.25)).scores == (2.5, 2.25)
 
