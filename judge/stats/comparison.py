@@ -1,6 +1,24 @@
-"""Paired comparison of judges on the same items, with the topic as the unit that is exchanged."""
+"""Paired comparison of judges on the same items, with the topic as the unit that is exchanged.
 
-from collections.abc import Collection, Mapping, Sequence
+Under the null hypothesis the two judges' labels of a topic could be exchanged, so a sample of the null is
+C_a* = Σ_t (1-s_t) C_a,t + s_t C_b,t with a fair coin s_t, and C_b* the other way around. All pairs have the same s,
+which keeps the dependence between pairs. After each exchange the difference is divided by its own standard error
+(`_studentized`). Where two judges use the grades unequally often, exchanges move the difference more than topics do;
+without the division, the test would lose power by it. p = (1 + #) / (B + 1) for B sampled s, and # / 2^T when all are
+enumerated. An exchange that leaves the statistic undefined counts as the most extreme.
+
+Max-T steps down: the most extreme pair is compared with the largest of all pairs, the next with the largest of the
+others, and so on. Holm's adjustment needs no dependence, but can reach α among m pairs only if B + 1 >= m / α. The best
+are found by elimination: while the largest difference among the judges left is significant against the largest of the
+same pairs under exchange, the judge that falls the farthest behind another one leaves. With fewer than FEWEST_COMPARED
+topics there is neither.
+J. P. Romano & M. Wolf (2005), Exact and approximate stepdown methods for multiple hypothesis testing, JASA 100(469),
+94-108; P. R. Hansen, A. Lunde & J. M. Nason (2011), The model confidence set, Econometrica 79(2), 453-497;
+M. D. Smucker, J. Allan & B. Carterette (2007), A comparison of statistical significance tests for information retrieval
+evaluation, CIKM.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -71,24 +89,7 @@ def compare(
 ) -> Compared:
     """Test every pair of judges by exchanging their labels in whole topics.
 
-    Under the null hypothesis the two judges' labels of a topic could be exchanged, so a sample of the null is
-    C_a* = Σ_t (1-s_t) C_a,t + s_t C_b,t with a fair coin s_t, and C_b* the other way around. All pairs have the same s,
-    which keeps the dependence between pairs. After each exchange the difference is divided by its own standard error
-    (`_studentized`). Where two judges use the grades unequally often, exchanges move the difference more than topics
-    do; without the division, the test would lose power by it. p = (1 + #) / (B + 1) for B sampled s, and # / 2^T when
-    all are enumerated. An exchange that leaves the statistic undefined counts as the most extreme.
-
-    Max-T steps down: the most extreme pair is compared with the largest of all pairs, the next with the largest of the
-    others, and so on. Holm's adjustment needs no dependence, but can reach α among m pairs only if B + 1 >= m / α. The
-    best are found by elimination: while the largest difference among the judges left is significant against the largest
-    of the same pairs under exchange, the judge that falls the farthest behind another one leaves. With fewer than
-    FEWEST_COMPARED topics there is neither. The interval of a difference is ± t_{G*-1} standard errors from resampled
-    topics.
-
-    J. P. Romano & M. Wolf (2005), Exact and approximate stepdown methods for multiple hypothesis testing, JASA
-    100(469), 94-108; P. R. Hansen, A. Lunde & J. M. Nason (2011), The model confidence set, Econometrica 79(2),
-    453-497; M. D. Smucker, J. Allan & B. Carterette (2007), A comparison of statistical significance tests for
-    information retrieval evaluation, CIKM.
+    The interval of a difference is ± t_{G*-1} standard errors from resampled topics.
 
     Args:
         pairs: The tables C of a and b (T x k x k each), counts or weights, over the items that both judged, by the
@@ -108,18 +109,12 @@ def compare(
     differences = [
         _difference(pair, A, B, name, grades, resamples, level) for pair, (A, B) in zip(names, tables, strict=True)
     ]
-    known = [i for i, difference in enumerate(differences) if difference.value is not None]
-    of_judged = [(A[judged], B[judged]) for A, B in map(tables.__getitem__, known)]
-    observed, null = _exchanged(of_judged, signs, name, grades)
-    beyond = (null >= observed[:, None]).sum(axis=1)
-    raw = np.array([_share(int(count), len(signs), exact) for count in beyond])
-    among = {judge for pair in names for judge in pair} if candidates is None else set(candidates)
+    known = [place for place, difference in enumerate(differences) if difference.value is not None]
+    observed, null = _exchanged(
+        [(A[judged], B[judged]) for A, B in map(tables.__getitem__, known)], signs, name, grades
+    )
     few = int(judged.sum()) < FEWEST_COMPARED
-    stepped, adjusted = np.maximum(_step_down(observed, null, exact), raw), holm(raw)
-    p_values: dict[int, tuple[float | None, float | None, float | None]] = {
-        place: (float(raw[i]), None if few else float(stepped[i]), None if few else float(adjusted[i]))
-        for i, place in enumerate(known)
-    }
+    p_values = dict(zip(known, _p_values(observed, null, exact, few=few), strict=True))
     compared = tuple(
         Comparison(
             *pair,
@@ -129,14 +124,29 @@ def compare(
         )
         for place, (pair, difference) in enumerate(zip(names, differences, strict=True))
     )
+    among = {judge for pair in names for judge in pair} if candidates is None else set(candidates)
     if few:
         return Compared(compared, frozenset(among))
-    worth, signed = STATISTICS[name].worth, np.empty(len(known))
-    for i, place in enumerate(known):
-        ahead, behind = worth(STATISTICS[name](np.array([of.sum(axis=0) for of in tables[place]]), grades))
-        signed[i] = observed[i] * np.sign(ahead - behind)
-    best = _not_eliminated([names[place] for place in known], signed, null, exact, among, 1 - level)
-    return Compared(compared, best)
+    signed = observed * [_direction(*tables[place], STATISTICS[name], grades) for place in known]
+    return Compared(compared, _not_eliminated([names[place] for place in known], signed, null, exact, among, 1 - level))
+
+
+def _p_values(
+    observed: Floats, null: NDArray[np.float32], exact: bool, *, few: bool
+) -> Iterator[tuple[float | None, float | None, float | None]]:
+    """The p of each pair alone, by max-T and after Holm; the last two are None with too few topics."""
+    beyond = (null >= observed[:, None]).sum(axis=1)
+    raw = np.array([_share(int(count), null.shape[1], exact) for count in beyond])
+    stepped, adjusted = np.maximum(_step_down(observed, null, exact), raw), holm(raw)
+    for alone, *of_all in zip(raw, stepped, adjusted, strict=True):
+        max_t, after_holm = (None if few else float(p) for p in of_all)
+        yield float(alone), max_t, after_holm
+
+
+def _direction(A: Floats, B: Floats, statistic: Statistic, grades: Sequence[int]) -> float:
+    """1 where the first judge is better, -1 where the second is."""
+    a, b = statistic.worth(statistic(np.array([A.sum(axis=0), B.sum(axis=0)]), grades))
+    return float(np.sign(a - b))
 
 
 def _exchanged(

@@ -24,7 +24,7 @@ def test_the_change_is_the_mean_of_later_minus_earlier_over_topics() -> None:
     first = {("1_1", "a"): 0, ("1_2", "b"): 1} | {(f"{topic}_1", "c"): 2 for topic in range(2, 9)}
     second = first | {("1_1", "a"): 1, ("1_2", "b"): 2, ("3_1", "c"): 1}
     found = between(first, second)
-    # Changes 1 1 | -1 | 0 in six topics have the mean 1/9; their residuals have the sums 16/9, -10/9 and six times -1/9.
+    # Changes 1 1 | -1 | 0 in six topics have the mean 1/9; residuals have the sums 16/9, -10/9 and six times -1/9.
     se = (8 / 7 * (16**2 + 10**2 + 6)) ** 0.5 / 9**2
     assert found.change.value == 1 / 9
     # One topic of 2 responses and seven of 1 weigh as 9² / (2² + 7) topics of equal size.
