@@ -9,7 +9,7 @@ from judge.io.ids import natural_key
 from judge.io.paths import StrPath
 from judge.io.paths import paths as as_paths
 from judge.io.steps import Meter, Steps, quiet
-from judge.passages.streams import BOM, Bad, CollectionProblems, Hit, cause, expanded, is_index, open_stream
+from judge.passages.streams import BOM, MAX_TEXT, Bad, CollectionProblems, Hit, cause, expanded, is_index, open_stream
 from judge.records import Passage, Problem
 
 _UNREADABLE = ("passages_unreadable", "the passage files cannot be used as they are")
@@ -37,6 +37,9 @@ def read_passages(
     for file in files:
         bad = functools.partial(problems.add, file)
         for number, passage_id, text in _hits(file, ids, bad, meter) if len(passages) < len(ids) else ():
+            if len(text) > MAX_TEXT:
+                bad(number, f"passage {passage_id} is longer than {MAX_TEXT:,} characters")
+                continue
             earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
             if earlier.text != text:
                 bad(number, f"passage {passage_id} has another text here than before")

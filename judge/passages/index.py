@@ -18,6 +18,7 @@ from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
 from judge.passages.streams import (
     BOM,
     MAX_LINE,
+    MAX_TEXT,
     CollectionProblems,
     UnknownForm,
     expanded,
@@ -221,7 +222,8 @@ def _text(stored: bytes, passage_id: str, where: str) -> str:
     name, text = passage
     if name != passage_id:
         raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
-    return text
+    # One character too many is enough for the refusal.
+    return text[: MAX_TEXT + 1]
 
 
 def _stored_name(file: Path, folder: Path) -> str:

@@ -13,6 +13,7 @@ from judge.errors import InputError, UsageError
 from judge.io.ids import natural_key
 from judge.io.installed import how_to_get
 from judge.passages.jsonl import Line, passage_of
+from judge.passages.streams import MAX_TEXT
 from judge.records import Passage
 
 _NEEDS = f"a Lucene index is read through Pyserini: {how_to_get('lucene')}"
@@ -44,7 +45,7 @@ def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
         text = _text(document, passage_id, decode)
         if text is None:
             raise InputError(f"{folder}: the Lucene index has no texts: it was built without -storeRaw, -storeContents")
-        passages[passage_id] = Passage(passage_id, text, "collection")
+        passages[passage_id] = Passage(passage_id, text[: MAX_TEXT + 1], "collection")
     return passages
 
 

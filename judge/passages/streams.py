@@ -20,6 +20,8 @@ BLOCK = 1 << 18
 """Bytes of one read."""
 MAX_LINE = 64 << 20
 """The most bytes of a line: a file without line ends must not fill the memory."""
+MAX_TEXT = 1_000_000
+"""The most characters of a passage; those of tracks have up to about 10,000, whole reference documents 100,000."""
 
 BOM: Final = b"\xef\xbb\xbf"
 

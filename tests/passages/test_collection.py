@@ -339,10 +339,15 @@ def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path, monkeypatch
     assert "of more than 2 MiB" in found[0][2]
 
 
-def test_a_line_longer_than_a_block_is_read(tmp_path: Path) -> None:
-    text = "x" * (5 << 20)
-    lines = f'{{"id": "b", "contents": "{text}"}}\n{{"id": "a", "contents": "{text}y"}}\n{{"id": "c", "contents": ""}}'
-    assert texts([written(tmp_path, lines)], "a", "c") == {"a": f"{text}y", "c": ""}
+def test_a_passage_has_a_million_characters_at_most_and_a_line_more_than_a_block(tmp_path: Path) -> None:
+    text, most = "x" * (5 << 20), "é" * 1_000_000
+    lines = f'{{"id": "b", "contents": "{text}"}}\n{{"id": "a", "contents": "{most}"}}\n{{"id": "c", "contents": ""}}'
+    path, index = written(tmp_path, lines), tmp_path / "index"
+    index_collection([path], index)
+    for source, where in ((path, "line 1: $"), (index, "$")):
+        assert texts([source], "a", "c") == {"a": most, "c": ""}
+        refusal = [(source.name, where, "passage b is longer than 1,000,000 characters")]
+        assert problems(source, wanted=("b", "c")) == refusal
 
 
 def test_an_open_passage_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
