@@ -14,7 +14,7 @@ from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.expected import EXPECTED, Expected, Forecasts, ProbabilityStatistic
 from judge.stats.reliability import alpha_interval
-from judge.stats.resampling import jackknife_interval, resampled
+from judge.stats.resampling import all_resampled, jackknife_interval, resampled
 from judge.stats.tables import Undefined, bowker, stuart_maxwell
 
 UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probability"
@@ -33,11 +33,9 @@ def agreement_row(
     both = mask & (column.codes >= 0)
     tables = panel.tables(column.codes, mask)
     C = panel.counts(column.codes, mask)
-    intervals_of = {
-        # The same draws for every judge and statistic, so that only the data tell them apart.
-        name: resampled(name, tables, panel.grades, np.random.default_rng(seed), replicates=replicates)
-        for name in STATISTICS
-    }
+    # The same draws for every judge and statistic, so that only the data tell them apart.
+    rng = np.random.default_rng(seed)
+    intervals_of = all_resampled(STATISTICS, tables, panel.grades, rng, replicates=replicates)
     statistics = {name: intervals.estimate for name, intervals in intervals_of.items()}
     statistics |= _of_expected(panel, column, both)
     worst = panel.tables(panel.farthest(column.codes), mask).sum(axis=0)

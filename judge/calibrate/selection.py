@@ -73,9 +73,9 @@ def _common_tables(
     panel: Panel, pairs: Iterable[tuple[Column, Column]], split: Split
 ) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]]:
     """The tables of two judges each, over the items of a split that both graded, by their names."""
-    tables = {}
+    tables, mask = {}, panel.within(split)
     for a, b in pairs:
-        common = panel.within(split) & (a.codes >= 0) & (b.codes >= 0)
+        common = mask & (a.codes >= 0) & (b.codes >= 0)
         tables[a.name, b.name] = panel.tables(a.codes, common), panel.tables(b.codes, common)
     return tables
 

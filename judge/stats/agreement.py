@@ -20,6 +20,7 @@ from judge.stats.tables import (
     Weights,
     agreement_weights,
     is_weighted,
+    margins,
     ratio,
     row_sums,
     sums,
@@ -94,8 +95,10 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is shown: in TSV files only, also in calibration.md, or on the terminal as well."""
     bracketed: bool = False
     """Whether calibration.md shows the interval, not the value alone."""
-    slopes: Callable[[NDArray[Any], Sequence[int], Floats], Floats] | None = None
-    """How the values of B tables rise with each cell (B x k²); taken from small steps if None."""
+    terms: Callable[[Sequence[int]], Floats] | None = None
+    """The f sums of cells that it depends on (k² x f); the cells themselves if None."""
+    slopes: Callable[[Floats, Sequence[int]], tuple[Floats, Floats]] | None = None
+    """Its values at B columns of terms (f x B), and how they rise with each term; taken from small steps if None."""
     worst_case: bool = False
     """Whether it has a column with every missing grade taken as the one farthest from the assessors'."""
     primary: Literal["two grades", "more grades"] | None = None
@@ -192,17 +195,20 @@ def _kappa(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     return 1.0 - ratio(row_sums(human) * (flat @ D.reshape(-1)), row_sums((human @ D) * judge))
 
 
-def _kappa_slopes(kind: Weights, C: NDArray[Any], grades: Sequence[int], kappa: Floats) -> Floats:
-    """∂κ/∂C_ij = ((1 - κ) ((D c)_i + (r D)_j) - Σ C∘D - n D_ij) / Σ (r cᵀ)∘D; nan where κ is."""
-    k = C.shape[-1]
-    flat, D = np.asarray(C, dtype=np.float64).reshape(-1, k * k), 1.0 - agreement_weights(grades, kind)
-    chance = flat @ (D[None, :, :, None] + D[:, None, None, :]).reshape(k * k, k * k)
-    differ = flat @ (D.reshape(-1, 1) + D.reshape(-1))
-    by_chance = np.where(np.isnan(kappa), 1.0, np.einsum("bc,bc->b", flat, chance) / 2)
-    chance *= (1 - kappa)[:, None]
-    chance -= differ
-    chance /= by_chance[:, None]
-    return chance
+def _kappa_terms(kind: Weights, grades: Sequence[int]) -> Floats:
+    """The sums that kappa depends on: the margins r and c, and the disagreement d = Σ C∘D."""
+    return np.column_stack([*margins(len(grades)), 1.0 - agreement_weights(grades, kind).reshape(-1)])
+
+
+def _kappa_slopes(kind: Weights, terms: Floats, grades: Sequence[int]) -> tuple[Floats, Floats]:
+    """κ = 1 - n d / rᵀDc, ∂κ/∂r = ((1 - κ) Dc - d) / rᵀDc, ∂κ/∂c = (1 - κ) Dr / rᵀDc and ∂κ/∂d = -n / rᵀDc."""
+    k, D = len(grades), 1.0 - agreement_weights(grades, kind)
+    r, c, d = terms[:k], terms[k:-1], terms[-1]
+    n, Dr, Dc = r.sum(axis=0), D @ r, D @ c
+    by_chance = (Dr * c).sum(axis=0)
+    by_chance[by_chance == 0] = np.nan
+    beyond = n * d / by_chance
+    return 1.0 - beyond, np.concatenate([beyond * Dc - d, beyond * Dr, -n[None]]) / by_chance
 
 
 def _alpha(level: ScaleType, C: NDArray[Any], grades: Sequence[int]) -> Floats:
@@ -292,7 +298,7 @@ STATISTICS: OpenTable[Statistic] = OpenTable("statistics", {
     "kappa": Statistic(
         formula=partial(_kappa, "none"), about="Cohen's, agreement beyond chance, all disagreements alike",
         citation=_COHEN_1960, family="kappa", interval="fisher", scale="nominal", shown="report", worst_case=True,
-        slopes=partial(_kappa_slopes, "none"), primary="two grades",
+        terms=partial(_kappa_terms, "none"), slopes=partial(_kappa_slopes, "none"), primary="two grades",
     ),
     "wkappa_linear": Statistic(
         formula=partial(_kappa, "linear"),
@@ -303,7 +309,8 @@ STATISTICS: OpenTable[Statistic] = OpenTable("statistics", {
         formula=partial(_kappa, "quadratic"),
         about="the same with quadratic weights, so that a grade two off counts four times one off",
         citation=_COHEN_1968, family="kappa", interval="fisher", scale="interval", shown="report", bracketed=True,
-        slopes=partial(_kappa_slopes, "quadratic"), worst_case=True, primary="more grades",
+        terms=partial(_kappa_terms, "quadratic"), slopes=partial(_kappa_slopes, "quadratic"), worst_case=True,
+        primary="more grades",
     ),
     "alpha_nominal": Statistic(
         formula=partial(_alpha, "nominal"), about="Krippendorff's, nominal", citation=_KRIPPENDORFF,

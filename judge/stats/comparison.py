@@ -45,7 +45,7 @@ ROUNDING = 1e-6
 """Studentized statistics this close, relative to their size, are the same number."""
 STEP = 2.0**-20
 """How much of a pair is added to a cell, to see how the statistic changes."""
-_BLOCK, _FEWEST_ROWS = 400_000, 64
+_BLOCK, _FEWEST_COLUMNS = 400_000, 64
 """Multiplications in one product of matrices: few enough to stay in the cache and in one thread, which is far quicker
 than two; and the fewest exchanges at a time."""
 NO_ERROR = 1e-7
@@ -154,14 +154,17 @@ def _exchanged(
 ) -> tuple[Floats, NDArray[np.float32]]:
     """The studentized difference of each pair without its sign (m,), and under each of the B exchanges (m x B)."""
     observed, null = np.empty(len(tables)), np.empty((len(tables), len(signs)), dtype=np.float32)
-    rows = max(_FEWEST_ROWS, _BLOCK // (max(signs.shape[1], 1) * len(grades) ** 2))
-    for i, (A, B) in enumerate(tables):
-        (here,) = _studentized(A, B, np.ones((1, len(A))), STATISTICS[name], grades)
+    statistic, by_topic = STATISTICS[name], np.ascontiguousarray(signs.T)
+    terms = statistic.terms(grades) if statistic.terms is not None else np.eye(len(grades) ** 2)
+    columns = max(_FEWEST_COLUMNS, _BLOCK // (max(len(by_topic), 1) * terms.shape[1]))
+    for i, pair in enumerate(tables):
+        a, b = (tables_of_one.reshape(-1, len(terms)) @ terms for tables_of_one in pair)
+        (here,) = _studentized(a, b, np.ones((len(a), 1)), statistic, grades)
         # Numbers that tie with the observed one but for rounding count as no less than it.
         observed[i] = abs(here) * (1 - ROUNDING)
-        for start in range(0, len(signs), rows):
-            some = slice(start, start + rows)
-            null[i, some] = np.abs(_studentized(A, B, signs[some], STATISTICS[name], grades))
+        for start in range(0, len(signs), columns):
+            some = slice(start, start + columns)
+            null[i, some] = np.abs(_studentized(a, b, by_topic[:, some], statistic, grades))
     return observed, null
 
 
@@ -246,41 +249,39 @@ def _share(beyond: int, B: int, exact: bool) -> float:
     return beyond / B if exact else (1 + beyond) / (B + 1)
 
 
-def _studentized(A: Floats, B: Floats, signs: Floats, statistic: Statistic, grades: Sequence[int]) -> Floats:
+def _studentized(a: Floats, b: Floats, signs: Floats, statistic: Statistic, grades: Sequence[int]) -> Floats:
     """The difference of the statistic after each exchange of topics (B,), over its standard error; ∞ where undefined.
 
-    The error is that of the delta method: √Σ_t ψ_t² with ψ_t = Σ g_a C_a,t* - Σ g_b C_b,t*, where g are the slopes of
-    the statistic at C_a* and C_b*. A statistic of shares does not change with the size of its table, so Σ_t ψ_t is 0.
-    No difference at all is 0, whatever its error.
+    a and b are the terms of each topic (T x f), signs T x B. The error is that of the delta method: √Σ_t ψ_t² with
+    ψ_t = Σ g_a a_t* - Σ g_b b_t*, where g are the slopes of the statistic at the exchanged sums Σ_t a_t* and Σ_t b_t*.
+    A statistic of shares does not change with the size of its table, so Σ_t ψ_t is 0. No difference at all is 0,
+    whatever its error.
     """
-    T, k, _ = A.shape
-    a, b = A.reshape(T, k * k), B.reshape(T, k * k)
-    # Counts are whole numbers and weights on a grid, so these sums are exact.
-    both, moved = (a + b).sum(axis=0), signs @ (a - b)
+    plus, minus = a + b, a - b
+    # Counts are whole numbers and weights on a grid, so sums of cells and of margins are exact.
+    both, moved = plus.sum(axis=0)[:, None], minus.T @ signs
     (of_a, slope_a), (of_b, slope_b) = (
-        _with_slopes((sums / 2).reshape(-1, k, k), statistic, grades) for sums in (both + moved, both - moved)
+        _with_slopes(sums / 2, statistic, grades) for sums in (both + moved, both - moved)
     )
-    # 2ψ_t = (g_a - g_b)(C_a,t + C_b,t) ± (g_a + g_b)(C_a,t - C_b,t), with a minus where t is exchanged.
-    psi = (slope_a + slope_b) @ (a - b).T
+    # 2ψ_t = (g_a - g_b)(a_t + b_t) ± (g_a + g_b)(a_t - b_t), with a minus where t is exchanged.
+    psi = minus @ (slope_a + slope_b)
     psi *= signs
-    psi += (slope_a - slope_b) @ (a + b).T
-    difference, error = of_a - of_b, np.sqrt(np.einsum("bt,bt->b", psi, psi)) / 2
+    psi += plus @ (slope_a - slope_b)
+    difference, error = of_a - of_b, np.sqrt(np.einsum("tb,tb->b", psi, psi)) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(np.abs(difference) < 1e-12, 0.0, difference / np.where(error < NO_ERROR, 0.0, error))
     return np.where(np.isnan(t), np.inf, t)
 
 
-def _with_slopes(C: Floats, statistic: Statistic, grades: Sequence[int]) -> tuple[Floats, Floats]:
-    """The statistic of each table (B x k x k), and how it rises with each cell (B x k²)."""
-    B, k, _ = C.shape
+def _with_slopes(terms: Floats, statistic: Statistic, grades: Sequence[int]) -> tuple[Floats, Floats]:
+    """The statistic at each column of terms (f x B), and how it rises with each term (f x B)."""
     if statistic.slopes is not None:
-        value = statistic(C, grades)
-        return value, statistic.slopes(C, grades, value)
+        return statistic.slopes(terms, grades)
     # The tables as they are, then with a little more in each cell, so that one call gives the statistic of all.
-    steps = STEP * np.eye(k * k + 1, k * k, k=-1)
-    tables = (C.reshape(1, B, k * k) + steps[:, None]).reshape(-1, k, k)
-    value, *more = statistic(tables, grades).reshape(k * k + 1, B)
-    return value, (np.array(more) - value).T / STEP
+    cells, B = terms.shape
+    tables = terms.T + STEP * np.eye(cells + 1, cells, k=-1)[:, None]
+    value, *more = statistic(tables.reshape(-1, len(grades), len(grades)), grades).reshape(cells + 1, B)
+    return value, (np.array(more) - value) / STEP
 
 
 class _Resamples:

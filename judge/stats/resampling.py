@@ -3,7 +3,8 @@
 Everything is drawn from tables of counts, so only the cost of making the tables grows with the items.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -65,17 +66,21 @@ def pooled(W: NDArray[Any], tables: NDArray[Any]) -> Floats:
     return sums.reshape(-1, k, k)
 
 
-def weighted_resample(
-    name: str, C: NDArray[np.int64], grades: Sequence[int], rng: np.random.Generator, replicates: int
-) -> Floats:
-    """A statistic of resamples of the items behind C, topics ignored (B,): multinomial draws over its k² cells."""
+def item_draws(C: NDArray[np.int64], replicates: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Resamples of the items behind C, topics ignored (B x k x k): multinomial draws over its k² cells."""
     n = int(C.sum())
-    draws = rng.multinomial(n, C.reshape(-1) / n, size=replicates)
-    return STATISTICS[name](draws.reshape(replicates, *C.shape), grades)
+    return rng.multinomial(n, C.reshape(-1) / n, size=replicates).reshape(replicates, *C.shape)
 
 
 def resampled(
-    name: str,
+    name: str, tables: NDArray[Any], grades: Sequence[int], rng: np.random.Generator, **options: Any
+) -> Resampled:
+    """One statistic of `all_resampled`."""
+    return all_resampled([name], tables, grades, rng, **options)[name]
+
+
+def all_resampled(
+    names: Iterable[str],
     tables: NDArray[Any],
     grades: Sequence[int],
     rng: np.random.Generator,
@@ -83,17 +88,36 @@ def resampled(
     replicates: int = 2000,
     level: float = 0.95,
     below: float | None = None,
-) -> Resampled:
-    """A statistic with its intervals over topics and over items.
+) -> dict[str, Resampled]:
+    """Statistics with their intervals over topics and over items, from the same draws.
 
-    The statistic's row says which kind: cluster-robust t intervals for means over pairs, or intervals on Fisher's z
-    with the standard error of the bootstrap or the jackknife (`fisher_interval`). Whole topics are drawn with
-    replacement, or left out. Tables of weights have no interval over items.
+    A statistic's row says which kind: cluster-robust t intervals for means over pairs, or intervals on Fisher's z with
+    the standard error of the bootstrap or the jackknife (`fisher_interval`). Whole topics are drawn with replacement,
+    or left out. Tables of weights have no interval over items.
 
     The order of topics should not depend on the input's. The interval over topics reaches `below` standard errors below
     the value; as many as above if None.
     """
-    judged, C = tables[tables.any(axis=(1, 2))], tables.sum(axis=0)
+    judged = tables[tables.any(axis=(1, 2))]
+
+    @cache
+    def drawn() -> tuple[Floats, NDArray[np.int64] | None]:
+        topics, C = pooled(topic_draws(len(judged), replicates, rng), judged), judged.sum(axis=0)
+        return topics, None if is_weighted(C) else item_draws(C, replicates, rng)
+
+    return {name: _resampled(name, judged, grades, drawn, level, below) for name in names}
+
+
+def _resampled(
+    name: str,
+    judged: NDArray[Any],
+    grades: Sequence[int],
+    drawn: Callable[[], tuple[Floats, NDArray[np.int64] | None]],
+    level: float,
+    below: float | None,
+) -> Resampled:
+    """One statistic, from the tables of the topics that have items."""
+    C = judged.sum(axis=0)
     n, T = round(C.sum()), len(judged)
     value = point(name, C, grades)
     if isinstance(value, Undefined):
@@ -105,13 +129,14 @@ def resampled(
         return _of_mean(value, statistic.formula.scores(grades), judged, level, below)
     if statistic.interval == "jackknife":
         return _jackknifed(statistic, value, judged, grades, level, below)
-    topics = statistic(pooled(topic_draws(T, replicates, rng), judged), grades)
-    items = None if is_weighted(C) else weighted_resample(name, C, grades, rng, replicates)
+    of_topics, of_items = drawn()
+    topics = statistic(of_topics, grades)
     others, without = others_than_commonest(C.sum(axis=1)), statistic(C - judged, grades)
     bare = Estimate(value, None, None, n, T)
     estimate = fisher_interval(bare, topics, sizes, "topics", level, without=without, others=others, below=below)
-    if items is None:
+    if of_items is None:
         return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
+    items = statistic(of_items, grades)
     item = fisher_interval(bare, items, np.ones(n), "items", level, others=others)
     return _pair(estimate, item, spread(topics, T), spread(items, n))
 

@@ -92,12 +92,12 @@ def sums(C: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
     """B tables as rows (B x k²), and their row and column sums (B x k)."""
     k = C.shape[-1]
     flat = np.asarray(C, dtype=np.float64).reshape(-1, k * k)
-    of_rows, of_columns = _margins(k)
+    of_rows, of_columns = margins(k)
     return flat, flat @ of_rows, flat @ of_columns
 
 
 @cache
-def _margins(k: int) -> tuple[Floats, Floats]:
+def margins(k: int) -> tuple[Floats, Floats]:
     """Matrices (k² x k) for products, because summing short axes is many times slower."""
     return np.repeat(np.eye(k), k, axis=0), np.tile(np.eye(k), (k, 1))
 

@@ -251,13 +251,14 @@ def test_equal_judges_differ_by_nothing() -> None:
 @pytest.mark.parametrize("name", [name for name, statistic in STATISTICS.items() if statistic.slopes])
 def test_slopes_in_closed_form_are_those_of_small_steps(name: str) -> None:
     statistic = STATISTICS[name]
-    C = np.concatenate([np.array(judges(3, 10, 1)[0], dtype=np.float64), np.full((1, 3, 3), 0.0)])
-    C[-1, 1, 1] = 5
-    value, by_steps = comparison._with_slopes(C, replace(statistic, slopes=None), GRADES)
-    same, slopes = comparison._with_slopes(C, statistic, GRADES)
-    assert np.array_equal(same, value, equal_nan=True)
-    assert np.isnan(value[-1]) and np.isnan(slopes[-1]).all()
-    assert slopes == pytest.approx(by_steps, rel=1e-4, abs=1e-5, nan_ok=True)
+    C = np.concatenate([np.array(judges(3, 10, 1)[0], dtype=np.float64), np.full((1, 3, 3), 0.0)]).reshape(-1, 9)
+    C[-1, 4] = 5
+    terms = statistic.terms(GRADES)
+    value, by_steps = comparison._with_slopes(C.T, replace(statistic, slopes=None), GRADES)
+    same, slopes = comparison._with_slopes((C @ terms).T, statistic, GRADES)
+    assert same == pytest.approx(value, nan_ok=True)
+    assert np.isnan(value[-1]) and np.isnan(slopes[:, -1]).all()
+    assert terms @ slopes == pytest.approx(by_steps, rel=1e-4, abs=1e-5, nan_ok=True)
 
 
 def test_topics_without_items_change_nothing() -> None:

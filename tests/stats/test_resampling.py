@@ -13,12 +13,12 @@ from judge.stats.agreement import STATISTICS, PairMean, point
 from judge.stats.expected import auc, spearman
 from judge.stats.means import mean_interval
 from judge.stats.resampling import (
+    item_draws,
     jackknife_interval,
     resampled,
     spread,
     topic_draws,
     undefined_too_often,
-    weighted_resample,
 )
 from judge.stats.tables import Undefined, confusion, topic_tables
 from tests.stats.test_agreement import COHEN, llmjudge_tables
@@ -75,7 +75,8 @@ def test_interval_equals_resampling_whole_topics_item_by_item(name: str) -> None
 
 def test_spread_of_resampled_items_is_near_the_analytic_standard_error() -> None:
     # Fleiss, Cohen & Everitt (1969) on Cohen's table of 200: .051002.
-    found = spread(weighted_resample("kappa", COHEN, (1, 2, 3), np.random.default_rng(1), 20_000), 200)
+    draws = item_draws(COHEN, 20_000, np.random.default_rng(1))
+    found = spread(STATISTICS["kappa"](draws, (1, 2, 3)), 200)
     assert cohens_kappa(COHEN).std_kappa == pytest.approx(0.051002, abs=5e-7)
     assert found == pytest.approx(0.051002, rel=0.04)
 

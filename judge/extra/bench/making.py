@@ -25,7 +25,7 @@ from judge.io.line_stream import jsonl_bytes
 from judge.records import Criterion, Estimate, Record, Scale
 from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
 from judge.stats.means import consensus
-from judge.stats.resampling import resampled
+from judge.stats.resampling import all_resampled
 from judge.stats.tables import topic_tables
 
 OF_GRADES = ("percent", "kappa", "wkappa", "alpha_ordinal")
@@ -196,10 +196,8 @@ def _agreement(
     topics = np.array([places[unit] for unit in units], dtype=np.int64)
     human, judge = np.array(pairs, dtype=np.int64).T
     tables = topic_tables(human, judge, topics, len(scale), len(places))
-    return {
-        name: resampled(name, tables, scale, np.random.default_rng(seed), replicates=REPLICATES).estimate
-        for name in names
-    }
+    rows = all_resampled(names, tables, scale, np.random.default_rng(seed), replicates=REPLICATES)
+    return {name: row.estimate for name, row in rows.items()}
 
 
 def _auc(items: Sequence[BenchItem], scores: Sequence[float]) -> Estimate:

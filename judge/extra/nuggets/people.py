@@ -23,7 +23,7 @@ from judge.records import Estimate, Record
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.means import mean_interval
-from judge.stats.resampling import resampled
+from judge.stats.resampling import all_resampled
 from judge.stats.tables import topic_tables
 
 STATISTICS_OF_MATCHES = ("percent", "kappa")
@@ -71,10 +71,9 @@ def _statistics(units: Sequence[str], pairs: Sequence[tuple[int, int]], k: int, 
     human, judge = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     codes = np.array([places[unit] for unit in units], dtype=np.int64)
     tables = np.asarray(topic_tables(human, judge, codes, k, len(places)))
-    return {
-        name: resampled(name, tables, range(k), np.random.default_rng(seed), replicates=REPLICATES).estimate
-        for name in STATISTICS_OF_MATCHES
-    }
+    rng = np.random.default_rng(seed)
+    rows = all_resampled(STATISTICS_OF_MATCHES, tables, range(k), rng, replicates=REPLICATES)
+    return {name: row.estimate for name, row in rows.items()}
 
 
 def agreement_grids(agreement: MatchAgreement) -> tuple[Table[Any], ...]:

@@ -36,7 +36,7 @@ from judge.io.table import Cell, Table
 from judge.io.trec import parse_qrels
 from judge.records import Estimate, Problem, Record
 from judge.runs.tokens import countable
-from judge.stats.resampling import resampled
+from judge.stats.resampling import all_resampled
 from judge.stats.tables import confusion
 
 SOURCE = "CAsT-ReGIn, https://github.com/grill-lab/CAsT-ReGIn: README.md, and the files of commit d7ea90c"
@@ -272,12 +272,9 @@ def _retests(parts: Sequence[Part]) -> Table[Any]:
                 first, second = (grades[turn_id, item][criterion] for item in sorted(items, key=natural_key))
                 by_topic[topic_of(turn_id)].append((first, second))
             tables = np.array([confusion(by_topic[topic], _SCALE) for topic in sorted(by_topic, key=natural_key)])
-            estimates = [
-                resampled(
-                    name, tables.reshape(-1, len(_SCALE), len(_SCALE)), _SCALE, np.random.default_rng(SEED)
-                ).estimate
-                for name in ("percent", "wkappa", "alpha_ordinal")
-            ]
+            tables = tables.reshape(-1, len(_SCALE), len(_SCALE))
+            rows = all_resampled(("percent", "wkappa", "alpha_ordinal"), tables, _SCALE, np.random.default_rng(SEED))
+            estimates = [row.estimate for row in rows.values()]
             lines.append((f"{part.kind.name}s", criterion, estimates[0].n, *estimates))
             notes += [f"{part.kind.name}s: {each.reason}" for each in estimates if each.reason]
     columns = ("part", "criterion", "pairs", "same", "wkappa", "alpha")
