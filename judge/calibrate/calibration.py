@@ -122,7 +122,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         verdicts=(decision,),
         calibration_map=tuple(row for column in judged for row in calibration_map(panel, column, split)),
         expected=_defined(expected_line(panel, column, split) for column in judged),
-        slopes=tuple(row for column in judged for row in slopes(panel, column, split)),
+        slopes=slopes(panel, judged, split),
         families=tuple(row for column in judged for row in families(panel, column, split, options.families)),
         systems=_defined(systems(panel, column, split, seed, replicates) for column in judged),
         alternative=_defined(alternative(panel, column, split, options.epsilon) for column in judged),

@@ -1,8 +1,8 @@
 """What moves the judge away from the assessors, what a grade of the judge is worth, and how it ranks runs."""
 
 import re
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +34,21 @@ FEWEST_RUNS = 3
 _NUMBER = re.compile(r"\d+")
 
 
-def slopes(panel: Panel, column: Column, split: Split) -> tuple[Slope, ...]:
+def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[Slope, ...]:
     """Judge minus assessor, in grades, against the response's length in words (log2) and the place of its turn."""
-    both = panel.within(split) & (column.codes >= 0)
     words = np.array([-1.0 if item.words is None else max(item.words, 1) for item in panel.items])
     depth = np.array([_depth(item.turn_id) for item in panel.items])
-    known = both & (words > 0)
-    gap = _gap(panel, column)
-    rows = []
-    if known.any():
-        length = slope_interval(np.log2(words[known]), gap[known], panel.topic[known])
-        rows.append(Slope(column.name, panel.criterion, split, "log2_words", length))
-    placed = both & (depth >= 0)
-    if placed.any():
-        place = slope_interval(depth[placed], gap[placed], panel.topic[placed])
-        rows.append(Slope(column.name, panel.criterion, split, "turn_depth", place))
+    measured: tuple[tuple[Literal["log2_words", "turn_depth"], NDArray[Any], NDArray[np.bool_]], ...] = (
+        ("log2_words", np.log2(np.maximum(words, 1)), words > 0),
+        ("turn_depth", depth, depth >= 0),
+    )
+    within, rows = panel.within(split), []
+    for column in columns:
+        both, gap = within & (column.codes >= 0), _gap(panel, column)
+        for what, x, has in measured:
+            if (known := both & has).any():
+                slope = slope_interval(x[known], gap[known], panel.topic[known])
+                rows.append(Slope(column.name, panel.criterion, split, what, slope))
     return tuple(rows)
 
 

@@ -12,9 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from judge.ask.blocks import NO_ANSWER
-from judge.ask.labels import Label
 from judge.calibrate.findings import Split
-from judge.calibrate.inputs import ItemKey
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.report.lookup import of
 from judge.errors import InputError
@@ -122,16 +120,14 @@ def _of_panel(
     wrong = np.zeros(len(panel.items), dtype=bool)
     for column in columns:
         wrong |= column.codes != panel.human
-    graded = {(item.turn_id, item.response_id) for item in panel.items}
-    said = [_first_labels(column, graded) for column in columns]
+    codes, human = [column.codes.tolist() for column in columns], panel.human.tolist()
     pooled = {response.response_id: response for response in pool.responses} if pool else {}
     for i in np.flatnonzero(wrong).tolist():
         item, rows = panel.items[i], panel.gold[i]
         if panel.split[i] == "test" or any(row.split == "test" or item_of(row) in sealed for row in rows):
             continue
-        key = item.turn_id, item.response_id
         judges = tuple(
-            _judge_grade(panel, column, i, labels.get(key)) for column, labels in zip(columns, said, strict=True)
+            _judge_grade(panel, column, i, own[i], human[i]) for column, own in zip(columns, codes, strict=True)
         )
         assessors = {row.assessor: AssessorGrade(row.assessor, row.grade, row.made) for row in rows}
         reference = consensus([given.grade for given in assessors.values()])
@@ -157,16 +153,8 @@ def _of_panel(
         )
 
 
-def _first_labels(column: Column, graded: Collection[ItemKey]) -> dict[ItemKey, Label]:
-    labels = column.origin.labels if column.origin else ()
-    # Gold is of a few thousand responses, labels may be of millions.
-    return {
-        key: label for label in labels if label.sample == 0 and (key := (label.turn_id, label.response_id)) in graded
-    }
-
-
-def _judge_grade(panel: Panel, column: Column, i: int, label: Label | None) -> JudgeGrade:
-    code = int(column.codes[i])
+def _judge_grade(panel: Panel, column: Column, i: int, code: int, human: int) -> JudgeGrade:
+    label = column.first[i]
     return JudgeGrade(
         judge=column.judge,
         prompt=column.prompt,
@@ -174,7 +162,7 @@ def _judge_grade(panel: Panel, column: Column, i: int, label: Label | None) -> J
         expected=label.expected if label else None,
         rationale=label.rationale if label else None,
         reason=column.reasons[i],
-        difference=None if code < 0 else panel.grades[code] - panel.grades[int(panel.human[i])],
+        difference=None if code < 0 else panel.grades[code] - panel.grades[human],
     )
 
 

@@ -53,6 +53,8 @@ class Column:
     baseline: bool
     codes: GradeCodes
     """(N,), the codes of the first sample."""
+    first: tuple[Label | None, ...]
+    """(N,), the labels of the first sample."""
     reasons: tuple[str | None, ...]
     expected: NDArray[np.float64]
     """(N,), the mean grade under the label probabilities; nan where there is none."""
@@ -218,7 +220,8 @@ def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
     commonest = int(share.argmax())
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
     nothing = np.full((len(panel.items), len(panel.grades)), np.nan)
-    return Column(CONSTANT, None, True, codes, (None,) * len(codes), nothing[:, 0], nothing, codes[None], None)
+    no = (None,) * len(codes)
+    return Column(CONSTANT, None, True, codes, no, no, nothing[:, 0], nothing, codes[None], None)
 
 
 def _coding(scale: Scale, binary: bool) -> dict[int, int]:
@@ -244,43 +247,37 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
     sign = -1 if binary and scale.polarity == "lower" else 1
     wanted = {key: i for i, key in enumerate(keys)}
     count = 1 + max((label.sample for label in labels.labels), default=0)
-    samples = np.full((count, len(keys)), -1, dtype=np.int64)
-    first: dict[int, Label] = {}
+    samples = [[-1] * len(keys) for _ in range(count)]
+    first: list[Label | None] = [None] * len(keys)
+    expected = np.full(len(keys), np.nan)
+    probabilities = np.full((len(keys), max(code.values()) + 1), np.nan)
     for label in labels.labels:
         i = wanted.get((label.turn_id, label.response_id))
         if i is None:
             continue
         if label.grade is not None:
-            samples[label.sample, i] = code[label.grade]
-        if label.sample == 0:
-            first[i] = label
-    places = range(len(keys))
+            samples[label.sample][i] = code[label.grade]
+        if label.sample != 0:
+            continue
+        first[i] = label
+        if label.expected is not None:
+            expected[i] = sign * label.expected
+        if label.grade is not None and (by_grade := grade_probabilities(label.probabilities, scale)) is not None:
+            probabilities[i] = 0.0
+            for grade, p in by_grade.items():
+                probabilities[i, code[grade]] += p
     return Column(
         judge=labels.judge,
         prompt=labels.prompt,
         baseline=baseline,
-        codes=samples[0],
-        reasons=tuple(first[i].reason if i in first else NOT_JUDGED for i in places),
-        expected=sign * np.array([_expected(first.get(i)) for i in places], dtype=np.float64),
-        probabilities=np.array([_probabilities(first.get(i), scale, code) for i in places], dtype=np.float64),
-        samples=samples,
+        codes=np.array(samples[0], dtype=np.int64),
+        first=tuple(first),
+        reasons=tuple(label.reason if label is not None else NOT_JUDGED for label in first),
+        expected=expected,
+        probabilities=probabilities,
+        samples=np.array(samples, dtype=np.int64),
         origin=labels,
     )
-
-
-def _expected(label: Label | None) -> float:
-    return label.expected if label is not None and label.expected is not None else float("nan")
-
-
-def _probabilities(label: Label | None, scale: Scale, code: Mapping[int, int]) -> list[float]:
-    """The probability of each code; nan throughout where the judge gave none."""
-    by_code = [0.0] * (max(code.values()) + 1)
-    by_grade = (
-        grade_probabilities(label.probabilities, scale) if label is not None and label.grade is not None else None
-    )
-    for grade, p in (by_grade or {}).items():
-        by_code[code[grade]] += p
-    return by_code if by_grade is not None else [float("nan")] * len(by_code)
 
 
 def _items(

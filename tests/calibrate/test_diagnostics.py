@@ -41,7 +41,7 @@ def test_a_judge_that_rewards_length_has_a_slope_of_so_many_grades_a_doubling() 
     grades[world[1].response_id] = 2
     of = panel(grades, words=lambda one: 4 * 2 ** int(one.response_id[-1]) - 3, world=world)
     assert sorted({one.words for one in of.items}) == [4, 8, 16]
-    length, place = slopes(of, of.columns[0], "all")
+    length, place = slopes(of, of.columns[:1], "all")
     # The item in question has the mean length, so it moves the level and not the slope.
     assert (length.what, length.judge) == ("log2_words", "m")
     assert length.slope.value == pytest.approx(1.0)
@@ -51,7 +51,7 @@ def test_a_judge_that_rewards_length_has_a_slope_of_so_many_grades_a_doubling() 
 
 def test_without_a_pool_lengths_are_unknown_and_turns_are_not() -> None:
     of = panel(gold_of())
-    (only,) = slopes(of, of.columns[0], "all")
+    (only,) = slopes(of, of.columns[:1], "all")
     assert (only.what, only.slope.value) == ("turn_depth", 0.0)
 
 
@@ -60,7 +60,7 @@ def test_the_depth_is_the_first_number_of_the_turn(turn_id: str, depth: int) -> 
     rows = [row("1_1", "R1", 0), row("2_1", "R2", 0), row(turn_id, "R3", 0)]
     said = labels("m", {("1_1", "R1"): 0, ("2_1", "R2"): 0, (turn_id, "R3"): 3})
     of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
-    (only,) = slopes(of, of.columns[0], "all")
+    (only,) = slopes(of, of.columns[:1], "all")
     assert only.slope.value == pytest.approx(3 / (depth - 1))
 
 
@@ -68,7 +68,7 @@ def test_turns_without_a_number_have_no_depth() -> None:
     rows = [row("query", "R1", 0), row("a_b", "R2", 0)]
     said = labels("m", {("query", "R1"): 0, ("a_b", "R2"): 0})
     of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
-    assert slopes(of, of.columns[0], "all") == ()
+    assert slopes(of, of.columns[:1], "all") == ()
 
 
 def test_favor_for_its_own_family_shows() -> None:

@@ -1,5 +1,6 @@
 """The look that a calibration takes at gold: what it asks of the grades, and the record of that."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -161,14 +162,11 @@ def _tried(panels: Sequence[Panel], criterion: str) -> list[str]:
 
 def _labels(panel: Panel, column: Column, mask: NDArray[np.bool_]) -> list[Any]:
     """A judge's labels of the responses of a mask, each with its response; the judge's name is not among them."""
+    given = zip(panel.items, column.samples.T.tolist(), column.expected.tolist(), mask.tolist(), strict=True)
     labels = (
-        [
-            panel.items[i].turn_id,
-            panel.items[i].named,
-            column.samples[:, i].tolist(),
-            None if np.isnan(column.expected[i]) else float(column.expected[i]),
-        ]
-        for i in np.flatnonzero(mask).tolist()
+        [item.turn_id, item.named, samples, None if math.isnan(expected) else expected]
+        for item, samples, expected, inside in given
+        if inside
     )
     return sorted(labels, key=msgspec.json.encode)
 
