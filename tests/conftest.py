@@ -192,12 +192,12 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def process() -> Iterator[Mock]:
+def server() -> Iterator[Mock]:
     with start_mock() as mock:
         yield mock
 
 
 @pytest.fixture
-def mock(process: Mock) -> Mock:
-    process.reset()
-    return process
+def mock(server: Mock) -> Mock:
+    server.reset()
+    return server

@@ -1,7 +1,6 @@
 """Every fault of the mock server has its documented outcome, through the real loop and a real connection."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from judge.judges.journal_tools import read_journal
 from judge.judges.model import ModelOptions
 from tests.ask.test_loop import criterion, pool
 from tests.conftest import PROJECT
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 from tests.mock.faults import FAULTS
 
 pytestmark = pytest.mark.slow
@@ -50,17 +49,10 @@ NOT_RETRIED = {"empty-choices", "filter-400", "context-length"}
 """Faults that another attempt of the same run would meet again."""
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
 @pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    server.config(faulty="poison")
-    return server
+def mock(mock: Mock) -> Mock:
+    mock.config(faulty="poison")
+    return mock
 
 
 def judged(mock: Mock, path: Path, texts: tuple[str, ...] = TEXTS, **more: Any) -> list[Judgment | Failure]:

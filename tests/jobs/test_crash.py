@@ -21,7 +21,6 @@ from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.long
 
-EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 8
 
 

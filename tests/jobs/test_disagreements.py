@@ -21,6 +21,7 @@ from tests.calibration_world import (
     write_output,
     write_pool,
 )
+from tests.conftest import json_lines
 from tests.jobs.test_calibration import GRADED, YES_NO, tried
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
@@ -45,7 +46,7 @@ def judgments(tmp_path: Path) -> Path:
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "disagreements.jsonl").read_bytes().splitlines()]
+    return json_lines(out / "disagreements.jsonl")
 
 
 @pytest.mark.long

@@ -4,7 +4,6 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from judge.judges.journal_tools import read_journal, verify_journal
 from tests.conftest import PROJECT
 from tests.jobs.test_crash import command, finish, started
 from tests.jobs.test_run import files
-from tests.mock import Mock, start_mock, wait_for_paid
+from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.long
@@ -21,18 +20,6 @@ pytestmark = pytest.mark.long
 QUESTIONS = 2 * 77 - 2
 OWN = {"manifest.json", "run.sha256"}
 """Files that hold the command line, and so the folder's name."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
-@pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    return server
 
 
 def results(out: Path) -> dict[str, bytes]:

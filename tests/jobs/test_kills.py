@@ -9,22 +9,20 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT
 from tests.jobs.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.long
 
 TRIALS = int(os.environ.get("JUDGE_KILL_TRIALS", "10"))
-EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 8
 QUESTIONS = 2 * 77 - 2
 """77 responses under two prompts, less one without passage text and one whose text stands twice."""
@@ -33,17 +31,10 @@ PASSING = {"dropped": 0.03, "half-sent": 0.03, "html": 0.02, "error-in-200": 0.0
 PAID_AND_LOST = ("dropped", "half-sent")
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
 def start(mock: Mock, folder: Path) -> subprocess.Popen[bytes]:
     """`judge run` in a folder of its own, where all command lines are the same."""
     command = [
-        sys.executable, "-m", "judge", "run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
-        "--passages", str(EXAMPLE / "passages.jsonl"), "--model", "server/mock", "--base-url", mock.base_url,
+        sys.executable, "-m", "judge", "run", *INPUTS, "--model", "server/mock", "--base-url", mock.base_url,
         "--concurrency", str(CONCURRENCY), "--attempts", "12", "--out", "out",
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))

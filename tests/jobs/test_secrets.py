@@ -65,16 +65,16 @@ def echo(text: str, **more: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-def test_a_key_in_replies_and_refusals_comes_out_nowhere(process: Mock, judge: str, tmp_path: Path) -> None:
-    process.reset()
+def test_a_key_in_replies_and_refusals_comes_out_nowhere(server: Mock, judge: str, tmp_path: Path) -> None:
+    server.reset()
     verdict = json.dumps({"rationale": f"It says {ECHO}.", "grade": "3"}, ensure_ascii=False)
     lines = f"It says {ECHO}.\nGrade: 3"
     structured = judge != "litellm/hosted_vllm/m"
-    process.script(
+    server.script(
         echo(verdict if structured else lines),
         {"status": 400, "body": {"error": {"message": f"bad {ECHO}", "code": KEY}}},
     )
-    done = judged(process, judge, tmp_path)
+    done = judged(server, judge, tmp_path)
     found = shown(tmp_path, done)
     assert done.returncode == 3, done.stderr
     by_password = judge.startswith("server")
@@ -90,10 +90,10 @@ def test_a_key_in_replies_and_refusals_comes_out_nowhere(process: Mock, judge: s
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-def test_a_key_in_what_stops_a_run_comes_out_nowhere(process: Mock, judge: str, tmp_path: Path) -> None:
-    process.reset()
-    process.script({"status": 401, "body": {"error": {"message": f"bad {ECHO}"}}})
-    done = judged(process, judge, tmp_path)
+def test_a_key_in_what_stops_a_run_comes_out_nowhere(server: Mock, judge: str, tmp_path: Path) -> None:
+    server.reset()
+    server.script({"status": 401, "body": {"error": {"message": f"bad {ECHO}"}}})
+    done = judged(server, judge, tmp_path)
     assert done.returncode == 3
     assert "bad key " in done.stderr
     assert "***" in done.stderr
@@ -109,8 +109,8 @@ def test_a_key_in_what_stops_a_run_comes_out_nowhere(process: Mock, judge: str, 
         ["--base-url", "http://ann:p[zzword@host/v1"],
     ],
 )
-def test_a_password_in_a_bad_command_line_is_not_repeated(process: Mock, options: list[str], tmp_path: Path) -> None:
-    done = judged(process, "server/m", tmp_path, *options)
+def test_a_password_in_a_bad_command_line_is_not_repeated(server: Mock, options: list[str], tmp_path: Path) -> None:
+    done = judged(server, "server/m", tmp_path, *options)
     assert done.returncode == 2
     assert "judge" in done.stderr
     assert not any(part in done.stdout + done.stderr for part in (PASSWORD, "p@ss", "o#rd", "rd?x", "p[zz", "zzword"))
@@ -131,8 +131,8 @@ def ways(secret: str) -> tuple[str, ...]:
     return (secret, base64.b64encode(secret.encode()).decode().rstrip("="), secret.encode().hex())
 
 
-def test_a_season_of_commands_leaves_no_planted_key_anywhere(process: Mock, tmp_path: Path) -> None:
-    process.reset()
+def test_a_season_of_commands_leaves_no_planted_key_anywhere(server: Mock, tmp_path: Path) -> None:
+    server.reset()
     home = tmp_path / "home"
     home.mkdir()
     (home / ".netrc").write_text(f"machine 127.0.0.1 login ann password {NETRC}\n", encoding="utf-8")
@@ -154,12 +154,12 @@ def test_a_season_of_commands_leaves_no_planted_key_anywhere(process: Mock, tmp_
     work.mkdir()
     given = [
         f"--runs {example / 'runs'} --topics {example / 'topics.json'} --passages {example / 'passages.jsonl'}",
-        f"--model server/m --base-url {process.base_url}",
+        f"--model server/m --base-url {server.base_url}",
     ]
     streams = {}
 
     def call(number: int, line: str, *script: dict[str, object]) -> int:
-        process.script(*script)
+        server.script(*script)
         command = [sys.executable, "-m", "judge", *line.split()]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=work, check=False)
         streams[f"{number} {line}"] = done.stdout + done.stderr
@@ -173,7 +173,7 @@ def test_a_season_of_commands_leaves_no_planted_key_anywhere(process: Mock, tmp_
     assert call(1, run, {"status": 302, "headers": headers, "body": {}}) == 3
     assert call(2, run, {"status": 401, "headers": headers, "body": {"error": {"message": told}}}) == 3
     assert call(3, run, *steps) in (0, 3)
-    assert process.last()[0]["authorization"] == told
+    assert server.last()[0]["authorization"] == told
     assert call(4, f"{asked} --replicates 200 --permutations 200", *steps) in (0, 1)
     assert call(5, "report out --gold gold.jsonl") == 0
     assert call(6, "report cal -o report-cal") == 0

@@ -32,12 +32,12 @@ Kind = Callable[[str, ModelOptions], ServerModel]
 
 
 @pytest.fixture
-def mock(process: Mock, monkeypatch: pytest.MonkeyPatch) -> Mock:
+def mock(server: Mock, monkeypatch: pytest.MonkeyPatch) -> Mock:
     for name in list(os.environ):
         if name == "JUDGE_API_KEY" or name.startswith("OPENAI_"):
             monkeypatch.delenv(name)
-    process.reset()
-    return process
+    server.reset()
+    return server
 
 
 @pytest.fixture(params=[ServerModel, OpenAIModel])

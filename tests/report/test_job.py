@@ -21,14 +21,12 @@ from judge.report.job import ReportPlan, write_report
 from judge.report.parts import Said
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT
 
 pytestmark = pytest.mark.slow
 
 EXAMPLE = PROJECT / "examples"
 OVERLAP = ["--criteria", "groundedness", "--model", "baseline/overlap"]
-POOLED = ["--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
-          "--passages", str(EXAMPLE / "passages.jsonl")]  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,7 +44,7 @@ def _no_pictures() -> Iterator[None]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the output folder `out`, gold, and the calibration `cal`."""
     place = tmp_path_factory.mktemp("made")
-    assert main(["run", *POOLED, *OVERLAP, "--out", str(place / "out")]) == 0
+    assert main(["run", *INPUTS, *OVERLAP, "--out", str(place / "out")]) == 0
     # A copy, because the looks at gold are counted beside it.
     shutil.copy(PROJECT / "gold" / "example.gold.jsonl", place / "gold.jsonl")
     gold = ["--gold", str(place / "gold.jsonl"), "--gold-scale", "groundedness/graded"]
@@ -190,7 +188,7 @@ def test_a_calibration_is_reported_by_verdict_agreement_and_prompts(made: Path, 
 
 def test_two_folders_stand_side_by_side(made: Path, tmp_path: Path) -> None:
     other = tmp_path / "other" / "out"
-    assert main(["run", *POOLED, *OVERLAP, "--prompt", "groundedness/yes_no", "--out", str(other)]) == 0
+    assert main(["run", *INPUTS, *OVERLAP, "--prompt", "groundedness/yes_no", "--out", str(other)]) == 0
     outcome = write_report(ReportPlan(folders=(made / "out", other), out=tmp_path / "both"))
     found = headings(outcome.page)
     assert found[:2] == ["The folders", "Side by side: groundedness"]
@@ -216,7 +214,7 @@ def test_two_folders_stand_side_by_side(made: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_trial_and_a_jury_are_reported_as_such(tmp_path: Path, arguments: list[str], said: str) -> None:
-    assert main(["run", *POOLED, *OVERLAP, *arguments, "--out", str(tmp_path / "out")]) == 0
+    assert main(["run", *INPUTS, *OVERLAP, *arguments, "--out", str(tmp_path / "out")]) == 0
     write_report(ReportPlan(folders=tmp_path / "out"))
     text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert said in text
@@ -241,7 +239,7 @@ def test_a_run_under_a_prompt_of_ones_own_has_its_page(tmp_path: Path) -> None:
     prompt = tmp_path / "mine.md"
     shutil.copy(PROJECT / "prompts" / "groundedness" / "graded.md", prompt)
     own = ["--prompt", str(prompt), "--model", "baseline/overlap"]
-    assert main(["run", *POOLED, *own, "--out", str(tmp_path / "o")]) == 0
+    assert main(["run", *INPUTS, *own, "--out", str(tmp_path / "o")]) == 0
     assert "groundedness/mine" in (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="no prompt called"):
         write_report(ReportPlan(folders=tmp_path / "o"))
@@ -254,10 +252,10 @@ def test_a_run_under_a_prompt_of_ones_own_has_its_page(tmp_path: Path) -> None:
 def test_the_same_run_again_keeps_the_report_and_its_markdown(out: Path) -> None:
     assert main(["report", str(out)]) == 0
     before = contents(out)
-    assert main(["run", *POOLED, *OVERLAP, "--out", str(out)]) == 0
+    assert main(["run", *INPUTS, *OVERLAP, "--out", str(out)]) == 0
     # The command line is on record, so the first run of the same words only settles where the folder lies.
     settled = contents(out)
-    assert main(["run", *POOLED, *OVERLAP, "--out", str(out)]) == 0
+    assert main(["run", *INPUTS, *OVERLAP, "--out", str(out)]) == 0
     assert contents(out) == settled
     assert before.keys() >= settled.keys()
 
@@ -265,7 +263,7 @@ def test_the_same_run_again_keeps_the_report_and_its_markdown(out: Path) -> None
 def test_other_results_take_the_report_of_the_earlier_ones_away(out: Path) -> None:
     assert main(["report", str(out)]) == 0
     earlier = (out / "report.html").read_bytes()
-    assert main(["run", *POOLED, *OVERLAP, "--limit", "20", "--replace", "--out", str(out)]) == 0
+    assert main(["run", *INPUTS, *OVERLAP, "--limit", "20", "--replace", "--out", str(out)]) == 0
     assert "A trial" in (out / "report.html").read_text(encoding="utf-8")
     assert (out / "report.html").read_bytes() != earlier
     assert not (out / "report.md").exists()
@@ -285,7 +283,7 @@ def test_from_python_a_stale_report_goes_as_well(out: Path) -> None:
 def test_a_report_that_somebody_edited_is_left_alone(out: Path) -> None:
     write_report(ReportPlan(folders=out))
     (out / "report.md").write_text("my notes", encoding="utf-8")
-    assert main(["run", *POOLED, *OVERLAP, "--limit", "20", "--replace", "--out", str(out)]) == 0
+    assert main(["run", *INPUTS, *OVERLAP, "--limit", "20", "--replace", "--out", str(out)]) == 0
     assert (out / "report.md").read_text(encoding="utf-8") == "my notes"
     assert recorded(out, "report.sha256") == {
         (name, digest) for name, digest in recorded(out, "report.sha256") if name == "report.html"
@@ -293,7 +291,7 @@ def test_a_report_that_somebody_edited_is_left_alone(out: Path) -> None:
 
 
 def test_a_page_that_cannot_be_written_fails_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["run", *POOLED, *OVERLAP, "--out", str(tmp_path / "out")]
+    arguments = ["run", *INPUTS, *OVERLAP, "--out", str(tmp_path / "out")]
     assert main(arguments) == 0
     (tmp_path / "out" / "report.sha256").unlink()
     (tmp_path / "out" / "report.html").unlink()
@@ -306,7 +304,7 @@ def test_a_page_that_cannot_be_written_fails_no_run(tmp_path: Path, capsys: pyte
 
 
 def test_a_run_says_where_to_start_and_lists_its_files(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", *POOLED, *OVERLAP, "--out", str(made / "out")]) == 0
+    assert main(["run", *INPUTS, *OVERLAP, "--out", str(made / "out")]) == 0
     said = capsys.readouterr().err
     assert f"start here: {made / 'out' / 'leaderboard.md'}" in said
     assert str(made / "out" / "report.html") in said
@@ -327,7 +325,7 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
     edited = Path(shutil.copytree(made / "out", tmp_path / "edited"))
     configuration = {**manifest["configuration"], "runs": None}
     (edited / "manifest.json").write_text(json.dumps({**manifest, "configuration": configuration}), encoding="utf-8")
-    assert main(["pool", *POOLED, "--out", str(tmp_path / "pool")]) == 0
+    assert main(["pool", *INPUTS, "--out", str(tmp_path / "pool")]) == 0
     (tmp_path / "empty").mkdir()
     broken = Path(shutil.copytree(made / "cal", tmp_path / "broken"))
     (broken / "calibration.json").write_text("{", encoding="utf-8")
@@ -356,7 +354,7 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
 def test_gold_off_the_scale_of_one_folder_names_the_folder_its_prompt_and_the_way_out(
     made: Path, tmp_path: Path
 ) -> None:
-    arguments = ["run", *POOLED, "--model", "baseline/overlap", "--prompt", "groundedness/yes_no"]
+    arguments = ["run", *INPUTS, "--model", "baseline/overlap", "--prompt", "groundedness/yes_no"]
     assert main([*arguments, "--out", str(tmp_path / "one")]) == 0
     two = Path(shutil.copytree(tmp_path / "one", tmp_path / "two"))
     judgments = (two / "judgments.jsonl").read_text(encoding="utf-8")
@@ -404,7 +402,7 @@ def hostile(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         run["run_name"] = name
         run["turns"][0]["responses"][0]["text"] += f" {STRANGE}"
         (place / "runs" / file).write_text(json.dumps(run), encoding="utf-8")
-    inputs = ["--runs", str(place / "runs"), *POOLED[2:]]
+    inputs = ["--runs", str(place / "runs"), *INPUTS[2:]]
     assert main(["run", *inputs, *OVERLAP, "--out", str(place / "out")]) == 0
     shutil.copy(made / "gold.jsonl", place / "gold.jsonl")
     assert main(["report", str(place / "out"), "--gold", str(place / "gold.jsonl")]) == 0

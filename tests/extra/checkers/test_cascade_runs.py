@@ -24,7 +24,7 @@ from judge.jobs.run_inputs import Plan, read_run
 from judge.judges.journal_tools import read_journal, read_spending
 from judge.judges.records import Completion, Request
 from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, write_pool
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT, json_lines, manifest
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.scoring import Serve
@@ -42,18 +42,13 @@ EVIDENCE = 76
 
 def arguments(out: Path, mock: Mock, *more: str, prompt: str = SENTENCES) -> list[str]:
     return [
-        *("run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json")),
-        *("--passages", str(EXAMPLE / "passages.jsonl"), "--model", "server/m", "--base-url", mock.base_url),
+        *("run", *INPUTS, "--model", "server/m", "--base-url", mock.base_url),
         *("--criteria", "groundedness", "--prompt", prompt, "--out", str(out), *more),
     ]
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def settled(out: Path) -> list[dict[str, Any]]:
-    return [row for row in lines(out / "judgments.jsonl") if row["judge"] == "checker/overlap"]
+    return [row for row in json_lines(out / "judgments.jsonl") if row["judge"] == "checker/overlap"]
 
 
 def test_the_checker_settles_what_it_is_sure_of_and_the_model_is_asked_the_rest(mock: Mock, tmp_path, capsys) -> None:
@@ -66,7 +61,7 @@ def test_the_checker_settles_what_it_is_sure_of_and_the_model_is_asked_the_rest(
     for row in mine:
         told = [one["probability"] for one in row["support"] if one["probability"] is not None]
         assert told and all(p <= 0.3 or p >= 0.7 for p in told)
-    rows = lines(out / "judgments.jsonl")
+    rows = json_lines(out / "judgments.jsonl")
     assert {row["cascade"] for row in rows} == {NAME}
     asked = [row for row in rows if row["judge"] == "server/m"]
     assert len(mine) + len(asked) == EVIDENCE == len(rows)
@@ -74,10 +69,10 @@ def test_the_checker_settles_what_it_is_sure_of_and_the_model_is_asked_the_rest(
     assert mock.stats()["paid"] == len({row["request_digest"] for row in asked})
     note = f"checker/overlap settled {len(mine)} of {EVIDENCE} judgments"
     assert note in said and note in (out / "leaderboard.md").read_text(encoding="utf-8")
-    manifest = json.loads((out / "manifest.json").read_bytes())
+    recorded = manifest(out)
     counts = {"criterion": "groundedness", "settled": len(mine), "asked": len(asked), "without_evidence": 1}
     counts["checker_failed"] = 0
-    assert manifest["cascade"] == {"checker": "checker/overlap", "low": 0.3, "high": 0.7, "counts": [counts]}
+    assert recorded["cascade"] == {"checker": "checker/overlap", "low": 0.3, "high": 0.7, "counts": [counts]}
     sidecar = json.loads((out / "qrels" / "response_groundedness.llm.qrel.json").read_bytes())
     assert sidecar["judges"] == ["checker/overlap", "server/m"]
     assert sidecar["cascade"] == {"name": NAME, "settled": len(mine), "asked": len(asked), "checker_failed": 0}
@@ -95,10 +90,10 @@ def test_the_checker_alone_and_the_model_alone_say_the_same_of_the_same_response
     command = arguments(checker, mock)
     assert main([*command[: command.index("--model")], "--model", "checker/overlap", *command[-6:]]) == 0
     of_model, of_checker = (
-        {row["response_id"]: (row["grade"], row["sentences"]) for row in lines(folder / "judgments.jsonl")}
+        {row["response_id"]: (row["grade"], row["sentences"]) for row in json_lines(folder / "judgments.jsonl")}
         for folder in (alone, checker)
     )
-    for row in lines(both / "judgments.jsonl"):
+    for row in json_lines(both / "judgments.jsonl"):
         source = of_checker if row["judge"] == "checker/overlap" else of_model
         assert source[row["response_id"]] == (row["grade"], row["sentences"])
 
@@ -107,11 +102,9 @@ def test_other_criteria_go_to_the_model_whole(mock: Mock, tmp_path: Path) -> Non
     out = tmp_path / "out"
     more = ("--cascade", CASCADE, "--criteria", "groundedness", "naturalness")
     assert main(arguments(out, mock, *more)) == 0
-    natural = [row for row in lines(out / "judgments.jsonl") if row["criterion"] == "naturalness"]
+    natural = [row for row in json_lines(out / "judgments.jsonl") if row["criterion"] == "naturalness"]
     assert {row["judge"] for row in natural} == {"server/m"} and not any("cascade" in row for row in natural)
-    assert [row["criterion"] for row in json.loads((out / "manifest.json").read_bytes())["cascade"]["counts"]] == [
-        "groundedness"
-    ]
+    assert [row["criterion"] for row in manifest(out)["cascade"]["counts"]] == ["groundedness"]
 
 
 def test_a_prompt_that_shows_the_conversation_goes_to_both(mock: Mock, tmp_path: Path) -> None:
@@ -120,7 +113,7 @@ def test_a_prompt_that_shows_the_conversation_goes_to_both(mock: Mock, tmp_path:
     shown = shown.replace('inputs = ["passages"', 'inputs = ["context", "passages"')
     prompt.write_text(shown.replace("{{passages}}", "{{context}}\n{{passages}}"), encoding="utf-8")
     assert main(arguments(tmp_path / "out", mock, "--cascade", CASCADE, prompt=str(prompt))) == 0
-    assert {row["judge"] for row in lines(tmp_path / "out" / "judgments.jsonl")} == {"checker/overlap", "server/m"}
+    assert {row["judge"] for row in json_lines(tmp_path / "out" / "judgments.jsonl")} == {"checker/overlap", "server/m"}
 
 
 def test_the_same_command_again_asks_nothing_and_writes_the_same(mock: Mock, tmp_path: Path) -> None:
@@ -141,7 +134,7 @@ def test_other_bounds_are_another_configuration_and_pay_only_for_what_they_leave
     assert main(arguments(out, mock, "--cascade", "checker/overlap@0.1:0.9")) == 2
     assert "cascade" in capsys.readouterr().err
     assert main(arguments(out, mock, "--cascade", "checker/overlap@0.1:0.9", "--replace")) == 0
-    asked = {row["request_digest"] for row in lines(out / "judgments.jsonl") if row["judge"] == "server/m"}
+    asked = {row["request_digest"] for row in json_lines(out / "judgments.jsonl") if row["judge"] == "server/m"}
     assert mock.stats()["paid"] == len(asked) > first
 
 
@@ -181,7 +174,7 @@ def test_a_killed_run_pays_for_nothing_twice(mock: Mock, tmp_path: Path) -> None
     process.kill()
     process.wait()
     subprocess.run(command, env=environment, check=True, capture_output=True)
-    asked = {row["request_digest"] for row in lines(out / "judgments.jsonl") if row["judge"] == "server/m"}
+    asked = {row["request_digest"] for row in json_lines(out / "judgments.jsonl") if row["judge"] == "server/m"}
     # Beyond one call for each question only those that were in flight, or being written, at the kill.
     assert len(asked) <= mock.stats()["paid"] <= len(asked) + 2 * 2
     again = mock.stats()["requests"]
@@ -203,20 +196,22 @@ def test_a_failure_of_the_checker_is_none_of_the_item(mock: Mock, tmp_path, monk
     monkeypatch.setattr(Checker, "complete", some)
     out = tmp_path / "out"
     assert main(arguments(out, mock, "--cascade", CASCADE)) == 0
-    rows = {row["response_id"]: row["judge"] for row in lines(out / "judgments.jsonl")}
+    rows = {row["response_id"]: row["judge"] for row in json_lines(out / "judgments.jsonl")}
     assert failed and len(rows) == EVIDENCE
     marked = {
-        row["response_id"]: row["checker_failed"] for row in lines(out / "judgments.jsonl") if "checker_failed" in row
+        row["response_id"]: row["checker_failed"]
+        for row in json_lines(out / "judgments.jsonl")
+        if "checker_failed" in row
     }
     assert marked == dict.fromkeys(failed, "provider_error")
     note = f"On {len(marked)} of these the checker failed."
     assert note in " ".join(capsys.readouterr().err.split())
     assert note in (out / "leaderboard.md").read_text(encoding="utf-8")
-    (counts,) = json.loads((out / "manifest.json").read_bytes())["cascade"]["counts"]
+    (counts,) = manifest(out)["cascade"]["counts"]
     sidecar = json.loads((out / "qrels" / "response_groundedness.llm.qrel.json").read_bytes())
     assert counts["checker_failed"] == sidecar["cascade"]["checker_failed"] == len(marked)
     assert {rows[response_id] for response_id in failed} == {"server/m"}
-    assert [row["reason"] for row in lines(out / "failures.jsonl")] == ["no_passages"]
+    assert [row["reason"] for row in json_lines(out / "failures.jsonl")] == ["no_passages"]
     # The checker is asked again, and what it settles then stands.
     monkeypatch.setattr(Checker, "complete", complete)
     assert main(arguments(out, mock, "--cascade", CASCADE)) == 0
@@ -227,7 +222,7 @@ def test_a_failure_of_the_checker_is_none_of_the_item(mock: Mock, tmp_path, monk
 def test_a_recheck_asks_the_model_alone_again(mock: Mock, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(arguments(out, mock, "--cascade", CASCADE, "--recheck", "5")) == 0
-    again = lines(out / "recheck.jsonl")
+    again = json_lines(out / "recheck.jsonl")
     assert len(again) == 5 and {row["judge"] for row in again} == {"server/m"}
     assert not {row["response_id"] for row in again} & {row["response_id"] for row in settled(out)}
 
@@ -268,7 +263,7 @@ def test_a_price_for_all_models_is_not_the_checkers(mock: Mock, tmp_path: Path) 
     assert main(arguments(out, mock, "--cascade", CASCADE, "--price", "1/2", "--max-cost", "5")) == 0
     took = {row.judge: row for row in read_spending(out / "journal.sqlite")}
     assert took["checker/overlap"].cost == 0.0 < took["server/m"].cost
-    assert json.loads((out / "manifest.json").read_bytes())["prices"]["checker/overlap"] == {"in": 0.0, "out": 0.0}
+    assert manifest(out)["prices"]["checker/overlap"] == {"in": 0.0, "out": 0.0}
 
 
 def containments(body: Any) -> tuple[int, Any]:
@@ -290,7 +285,7 @@ def test_a_checker_behind_a_server_has_an_address_of_its_own(mock: Mock, tmp_pat
     assert main(arguments(out, mock, *served)) == 0
     assert main(arguments(local, mock, "--cascade", CASCADE)) == 0
     rows, own = (
-        {row["response_id"]: (row["grade"], row["judge"].partition("/server/")[0]) for row in lines(folder)}
+        {row["response_id"]: (row["grade"], row["judge"].partition("/server/")[0]) for row in json_lines(folder)}
         for folder in (out / "judgments.jsonl", local / "judgments.jsonl")
     )
     of_local = {key: (grade, judge.partition("/overlap")[0]) for key, (grade, judge) in own.items()}
@@ -301,7 +296,7 @@ def test_a_checker_behind_a_server_has_an_address_of_its_own(mock: Mock, tmp_pat
     assert f"settled {len(settled(local))} by checker/server/x" in " ".join(capsys.readouterr().out.split())
     assert len(scorer.asked) == sent
     # The checker's address decides grades, and is not published.
-    configuration = json.loads((out / "manifest.json").read_bytes())["configuration"]
+    configuration = manifest(out)["configuration"]
     assert configuration["cascade"]["base_url"] == f"{scorer.url}/score"
     assert main(["release", str(out), "--out", str(bundle)]) == 0
     assert scorer.url not in (bundle / "manifest.json").read_text(encoding="utf-8")
@@ -335,7 +330,7 @@ def test_calibration_says_what_a_cascade_saves_and_what_it_costs(mock: Mock, tmp
         ("checker/overlap@0.1:0.9+server/m", "server/m"),
         ("checker/overlap@0.4:0.6+server/m", "server/m"),
     ]
-    rows = lines(tmp_path / "out" / "judgments.jsonl")
+    rows = json_lines(tmp_path / "out" / "judgments.jsonl")
     for row in found.cascades:
         own = [one for one in rows if one.get("cascade") == row.judge]
         checked = [one for one in own if one["judge"] == "checker/overlap"]
@@ -366,7 +361,7 @@ def test_the_dollars_of_a_cascade_are_those_of_both_judges(
     texts = [(*body["text_1"], *body["text_2"]) for _, body in scorer.asked]
     checked = [ceil(sum(len(text.encode()) for text in each) / 4) for each in texts]
     own = {entry.digest: entry.completion.cost or 0.0 for entry in journal if entry.judge == "server/m"}
-    left = {one["request_digest"] for one in lines(tmp_path / "out" / "judgments.jsonl") if one.get("cascade")}
+    left = {one["request_digest"] for one in json_lines(tmp_path / "out" / "judgments.jsonl") if one.get("cascade")}
     rest = sum(cost for digest, cost in own.items() if digest in left)
     assert 0 < rest < row.cost.cost_alone == pytest.approx(sum(own.values()))
     assert row.cost.cost_cascade == pytest.approx(rest + 5.0 * sum(checked))
@@ -459,7 +454,7 @@ def test_of_held_out_responses_the_chosen_cascade_asks_only_the_rest(mock: Mock,
     (verdict,) = found.calibration.verdicts
     assert (verdict.judge, verdict.split) == ("checker/overlap@0.4:0.6+server/m sentences", "test")
     test = {one.response_id for one in world if int(one.turn_id.partition("_")[0]) > 6}
-    said = [row for row in lines(out / "judgments.jsonl") if row["response_id"] in test]
+    said = [row for row in json_lines(out / "judgments.jsonl") if row["response_id"] in test]
     assert {row["cascade"] for row in said} == {"checker/overlap@0.4:0.6+server/m"}
     assert mock.stats()["paid"] == 18 + sum(row["judge"] == "server/m" for row in said) < 36
     (entry,) = found.certificate.certified

@@ -23,7 +23,7 @@ from judge.jobs.run_inputs import Plan, read_run
 from judge.judges.connection import longest_reply
 from judge.judges.journal_tools import verify_journal
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, json_lines
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
@@ -43,10 +43,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
         monkeypatch.setenv(name, value)
     with start_batch_server() as running:
         yield running
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -71,7 +67,7 @@ def take(tmp_path: Path, number: int, *files: Path | str) -> int:
 def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: Capture) -> None:
     assert requests(tmp_path, 1, "--shards", "3") == 0
     shards = sorted((tmp_path / "round-1").glob("requests-*.jsonl"))
-    asked = [line for shard in shards for line in lines(shard)]
+    asked = [line for shard in shards for line in json_lines(shard)]
     assert len(shards) == 3 and len({line["custom_id"] for line in asked}) == len(asked) > 9
     # Out of order, one twice; one is unreadable, one has expired, one is of another model, and one is missing.
     back = [answered(line) for line in asked]
@@ -94,7 +90,7 @@ def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: 
     assert (again["taken"], again["repeated"], again["open"]) == (0, len(asked) - 2, 3)
     # The next round has what is missing, and the repair of what was unreadable.
     assert requests(tmp_path, 2) == 0
-    rest = lines(tmp_path / "round-2/requests-00001.jsonl")
+    rest = json_lines(tmp_path / "round-2/requests-00001.jsonl")
     ids = {line["custom_id"] for line in rest}
     assert ids >= {asked[number]["custom_id"] for number in (1, 2, 3)} and len(rest) == 4
     (repair,) = [line for line in rest if line["custom_id"] not in {line["custom_id"] for line in asked}]
@@ -106,14 +102,14 @@ def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: 
     assert requests(tmp_path, 3) == 0 and not (tmp_path / "round-3").exists()
     server = ["--model", "server/m", "--base-url", NOWHERE]
     assert main(["run", *EXAMPLE, *server, "--out", str(tmp_path / "out")]) == 0
-    judged = lines(tmp_path / "out/judgments.jsonl")
+    judged = json_lines(tmp_path / "out/judgments.jsonl")
     assert {judgment["criterion"] for judgment in judged} == {"groundedness", "naturalness"}
     assert sum(judgment.get("repaired", False) for judgment in judged) == 1
 
 
 def test_an_engine_that_repeats_another_request_is_refused(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
-    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
     back = [{**answered(line), "body": line["body"], "request": "of the engine's own form"} for line in asked]
     back[0]["body"] = {**asked[0]["body"], "temperature": 1.0}
     capsys.readouterr()
@@ -127,10 +123,10 @@ def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: Capture)
     assert requests(tmp_path, 1) == 0
     assert requests(tmp_path, 2) == 2
     assert "nothing came back from there yet" in capsys.readouterr().err
-    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
     take(tmp_path, 1, write(tmp_path / "back.jsonl", [answered(line) for line in asked[:3]]))
     assert requests(tmp_path, 2) == 0
-    assert len(lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked) - 3
+    assert len(json_lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked) - 3
     # A folder that was never handed over is removed, and no longer stands in the way.
     shutil.rmtree(tmp_path / "round-2")
     assert requests(tmp_path, 3) == 0
@@ -138,7 +134,7 @@ def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: Capture)
 
 def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
-    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
     back = [answered(line) for line in asked]
     for line in back:
         line["response"]["body"]["model"] = "behind-the-alias"
@@ -150,7 +146,7 @@ def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, c
 def test_a_shared_journal_takes_completions_and_answers_the_next_round(postgres: Postgres, tmp_path, capsys) -> None:
     shared = ("--journal", postgres.database())
     requests(tmp_path, 1, *shared)
-    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
     assert take(tmp_path, 1, write(tmp_path / "back.jsonl", [answered(line) for line in asked]), *shared) == 0
     assert verify_journal(shared[1])[:2] == (len(asked), ())
     assert not (tmp_path / "out" / "journal.sqlite").exists()
@@ -161,7 +157,7 @@ def test_a_shared_journal_takes_completions_and_answers_the_next_round(postgres:
 
 def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1, "--price", "1/2", model="openai/gpt-4.1-mini")
-    back = answered(lines(tmp_path / "round-1/requests-00001.jsonl")[0])
+    back = answered(json_lines(tmp_path / "round-1/requests-00001.jsonl")[0])
     capsys.readouterr()
     take(tmp_path, 1, write(tmp_path / "back.jsonl", [back, back, back]))
     taken = counts(capsys)
@@ -172,7 +168,7 @@ def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: 
 
 def test_an_import_that_is_cut_short_goes_on(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     requests(tmp_path, 1)
-    asked = lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
     back = write(tmp_path / "back.jsonl", [answered(line) for line in asked])
     monkeypatch.setattr(batches, "_TOGETHER", 4)
     with monkeypatch.context() as cut:
@@ -231,7 +227,7 @@ def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path
 
 def test_requests_are_told_as_json(tmp_path: Path, capsys: Capture) -> None:
     assert requests(tmp_path, 1, "--json") == 0
-    told, number = counts(capsys), len(lines(tmp_path / "round-1/requests-00001.jsonl"))
+    told, number = counts(capsys), len(json_lines(tmp_path / "round-1/requests-00001.jsonl"))
     (shard,) = told["shards"]
     assert (told["folder"], told["requests"]) == (str(tmp_path / "round-1"), number)
     assert (shard["name"], shard["lines"]) == ("requests-00001.jsonl", number)
@@ -247,7 +243,7 @@ def test_what_a_kill_left_of_a_round_is_made_anew(tmp_path: Path) -> None:
 
 def test_rubbish_is_refused_line_by_line(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
-    first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]["custom_id"]
+    first = json_lines(tmp_path / "round-1/requests-00001.jsonl")[0]["custom_id"]
     rubbish = [b"\xff\x00", b"{", b"[]", b"null", b"{}", b'{"custom_id": 3}', b"\x1b]0;x\x07"]
     strange = ["3", '{"status_code":200,"body":[]}', '{"status_code":200,"body":{"choices":[]}}', '{"status_code":"x"}']
     rubbish += [f'{{"custom_id":"{first}","response":{each}}}'.encode() for each in strange]
@@ -265,12 +261,12 @@ def test_rubbish_is_refused_line_by_line(tmp_path: Path, capsys: Capture) -> Non
 
 def test_files_hold_no_more_lines_than_asked(tmp_path: Path) -> None:
     assert requests(tmp_path, 1, "--shard-lines", "4") == 0
-    sizes = [len(lines(path)) for path in sorted((tmp_path / "round-1").glob("requests-*.jsonl"))]
+    sizes = [len(json_lines(path)) for path in sorted((tmp_path / "round-1").glob("requests-*.jsonl"))]
     assert set(sizes[:-1]) == {4} and 0 < sizes[-1] <= 4
     shutil.rmtree(tmp_path / "round-1")
     # As many files as asked, none larger than another by more than one.
     assert requests(tmp_path, 1, "--shards", "7") == 0
-    even = [len(lines(path)) for path in sorted((tmp_path / "round-1").glob("requests-*.jsonl"))]
+    even = [len(json_lines(path)) for path in sorted((tmp_path / "round-1").glob("requests-*.jsonl"))]
     assert len(even) == 7 and sum(even) == sum(sizes) and max(even) - min(even) <= 1
 
 
@@ -321,7 +317,9 @@ def test_batches_are_submitted_once_and_collected(server: BatchServer, tmp_path:
     assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 0
     assert counts(capsys)["taken"]["taken"] == 0
     requests(tmp_path, 2, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
-    assert len(lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked["batch_1"][1::2]) + len(asked["batch_2"])
+    assert len(json_lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked["batch_1"][1::2]) + len(
+        asked["batch_2"]
+    )
 
 
 def test_two_processes_do_not_submit_the_same_files(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
@@ -399,7 +397,7 @@ def test_only_files_of_the_folder_are_handed_over(server: BatchServer, tmp_path:
 @pytest.mark.parametrize("model", ["openai/gpt-4.1-mini", "anthropic/claude-sonnet-4-5"])
 def test_no_more_is_fetched_than_was_asked_for(server: BatchServer, tmp_path, capsys, model: str) -> None:
     requests(tmp_path, 1, "--max-tokens", "16", "--limit", "1", model=model, url=f"{server.url}/v1")
-    number = len(lines(tmp_path / "round-1/requests-00001.jsonl"))
+    number = len(json_lines(tmp_path / "round-1/requests-00001.jsonl"))
     batch("submit", tmp_path)
     most = number * longest_reply(16)
     server.files["file-9"] = server.results["batch_1"] = b"{}\n" * (most // 3 + 1)
@@ -434,7 +432,7 @@ def test_a_batch_that_was_begun_is_found_among_many(server: BatchServer, tmp_pat
 
 def test_a_reply_with_half_an_emoji_or_nan_is_taken(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
-    back = answered(lines(tmp_path / "round-1/requests-00001.jsonl")[0])
+    back = answered(json_lines(tmp_path / "round-1/requests-00001.jsonl")[0])
     back["response"]["body"]["choices"][0]["message"]["content"] += "\ud83d"
     back["response"]["body"]["choices"][0]["logprobs"] = {"content": float("nan")}
     capsys.readouterr()
@@ -443,7 +441,7 @@ def test_a_reply_with_half_an_emoji_or_nan_is_taken(tmp_path: Path, capsys: Capt
 
 def test_anthropic_takes_batches_of_its_own_format(server: BatchServer, tmp_path, capsys, monkeypatch) -> None:
     requests(tmp_path, 1, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)
-    first = lines(tmp_path / "round-1/requests-00001.jsonl")[0]
+    first = json_lines(tmp_path / "round-1/requests-00001.jsonl")[0]
     assert set(first) == {"custom_id", "params"} and first["params"]["model"] == "claude-sonnet-4-5"
     assert [message["role"] for message in first["params"]["messages"]] == ["user"] and first["params"]["system"]
     server.lose_reply = True

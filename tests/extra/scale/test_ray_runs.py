@@ -18,9 +18,9 @@ import pytest
 
 from judge.jobs.manifest import JOURNAL
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT
 from tests.extra.scale.test_shared_runs import QUESTIONS, results, wait_for_paid
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
 from tests.time_limit import time_limit
 
@@ -59,23 +59,15 @@ def second(nodes: RayNodes) -> int:
     return nodes.add()
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
 @pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    server.config(latency=0.1, jitter=0.5)
-    return server
+def mock(mock: Mock) -> Mock:
+    mock.config(latency=0.1, jitter=0.5)
+    return mock
 
 
 def start(mock: Mock, out: Path, *more: str, model: str = "server/mock", **environment: str) -> "subprocess.Popen[str]":
     command = [
-        sys.executable, "-m", "judge", "run", "--runs", str(EXAMPLE / "runs"),
-        "--topics", str(EXAMPLE / "topics.json"), "--passages", str(EXAMPLE / "passages.jsonl"), "--model", model,
+        sys.executable, "-m", "judge", "run", *INPUTS, "--model", model,
         "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), "--out", str(out), *more,
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))

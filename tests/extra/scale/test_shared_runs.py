@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,15 +12,14 @@ import pytest
 from judge.ask.inquiry import is_filler
 from judge.judges.journal_rows import COLUMNS, recorded
 from judge.judges.journal_tools import placed_rows, read_spending, verify_journal
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT
 from tests.jobs.test_run import files
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 from tests.postgres import Postgres
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.long
 
-EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 4
 QUESTIONS = 2 * 77 - 2
 """77 responses under two prompts, less one without passage text and one whose text stands twice."""
@@ -32,25 +30,16 @@ COMMAND = (
 """`judge`, with leases that do not keep a test waiting for a minute."""
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Mock]:
-    with start_mock() as mock:
-        yield mock
-
-
 @pytest.fixture
-def mock(server: Mock) -> Mock:
-    server.reset()
-    server.config(latency=0.1, jitter=0.5)
-    return server
+def mock(mock: Mock) -> Mock:
+    mock.config(latency=0.1, jitter=0.5)
+    return mock
 
 
 def start(mock: Mock, out: Path, url: str, *more: str, lease: int = 3) -> subprocess.Popen[str]:
     command = [
-        sys.executable, "-c", COMMAND.format(lease=lease),
-        "run", "--runs", str(EXAMPLE / "runs"), "--topics", str(EXAMPLE / "topics.json"),
-        "--passages", str(EXAMPLE / "passages.jsonl"), "--model", "server/mock", "--base-url", mock.base_url,
-        "--concurrency", str(CONCURRENCY), "--out", str(out), "--journal", url, *more,
+        sys.executable, "-c", COMMAND.format(lease=lease), "run", *INPUTS, "--model", "server/mock",
+        "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), "--out", str(out), "--journal", url, *more,
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
