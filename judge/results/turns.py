@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.stored_results import results_of
-from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
+from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, lacking_turn, natural_key, topic_of
 from judge.io.table import sequence
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
@@ -36,7 +36,7 @@ class RunTurns(Record, frozen=True):
     run_id: str
     turn_ids: tuple[str, ...]
     """The turns that the run had to answer, in natural order; of an interactive run also an id for each topic that it
-    never reached."""
+    never reached, and of a far shorter one for each turn that `_with_lacking` names."""
     graded: tuple[tuple[PooledResponse, TurnGrade], ...]
     """The responses with a grade, in natural order of turns."""
     failed: tuple[PooledResponse, ...]
@@ -173,12 +173,14 @@ def run_turns(
     firsts = first_ranked(pool)
     runs = turns_of_runs(pool, firsts, expected)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
-    lengths = {run_id: _turns_per_topic(turns) for run_id, turns in runs.items()} if pool.unit == "response" else {}
+    depths = {run_id: _depths(turns) for run_id, turns in runs.items()} if pool.unit == "response" else {}
+    lengths = {run_id: of.total() / len(of) for run_id, of in depths.items() if of}
+    counted = _with_lacking(runs, depths, {run_id for run_id in lengths if _far_shorter(run_id, lengths)})
     shown = pool.passages if "passages" in criterion.inputs else {}
     own_texts = {key for key, passage in shown.items() if passage.source == "run"}
     return tuple(
         _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id], lengths, own_texts)
-        for run_id, turns in runs.items()
+        for run_id, turns in counted.items()
         if turns
     )
 
@@ -208,7 +210,7 @@ def _of_run(
     outcomes: Mapping[str, TurnGrade | FailureReason],
     reached: Collection[str],
     share_of_turns: float | None,
-    lengths: Mapping[str, float | None],
+    lengths: Mapping[str, float],
     own_texts: Collection[str],
 ) -> RunTurns:
     graded: list[tuple[PooledResponse, TurnGrade]] = []
@@ -245,15 +247,37 @@ def _of_run(
     )
 
 
-def _turns_per_topic(turn_ids: Collection[str]) -> float | None:
-    topics = [topic_of(turn_id) for turn_id in turn_ids if is_own_turn(turn_id) and not is_unreached(turn_id)]
-    return len(topics) / len(set(topics)) if topics else None
+def _depths(turn_ids: Collection[str]) -> Counter[str]:
+    """The turns of each topic that an interactive run reached."""
+    return Counter(topic_of(turn_id) for turn_id in turn_ids if is_own_turn(turn_id) and not is_unreached(turn_id))
 
 
-def _far_shorter(run_id: str, lengths: Mapping[str, float | None]) -> bool:
-    own = lengths.get(run_id)
-    others = [length for other, length in lengths.items() if other != run_id and length is not None]
-    return own is not None and bool(others) and own < FAR_SHORTER * statistics.median(others)
+def _far_shorter(run_id: str, lengths: Mapping[str, float]) -> bool:
+    others = [length for other, length in lengths.items() if other != run_id]
+    return run_id in lengths and bool(others) and lengths[run_id] < FAR_SHORTER * statistics.median(others)
+
+
+def _with_lacking(
+    runs: Mapping[str, Collection[str]], depths: Mapping[str, Counter[str]], short: Collection[str]
+) -> dict[str, Collection[str]]:
+    """The turns of each run; a topic of a short run counts as many as it has in the shortest of two or more others.
+
+    So no run leads by ending its conversations after an easy question, nor costs another its rank by a long one.
+    """
+    usual: dict[str, list[int]] = {}
+    for run_id in depths.keys() - short:
+        for topic, turns in depths[run_id].items():
+            usual.setdefault(topic, []).append(turns)
+    fewest = {topic: min(turns) for topic, turns in usual.items() if len(turns) > 1}
+    lacking = {
+        run_id: [
+            lacking_turn(topic, number + 1)
+            for topic, turns in depths[run_id].items()
+            for number in range(turns, fewest.get(topic, 0))
+        ]
+        for run_id in short
+    }
+    return {run_id: {*turns, *lacking.get(run_id, ())} for run_id, turns in runs.items()}
 
 
 def _shares_of_turns(

@@ -74,20 +74,39 @@ def test_turns_without_a_grade_and_unreached_topics_count_each_in_its_way():
     assert row.flags == ("MISSING", "UNREACHED")
 
 
-def test_one_easy_question_a_topic_is_shown_and_flagged():
-    easy = [(pooled(f"R{k}", f"{k}_1~b{k}", ("easy", 1)), 3) for k in (1, 2, 3)]
-    long = [(pooled(f"R1{k}", f"{1 + k % 3}_{k}~c{k}", ("long", 1)), 2) for k in range(1, 6)]
-    runs = {name: tuple(one.turn_id for one, _ in given) for name, given in {"easy": easy, "long": long}.items()}
-    rows = board({**runs, "mute": ("1_0~unreached",)}, easy + long)
-    # Three turns in three topics against five: below two thirds of 5 / 3.
-    assert [(row.run_id, row.turns_per_topic, row.flags) for row in rows.values()] == [
-        ("easy", 1, ("SHORT",)), ("long", 5 / 3, ()), ("mute", None, ("UNREACHED",)),
+def talk(run_id: str, grade: int, *depths: int):
+    """A conversation of so many turns in topic 1, topic 2 and so on, each turn with the grade."""
+    return [
+        (pooled(f"R{run_id}{topic}{turn}", f"{topic}_{turn}~{run_id}", (run_id, 1)), grade)
+        for topic, depth in enumerate(depths, 1)
+        for turn in range(1, depth + 1)
+    ]
+
+
+def test_turns_that_a_short_conversation_lacks_count_as_unanswered():
+    easy, long, deep = talk("ea", 3, 1, 1, 1), talk("c", 2, 3, 2, 1), talk("d", 2, 4, 2)
+    runs = {one[0][0].runs[0].run_id: tuple(response.turn_id for response, _ in one) for one in (easy, long, deep)}
+    rows = board({**runs, "mute": ("1_0~unreached",)}, easy + long + deep)
+    # 1 turn a topic is below two thirds of the median of 2 and 3. Both others have 3 turns of topic 1 or more and 2 of
+    # topic 2; topic 3 is one run's alone. So 9 of 3 turns become 9 of 6.
+    found = [(row.run_id, row.turns_per_topic, row.mean.value, row.bound, row.n, row.turns) for row in rows.values()]
+    assert found == [
+        ("c", 2, 2, 2, 6, 6), ("d", 3, 2, 2, 6, 6), ("ea", 1, 3, 9 / 6, 3, 6),
+        ("mute", None, None, 0, 0, 1),
     ]  # fmt: skip
+    assert [row.flags for row in rows.values()] == [(), (), ("MISSING", "SHORT"), ("UNREACHED",)]
     text = leaderboard_markdown([*rows.values()], "", [criterion()])
-    assert "1.0 turns a topic; SHORT" in text and "1.7 turns a topic |" in text and "SHORT: less than two" in text
-    # Three quarters of 4 / 3 are no flag.
-    rows = board({"easy": runs["easy"], "long": (*runs["long"][:3], "1_9~c9")}, easy + long[:3])
-    assert all(row.flags in ((), ("MISSING",)) for row in rows.values())
+    assert "1.0 turns a topic; MISSING SHORT" in text and "2.0 turns a topic |" in text
+    pool = pool_of(runs, *(response for response, _ in easy + long + deep))
+    results = [judgment(response, grade) for response, grade in easy + long + deep]
+    topics = [row for row in result_tables(pool, results, [criterion()]).topics if row.run_id == "ea"]
+    assert [(row.topic_id, row.turns, row.n, row.bound) for row in topics] == [
+        ("1", 3, 1, 1), ("2", 2, 1, 1.5), ("3", 1, 1, 3), ("all", 6, 3, (1 + 1.5 + 3) / 3),
+    ]  # fmt: skip
+    # One longer run alone costs no other its rank, and three quarters of its turns a topic are no flag.
+    for others, flags in ((long, ("SHORT",)), (talk("c", 2, 2, 1, 1), ())):
+        rows = board({"ea": runs["ea"], "c": tuple(response.turn_id for response, _ in others)}, easy + others)
+        assert (rows["ea"].bound, rows["ea"].flags) == (3, flags)
 
 
 def test_grades_by_passage_texts_of_the_run_s_own_are_flagged():

@@ -27,7 +27,7 @@ FLAGS: dict[RowFlag, str] = {
     "UNREACHED": "topics that it never reached count against it",
     "HARNESS": "the provider failed or the budget was spent",
     "TRIAL": "only a part was judged",
-    "SHORT": "far fewer turns a topic than the other runs",
+    "SHORT": "far fewer turns a topic than the other runs; those that it lacks count against it",
     "OWNTEXT": "judged by passage texts that it brought itself",
     "FEWGOLD": "few gold grades",
     "FAMILY": "corrected by its family's error",
