@@ -38,6 +38,7 @@ def templates(folder: Path) -> "Environment":
         keep_trailing_newline=True,
     )
     environment.filters["chip"] = chip
+    environment.globals["open_passages"] = 3
     return environment
 
 

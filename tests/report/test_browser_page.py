@@ -441,7 +441,8 @@ def test_a_calibration_shows_gold_beside_every_judge(page: Page, tmp_path: Path)
             JudgeGrade("server/b", None, second, None, None, None if second else "refused", second and second - 3),
         )
         gold = ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),))
-        passages, context = (ShownPassage("ferry-1", FERRY.text),), (Exchange("Where to?", "The island."),)
+        passages = tuple(ShownPassage(f"ferry-{n}", FERRY.text) for n in range(5))
+        context = (Exchange("Where to?", "The island."),)
         return Disagreement(
             *("1-1_1", "1-1", response_id, "groundedness", "dev", gold, judges, "grades"),
             *(abs(first - 3), f"By {response_id}.", passages, "How?", context),
@@ -454,8 +455,9 @@ def test_a_calibration_shows_gold_beside_every_judge(page: Page, tmp_path: Path)
     assert rows(page) == ["R00002", "R00001"]
     page.locator("#browse-list a").first.click()
     item = page.locator("#browse-item")
-    for shown in ("ann", "server/a, groundedness/mine", "As I see it.", "server/b", "refused", "How?", FERRY.text):
+    for shown in ("ann", "server/a, groundedness/mine", "As I see it.", "server/b", "refused", "How?", "2 more pass"):
         expect(item).to_contain_text(shown)
+    expect(item.get_by_text(FERRY.text).filter(visible=True)).to_have_count(3)
 
 
 def many(folder: Path, count: int) -> Path:

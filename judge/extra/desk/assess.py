@@ -151,7 +151,7 @@ class AssessDesk:
             "task": task,
             "beginning": text[:_BEGINNING] + "…" * (len(text) > _BEGINNING),
             "words": label_words(self._work.criteria[task.criterion], choice) if choice else "",
-            "comment": choice.comment if choice else "",
+            "choice": choice,
         }
 
 

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from judge.ask.blocks import needs_turn
 from judge.calibrate.disagreements import DISAGREEMENTS, Disagreement, parse_disagreements
 from judge.calibrate.report.lookup import heading
 from judge.errors import InputError, JudgeError, UsageError
@@ -293,7 +292,6 @@ class Review:
             text=text,
             error=error,
             problems=[f"{problem.path}: {problem.message}" for problem in getattr(error, "problems", ())],
-            conversation=needs_turn(prompt.criterion),
             home_folder=str(self.shelf.home / prompt.criterion.name),
         )
 

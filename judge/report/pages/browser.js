@@ -5,7 +5,6 @@
   const ROWS = 50; // of a page of the list
   const LONG = 20000; // characters of a text that are shown at once
   const EXCERPT = 240;
-  const OPEN = 3; // passages that are not folded
   const KEPT = 24; // unpacked chunks of a table that is not searched
   const OURS = "#browse:"; // how the hash of a state begins
   const NOT_THERE = 0, GRADED = 1, REASONS = 2;
@@ -20,6 +19,7 @@
 
   const at = (id) => document.getElementById(`browse-${id}`);
   const root = document.getElementById("browse");
+  const OPEN = Number(root.dataset.open); // passages that are not folded
   const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
   const words = (code) => code.replaceAll("_", " ");
 

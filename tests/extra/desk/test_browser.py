@@ -202,9 +202,10 @@ def test_a_key_that_is_held_down_labels_once(tmp_path: Path, page: Page, serve: 
 def test_it_works_without_scripts(tmp_path: Path, browser: Browser, serve: type[Served]) -> None:
     write_pool(tmp_path)
     served = serve(tmp_path, *ANN)
-    context = browser.new_context(java_script_enabled=False)
+    context = browser.new_context(java_script_enabled=False, viewport=NARROW)  # type: ignore[arg-type]
     page = context.new_page()
     page.goto(served.links[0])
+    assert page.locator(".evidence > details[open]").count() == 2
     page.get_by_label("Mostly grounded.").check()
     page.get_by_label("Comment").fill("by hand")
     page.get_by_role("button", name="Save").click()
@@ -243,6 +244,31 @@ def test_response_rubric_and_first_passage_are_seen_without_scrolling(tmp_path, 
         assert box["x"] >= 0 and box["x"] + box["width"] <= WIDE["width"], seen
     # The response is not cut by its own box either.
     assert page.evaluate("(box => box.scrollHeight <= box.clientHeight)(document.querySelector('.response'))")
+
+
+def test_on_a_phone_the_levels_stay_in_sight_and_passages_are_folded(tmp_path, page: Page, serve) -> None:
+    long_pool(tmp_path)
+    page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    page.goto(serve(tmp_path, *ANN).links[0])
+    # The rubric is explained at the first response only.
+    for number in (1, 2):
+        assert page.locator(".evidence > details[open]").count() == 0
+        for title in page.locator(".evidence > details > summary").all():
+            title.click()
+        for _ in range(4):
+            for seen in ("[name=grade] >> nth=0", "[name=grade] >> nth=4", ".rubric button"):
+                box = page.locator(seen).bounding_box()
+                assert box is not None and box["height"] >= 40
+                assert box["y"] >= 0 and box["y"] + box["height"] <= NARROW["height"], seen
+            page.mouse.wheel(0, 1000)
+        # What the page ends with lies above the bar.
+        end = "document.querySelector('.evidence').getBoundingClientRect().bottom"
+        assert page.evaluate(f"0 < {end} && {end} <= document.querySelector('.rubric').getBoundingClientRect().top")
+        page.locator("[name=grade] >> nth=1").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.locator(".meaning", has_text="Mostly grounded.").bounding_box()["width"] > 100  # type: ignore[index]
+        keys(page, "Enter")
+        assert f"{number} of 12" in said(page)
 
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", NARROW)], ids=["wide", "narrow"])

@@ -9,8 +9,8 @@ import pytest
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.desk.assess import open_assess_desk
-from judge.extra.desk.assess_inputs import AssessPlan, read_work
-from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
+from judge.extra.desk.assess_inputs import read_work
+from judge.extra.desk.store import DeskLabel
 from judge.gold import ImportOptions, import_gold, read_gold
 from judge.gold.desk import come_up
 from judge.gold.rows import text_digest
@@ -126,17 +126,13 @@ def test_grades_of_a_judge_must_fit_the_desk(tmp_path: Path) -> None:
         read_work(plan_of(tmp_path, made="postedit", judgments=good))
 
 
-def dealt(plan: AssessPlan, store: LabelStore, path: str) -> list[DeskItem]:
-    """The items of an assessor."""
-    items = read_work(plan).items
-    return [items[task.item] for task in store.tasks(path)]
-
-
 def test_labels_become_gold_with_the_probabilities_of_the_plan(tmp_path, capsys) -> None:
     out = write_pool(tmp_path)
     plan = plan_of(tmp_path, plan=write_plan(tmp_path, [2, 5, 9, 10]), assessors=["ann", "bob"], double=0.5)
     with open_assess_desk(plan) as (_, store):
-        hers = {store_item.text_sha256 for store_item in dealt(plan, store, "1")}
+        items = read_work(plan).items
+        assert {item.response_id for item in items} == {"R00002", "R00005", "R00009", "R00010"}
+        hers = {items[task.item].text_sha256 for task in store.tasks("1")}
         # 2 items are everybody's, 1 more each: 3 tasks. Ann's first is changed, and a label of bob's is undone.
         for path, choices in (
             ("1", [DeskLabel(0, ""), DeskLabel(None, "?"), DeskLabel(1, "")]),
@@ -186,12 +182,8 @@ def test_work_that_stops_half_way_is_a_smaller_random_sample() -> None:
 def test_criteria_come_up_each_by_itself() -> None:
     """Two criteria of each of two items, one item after the other; the third of the four labels is the last given."""
     tasks = [(1, "groundedness", "ann"), (1, "relevance", "ann"), (2, "groundedness", "ann"), (2, "relevance", "ann")]
-    found = come_up(tasks, set(tasks[:3]))
-    assert {criterion: found[1, criterion] for criterion in ("groundedness", "relevance")} == {
-        "groundedness": 2 / 2,
-        "relevance": 1 / 2,
-    }
-    assert found[2, "relevance"] == 1 / 2
+    chances = {"groundedness": 2 / 2, "relevance": 1 / 2}
+    assert come_up(tasks, set(tasks[:3])) == {(item, name): chances[name] for item, name, _ in tasks}
 
 
 def test_a_whole_pool_labeled_in_part_is_no_census(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,13 +200,12 @@ def test_a_whole_pool_labeled_in_part_is_no_census(tmp_path: Path, capsys: pytes
     assert "1 task left for later before others that have a label: that choice is not random" in said
 
 
-@pytest.mark.parametrize("option", [["--plan", "plan.jsonl"], ["--inclusion", "0.5"]])
-def test_a_desk_needs_no_plan_again(tmp_path: Path, option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_desk_needs_no_plan_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_pool(tmp_path)
-    option = [word.replace("plan.jsonl", str(write_plan(tmp_path, [1]))) for word in option]
     store, gold = tmp_path / "labels.sqlite", tmp_path / "gold.jsonl"
-    assert main(["gold", "import", "desk", str(store), "--out", str(gold), *option]) == 2
-    assert "a desk knows the plan that its responses were drawn by" in capsys.readouterr().err
+    for option in (["--plan", str(write_plan(tmp_path, [1]))], ["--inclusion", "0.5"]):
+        assert main(["gold", "import", "desk", str(store), "--out", str(gold), *option]) == 2
+        assert "a desk knows the plan that its responses were drawn by" in capsys.readouterr().err
 
 
 def test_what_is_no_store_is_no_gold(tmp_path: Path) -> None:

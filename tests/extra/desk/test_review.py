@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import prompt_path
-from judge.calibrate.disagreements import parse_disagreements
+from judge.calibrate.disagreements import ShownPassage, parse_disagreements
 from judge.calibrate.findings import AgreementRow, ComparisonRow
 from judge.cli import main
 from judge.errors import InputError, UsageError
@@ -20,6 +20,7 @@ from judge.extra.desk.rerun import BeforeAfter, ReviewPlan, Rewording, Shelf, co
 from judge.extra.desk.review import Cases, Filter, Review, filter_of
 from judge.gold import read_gold, write_split
 from judge.io.line_stream import jsonl_bytes
+from judge.io.page import chip
 from judge.records import Estimate
 from tests.calibrate.test_disagreements import EVIL, found
 from tests.calibration_world import (
@@ -260,6 +261,22 @@ def test_the_pages_show_every_disagreement_and_no_markup_of_strangers(world: Wor
         assert "Nothing has been asked yet" in visitor.get("/review/rerun").text
 
 
+def test_grades_stand_on_chips_with_the_names_of_judges_and_three_passages_are_open(tmp_path: Path) -> None:
+    passages = tuple(ShownPassage(f"p{n}", "A text.") for n in range(5))
+    lines = [msgspec.structs.replace(item, passages=passages) for item in three()]
+    (tmp_path / "disagreements.jsonl").write_bytes(jsonl_bytes(lines))
+    with Visitor(Review(ReviewPlan(folder=tmp_path), SEAT).app) as visitor:
+        listed = visitor.enter("/review/", SEAT.token).text
+        words = [" ".join(re.sub("<[^>]*>", " ", line).split()) for line in listed.splitlines() if "opinion" in line]
+        assert words[:6] == [
+            *("assessors 3", "a no grade: unable", "b 0 3 lower", "assessors 0", "a 2 2 higher", "b 1 1 higher")
+        ]
+        assert words[6:9] == ["assessors 2", "a 1 1 lower", "1 agrees"]
+        shown = visitor.get("/review/item/0").text
+        assert listed.count(str(chip(3))) == 1 and shown.count(str(chip(3))) == 2 and shown.count(str(chip(0))) == 1
+        assert re.findall("<details( open)?>", shown) == [" open"] * 3 + [""] * 2
+
+
 @pytest.mark.slow
 def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked: World) -> None:
     assert asked.mock is not None
@@ -406,9 +423,10 @@ def test_without_a_judge_the_desk_shows_and_saves_only(world: World) -> None:
 
 
 def test_options_that_do_not_go_together_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["serve", "review", str(tmp_path), "--port", "0", "--model", "server/m"]) == 2
-    assert "asking again needs --gold" in capsys.readouterr().err
-    assert main(["serve", "review", str(tmp_path), "--port", "0", "--max-cost", "1"]) == 2
-    assert "--max-cost" in capsys.readouterr().err
-    assert main(["serve", "review", str(tmp_path), "--port", "0"]) == 2
-    assert "has no disagreements.jsonl: `judge calibrate --out` writes it" in capsys.readouterr().err
+    for options, said in (
+        (["--model", "server/m"], "asking again needs --gold"),
+        (["--max-cost", "1"], "--max-cost"),
+        ([], "has no disagreements.jsonl: `judge calibrate --out` writes it"),
+    ):
+        assert main(["serve", "review", str(tmp_path), "--port", "0", *options]) == 2
+        assert said in capsys.readouterr().err

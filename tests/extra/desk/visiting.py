@@ -50,16 +50,18 @@ class Visitor:
     @contextmanager
     def meanwhile(self, page: httpx.Response, path: str, **fields: str) -> Iterator["asyncio.Task[httpx.Response]"]:
         """A form of a page on its way while other requests are made; it has its answer at the end."""
-        (token,) = set(re.findall(r'name="form_token" value="(\w+)"', page.text))
-        data = {"form_token": token} | fields
-        sending = self._runner.get_loop().create_task(self._client.post(path, data=data))
+        sending = self._runner.get_loop().create_task(self._client.post(path, data=_token(page) | fields))
         yield sending
         self._runner.get_loop().run_until_complete(sending)
 
     def submit(self, page: httpx.Response, path: str, **fields: str) -> httpx.Response:
         """Send a form of a page, with the page's own token."""
-        (token,) = set(re.findall(r'name="form_token" value="(\w+)"', page.text))
-        return self.send(path, {"form_token": token} | fields)
+        return self.send(path, _token(page) | fields)
+
+
+def _token(page: httpx.Response) -> dict[str, str]:
+    (token,) = set(re.findall(r'name="form_token" value="(\w+)"', page.text))
+    return {"form_token": token}
 
 
 def label_at_once(patch: pytest.MonkeyPatch) -> None:

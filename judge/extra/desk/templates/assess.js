@@ -1,5 +1,9 @@
 // Keys of the assess desk; everything works without them.
 "use strict";
+// On a phone, passages are titles at first.
+if (matchMedia("(max-width: 40rem)").matches) {
+  for (const passage of document.querySelectorAll(".evidence > details[open]")) passage.open = false;
+}
 document.addEventListener("keydown", (event) => {
   const form = document.getElementById("label");
   const at = event.target;
