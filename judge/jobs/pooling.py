@@ -189,16 +189,16 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         raise UsageError(f"{earlier}: a pool of {previous.unit}s, to which no {unit}s are added")
     thresholds, similar = _thresholds(pooling), Similarity(encoder) if encoder else None
     screening = partial(_reason_against, thresholds, similar) if pooling.screen == "exclude" else None
-    submitted, choice, pool = _made(pooling, topics, selection, hashes, previous, screening, steps)
+    made = partial(_made, pooling, topics, hashes=hashes, previous=previous, screening=screening, steps=steps)
     if pooling.draw is not None:
         # Added runs are pooled on the turns that were drawn before.
         before = previous.responses if previous is not None else ()
-        sizes = Counter(run_turn_id(response.turn_id) for response in before or pool.responses)
+        sizes = Counter(run_turn_id(response.turn_id) for response in before or made(selection)[2].responses)
         drawn = frozenset(sizes) if before else draw_turns(sizes, *read_draw(str(pooling.draw)))
         if sizes and not drawn:
             raise UsageError(f"--draw {pooling.draw}: the turn that is drawn first has more responses")
         selection = msgspec.structs.replace(selection, turns=drawn)
-        submitted, choice, pool = _made(pooling, topics, selection, hashes, previous, screening, steps)
+    submitted, choice, pool = made(selection)
     screened = pooling.screen != "off" and unit == "response"
     steps(Step("screening" if screened else "pooling"))
     pool = with_runs(submitted, pool, turns, selection, previous)

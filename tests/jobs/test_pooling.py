@@ -6,11 +6,13 @@ import os
 import shutil
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from judge.cli import main
 from judge.io.folder import write_atomic
+from judge.jobs import pooling
 from tests.conftest import PROJECT, json_lines, manifest
 
 pytestmark = pytest.mark.slow
@@ -153,7 +155,7 @@ def test_a_collection_is_checked_against_its_hash_list(tmp_path, capsys):
     assert not (tmp_path / "other").exists()
 
 
-def test_at_most_some_responses_are_drawn_at_random(tmp_path, example, capsys):
+def test_at_most_some_responses_are_drawn_at_random(tmp_path, example, capsys, monkeypatch):
     (example / "mill-fluent-invented.json").rename(tmp_path / "later.json")
     for name, draw in (("out", "30"), ("again", "30@1")):
         assert pool(tmp_path / name, "--draw", draw, runs=example) == 0
@@ -165,9 +167,12 @@ def test_at_most_some_responses_are_drawn_at_random(tmp_path, example, capsys):
     recorded = manifest(tmp_path / "out")
     assert (recorded["options"]["draw"], recorded["configuration"]["pooling"]["draw"]) == ("30", "30@1")
     assert reasons(tmp_path / "out")["not_selected_turn"] > 40
-    # Runs that come later are pooled on the same turns.
+    # Runs that come later are pooled on the same turns, and read once.
+    made = Mock(wraps=pooling._made)
+    monkeypatch.setattr(pooling, "_made", made)
     assert pool(tmp_path / "out", "--extend", tmp_path / "out", runs=tmp_path / "later.json") == 0
     assert {row["turn_id"] for row in json_lines(tmp_path / "out" / "pool.jsonl")[1:]} == drawn
+    assert made.call_count == 1
     for value, told in (("1", "the turn that is drawn first has more responses"), ("x", "a number of responses")):
         assert pool(tmp_path / "new", "--draw", value) == 2
         assert told in capsys.readouterr().err
