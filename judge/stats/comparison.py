@@ -28,8 +28,16 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, Formula, Statistic, point
-from judge.stats.means import ONE_TOPIC, effective_topics, t_quantile
-from judge.stats.resampling import FEWEST_RESAMPLED, pooled, spread, topic_draws, undefined_too_often
+from judge.stats.means import t_interval
+from judge.stats.resampling import (
+    FEWEST_RESAMPLED,
+    pooled,
+    share_beyond,
+    spread,
+    topic_draws,
+    topic_signs,
+    undefined_too_often,
+)
 from judge.stats.tables import Floats, Undefined
 
 REPLICATES = 2000
@@ -104,7 +112,7 @@ def compare(
     names = list(pairs)
     tables = [(np.asarray(A, np.float64), np.asarray(B, np.float64)) for A, B in pairs.values()]
     judged = np.any([A.any(axis=(1, 2)) | B.any(axis=(1, 2)) for A, B in tables], axis=0)
-    signs, exact = _exchanges(int(judged.sum()), permutations, rng) if pairs else (np.zeros((0, 0)), True)
+    signs, exact = topic_signs(int(judged.sum()), permutations, rng)
     resamples = _Resamples(STATISTICS[name], grades, rng)
     differences = [
         _difference(pair, A, B, name, grades, resamples, level) for pair, (A, B) in zip(names, tables, strict=True)
@@ -136,7 +144,7 @@ def _p_values(
 ) -> Iterator[tuple[float | None, float | None, float | None]]:
     """The p of each pair alone, by max-T and after Holm; the last two are None with too few topics."""
     beyond = (null >= observed[:, None]).sum(axis=1)
-    raw = np.array([_share(int(count), null.shape[1], exact) for count in beyond])
+    raw = share_beyond(beyond, null.shape[1], exact)
     stepped, adjusted = np.maximum(_step_down(observed, null, exact), raw), holm(raw)
     for alone, *of_all in zip(raw, stepped, adjusted, strict=True):
         max_t, after_holm = (None if few else float(p) for p in of_all)
@@ -150,11 +158,11 @@ def _direction(A: Floats, B: Floats, statistic: Statistic, grades: Sequence[int]
 
 
 def _exchanged(
-    tables: Sequence[tuple[Floats, Floats]], signs: Floats, name: str, grades: Sequence[int]
+    tables: Sequence[tuple[Floats, Floats]], signs: NDArray[np.int8], name: str, grades: Sequence[int]
 ) -> tuple[Floats, NDArray[np.float32]]:
     """The studentized difference of each pair without its sign (m,), and under each of the B exchanges (m x B)."""
     observed, null = np.empty(len(tables)), np.empty((len(tables), len(signs)), dtype=np.float32)
-    statistic, by_topic = STATISTICS[name], np.ascontiguousarray(signs.T)
+    statistic, by_topic = STATISTICS[name], np.ascontiguousarray(signs.T, dtype=np.float64)
     terms = statistic.terms(grades) if statistic.terms is not None else np.eye(len(grades) ** 2)
     columns = max(_FEWEST_COLUMNS, _BLOCK // (max(len(by_topic), 1) * terms.shape[1]))
     for i, pair in enumerate(tables):
@@ -175,7 +183,7 @@ def _step_down(observed: Floats, null: NDArray[np.float32], exact: bool) -> Floa
     order = np.argsort(observed, kind="stable")
     for i in order:
         np.maximum(largest, null[i], out=largest)
-        p[i] = _share(int((largest >= observed[i]).sum()), len(largest), exact)
+        p[i] = share_beyond((largest >= observed[i]).sum(), len(largest), exact)
     # A pair is no more significant than one that is more extreme.
     p[order[::-1]] = np.maximum.accumulate(p[order[::-1]])
     return p
@@ -201,7 +209,7 @@ def _not_eliminated(
             return frozenset(left)
         largest = np.abs(signed[inside]).max()
         # An extreme observation may be infinite, as may a sample.
-        if _share(int((null[inside].max(axis=0) >= largest).sum()), null.shape[1], exact) > alpha:
+        if share_beyond((null[inside].max(axis=0) >= largest).sum(), null.shape[1], exact) > alpha:
             return frozenset(left)
         worst = int(np.where(inside, np.abs(signed), -1.0).argmax())
         left.remove(pairs[worst][int(signed[worst] > 0)])
@@ -218,9 +226,9 @@ def sign_flip(differences: Floats, rng: np.random.Generator, *, permutations: in
     (0.25, 0.25)
     """
     d = np.asarray(differences, dtype=np.float64)
-    signs, exact = _exchanges(len(d), permutations, rng)
+    signs, exact = topic_signs(len(d), permutations, rng)
     beyond = np.abs(signs @ d) >= abs(d.sum()) - ROUNDING * np.abs(d).sum()
-    return _share(int(beyond.sum()), len(signs), exact)
+    return float(share_beyond(beyond.sum(), len(signs), exact))
 
 
 def holm(p: Sequence[float] | Floats) -> Floats:
@@ -236,17 +244,6 @@ def holm(p: Sequence[float] | Floats) -> Floats:
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return adjusted
-
-
-def _exchanges(T: int, permutations: int, rng: np.random.Generator) -> tuple[Floats, bool]:
-    """Signs (B x T), -1 where a topic is exchanged: all 2^T rows if `permutations` allows as many, else random ones."""
-    if permutations >= 2**T:
-        return 1 - 2 * (np.arange(2**T)[:, None] >> np.arange(T) & 1).astype(np.float64), True
-    return 1 - 2 * rng.integers(0, 2, size=(permutations, T)).astype(np.float64), False
-
-
-def _share(beyond: int, B: int, exact: bool) -> float:
-    return beyond / B if exact else (1 + beyond) / (B + 1)
 
 
 def _studentized(a: Floats, b: Floats, signs: Floats, statistic: Statistic, grades: Sequence[int]) -> Floats:
@@ -325,11 +322,8 @@ def _difference(
     undefined = undefined_too_often(of_a - of_b, "topics", without)
     if undefined:
         return Estimate(value, None, None, n, T, undefined)
-    se, count = spread(of_a - of_b, T), effective_topics(np.maximum(A.sum(axis=(1, 2)), B.sum(axis=(1, 2))))
-    if se < 1e-12 or count < 2:
-        return Estimate(value, None, None, n, T, ONE_TOPIC if count < 2 else "no variation between topics")
-    half = t_quantile(level, count - 1) * se
-    return Estimate(value, value - half, value + half, n, T)
+    sizes = np.maximum(A.sum(axis=(1, 2)), B.sum(axis=(1, 2)))
+    return t_interval(Estimate(value, None, None, n, T), spread(of_a - of_b, T), sizes, level=level)
 
 
 def _why(names: tuple[str, str], A: Floats, B: Floats, name: str, grades: Sequence[int]) -> str:

@@ -13,14 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from judge.records import Estimate
 from judge.stats.comparison import FEWEST_COMPARED
 from judge.stats.expected import auc, midranks
-from judge.stats.means import ONE_TOPIC, effective_topics, t_quantile, within
+from judge.stats.means import NO_ERROR, ONE_TOPIC, effective_topics, t_interval, t_quantile, within
 from judge.stats.resampling import FEWEST_OTHERS, FEWEST_RESAMPLED
 from judge.stats.tables import Floats, Undefined
 
 SAME = "no topic tells them apart"
 """Why two judges whose scores rank alike have no interval of their difference."""
-NO_SPREAD = 1e-12
-"""Standard errors below this are zero, but for rounding."""
 
 
 class Contest(NamedTuple):
@@ -82,14 +80,8 @@ def auc_interval(scores: ArrayLike, positive: ArrayLike, topics: ArrayLike, *, l
     reason = _too_few(of, FEWEST_RESAMPLED)
     if reason is None and value in (0.0, 1.0):
         reason = "perfect separation" if value else "perfect separation the wrong way round"
-    if reason is None and of.variance <= NO_SPREAD**2:
-        reason = "no variation between topics"
-    if reason is None and effective_topics(of.weights) < 2:
-        reason = ONE_TOPIC
-    if reason:
-        return Estimate(value, None, None, n, count, reason)
-    half = t_quantile(level, effective_topics(of.weights) - 1) * of.variance**0.5
-    return Estimate(value, *within(value, half, (0, 1)), n, count)
+    bare = Estimate(value, None, None, n, count, reason)
+    return bare if reason else t_interval(bare, max(of.variance, 0.0) ** 0.5, of.weights, level=level, bounds=(0, 1))
 
 
 def auc_difference(contests: Sequence[Contest], *, level: float = 0.95) -> Estimate:
@@ -123,8 +115,8 @@ def auc_difference(contests: Sequence[Contest], *, level: float = 0.95) -> Estim
     mean = float(np.mean(differences))
     variances = [of.variance for of in of_sets] if reason is None else []
     variance = sum(variances) / len(of_sets) ** 2
-    if reason is None and variance <= NO_SPREAD**2:
-        reason = SAME if abs(mean) <= NO_SPREAD else "no variation between topics"
+    if reason is None and variance <= NO_ERROR**2:
+        reason = SAME if abs(mean) <= NO_ERROR else "no variation between topics"
     counts = [effective_topics(of.weights) for of in of_sets]
     if reason is None and min(counts) < 2:
         reason = ONE_TOPIC

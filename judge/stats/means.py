@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judge.records import Estimate
@@ -14,6 +15,8 @@ FEWEST_TOPICS = 3
 """Fewest topics for the interval of a mean; intervals of 2 topics are as wide as the scale and say nothing."""
 ONE_TOPIC = "most items are of one topic"
 """Why there is no interval where topics count as fewer than 2 (`effective_topics`)."""
+NO_ERROR = 1e-12
+"""Standard errors below this are zero, but for rounding."""
 
 
 def mean_interval(
@@ -56,12 +59,35 @@ def mean_interval(
     se = math.sqrt(t / (t - 1) * math.fsum(s * s for s in sums)) / n
     if se <= 1e-12 * max(map(abs, values)):
         return Estimate(mean, None, None, n, t, "all topic means equal")
-    count = effective_topics([len(xs) for xs in by_topic.values()])
-    if count < 2:
-        return Estimate(mean, None, None, n, t, ONE_TOPIC)
+    sizes = [len(xs) for xs in by_topic.values()]
+    return t_interval(Estimate(mean, None, None, n, t), se, sizes, level=level, bounds=bounds)
+
+
+def t_interval(
+    bare: Estimate,
+    se: float,
+    sizes: Sequence[float] | NDArray[Any],
+    *,
+    level: float,
+    bounds: tuple[float, float] | None = None,
+    below: float | None = None,
+    what: str = "topics",
+) -> Estimate:
+    """An estimate without interval, with ± t standard errors on it, within `bounds` if there are any (`within`).
+
+    t has G* - 1 degrees of freedom for units of these sizes (`effective_topics`). The interval reaches `below` standard
+    errors below the value; as many as above if None. There is none, but a reason, if nothing varies between the units
+    (`what`), or they count as fewer than 2.
+    """
+    value, count = bare.value or 0.0, effective_topics(sizes)
+    if se < NO_ERROR or count < 2:
+        return replace(bare, reason=f"no variation between {what}" if se < NO_ERROR else ONE_TOPIC)
     half = t_quantile(level, count - 1) * se
-    low, high = within(mean, half, bounds) if bounds else (mean - half, mean + half)
-    return Estimate(mean, low, high, n, t)
+    low, high = (
+        within(value, size, bounds) if bounds else (value - size, value + size)
+        for size in (half if below is None else below * se, half)
+    )
+    return replace(bare, low=low[0], high=high[1])
 
 
 def effective_topics(sizes: Sequence[float] | NDArray[Any]) -> float:
@@ -188,13 +214,8 @@ def slope_interval(
     place = np.unique(topics, return_inverse=True)[1]
     sums = np.bincount(place, weights=centered * residual)
     se = float(np.sqrt(T / (T - 1) * (sums @ sums))) / spread
-    if se < 1e-12:
-        return Estimate(slope, None, None, n, T, "no variation between topics")
-    count = effective_topics(np.bincount(place, weights=centered**2))
-    if count < 2:
-        return Estimate(slope, None, None, n, T, "one topic decides most of the slope")
-    half = t_quantile(level, count - 1) * se
-    return Estimate(slope, slope - half, slope + half, n, T)
+    found = t_interval(Estimate(slope, None, None, n, T), se, np.bincount(place, weights=centered**2), level=level)
+    return replace(found, reason="one topic decides most of the slope") if found.reason == ONE_TOPIC else found
 
 
 def welch(a: NDArray[np.float64], b: NDArray[np.float64], *, level: float = 0.95) -> Estimate:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, PairMean, Statistic, point
-from judge.stats.means import FEWEST_TOPICS, ONE_TOPIC, effective_topics, t_quantile, within
+from judge.stats.means import FEWEST_TOPICS, t_interval
 from judge.stats.tables import Floats, Undefined, is_weighted
 
 FEWEST_RESAMPLED = 5
@@ -50,6 +50,23 @@ class Resampled(msgspec.Struct, frozen=True):
 def topic_draws(T: int, replicates: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """How often each of T topics is in each of B resamples of T topics with replacement (B x T)."""
     return rng.multinomial(T, np.full(T, 1 / T), size=replicates)
+
+
+def topic_signs(T: int, most: int, rng: np.random.Generator) -> tuple[NDArray[np.int8], bool]:
+    """Signs (B x T), and whether they are all 2^T rows: they are if `most` allows as many, else they are random."""
+    if most >= 2**T:
+        return (1 - 2 * (np.arange(2**T)[:, None] >> np.arange(T) & 1)).astype(np.int8), True
+    signs = np.empty((most, T), dtype=np.int8)
+    # Some rows at a time, since thousands of topics are drawn as numbers of eight bytes.
+    rows = max(1, _BLOCK // T)
+    for start in range(0, most, rows):
+        signs[start : start + rows] = 1 - 2 * rng.integers(0, 2, size=signs[start : start + rows].shape)
+    return signs, False
+
+
+def share_beyond(beyond: Any, B: int, exact: bool) -> Any:
+    """The p-value (or more) if so many of B samples are as extreme as the observation; of all, it is one if `exact`."""
+    return beyond / B if exact else (1 + beyond) / (B + 1)
 
 
 def pooled(W: NDArray[Any], tables: NDArray[Any]) -> Floats:
@@ -203,24 +220,9 @@ def _on_z(bare: Estimate, se: float, sizes: NDArray[Any], what: str, level: floa
         reason = f"fewer than {FEWEST_RESAMPLED} {what}"
     elif 1 - value**2 < 1e-12:
         reason = "perfect agreement" if value > 0 else "perfect disagreement"
-    elif reason is None and se < 1e-12:
-        reason = f"no variation between {what}"
-    elif reason is None and effective_topics(sizes) < 2:
-        reason = ONE_TOPIC
     if reason:
         return msgspec.structs.replace(bare, reason=reason)
-    low, high = _ends(value, se, sizes, level, below, (-1, 1))
-    return msgspec.structs.replace(bare, low=low, high=high)
-
-
-def _ends(
-    value: float, se: float, sizes: NDArray[Any], level: float, below: float | None, bounds: tuple[float, float]
-) -> tuple[float, float]:
-    """The interval of a value between its bounds."""
-    t = t_quantile(level, effective_topics(sizes) - 1)
-    low, _ = within(value, (t if below is None else below) * se, bounds)
-    _, high = within(value, t * se, bounds)
-    return low, high
+    return t_interval(bare, se, sizes, level=level, bounds=(-1, 1), below=below, what=what)
 
 
 def jackknife_interval(
@@ -249,12 +251,7 @@ def jackknife_interval(
             return Estimate(value, None, None, n, T, f"without topic {labels[t]}: {without.reason}")
         left.append(without)
     se = float(np.sqrt((T - 1) * np.var(left)))
-    if se < 1e-12:
-        return Estimate(value, None, None, n, T, "no variation between topics")
-    if effective_topics(sizes) < 2:
-        return Estimate(value, None, None, n, T, ONE_TOPIC)
-    half = t_quantile(level, effective_topics(sizes) - 1) * se
-    return Estimate(value, *within(value, half, bounds), n, T)
+    return t_interval(Estimate(value, None, None, n, T), se, sizes, level=level, bounds=bounds)
 
 
 def _jackknifed(
@@ -302,9 +299,7 @@ def _of_mean(mean: float, scores: Floats, judged: NDArray[Any], level: float, be
         se = float(np.sqrt(units / (units - 1) * squares)) / total
         if se <= 1e-12 * np.abs(seen).max():
             return Estimate(mean, None, None, n, T, "all topic means equal"), 0.0
-        if effective_topics(sizes) < 2:
-            return Estimate(mean, None, None, n, T, ONE_TOPIC), se
-        return Estimate(mean, *_ends(mean, se, sizes, level, below, bounds), n, T), se
+        return t_interval(Estimate(mean, None, None, n, T), se, sizes, level=level, bounds=bounds, below=below), se
 
     estimate, topic_se = interval(float(residuals @ residuals), counts, "topics", below)
     if is_weighted(C):

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.means import mean_interval
+from judge.stats.resampling import share_beyond, topic_signs
 from judge.stats.tables import Floats
 
-_Signs = NDArray[np.int8]
 FEWEST_TOPICS_COMPARED = 8
 """Fewest common topics for an interval and a p-value.
 
@@ -86,7 +86,7 @@ def run_differences(
         estimates.append(for_skewness(estimate, sums[place], sizes[place], most))
         if estimate.topics >= FEWEST_TOPICS_COMPARED:
             tested.append(place)
-    p, adjusted = _p_values(sums[tested], sizes[tested], _signs(len(names), flips, rng))
+    p, adjusted = _p_values(sums[tested], sizes[tested], topic_signs(len(names), flips, rng))
     of_place = {place: (float(p[k]), float(adjusted[k])) for k, place in enumerate(tested)}
     return tuple(
         Difference(a, b, estimate, *of_place.get(place, (None, None)))
@@ -125,19 +125,7 @@ def for_skewness(estimate: Estimate, D: Floats, n: Floats, most: float) -> Estim
     )
 
 
-def _signs(T: int, flips: int, rng: np.random.Generator) -> tuple[_Signs, bool]:
-    """Signs (B x T): all 2^T if `flips` allows as many, else random ones."""
-    if flips >= 2**T:
-        return (1 - 2 * (np.arange(2**T)[:, None] >> np.arange(T) & 1)).astype(np.int8), True
-    signs = np.empty((flips, T), dtype=np.int8)
-    # Some rows at a time, since thousands of topics are drawn as numbers of eight bytes.
-    rows = max(1, _CHUNK // T)
-    for start in range(0, flips, rows):
-        signs[start : start + rows] = rng.choice([-1, 1], size=signs[start : start + rows].shape)
-    return signs, False
-
-
-def _p_values(D: Floats, n: Floats, signs: tuple[_Signs, bool]) -> tuple[Floats, Floats]:
+def _p_values(D: Floats, n: Floats, signs: tuple[NDArray[np.int8], bool]) -> tuple[Floats, Floats]:
     """The p-values of P pairs alone and adjusted (P, P), from sums and sizes of topics (P x T)."""
     S, exact = signs
     P, B = len(D), len(S)
@@ -152,7 +140,7 @@ def _p_values(D: Floats, n: Floats, signs: tuple[_Signs, bool]) -> tuple[Floats,
         # From the smallest t on, the largest t* of all pairs up to this one.
         largest = np.maximum.accumulate(t[:, order], axis=1)
         beyond[order] += (largest >= observed[order] - ROUNDING).sum(axis=0)
-    p, adjusted = (count / B if exact else (1 + count) / (B + 1) for count in (alone, beyond))
+    p, adjusted = (share_beyond(count, B, exact) for count in (alone, beyond))
     from_largest = order[::-1]
     adjusted[from_largest] = np.maximum.accumulate(adjusted[from_largest])
     return p, adjusted

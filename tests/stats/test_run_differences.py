@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from judge.stats import resampling
 from judge.stats import run_differences as module
 from judge.stats.means import t_quantile
 from judge.stats.run_differences import Difference, run_differences
@@ -45,6 +46,7 @@ def test_signs_are_the_same_however_many_are_held_at_once(monkeypatch: pytest.Mo
     rows = np.random.default_rng(5).integers(0, 4, (4, 30))
     whole = compared(rows, flips=100)
     monkeypatch.setattr(module, "_CHUNK", 70)
+    monkeypatch.setattr(resampling, "_BLOCK", 70)
     assert compared(rows, flips=100) == whole
 
 
