@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.means import effective_topics, t_quantile
-from judge.stats.resampling import resampled
+from judge.stats.resampling import pooled, resampled
 from judge.stats.tables import Floats, Undefined
 
 DRAWS = 20_000
@@ -41,9 +41,9 @@ def nested_folds(
     folds = min(folds, T)
     # Shuffled topics are dealt out in turn, so the sizes of folds differ by a topic at most.
     fold = rng.permuted(np.tile(np.arange(T) % folds, (repeats, 1)), axis=1)
-    left_out = (fold[:, None, :] == np.arange(folds)[:, None]).astype(np.float64)
-    chosen, defined = _choose(_pool(by, 1 - left_out.reshape(-1, T)), name, grades)
-    scored = _pool(judged, left_out.reshape(-1, T))[chosen, np.arange(repeats * folds)]
+    left_out = (fold[:, None, :] == np.arange(folds)[:, None]).astype(np.float64).reshape(-1, T)
+    chosen, defined = _choose(np.array([pooled(1 - left_out, C) for C in by]), name, grades)
+    scored = np.array([pooled(left_out, C) for C in judged])[chosen, np.arange(repeats * folds)]
     values = STATISTICS[name](scored.reshape(repeats, folds, k, k).sum(axis=1), grades)
     values = values[defined.reshape(repeats, folds).all(axis=1) & ~np.isnan(values)]
     return float(values.mean()) if len(values) else Undefined(f"{name} is undefined on folds of the topics")
@@ -117,16 +117,10 @@ def _judged(tables: NDArray[Any], by: NDArray[Any] | None) -> tuple[Floats, Floa
     return np.asarray(tables[:, used], dtype=np.float64), np.asarray(by[:, used], dtype=np.float64)
 
 
-def _pool(tables: Floats, W: Floats) -> Floats:
-    """Σ_t w_t C_t of every candidate under every row of weights (m x B x k x k)."""
-    m, T, k, _ = tables.shape
-    return (W @ tables.reshape(m, T, k * k)).reshape(m, len(W), k, k)
-
-
-def _choose(pooled: Floats, name: str, grades: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _choose(sums: Floats, name: str, grades: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The best candidate on each of B samples (m x B x k x k), and whether any candidate has a value there."""
-    m, B, k, _ = pooled.shape
+    m, B, k, _ = sums.shape
     statistic = STATISTICS[name]
-    worth = statistic.worth(statistic(pooled.reshape(m * B, k, k), grades).reshape(m, B))
+    worth = statistic.worth(statistic(sums.reshape(m * B, k, k), grades).reshape(m, B))
     defined: NDArray[np.bool_] = ~np.isnan(worth)
     return np.where(defined, worth, -np.inf).argmax(axis=0), np.any(defined, axis=0)

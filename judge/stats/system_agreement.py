@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.ranking import SYSTEM, Batched, RankStatistic, batched_tau_b, defined_values
-from judge.stats.resampling import FEWEST_RESAMPLED, topic_draws, undefined_too_often
+from judge.stats.resampling import FEWEST_RESAMPLED, pooled, topic_draws, undefined_too_often
 from judge.stats.tables import Floats, Undefined
 
 _LEVEL = 0.95
@@ -197,9 +197,8 @@ def _halves(T: int, splits: int, rng: np.random.Generator) -> tuple[Floats, Floa
 
 def _worths(stacked: Floats, W: Floats, name: str, grades: Sequence[int]) -> Floats:
     """The statistic of every judge under topic weights W (B x T), turned so that the greatest is the best (B x J)."""
-    statistic, k = STATISTICS[name], stacked.shape[-1]
-    columns = [statistic.worth(statistic((W @ C.reshape(len(C), k * k)).reshape(-1, k, k), grades)) for C in stacked]
-    return np.stack(columns, axis=1)
+    statistic = STATISTICS[name]
+    return np.stack([statistic.worth(statistic(pooled(W, C), grades)) for C in stacked], axis=1)
 
 
 _Mask = NDArray[np.bool_]
