@@ -385,44 +385,6 @@ def draw_run(rng: np.random.Generator, N: int, n: int) -> RunGrades:
     return run(f, {int(place): int(y[place]) for place in rng.permutation(N)[:n]}, topics=np.arange(N) // 4)
 
 
-def world(rng: np.random.Generator, runs: int = 24, topics: int = 25) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Truth and judge (R x 7T) and which runs the judge prefers: 4 of them get .7 more."""
-    shape = runs, topics, 7
-    own = np.arange(runs) < 4
-    z = rng.normal(0, 0.4, (runs, 1, 1)) + rng.normal(0, 0.4, (1, topics, 1)) + rng.normal(0, 0.4, (1, topics, 7))
-    z = z + rng.normal(0, 0.7, shape)
-    judge = z + 0.45 + 0.7 * own[:, None, None] + rng.normal(0, 0.3, (1, topics, 1)) + rng.normal(0, 0.7, shape)
-    cuts = [-0.7, 0.2, 1]
-    return np.digitize(z, cuts).reshape(runs, -1), np.digitize(judge, cuts).reshape(runs, -1), own
-
-
-def simulated(g: int, worlds: int, seed: int, **options) -> tuple[list[bool], list[bool], list[bool]]:
-    """For each run of each world, whether the interval holds the truth, whether the best run is a preferred one by
-    corrected and by raw means."""
-    rng = np.random.default_rng(seed)
-    covered, corrected_own, raw_own = [], [], []
-    for _ in range(worlds):
-        y, f, own = world(rng)
-        R, N = y.shape
-        picks = [rng.permutation(N)[:g] for _ in range(R)]
-        runs = [
-            run(f[r], dict(zip(picks[r].tolist(), y[r, picks[r]].tolist(), strict=True)), family=f"own {own[r]}")
-            for r in range(R)
-        ]
-        found = correct(runs, target="pool", bounds=SCALE, **options)
-        covered += [c.low <= truth <= c.high for c, truth in zip(found, y.mean(axis=1), strict=True)]
-        corrected_own.append(bool(own[np.argmax([c.value for c in found])]))
-        raw_own.append(bool(own[f.mean(axis=1).argmax()]))
-    return covered, corrected_own, raw_own
-
-
-@pytest.mark.long
-def test_two_gold_grades_a_run_are_enough_within_families() -> None:
-    covered, corrected_own, _ = simulated(2, 60, 9, fallback="family")
-    assert 0.92 <= np.mean(covered) <= 0.99
-    assert np.mean(corrected_own) < 0.4
-
-
 def estimate(value: float, influence: list[float] | None = None, se: float | None = None, df: float = 100) -> Corrected:
     psi = None if influence is None else np.array(influence)
     spread = se if psi is None else float(np.sqrt(psi @ psi))

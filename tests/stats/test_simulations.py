@@ -49,7 +49,7 @@ def test_raw_means_do_not_cover() -> None:
     assert all_within(runs.a1(10, rng()))
 
 
-def test_few_gold_grades_with_a_common_variance_cover() -> None:
+def test_few_gold_grades_cover_with_a_common_variance_and_within_families() -> None:
     assert all_within(runs.a8(60, rng()))
     assert all_within(runs.a10(100, rng(), sizes=(5,), topics=(8, 25), shares=(90, 95)))
 
