@@ -264,8 +264,9 @@ def test_on_a_phone_the_levels_stay_in_sight_and_passages_are_folded(tmp_path, p
         # What the page ends with lies above the bar.
         end = "document.querySelector('.evidence').getBoundingClientRect().bottom"
         assert page.evaluate(f"0 < {end} && {end} <= document.querySelector('.rubric').getBoundingClientRect().top")
-        page.locator("[name=grade] >> nth=1").focus()
-        page.keyboard.press("ArrowRight")
+        page.evaluate("scrollTo(0, 0)")
+        page.locator("[name=grade] >> nth=1").press("ArrowRight")
+        assert page.evaluate("scrollY") == 0
         assert page.locator(".meaning", has_text="Mostly grounded.").bounding_box()["width"] > 100  # type: ignore[index]
         keys(page, "Enter")
         assert f"{number} of 12" in said(page)
