@@ -323,7 +323,7 @@ def test_each_annex_can_be_deleted(tmp_path: Path, annex: str) -> None:
     for path in (PROJECT / "judge" / "extra").iterdir():
         if path.name not in (annex, "__pycache__"):
             (extra / path.name).symlink_to(path)
-    (code, _), (_, said) = played(tree, ["demo", tmp_path / "demo", "--no-model"], ["--help"], play=WALKED)
+    (code, _), (_, said) = played(tree, ["demo", tmp_path / "demo"], ["--help"], play=WALKED)
     assert code == 0
     listed = set(re.findall(r"^ {12}(.*?)  ", said, re.MULTILINE))
     assert listed and not any(name in listed for name in ANNEXES[annex].commands)

@@ -4,6 +4,7 @@ Nothing else opens a journal to ask, calls the loop, keeps a budget over several
 """
 
 import contextlib
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
@@ -12,13 +13,15 @@ import msgspec
 
 from judge.ask.account import Account, CallSums, JudgeAccount
 from judge.ask.budget import Settings, price_of
+from judge.ask.inquiry import failure
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, filler_notes
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import model_notes, server_notes
-from judge.ask.stored_results import StoredResults
-from judge.ask.tasks import Task, Tasks
+from judge.ask.returned import by_criterion, model_notes, server_notes
+from judge.ask.stored_results import StoredResults, stored
+from judge.ask.tasks import PickedTasks, Task, Tasks
+from judge.errors import Interrupted, OperationalError
 from judge.io.folder import make_folder
 from judge.io.paths import StrPath
 from judge.judges.address import without_credentials
@@ -98,7 +101,8 @@ class JobForecast(Record, frozen=True):
 class Judge:
     """One that judges: a model, or several models that are asked one after the other; subclasses combine judges.
 
-    `name` is how records name the judge; by default as its models.
+    `name` is how records name the judge; by default as its models. `parts` is criterion to the name of the model that
+    judges it, in the order of the criteria; empty where each model judges all.
     """
 
     first: "Judge | None" = None
@@ -110,11 +114,13 @@ class Judge:
         options: ModelOptions | None = None,
         settings: Settings | None = None,
         name: str | None = None,
+        parts: Mapping[str, str] | None = None,
     ) -> None:
         self.models = tuple(models)
         self.options = options or ModelOptions()
         self.settings = settings or Settings()
-        self.name = name or ", ".join(model.name for model in models)
+        self.parts = parts or {}
+        self.name = name or ", ".join(by_criterion(self.parts) if parts else (model.name for model in models))
 
     @property
     def asked(self) -> tuple[Model, ...]:
@@ -143,14 +149,28 @@ class Judge:
 
     def described(self, criterion: Criterion, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
         """How a certificate names the judge of a criterion, and the judge's options."""
-        return self.name, options
+        return self.parts.get(criterion.name, self.name), options
 
     def tasks(self, wanted: Tasks) -> Tasks:
-        """What each model is asked, for the judgments that are wanted."""
+        """What is asked, for the judgments that are wanted."""
         return wanted
 
+    def of(self, model: Model, wanted: Sequence[Task]) -> Sequence[Task]:
+        """Those of the tasks that a model is asked."""
+        if not self.parts:
+            return wanted
+        own = (place for place, task in enumerate(wanted) if self.parts[task.criterion.name] == model.name)
+        return PickedTasks(wanted, array("q", own))
+
     def ask(self, asking: "Asking", wanted: Sequence[Task], report: Callable[[Progress], None]) -> StoredResults:
-        """The replies of each model, by model and then in the order of `wanted`; `report` gets the progress of all."""
+        """The replies of each model, by model and then in the order of `wanted`; `report` gets the progress of all.
+
+        Where each model judges a part, each has a progress of its own, and one that cannot be fetched now judges
+        nothing.
+        """
+        if self.parts:
+            parts = (asking.ask_part(model, self.of(model, wanted), self.settings) for model in self.models)
+            return StoredResults.joined(list(parts))
         now = Progress(0, len(wanted) * len(self.models), 0, 0, 0.0)
         replies: list[StoredResults] = []
         for model in self.models:
@@ -167,7 +187,9 @@ class Judge:
     def forecast(self, asking: "Asking", wanted: Sequence[Task]) -> JudgeForecast:
         """What `ask` would send beyond what the journal holds."""
         longest = self.options.max_tokens
-        rows = (forecast(asking.questions(model), wanted, self.settings, longest) for model in self.models)
+        rows = (
+            forecast(asking.questions(model), self.of(model, wanted), self.settings, longest) for model in self.models
+        )
         return JudgeForecast(tuple(rows), wanted)
 
 
@@ -234,6 +256,8 @@ class Asking:
         self.progress = progress or JobProgress()
         self.spent = 0.0
         """US dollars that all asking of this job cost."""
+        self.not_judged: tuple[str, ...] = ()
+        """In words, what a model was to judge that could not be fetched."""
         self._account = Account()
         self._engine = engine
         self._dry = dry
@@ -327,6 +351,19 @@ class Asking:
         questions = Questions(model, self.journal, self.pool, self.turns, self._account)
         return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
 
+    def ask_part(self, model: Model, wanted: Sequence[Task], settings: Settings) -> StoredResults:
+        """As `ask_model`; if the model cannot be fetched now, a failure for each task."""
+        try:
+            self.prepare(model)
+        except Interrupted:
+            raise
+        except OperationalError as error:
+            why = str(error)
+            criteria = " and ".join(dict.fromkeys(task.criterion.name for task in wanted))
+            self.not_judged += (f"{criteria}: nothing is judged, because {model.name} cannot be fetched: {why}",)
+            return stored((failure(task, model.name, "provider_error", why) for task in wanted), self.place.out)
+        return self.ask_model(model, wanted, settings, self.progress.of(model.name))
+
     def forecast(self, judge: Judge, wanted: Sequence[Task]) -> JudgeForecast:
         """What `ask` would send beyond what the journal holds; nothing is sent."""
         return judge.forecast(self, wanted)
@@ -337,8 +374,8 @@ class Asking:
         return Questions(model, journal, self.pool, self.turns)
 
     def notes(self, models: Iterable[Model], replies: Iterable[Judgment | Failure]) -> tuple[str, ...]:
-        """A sentence for each judge that was answered by another model, or not under a JSON schema."""
-        return (*model_notes(replies), *filler_notes((model.name for model in models), self.journal))
+        """A sentence for each judge that cannot be fetched, was answered by another model, or not under a schema."""
+        return (*self.not_judged, *model_notes(replies), *filler_notes((model.name for model in models), self.journal))
 
     def served_notes(self, judge: Judge, replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
         """What the models of a judge say of their replies, and a sentence for each judge whose servers differ."""

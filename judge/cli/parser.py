@@ -143,7 +143,7 @@ EXAMPLES = {
         "judge doctor --model openai/gpt-4.1-mini --model baseline/overlap",
         "judge doctor --model server/m --base-url http://localhost:8000/v1 --json",
     ),
-    "demo": ("judge demo", "judge demo try-it --no-model"),
+    "demo": ("judge demo", "judge demo try-it --full"),
     "validate": (
         "judge validate runs/ --topics topics.json",
         "judge validate run.json --topics topics.json --json",

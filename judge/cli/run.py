@@ -56,10 +56,11 @@ _SHOWN, _DIGEST = 28, 13
 def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions) -> int:
     """Judge every run of a folder: check, pool, ask a judge, write response qrels and a leaderboard.
 
-    Without --model (or the environment variable JUDGE_MODEL), a small local model judges; it needs no key, and its
-    grades are a demonstration, not a measurement. Relevance, completeness and conciseness look at the conversation and
-    need --topics. So do the criteria of whole dialogues (usefulness, coherence, attentiveness, clarification), which
-    are judged in a run of their own.
+    Without --model (or the environment variable JUDGE_MODEL), no key is needed: checker/overlap labels each sentence
+    for groundedness by the words of the passages, and a small local model, fetched once, judges the rest. Their grades
+    are a demonstration, not a measurement. Relevance, completeness and conciseness look at the conversation and need
+    --topics. So do the criteria of whole dialogues (usefulness, coherence, attentiveness, clarification), which are
+    judged in a run of their own.
     """
     with progress("reading and checking runs") as steps:
         inputs = read_run(plan, keys=not trial.dry_run, steps=steps)
@@ -82,7 +83,7 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
         for line in outcome.notes.agreement if outcome.notes else ():
             print()
             print_text(line)
-    for line in outcome.settled_notes:
+    for line in outcome.judge_notes:
         say(line)
     print_rechecked(outcome.rechecked, table=not output.as_json)
     for line in outcome.label_notes:
@@ -137,6 +138,8 @@ def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
         print_json({"judge": inputs.judge.name, **msgspec.structs.asdict(counts)})
     else:
         _print_counts(inputs, counts)
+    for warning in inputs.left_out:
+        say(f"warning: {warning}")
     if lacking:
         say(f"nothing can be judged: {_GIVES_TEXTS}")
     return int(lacking)

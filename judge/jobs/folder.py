@@ -76,8 +76,8 @@ class Outcome(Record, frozen=True):
     """In words, how many judgments have label probabilities and how sure these are, where they were asked for."""
     clustered: tuple[str, ...] = ()
     """In words, over what the intervals are if it is not topics."""
-    settled_notes: tuple[str, ...] = ()
-    """In words, how many judgments of each criterion the checker of a cascade settled; empty without a cascade."""
+    judge_notes: tuple[str, ...] = ()
+    """In words, who judged what, where it was not one judge."""
 
     @property
     def banner(self) -> str:
@@ -171,7 +171,7 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
     partial = _on_partial_evidence(outcome.pool, results, criteria)
     lines = [
         *(notes.lines if notes else ()),
-        *outcome.settled_notes,
+        *outcome.judge_notes,
         *outcome.model_notes,
         *outcome.label_notes,
         *(_partly(*entry) for entry in sorted(partial.items())),

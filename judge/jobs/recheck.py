@@ -60,14 +60,15 @@ class Rechecked(Record, frozen=True):
 
 def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Failure]) -> Rechecked | None:
     """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck."""
-    plan, journal, asked = inputs.plan, asking.journal, inputs.asked
+    plan, journal, end = inputs.plan, asking.journal, 0
     if plan.recheck is None:
         return None
     asking.progress.steps(Step("asking a part again"))
     report = asking.progress.of(inputs.judge.name)
     items: list[RecheckedItem] = []
-    for place, model in enumerate(inputs.judge.models):
-        own = range(place * len(asked), (place + 1) * len(asked))
+    for model in inputs.judge.models:
+        asked = inputs.judge.of(model, inputs.asked)
+        own = range(end, end := end + len(asked))
         # What a checker settled is no answer of the model.
         answered = [
             number

@@ -9,7 +9,7 @@ import msgspec
 from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import certainty_notes, settled_notes
+from judge.ask.returned import certainty_notes, judge_notes
 from judge.ask.stored_results import StoredResults
 from judge.io.folder import FileContent, replace_folder
 from judge.io.ids import clustering
@@ -80,12 +80,16 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
         tables=result_tables(pool, results, criteria, plan.cluster),
         statement=inputs.certified(_returned(results)),
         notes=notes,
-        model_notes=(*asking.notes(inputs.judge.models, replies), *asking.served_notes(inputs.judge, replies)),
+        model_notes=(
+            *inputs.left_out,
+            *asking.notes(inputs.judge.models, replies),
+            *asking.served_notes(inputs.judge, replies),
+        ),
         accounts=asking.accounts,
         rechecked=rechecked,
         label_notes=certainty_notes(replies) if plan.logprobs else (),
         clustered=clustering((response.topic_id for response in pool.responses), plan.cluster),
-        settled_notes=settled_notes(replies),
+        judge_notes=judge_notes(replies),
     )
 
 
@@ -141,6 +145,7 @@ class DryRun(Record, frozen=True):
     """Pooled responses."""
     prompts: int
     models: int
+    """That each prompt is put to."""
     samples: int
     """How often each model is asked each question."""
     judgments: int
@@ -183,19 +188,21 @@ def dry_run(inputs: RunInputs) -> DryRun:
             row
             for model in inputs.judge.models
             for row in asking.forecast(
-                Judge((model,), plan.options, inputs.judge.settings), expected_again(inputs, model, found.left)
+                Judge((model,), plan.options, inputs.judge.settings),
+                expected_again(inputs, model, inputs.judge.of(model, found.left)),
             ).rows
         ]
     firsts, rows = found.rows, tuple(map(_together, found.rows, again))
     prompts = sum(map(len, jury.prompts.values())) if jury else len(inputs.criteria)
     samples = jury.samples if jury else 1
-    judgments = len(pooled.pool.responses) * prompts * len(inputs.judge.models) * samples
+    models = 1 if inputs.judge.parts else len(inputs.judge.models)
+    judgments = len(pooled.pool.responses) * prompts * models * samples
     settled = len(inputs.asked) - len(found.left)
     by_model = (*found.checking, *rows)
     return DryRun(
         responses=len(pooled.pool.responses),
         prompts=prompts,
-        models=len(inputs.judge.models),
+        models=models,
         samples=samples,
         judgments=judgments,
         recalled=sum(row.recalled for row in firsts),

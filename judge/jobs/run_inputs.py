@@ -12,7 +12,15 @@ from judge.ask.asking import JOURNAL, CallEngine, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts
 from judge.ask.group import combine
-from judge.ask.opening import all_options, check_turns, default_model, judging_options, open_judge
+from judge.ask.opening import (
+    all_options,
+    check_turns,
+    default_models,
+    judges_alone,
+    judging_options,
+    open_judge,
+    shared_out,
+)
 from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Tasks, tasks
@@ -22,7 +30,7 @@ from judge.crowd.jury import Jury, juries, make_jury
 from judge.errors import InputError, UsageError
 from judge.io.folder import same_place
 from judge.io.ids import Cluster
-from judge.io.installed import need_extra
+from judge.io.installed import lacking, need_extra
 from judge.io.paths import file_in
 from judge.io.plan import Call, OneOf, Option, Positive
 from judge.io.safe import printable
@@ -30,6 +38,7 @@ from judge.io.steps import Steps, quiet
 from judge.jobs.manifest import GROWING, check_folder, configuration
 from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooled, Pooling, check_complete, pool_runs
+from judge.judges.backends import backend_facts
 from judge.judges.model import Model, ModelOptions
 from judge.plugins import need, refuse_absent
 from judge.records import Criterion, Record
@@ -85,8 +94,8 @@ class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, JournalOptio
     """What `judge run` and `judge requests` can be told alike."""
 
     model: Annotated[tuple[str | Model, ...], Option(metavar="BACKEND/MODEL", repeat=True)] = ()
-    """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b), in Python also a `FunctionJudge`; may be repeated for
-    a jury."""
+    """The judge (default: JUDGE_MODEL, else checker/overlap for groundedness and local/qwen2.5-1.5b for the rest), in
+    Python also a `FunctionJudge`; may be repeated for a jury, or once to let a checker judge groundedness."""
     together: bool = False
     """Ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of its
     own."""
@@ -132,8 +141,9 @@ class Plan(RunOptions, section="asking"):
 
     @property
     def judges(self) -> tuple[str | Model, ...]:
-        """The models, as the plan or the environment names them."""
-        return self.model or (default_model(),)
+        """The models, as the plan or the environment names them; a jury or a cascade needs no checker of ours."""
+        alone = self.jury is not None or self.cascade is not None
+        return self.model or default_models()[-1 if alone else 0 :]
 
     @model_validator(mode="after")
     def _check_judge(self) -> Self:
@@ -166,6 +176,8 @@ class RunInputs(Record, frozen=True):
     configured: dict[str, Any]
     """Everything that determines the judgments, for the manifest."""
     certificate: Certificate | None = None
+    left_out: tuple[str, ...] = ()
+    """In words, what is not judged because nothing here can."""
 
     @property
     def jury(self) -> Jury | None:
@@ -230,6 +242,7 @@ def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInput
         asked=judge.tasks(wanted),
         configured=configuration(pooled.configured, criteria, judge.name, options) | judge.configuration(),
         certificate=certificate,
+        left_out=_left_out(plan),
     )
 
 
@@ -237,7 +250,13 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     """The judge of a plan before a jury is made of it."""
     names, options, settings = plan.judges, plan.options, plan.settings
     if plan.cascade is None:
-        return open_judge(names, options, criteria, settings, keys=keys)
+        parts = shared_out(names, criteria) if plan.jury is None and len(names) == 2 else {}
+        used = tuple(dict.fromkeys(parts.values())) or names
+        if plan.model and len(used) < len(names):
+            raise UsageError(
+                f"{' and '.join(map(str, names))}: {used[0]} would judge all of {', '.join(parts)}; name it alone"
+            )
+        return open_judge(used, options, criteria, settings, keys=keys, parts=parts if len(used) == 2 else {})
     cascades = need("cascades.run", "--cascade")
     cascade = cascades.parse_cascade(plan.cascade)
     first = cascades.open_first(cascade, plan.cascade_url, criteria, options, settings, keys=keys)
@@ -256,17 +275,32 @@ def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:
     return pooled
 
 
+def _left_out(plan: Plan) -> tuple[str, ...]:
+    """Why nothing here can judge the rest beside groundedness, where the user names neither judge nor criteria."""
+    *first, rest = plan.judges
+    extra = backend_facts(str(rest)).extra
+    if not first or plan.model or plan.criteria or plan.prompts or extra is None:
+        return ()
+    return tuple(f"naturalness is not judged: {missing}" for missing in lacking(extra, str(rest)))
+
+
 def _choose(plan: Plan) -> dict[str, list[Criterion]]:
-    """The prompts of each criterion: one, or several for a jury."""
-    chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
+    """The prompts of each criterion: one, or several for a jury. A checker needs one by sentences."""
+    alone = plan.jury is None and plan.cascade is None and not plan.together
+    checks = alone and any(backend_facts(str(name)).checker for name in plan.judges)
+    instead = {"groundedness": "groundedness/sentences"} if checks else {}
+    default = DEFAULT_CRITERIA[:1] if _left_out(plan) else DEFAULT_CRITERIA
+    chosen = choose_prompts(plan.criteria, plan.prompts, default, instead)
     if plan.together:
         group = combine([prompt for several in chosen.values() for prompt in several])
         chosen = {prompt.name: [prompt] for prompt in group}
     if plan.jury is not None:
         return chosen
-    if len(plan.model) > 1 or plan.samples != 1 or plan.families is not None:
+    shared = alone and len(plan.model) == 2 and sum(map(judges_alone, plan.model)) == 1
+    if (len(plan.model) > 1 and not shared) or plan.samples != 1 or plan.families is not None:
         raise UsageError(
-            "several models, samples and families need a jury (--jury RULE); `judge calibrate` compares models"
+            "several models, samples and families need a jury (--jury RULE), but for a checker beside another model; "
+            "`judge calibrate` compares models"
         )
     for name, (first, *rest) in chosen.items():
         if rest:

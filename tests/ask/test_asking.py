@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -8,6 +9,7 @@ from judge.ask.budget import Settings
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.tasks import tasks
+from judge.errors import Interrupted, OperationalError
 from judge.judges.model import Model, Price
 from tests.ask.test_loop import Scripted, criterion, pool
 
@@ -51,6 +53,29 @@ def test_models_are_asked_in_turn_and_their_progress_is_one(tmp_path: Path) -> N
     assert ([progress.done for progress in seen], {progress.total for progress in seen}) == ([*range(1, 13)], {12})
     assert seen[-1].cost == pytest.approx(0.12)
     assert [model.prepared for model in models] == [1, 1]
+
+
+def test_each_judges_its_part_and_a_model_that_cannot_be_fetched_judges_nothing(tmp_path: Path) -> None:
+    prompts, away = (criterion("groundedness"), criterion("naturalness")), Named("local/y")
+    judge = Judge([Named("checker/x"), away], parts={"groundedness": "checker/x", "naturalness": "local/y"})
+    wanted = tasks(POOL, prompts[::-1])
+    assert judge.name == "groundedness by checker/x, naturalness by local/y"
+    assert [judge.described(prompt, {})[0] for prompt in prompts] == ["checker/x", "local/y"]
+    with Asking(JournalPlace(tmp_path), POOL, None) as asking:
+        assert [row.calls for row in asking.forecast(judge, wanted).rows] == [6, 6]
+        both = asking.ask(judge, wanted)
+    assert [(reply.judge, reply.criterion) for reply in both] == [
+        *[("checker/x", "groundedness")] * 6, *[("local/y", "naturalness")] * 6,
+    ]  # fmt: skip
+    away.prepare = Mock(side_effect=OperationalError("no network"))  # type: ignore[method-assign]
+    with Asking(JournalPlace(tmp_path), POOL, None) as asking:
+        replies = asking.ask(judge, wanted)
+    assert [isinstance(reply, Judgment) for reply in replies] == [True] * 6 + [False] * 6
+    assert {(reply.reason, reply.detail) for reply in replies[6:]} == {("provider_error", "no network")}
+    assert asking.not_judged == ("naturalness: nothing is judged, because local/y cannot be fetched: no network",)
+    away.prepare.side_effect = Interrupted("stopped")
+    with Asking(JournalPlace(tmp_path), POOL, None) as asking, pytest.raises(Interrupted):
+        asking.ask(judge, wanted)
 
 
 def test_an_engine_makes_the_calls_and_says_what_they_wait_for(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from judge.cli import main
 from judge.cli.demo import lesson
 from judge.io.installed import EXTRAS
 from judge.jobs.doctor import machine
-from tests.conftest import PROJECT
+from tests.conftest import INPUTS, PROJECT, manifest
 
 RUNS = PROJECT / "examples/runs"
 _CROWD = "reading workers' labels needs polars, which is not installed: `pip install 'judge[crowd]'`"
@@ -42,15 +42,15 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("crowd absent.csv --scale 0-3 --out new", _CROWD),
         ("gold import crowd absent.csv --out new", _CROWD),
-        ("run --runs absent --out new", _DEFAULT),
-        ("run --runs absent --out new --dry-run", _DEFAULT),
+        ("run --runs absent --out new --criteria naturalness", _DEFAULT),
+        ("run --runs absent --out new --criteria groundedness naturalness --dry-run", _DEFAULT),
         (
             "run --runs absent --out new --jury majority --model baseline/overlap --model local/smollm2-135m "
             "--criteria groundedness",
             _SMALL,
         ),
         (f"probe {RUNS}/absent --model local/smollm2-135m --criteria groundedness --out new", _SMALL),
-        ("demo new --model local/smollm2-135m", _SMALL),
+        ("demo new --full --model local/smollm2-135m", _SMALL),
         ("pool --runs absent --encoder minilm --out new", _ENCODER),
         ("pool --runs absent --encoder x --out new", _OWN_ENCODER),
         (
@@ -88,6 +88,19 @@ def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("_plain")
+def test_groundedness_is_judged_where_no_model_can_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = f"warning: naturalness is not judged: {_DEFAULT}\n"
+    assert main(["run", "--dry-run", "--out", str(tmp_path), *INPUTS]) == 0
+    shown = capsys.readouterr()
+    assert said in shown.err and "checker/overlap\n" in shown.out and "local/" not in shown.out
+    assert main(["run", "--out", str(tmp_path), *INPUTS]) == 0
+    assert said in capsys.readouterr().err
+    assert manifest(tmp_path)["configuration"]["judge"] == "checker/overlap"
+    board = (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
+    assert "Prompt groundedness/sentences" in board and "naturalness is not judged: local/qwen2.5-1.5b needs" in board
+
+
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("llama", "bleu", "rouge", "onnx", "encoder", "sentence-transformers", "lucene"):
         monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
@@ -116,7 +129,7 @@ sys.exit(main(sys.argv[2:]))
 
 def test_the_demo_writes_into_no_other_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "judgments.jsonl").touch()
-    assert main(["demo", str(tmp_path), "--no-model"]) == 2
+    assert main(["demo", str(tmp_path)]) == 2
     assert "holds 'judgments.jsonl', which no demo wrote; give an empty folder" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["judgments.jsonl"]
 
@@ -133,10 +146,10 @@ def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
     )
     assert done.returncode == 0, done.stderr
-    assert f"left out: {_DEFAULT}" in " ".join(done.stdout.split())
+    assert "naturalness by nobody: --full lets local/qwen2.5-1.5b judge it" in " ".join(done.stdout.split())
     page = (tmp_path / "judge-demo/report/report.html").read_text(encoding="utf-8")
     assert "duplicate_turn" in page
-    board = (tmp_path / "judge-demo/out-groundedness/leaderboard.tsv").read_text(encoding="utf-8")
+    board = (tmp_path / "judge-demo/judged/leaderboard.tsv").read_text(encoding="utf-8")
     assert "plover-remembers" in board
     recall = (tmp_path / "judge-demo/nugget-scores/runs.tsv").read_text(encoding="utf-8")
     assert "harbor-grounded" in recall
@@ -146,7 +159,6 @@ def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) <= 40
     assert "copied text (quarry-copied) lead" in " ".join(done.stdout.split())
     assert "they are 6 and 5 of 7. Words shared" in " ".join(done.stdout.split())
-    assert not (tmp_path / "judge-demo/out-naturalness").exists()
 
 
 @pytest.mark.parametrize(

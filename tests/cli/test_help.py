@@ -196,7 +196,7 @@ def test_a_parser_without_examples_ends_with_the_exit_codes() -> None:
         ("leaderboard out --families f", "--families: "),
         ("passages extract --pool out --depth 2 --passages p -o x", "--depth: "),
         ("prompts show groundedness --form text", "--form: "),
-        ("demo --no-model --model baseline/overlap", "--model: "),
+        ("demo --model baseline/overlap", "--model: "),
     ],
 )
 def test_an_option_without_effect_is_refused(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

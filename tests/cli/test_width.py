@@ -49,7 +49,7 @@ TABLES = {
     "--out dry --requests round",
     "validate": "runs --topics topics.json",
     "validate --all": "runs --topics topics.json",
-    "demo --no-model": "demo",
+    "demo": "demo",
     "doctor": "--model baseline/overlap",
     "tokens": "runs",
     "prompts list": "",

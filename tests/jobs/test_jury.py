@@ -134,6 +134,8 @@ def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: 
         (["--jury", "majority", *OVERLAP, "--prompt", "groundedness", "--prompt", "groundedness/graded"], "the same"),
         (["--jury", "majority", *OVERLAP, "--samples", "1001"], "1001 samples: expected 1 to 1000"),
         ([*OVERLAP, "--samples", "2"], "need a jury (--jury RULE)"),
+        (["--model", "server/a", "--model", "server/b"], "need a jury (--jury RULE), but for a checker"),
+        ([*OVERLAP, "--model", "server/a"], "baseline/overlap would judge all of groundedness; name it alone"),
         ([*OVERLAP, "--prompt", "groundedness", "--prompt", "groundedness/yes_no"], "two prompts for groundedness"),
         (["--jury", "majority", *OVERLAP, "--model", "server/a", "--max-cost", "1"], "price of server/a is not known"),
     ],

@@ -36,6 +36,26 @@ def results(folder: Path) -> dict[str, bytes]:
             if name.startswith(("qrels/", "leaderboard", "differences", "judgments", "failures"))}  # fmt: skip
 
 
+def test_a_checker_and_a_model_share_the_criteria(mock: Mock, tmp_path, capsys) -> None:
+    out, both = tmp_path / "out", ["--model", "server/a", "--model", "checker/overlap", "--base-url", mock.base_url]
+    name = "groundedness by checker/overlap, naturalness by server/a"
+    assert run_example(out, *both, "--dry-run", "--json") == 0
+    counted = json.loads(capsys.readouterr().out)
+    assert (counted["judge"], counted["judgments"], counted["calls"]) == (name, 154, 152)
+    assert {row["model"]: row["calls"] for row in counted["by_model"]} == {"checker/overlap": 76, "server/a": 76}
+    assert run_example(out, *both) == 0
+    before = results(out)
+    said = capsys.readouterr().err
+    assert f"Judged: {name}." in said and f"Judged: {name}." in before["leaderboard.md"].decode()
+    assert (manifest(out)["configuration"]["judge"], mock.stats()["requests"]) == (name, 76)
+    judged = {(row["judge"], row["criterion"], row["variant"]) for row in json_lines(out / "judgments.jsonl")}
+    assert judged == {("checker/overlap", "groundedness", "sentences"), ("server/a", "naturalness", "graded")}
+    assert run_example(out, *both, "--recheck", "2") == 0
+    again = [(row["judge"], row["criterion"], row["again_grade"] is None) for row in json_lines(out / "recheck.jsonl")]
+    assert again == [("checker/overlap", "groundedness", False)] * 2 + [("server/a", "naturalness", False)] * 2
+    assert (results(out), mock.stats()["requests"]) == (before, 78)
+
+
 def test_second_answers_are_reported_and_change_no_result(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     assert run(mock, out) == 0

@@ -14,7 +14,7 @@ from pydantic import model_validator
 
 from judge.ask.asking import JOURNAL, Judge
 from judge.ask.criteria import choose_prompts
-from judge.ask.opening import check_turns, default_model, judging_options, open_judge, recalls
+from judge.ask.opening import check_turns, default_models, judging_options, open_judge, recalls
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.subjects import check_unit, unit_of
@@ -252,7 +252,7 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
     certificate = None
     if plan.certificate is not None:
         certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
-    names = tuple(dict.fromkeys(plan.models)) or (default_model(),)
+    names = tuple(dict.fromkeys(plan.models)) or default_models()[-1:]
     judge = open_judge(names, plan.options, criteria, plan.settings, keys=keys and not recalls(plan))
     pool, turns = _read(plan, unit_of(criteria), steps)
     check_unit(criteria, pool.unit)

@@ -11,7 +11,7 @@ import msgspec
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury
 from judge.ask.records import Failure, Judgment
-from judge.ask.returned import model_notes, settled_notes
+from judge.ask.returned import judge_notes, model_notes
 from judge.crowd.jury import SELF_JUDGING
 from judge.io.cells import count, markdown_cell
 from judge.io.folder import FileContent, content_digest
@@ -112,7 +112,7 @@ def _tables(public: JudgedFolder) -> dict[str, bytes]:
     juries = [_jury(about) for about in public.manifest.get("jury", {}).values()]
     warnings = dict.fromkeys(f"Warning: {text}" for about in juries for text in about["warnings"])
     notes = (
-        *settled_notes(public.results),
+        *judge_notes(public.results),
         *model_notes(public.results),
         *warnings,
         *(f"{line}." for line in public.clustered),
@@ -253,7 +253,7 @@ def readme(names: Iterable[str], judged: JudgedFolder, left_out: Iterable[str], 
         worded("# Response assessment", unit),
         f"{runs}, {responses}; judged by {markdown_cell(judges)} under {prompts}, with judge {__version__}.",
         f"**{markdown_cell(judged.banner)}**",
-        *map(markdown_cell, settled_notes(judged.results)),
+        *map(markdown_cell, judge_notes(judged.results)),
         *left_out,
         f"Terms of use: {markdown_cell(license)}" if license else "No terms of use are named here.",
         "\n".join(("| file | content |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in rows))),

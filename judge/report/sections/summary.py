@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from judge.ask.records import Judgment
-from judge.ask.returned import settled_notes
+from judge.ask.returned import judge_notes
 from judge.io.cells import count, number
 from judge.io.safe import printable
 from judge.io.table import Cell, Table
@@ -69,7 +69,7 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
             f"{folder.judged.pool.unit}s. Means and ranks will change when all are judged.",
             "warn",
         )
-    for note in settled_notes(folder.judged.results):
+    for note in judge_notes(folder.judged.results):
         yield Said(note)
     for warning in folder.judged.warnings:
         yield Said(capped(_without_places(warning, folder)), "warn")

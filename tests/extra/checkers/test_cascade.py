@@ -9,7 +9,7 @@ from judge.ask.asking import Judge
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import labels_of
 from judge.ask.records import Failure, Judgment, SentenceSupport
-from judge.ask.returned import SettledCount, settled_counts, settled_notes
+from judge.ask.returned import SettledCount, judge_notes, settled_counts
 from judge.ask.tasks import PickedTasks, tasks
 from judge.errors import UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, parse_cascade
@@ -154,19 +154,19 @@ def test_results_say_how_much_was_settled() -> None:
     (row,) = settled_counts(results())
     assert row == SettledCount("groundedness", NAME, "checker/overlap", 2, 2, 1, 0)
     assert [isinstance(one, Judgment) and one.settled for one in results()] == [True, True, *[False] * 4]
-    (note,) = settled_notes(results())
+    (note,) = judge_notes(results())
     assert note == (
         "groundedness: checker/overlap settled 2 of 4 judgments (50 %), and 2 went to server/m. So the grades are "
         f"those of two judges: {NAME}."
     )
-    assert settled_notes([judgment("1_1", "R1", 3)]) == ()
+    assert judge_notes([judgment("1_1", "R1", 3)]) == ()
 
 
 def test_the_grades_are_of_two_judges_only_where_both_judged() -> None:
-    assert settled_notes(results()[2:3]) == (
+    assert judge_notes(results()[2:3]) == (
         "groundedness: checker/overlap settled 0 of 1 judgment (0 %), and 1 went to server/m.",
     )
-    assert settled_notes(results()[:2]) == (
+    assert judge_notes(results()[:2]) == (
         "groundedness: checker/overlap settled 2 of 2 judgments (100 %), and 0 went to server/m.",
     )
 
@@ -175,7 +175,7 @@ def test_items_on_which_the_checker_failed_are_counted() -> None:
     asked, unasked = (msgspec.structs.replace(one, checker_failed="provider_error") for one in results()[2:4])
     told = [*results()[:2], asked, unasked]
     assert settled_counts(told) == (SettledCount("groundedness", NAME, "checker/overlap", 2, 2, 0, 2),)
-    assert "went to server/m. On 2 of these the checker failed. So the grades" in settled_notes(told)[0]
+    assert "went to server/m. On 2 of these the checker failed. So the grades" in judge_notes(told)[0]
 
 
 def test_the_two_judges_are_one_column_of_labels() -> None:
