@@ -312,11 +312,7 @@ class Asking:
         return self._account.rows()
 
     def prepare(self, model: Model) -> None:
-        """Fetch what a model needs, once.
-
-        Raises:
-            OperationalError: It cannot be fetched now.
-        """
+        """Fetch what a model needs, once; an OperationalError if it cannot be fetched now."""
         if not any(model is prepared for prepared in self._prepared):
             model.prepare(self.progress.fetching)
             self._prepared.append(model)

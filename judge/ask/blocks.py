@@ -42,11 +42,7 @@ class Material(NamedTuple):
 
     @property
     def turn(self) -> Turn:
-        """The turn with the conversation before it.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """The turn with the conversation before it; a UsageError if there is none."""
         if self.conversation is None:
             prompt = self.task.criterion.prompt_id
             raise UsageError(f"{prompt}: shows the conversation, so it needs a topics file")

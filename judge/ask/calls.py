@@ -301,11 +301,7 @@ class Calls:
             self._first.cancel()
 
     def _refused_for_limit(self, ticket: Ticket, error: RateLimitError) -> None:
-        """Take note of a refusal for a rate limit.
-
-        Raises:
-            OperationalError: The provider makes us wait for too long.
-        """
+        """Take note of a refusal for a rate limit; an OperationalError if the provider makes us wait for too long."""
         most, pace = self._settings.max_wait, self._pace
         pace.refused(ticket, error.retry_after, self._model.limits)
         self._check_wish(error)
@@ -320,11 +316,7 @@ class Calls:
         self._wake()
 
     def _check_wish(self, error: TransientError) -> None:
-        """Refuse to wait for longer than the user wants.
-
-        Raises:
-            OperationalError: The provider asks to wait for longer.
-        """
+        """Refuse to wait for longer than the user wants, as an OperationalError."""
         if error.retry_after is not None and error.retry_after > self._settings.max_wait:
             raise too_long(self._model.name, str(error), error.retry_after, self._settings.max_wait)
 

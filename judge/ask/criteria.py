@@ -21,11 +21,7 @@ from judge.records import Criterion
 
 
 def load_criterion(path: StrPath) -> Criterion:
-    """Read and check one prompt file.
-
-    Raises:
-        InputError: The file is missing, or it has problems; `problems` lists all of them.
-    """
+    """Read and check one prompt file; an InputError lists all of its problems."""
     # It loads pydantic, which takes longer than a command without prompts may.
     from judge.ask.prompt_file import parse_criterion
 
@@ -94,11 +90,7 @@ def choose_prompts(
 
 
 def prompt_path(name_or_path: StrPath) -> Path:
-    """The file that `find_criterion` reads; a bundled prompt of that name has precedence over a path.
-
-    Raises:
-        UsageError: There is neither a bundled prompt nor a file of that name.
-    """
+    """The file that `find_criterion` reads, a bundled prompt before a path; a UsageError if there is neither."""
     name_or_path = os.fspath(name_or_path)
     known = _known()
     name = default_prompts().get(name_or_path, name_or_path)

@@ -125,11 +125,7 @@ def recalls(plan: AskingPlan) -> bool:
 
 
 def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settings) -> None:
-    """Refuse a price that is of no model.
-
-    Raises:
-        UsageError: There is one.
-    """
+    """Refuse a price that is of no model, as a UsageError."""
     for priced in settings.prices.keys() - {EVERY_OTHER}:
         if not any(given_price(model.name, {priced: FREE}) for model in models):
             raise UsageError(f"--price {priced}=…: there is no such model among {', '.join(names)}")
@@ -147,11 +143,7 @@ def takes(name: str, criterion: Criterion) -> bool:
 def check_turns(
     criteria: Sequence[Criterion], turn_ids: Collection[str], turns: Collection[str], topics: StrPath | None
 ) -> None:
-    """Refuse prompts that show turns of `turn_ids` which are not among the known `turns`.
-
-    Raises:
-        UsageError: There are such turns.
-    """
+    """Refuse prompts that show turns of `turn_ids` which are not among the known `turns`, as a UsageError."""
     names = ", ".join(criterion.prompt_id for criterion in criteria if needs_turn(criterion))
     unknown = sorted(set(turn_ids) - set(turns), key=natural_key)
     if names and unknown and topics is None:

@@ -199,20 +199,12 @@ class ResultWriter:
         return self._number
 
     def put(self, place: int, result: Result) -> None:
-        """Write the result of a place; the last one counts.
-
-        Raises:
-            OperationalError: The disk cannot be written.
-        """
+        """Write the result of a place, of which the last counts; an OperationalError if the disk cannot be written."""
         self._number += self._starts[place] == _NOWHERE
         self._starts[place] = self._lines.add(result)
 
     def add(self, result: Result) -> None:
-        """Write the next result.
-
-        Raises:
-            OperationalError: The disk cannot be written.
-        """
+        """Write the next result; an OperationalError if the disk cannot be written."""
         self._starts.append(_NOWHERE)
         self.put(len(self._starts) - 1, result)
 
@@ -236,11 +228,7 @@ def results_of(results: Sequence[Result], criterion: str) -> Iterator[Result]:
 
 
 def stored(results: Iterable[Result], folder: Path | None = None) -> StoredResults:
-    """Results as they come, on the disk, in a file as of `ResultWriter`.
-
-    Raises:
-        OperationalError: The disk cannot be written.
-    """
+    """Results as they come, in a file as of `ResultWriter`; an OperationalError if the disk cannot be written."""
     if isinstance(results, StoredResults):
         return results
     writer = ResultWriter(folder=folder)

@@ -41,11 +41,7 @@ def only_asked_by(criterion: Criterion) -> str:
 
 
 def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
-    """Refuse prompts about another unit than the one that is judged, such as that of a pool.
-
-    Raises:
-        UsageError: Some prompts are about another unit; all of them are named.
-    """
+    """Refuse prompts about another unit than the one that is judged, as a UsageError that names all of them."""
     other = [criterion for criterion in criteria if criterion.unit != unit]
     if other:
         names = ", ".join(criterion.prompt_id for criterion in other)
@@ -53,11 +49,7 @@ def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
 
 
 def unit_of(criteria: Sequence[Criterion]) -> JudgedUnit:
-    """What prompts that go together are about.
-
-    Raises:
-        UsageError: Some are about responses and some about dialogues.
-    """
+    """What prompts that go together are about; a UsageError if some are about responses and some about dialogues."""
     units: dict[JudgedUnit, list[str]] = {}
     for criterion in criteria:
         units.setdefault(criterion.unit, []).append(criterion.prompt_id)

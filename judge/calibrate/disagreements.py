@@ -188,11 +188,7 @@ def disagreement_files(found: Sequence[Disagreement], graded: int) -> dict[str, 
 
 
 def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
-    """The disagreements in the bytes of a file of lines, in their order.
-
-    Raises:
-        InputError: Some lines are none; every such line is listed.
-    """
+    """The disagreements in the bytes of a file, in their order; an InputError lists every line that is none."""
     found: list[Disagreement] = []
     problems: list[Problem] = []
     for place, row in decode_lines(content, Disagreement, name, "not_a_disagreement"):

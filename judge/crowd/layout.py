@@ -155,11 +155,7 @@ class LabelProblems(list[Problem]):
 
 
 def pattern_of(text: str, option: str, groups: str) -> re.Pattern[str]:
-    """A regular expression with groups for turn and item, given by an option.
-
-    Raises:
-        UsageError: It is none, or lacks a group.
-    """
+    """A regular expression with groups for turn and item; a UsageError if it is none or lacks a group."""
     try:
         pattern = re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:

@@ -122,11 +122,7 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
 
 
 def read_bank(path: Path) -> dict[str, str]:
-    """Read the texts of a response bank, a JSON object from id to text.
-
-    Raises:
-        InputError: The file cannot be read or is no bank.
-    """
+    """The texts of a response bank, a JSON object from id to text; an InputError if the file is none."""
     document = open_document(path)
     errors = [problem for problem in document.problems if problem.severity == "error"]
     if not errors and not isinstance(document.value, dict):

@@ -129,11 +129,7 @@ def make_plan(
 
 
 def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
-    """Read the rows of a plan file.
-
-    Raises:
-        InputError: Lines are not rows of a plan; every one is listed.
-    """
+    """Read the rows of a plan file; an InputError lists every line that is none."""
     rows: list[PlanRow] = []
     problems: list[Problem] = []
     for number, row in decode_lines(content, PlanRow, name, "not_a_plan"):

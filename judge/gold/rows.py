@@ -68,11 +68,7 @@ GoldByResponse = dict[tuple[str, str], list[GoldRow]]
 
 
 def read_gold(path: StrPath) -> tuple[GoldRow, ...]:
-    """Read the rows of a gold file (JSONL, gzipped or not), in file order.
-
-    Raises:
-        InputError: The file cannot be read or has problems; every problem is listed.
-    """
+    """The rows of a gold file (JSONL, gzipped or not), in file order; an InputError lists every problem."""
     return parse_gold(unpack(read_stored(path), str(path)), str(path))
 
 

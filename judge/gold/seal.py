@@ -73,11 +73,7 @@ def salted(salt: bytes, content: bytes) -> str:
 
 
 def read_salt(path: Path) -> bytes:
-    """Read the salt in a file.
-
-    Raises:
-        InputError: The file is missing or holds no salt.
-    """
+    """Read the salt in a file; an InputError if the file is missing or holds none."""
     matched = _SALT.fullmatch(read_stored(path))
     if not matched:
         raise InputError(f"{path}: damaged: expected the 64 hexadecimal digits that `judge gold split` wrote")
@@ -85,11 +81,7 @@ def read_salt(path: Path) -> bytes:
 
 
 def read_seal(path: Path) -> Seal:
-    """Read the seal in a file.
-
-    Raises:
-        InputError: The file cannot be read or is not a seal.
-    """
+    """Read the seal in a file; an InputError if the file cannot be read or is none."""
     try:
         return msgspec.json.decode(read_stored(path), type=Seal)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -64,11 +64,7 @@ def content_digest(content: FileContent) -> str:
 
 
 def is_content(path: Path, content: FileContent) -> bool:
-    """Whether a file holds exactly this content.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """Whether a file holds exactly this content; an OSError if it cannot be read."""
     with path.open("rb") as file:
         return all(file.read(len(piece)) == piece for piece in pieces_of(content)) and not file.read(1)
 
@@ -92,11 +88,7 @@ _RECORDED = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents.
-
-    Raises:
-        InputError: The path is a file or the folder cannot be made.
-    """
+    """Make a folder and its parents; an InputError if that cannot be done, or the path is a file."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -111,11 +103,7 @@ def same_place(first: Path, second: Path) -> bool:
 
 
 def check_apart(folder: Path, paths: Iterable[Path]) -> None:
-    """Refuse an output folder that holds an input, or is an input itself.
-
-    Raises:
-        UsageError: The folder is that of an input.
-    """
+    """Refuse an output folder that holds an input, or is an input itself, as a UsageError."""
     for path in paths:
         homes = (path,) if path.is_dir() else (path.parent, path.resolve().parent)
         if any(same_place(folder, home) for home in homes):
@@ -265,11 +253,7 @@ def _check_places(folder: Path, names: Collection[str], read: Collection[Path]) 
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> None:
-    """Remove files of a folder if they are there, and the folders in it that are left empty.
-
-    Raises:
-        InputError: A file cannot be removed.
-    """
+    """Remove files of a folder that are there, and folders left empty; an InputError if one cannot be removed."""
     for name in names:
         path = folder / name
         try:
@@ -297,11 +281,7 @@ def remove_recorded(folder: Path, record: str) -> None:
 
 
 def recorded(folder: Path, record: str) -> set[tuple[str, str]]:
-    """Names and digests of the files that a job wrote into the folder; empty without a record.
-
-    Raises:
-        InputError: The record cannot be read.
-    """
+    """Names and digests of the files that a job wrote, none without a record; an InputError if it cannot be read."""
     path = folder / record
     if not path.exists():
         return set()

@@ -99,11 +99,7 @@ def run_turn_id(turn_id: str) -> str:
 
 
 def check_cluster(cluster: str) -> None:
-    """Refuse a unit that is neither topic nor theme; a plan in Python may hold any text.
-
-    Raises:
-        UsageError: The unit is unknown.
-    """
+    """Refuse a unit that is neither topic nor theme, as a UsageError; a plan in Python may hold any text."""
     if cluster not in CLUSTERS:
         raise UsageError(f"cluster {cluster!r}: expected {' or '.join(CLUSTERS)}")
 

@@ -193,11 +193,7 @@ def unpack(stored: bytes, name: str) -> bytes:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal, which may be larger than the memory.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
+    """SHA-256 of a file of any size, in hexadecimal; an InputError if it cannot be read."""
     try:
         with open_stored(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -271,11 +271,7 @@ class CollectionProblems:
             self.settle()
 
     def settle(self) -> None:
-        """End the reading if there is any problem.
-
-        Raises:
-            InputError: There is a problem.
-        """
+        """End the reading with an InputError if there is any problem."""
         if self._problems:
             raise InputError(self._refusal, self._problems)
 

@@ -159,11 +159,7 @@ def check_finished(folder: Path) -> None:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """The findings that `judge calibrate` wrote.
-
-    Raises:
-        InputError: The file is not as judge writes it.
-    """
+    """The findings that `judge calibrate` wrote; an InputError if the file is not as judge writes it."""
     calibration = _decoded(path, "the findings of a calibration", msgspec.json.Decoder(Calibration).decode)
     if wrong := next(_contradictions(calibration), None):
         raise InputError(f"{path}: not the findings of a calibration as judge writes them: {wrong}")
@@ -231,22 +227,14 @@ def _off_scale(judged: JudgedFolder, error: InputError) -> InputError:
 
 
 def read_problems(path: Path) -> tuple[Problem, ...]:
-    """The problems of the runs in a folder's `problems.json`; none without the file.
-
-    Raises:
-        InputError: The file is not as judge writes it.
-    """
+    """The problems in a folder's `problems.json`, none without it; an InputError if it is not as judge writes it."""
     if not path.is_file():
         return ()
     return _decoded(path, "the problems of runs", msgspec.json.Decoder(tuple[Problem, ...]).decode)
 
 
 def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
-    """Code and response of each flag in a folder's `screen.tsv`; none without the file.
-
-    Raises:
-        InputError: The file is not as judge writes it.
-    """
+    """Code and response of each flag in a folder's `screen.tsv`, none without it; an InputError if it is damaged."""
     if not path.is_file():
         return ()
 

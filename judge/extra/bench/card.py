@@ -146,11 +146,7 @@ class JudgeCard(Record, frozen=True, kw_only=True):
 
 
 def parse_card(content: bytes, name: str) -> JudgeCard:
-    """The card in a file's bytes.
-
-    Raises:
-        InputError: It is no card, or one of another layout.
-    """
+    """The card in a file's bytes; an InputError if it is none, or one of another layout."""
     try:
         head = msgspec.json.decode(content, type=dict[str, Any])
         if head.get("schema") != SCHEMA:

@@ -127,11 +127,7 @@ def remarks_on(read: ReadRun, turns: int) -> tuple[str, ...]:
 
 
 def _ranked(path: Path, rank: Rank) -> RankedRun:
-    """One run file as rankings.
-
-    Raises:
-        InputError: The file is no run.
-    """
+    """One run file as rankings; an InputError if it is no run."""
     if looks_like_trec_run(_head(path)):
         return _trec_run(path)
     read = of_one_run(read_run(path))

@@ -153,11 +153,7 @@ def run_texts(
 
 
 def read_texts(path: Path) -> RunTexts | None:
-    """The texts of one run file; None for an interactive run.
-
-    Raises:
-        InputError: The file is no run.
-    """
+    """The texts of one run file, None for an interactive run; an InputError if it is no run."""
     read = read_run(path)
     if read.run is None:
         raise InputError(f"{path}: not a run", read.problems)
