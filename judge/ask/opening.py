@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from judge.ask.asking import Asking, AskingPlan, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.budget import EVERY_OTHER, Settings, given_price, price_of
@@ -42,22 +44,17 @@ def default_models() -> tuple[str, ...]:
     return (named,) if named else (groundedness_judge(), DEFAULT_MODEL)
 
 
-def judges_alone(name: str | Model) -> bool:
+def grades_support(name: str | Model) -> bool:
     """Whether a judge takes groundedness only, so that another may judge the rest."""
     facts = backend_facts(str(name))
     return facts.checker or facts.baseline
 
 
 def shared_out(names: Sequence[str | Model], criteria: Sequence[Criterion]) -> dict[str, str | Model]:
-    """Criterion to the one of two judges that judges it; of ours, a checker is spared what it cannot be asked."""
-    (first,), (rest,) = ([name for name in names if judges_alone(name) is alone] for alone in (True, False))
-    spared = first == groundedness_judge()
-    return {
-        criterion.name: first
-        if criterion.name == "groundedness" and (not spared or takes(str(first), criterion))
-        else rest
-        for criterion in criteria
-    }
+    """Criterion to the one of two judges that judges it; ours is spared a prompt that it cannot be asked."""
+    first, rest = sorted(names, key=grades_support, reverse=True)
+    own = {one.name for one in criteria if first != groundedness_judge() or takes(groundedness_judge(), one)}
+    return {one.name: first if one.name == "groundedness" and one.name in own else rest for one in criteria}
 
 
 def open_judge(
@@ -79,8 +76,14 @@ def open_judge(
         UsageError: A model cannot be asked these criteria or is open already, there is a budget and its price is
             unknown, or a price is given for no model.
     """
-    own = {str(name): [one for one in criteria if not parts or parts[one.name] == name] for name in names}
-    models = [open_one(name, options, own[str(name)], settings, keys=keys) for name in names]
+    models = []
+    for name in names:
+        own = [one for one in criteria if not parts or parts[one.name] == name]
+        # The address is that of the model beside a checker.
+        called = (
+            msgspec.structs.replace(options, base_url=None, replicas=()) if parts and grades_support(name) else options
+        )
+        models.append(open_one(name, called, own, settings, keys=keys))
     if twice := {model.name for model in beside} & {model.name for model in models}:
         raise UsageError(f"{', '.join(twice)} is the checker of the cascade, so it cannot be asked the rest too")
     check_prices([*map(str, names), *(model.name for model in beside)], [*models, *beside], settings)

@@ -1,7 +1,9 @@
 """The bundled example, written and judged."""
 
+import os
 import shlex
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -118,9 +120,10 @@ def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None]) -> 
     print_text(f"Report: {page}", "heading")
     print_text("Go on with:", "heading")
     at, runs = shlex.quote(str(folder)), shlex.quote(str(folder / "examples"))
-    print_listed(f"  judge demo {at} --full")
-    print_listed(f"  judge validate --runs {runs}/runs --topics {runs}/topics.json")
-    print_listed("  judge run --runs RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run")
+    judge = "judge" if shutil.which("judge") else os.path.relpath(Path(sys.executable).with_name("judge"))
+    print_listed(f"  {judge} demo {at} --full")
+    print_listed(f"  {judge} validate --runs {runs}/runs --topics {runs}/topics.json")
+    print_listed(f"  {judge} run --runs RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run")
 
 
 def lesson(order: Sequence[str], ranks: Mapping[str, int | None]) -> str:

@@ -72,17 +72,13 @@ def how_to_get(name: str) -> str:
     return f"`pip install 'judge[{name}]'`" + (f", and {beside}" if beside else "")
 
 
-def lacking(name: str, what: str) -> tuple[str, ...]:
-    """The sentence that `what` needs the package of an extra, and how to get it; none where it is installed."""
-    if has_extra(name):
-        return ()
-    return (f"{what} needs {EXTRAS[name].package}, which is not installed: {how_to_get(name)}",)
-
-
 def need_extra(name: str, what: str) -> None:
-    """Stop with the sentence of `lacking`, if there is one, as a UsageError."""
-    for missing in lacking(name, what):
-        raise UsageError(missing)
+    """Stop where the package of an extra is not installed, with a UsageError that says how to get it.
+
+    `what`: what needs it, as the subject of the message.
+    """
+    if not has_extra(name):
+        raise UsageError(f"{what} needs {EXTRAS[name].package}, which is not installed: {how_to_get(name)}")
 
 
 @contextmanager

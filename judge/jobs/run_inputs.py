@@ -16,7 +16,7 @@ from judge.ask.opening import (
     all_options,
     check_turns,
     default_models,
-    judges_alone,
+    grades_support,
     judging_options,
     open_judge,
     shared_out,
@@ -30,7 +30,7 @@ from judge.crowd.jury import Jury, juries, make_jury
 from judge.errors import InputError, UsageError
 from judge.io.folder import same_place
 from judge.io.ids import Cluster
-from judge.io.installed import lacking, need_extra
+from judge.io.installed import need_extra
 from judge.io.paths import file_in
 from judge.io.plan import Call, OneOf, Option, Positive
 from judge.io.safe import printable
@@ -252,6 +252,8 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     if plan.cascade is None:
         parts = shared_out(names, criteria) if plan.jury is None and len(names) == 2 else {}
         used = tuple(dict.fromkeys(parts.values())) or names
+        if parts and not plan.model and options.base_url is not None:
+            raise UsageError("--base-url is for judges that run elsewhere; --model names one")
         if plan.model and len(used) < len(names):
             raise UsageError(
                 f"{' and '.join(map(str, names))}: {used[0]} would judge all of {', '.join(parts)}; name it alone"
@@ -281,7 +283,11 @@ def _left_out(plan: Plan) -> tuple[str, ...]:
     extra = backend_facts(str(rest)).extra
     if not first or plan.model or plan.criteria or plan.prompts or extra is None:
         return ()
-    return tuple(f"naturalness is not judged: {missing}" for missing in lacking(extra, str(rest)))
+    try:
+        need_extra(extra, str(rest))
+    except UsageError as missing:
+        return (f"naturalness is not judged: {missing}",)
+    return ()
 
 
 def _choose(plan: Plan) -> dict[str, list[Criterion]]:
@@ -296,7 +302,7 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
         chosen = {prompt.name: [prompt] for prompt in group}
     if plan.jury is not None:
         return chosen
-    shared = alone and len(plan.model) == 2 and sum(map(judges_alone, plan.model)) == 1
+    shared = alone and len(plan.model) == 2 and sum(map(grades_support, plan.model)) == 1
     if (len(plan.model) > 1 and not shared) or plan.samples != 1 or plan.families is not None:
         raise UsageError(
             "several models, samples and families need a jury (--jury RULE), but for a checker beside another model; "
