@@ -1,5 +1,6 @@
 """Gold and labels side by side: what meets what, and what may not meet at all."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -181,16 +182,11 @@ def test_every_fault_of_gold_and_of_every_judge_is_listed_at_once() -> None:
     assert [one.code for one in caught.value.problems] == ["off_scale"] * 4
 
 
-def test_two_files_of_one_judge_cannot_be_told_apart() -> None:
+@pytest.mark.parametrize(("names", "code"), [("mm", "duplicate_judge"), (["constant"], "reserved_name")])
+def test_two_files_of_one_judge_and_the_name_of_the_baseline_are_refused(names: Sequence[str], code: str) -> None:
     with pytest.raises(InputError) as caught:
-        panel([row("1_1", "R1", 1)], labels("m", {("1_1", "R1"): 1}), labels("m", {("1_1", "R1"): 2}))
-    assert caught.value.problems[0].code == "duplicate_judge"
-
-
-def test_no_judge_may_take_the_name_of_the_baseline() -> None:
-    with pytest.raises(InputError) as caught:
-        panel([row("1_1", "R1", 1)], labels("constant", {("1_1", "R1"): 1}))
-    assert caught.value.problems[0].code == "reserved_name"
+        panel([row("1_1", "R1", 1)], *(labels(name, {("1_1", "R1"): 1}) for name in names))
+    assert caught.value.problems[0].code == code
 
 
 def test_a_split_is_on_every_row_and_never_cuts_a_topic() -> None:

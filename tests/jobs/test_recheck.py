@@ -45,14 +45,11 @@ def test_a_checker_and_a_model_share_the_criteria(mock: Mock, tmp_path, capsys) 
     assert {row["model"]: row["calls"] for row in counted["by_model"]} == {"checker/overlap": 76, "server/a": 76}
     assert run_example(out, *both) == 0
     before = results(out)
-    said = capsys.readouterr().err
-    assert f"Judged: {name}." in said and f"Judged: {name}." in before["leaderboard.md"].decode()
+    assert f"Judged: {name}." in capsys.readouterr().err and f"Judged: {name}.".encode() in before["leaderboard.md"]
     assert (manifest(out)["configuration"]["judge"], mock.stats()["requests"]) == (name, 76)
-    judged = {(row["judge"], row["criterion"], row["variant"]) for row in json_lines(out / "judgments.jsonl")}
-    assert judged == {("checker/overlap", "groundedness", "sentences"), ("server/a", "naturalness", "graded")}
     assert run_example(out, *both, "--recheck", "2") == 0
-    again = [(row["judge"], row["criterion"], row["again_grade"] is None) for row in json_lines(out / "recheck.jsonl")]
-    assert again == [("checker/overlap", "groundedness", False)] * 2 + [("server/a", "naturalness", False)] * 2
+    again = [(row["judge"], row["criterion"], row["variant"]) for row in json_lines(out / "recheck.jsonl")]
+    assert again == [("checker/overlap", "groundedness", "sentences")] * 2 + [("server/a", "naturalness", "graded")] * 2
     assert (results(out), mock.stats()["requests"]) == (before, 78)
 
 

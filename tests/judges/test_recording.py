@@ -120,23 +120,14 @@ def test_another_judge_of_the_file_is_no_part_of_the_recording(tmp_path: Path) -
     asyncio.run(recording.aclose())
 
 
-def test_a_recording_that_changes_is_not_read_on(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("judge", "questions", "parameters"),
+    [("b/m", "ab", PARAMETERS), ("b/other", ("one", "two"), PARAMETERS), ("b/m", ("one", "two"), MORE_PARAMETERS)],
+)
+def test_a_recording_that_changes_is_not_read_on(path, judge, questions, parameters) -> None:
     recording = Replay(path)
     path.unlink()
-    other = recorded(path.parent / "other", ("a", "0", PARAMETERS), ("b", "0", PARAMETERS))
-    (exported(other) if path.suffix else other).rename(path)
-    with pytest.raises(InputError, match="has changed since it was read: run the command again"):
-        for question in ("one", "two"):
-            answer(recording, question)
-    asyncio.run(recording.aclose())
-
-
-@pytest.mark.parametrize(("judge", "parameters"), [("b/other", PARAMETERS), ("b/m", MORE_PARAMETERS)])
-def test_the_answer_of_another_judge_is_not_read_in_place_of_the_first(path, judge, parameters) -> None:
-    recording = Replay(path)
-    path.unlink()
-    rows = ("one", "0", parameters), ("two", "0", parameters)
-    other = recorded(path.parent / "other", *rows, judge=judge)
+    other = recorded(path.parent / "other", *((asked, "0", parameters) for asked in questions), judge=judge)
     (exported(other) if path.suffix else other).rename(path)
     with pytest.raises(InputError, match="has changed since it was read: run the command again"):
         for question in ("one", "two"):

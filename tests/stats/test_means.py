@@ -113,15 +113,10 @@ def test_interval_holds_the_mean_and_does_not_depend_on_order(items, shuffle) ->
 
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.8, 0.95]))
-def test_the_interval_of_a_proportion_is_that_of_statsmodels(counts: tuple[int, int], level: float) -> None:
-    theirs = proportion_confint(*counts, alpha=1 - level, method="beta")
-    assert clopper_pearson(*counts, level) == pytest.approx(theirs, abs=1e-9)
-
-
-@given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.8, 0.95]))
-def test_the_score_interval_of_a_proportion_is_that_of_statsmodels(counts: tuple[int, int], level: float) -> None:
-    theirs = proportion_confint(*counts, alpha=1 - level, method="wilson")
-    assert wilson(*counts, level) == pytest.approx(theirs, abs=1e-9)
+def test_the_intervals_of_a_proportion_are_those_of_statsmodels(counts: tuple[int, int], level: float) -> None:
+    for interval, method in ((clopper_pearson, "beta"), (wilson, "wilson")):
+        theirs = proportion_confint(*counts, alpha=1 - level, method=method)
+        assert interval(*counts, level) == pytest.approx(theirs, abs=1e-9)
 
 
 @pytest.mark.parametrize(("successes", "n"), [(-1, 5), (6, 5), (0, 0)])

@@ -46,10 +46,7 @@ def test_a_pair_whose_ranges_overlap_is_counted_for_either_bound() -> None:
     found = tau([(4, 6), (5, 5), (1, 1)], at(3, 2, 1))
     assert (found.least, found.greatest) == (pytest.approx((2 - 1) / 3), 1)
     assert (found.pairs, found.certain) == (3, 2)
-
-
-def test_ranges_that_meet_in_a_point_leave_a_tie_possible_and_no_swap() -> None:
-    # The first is above the second or ties with it: 3 / 3, or 2 / √(2 · 3).
+    # Ranges that meet in a point leave a tie possible and no swap: 3 / 3, or 2 / √(2 · 3).
     found = tau([(5, 6), (5, 5), (1, 1)], at(3, 2, 1))
     assert (found.least, found.greatest) == (pytest.approx(2 / 6**0.5), 1)
     assert found.certain == 2

@@ -160,9 +160,7 @@ def test_results_say_how_much_was_settled() -> None:
         f"those of two judges: {NAME}."
     )
     assert judge_notes([judgment("1_1", "R1", 3)]) == ()
-
-
-def test_the_grades_are_of_two_judges_only_where_both_judged() -> None:
+    # The grades are of two judges only where both judged.
     assert judge_notes(results()[2:3]) == (
         "groundedness: checker/overlap settled 0 of 1 judgment (0 %), and 1 went to server/m.",
     )

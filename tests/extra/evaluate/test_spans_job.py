@@ -127,18 +127,6 @@ def test_files_that_do_not_fit_are_refused(folder: Path, named: dict[str, Any], 
             "topic '1' is already on line 1", "topic '4' is already on line 3",
         ]),
         ("equiv.txt", " \n", "equiv.txt: the file is empty", []),
-    ],
-)  # fmt: skip
-def test_a_bad_file_of_spans_is_refused(folder, name, text, said, problems) -> None:
-    Path(name).write_bytes(text.encode() if isinstance(text, str) else text)
-    with pytest.raises(InputError, match=said) as refused:
-        evaluated(gold="gold.tsv", runs="run.tsv", equivalence="equiv.txt")
-    assert [problem.message for problem in refused.value.problems] == problems
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said", "problems"),
-    [
         ("passages.res", "1 Q0 a 1 2.5 r\n1 Q0 a 2 1 r\n1 Q0 b 2 nan r\n1 Q0 c\n1 Q0 d 1 1e999 r\n", "4 lines", [
             "1 a is on an earlier line too", "score 'nan': expected a finite number",
             "3 columns: expected 6 (turn_id Q0 item_id rank score run_id)", "score '1e999': expected a finite number",
@@ -148,10 +136,12 @@ def test_a_bad_file_of_spans_is_refused(folder, name, text, said, problems) -> N
         ("grades.qrel", "1 Q0 b\n", "not usable as qrels", ["3 columns: expected 4 (turn_id 0 item_id grade)"]),
     ],
 )  # fmt: skip
-def test_a_bad_file_of_passages_is_refused(folder: Path, name: str, text: str, said: str, problems: list[str]) -> None:
-    Path(name).write_text(text, encoding="utf-8")
+def test_a_bad_file_of_spans_or_passages_is_refused(folder, name, text, said, problems) -> None:
+    Path(name).write_bytes(text.encode() if isinstance(text, str) else text)
+    passages = name in ("passages.res", "grades.qrel")
+    read = {"qrels": "grades.qrel", "runs": "passages.res"} if passages else {"gold": "gold.tsv", "runs": "run.tsv"}
     with pytest.raises(InputError, match=said) as refused:
-        evaluated(qrels="grades.qrel", runs="passages.res", equivalence="equiv.txt")
+        evaluated(**read, equivalence="equiv.txt")
     assert [problem.message for problem in refused.value.problems] == problems
 
 

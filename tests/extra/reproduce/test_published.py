@@ -229,12 +229,19 @@ def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, tex
     assert caught.value.problems[0].file == str(tmp_path / GROUNDEDNESS)
 
 
-def test_another_encoding_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "code", "line"),
+    [
+        (NATURALNESS, labels([("9-1_1", "café", 0)]).encode("latin-1"), "wrong_encoding", "line 2"),
+        ("2023_test_qrels.trec", b"9-1_1 0 a:1 7\n", "off_scale", "line 1"),
+    ],
+)  # fmt: skip
+def test_another_encoding_and_passage_grades_off_the_scale_are_named(tmp_path, name, text, code, line) -> None:
     release(tmp_path)
-    (tmp_path / NATURALNESS).write_bytes(labels([("9-1_1", "café", 0)]).encode("latin-1"))
+    (tmp_path / name).write_bytes(text)
     with pytest.raises(InputError) as caught:
         reproduce_publication("ikat2023", tmp_path)
-    assert [(problem.code, problem.path) for problem in caught.value.problems] == [("wrong_encoding", "line 2")]
+    assert [(problem.code, problem.path) for problem in caught.value.problems] == [(code, line)]
 
 
 @pytest.mark.parametrize("name", PUBLICATIONS)
@@ -295,14 +302,6 @@ def test_table_1_is_counted_from_the_files_that_are_there(tmp_path: Path) -> Non
     absent = {n.row: n.reason for n in made.numbers if n.table == "Table 1" and n.ours is None}
     assert absent["Relevant (1) by the organizers"] == "ptkb_rel_org is not in the folder"
     assert absent["Num of pruned turns"] == "no list of the pruned turns is public"
-
-
-def test_passage_grades_off_the_scale_are_named(tmp_path: Path) -> None:
-    release(tmp_path)
-    write(tmp_path / "2023_test_qrels.trec", "9-1_1 0 a:1 7\n")
-    with pytest.raises(InputError) as caught:
-        reproduce_publication("ikat2023", tmp_path)
-    assert [(problem.code, problem.path) for problem in caught.value.problems] == [("off_scale", "line 1")]
 
 
 def nuggets(folder: Path) -> Path:
