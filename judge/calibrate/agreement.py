@@ -15,7 +15,7 @@ from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.expected import EXPECTED, Expected, Forecasts, ProbabilityStatistic
 from judge.stats.reliability import alpha_interval
 from judge.stats.resampling import all_resampled, jackknife_interval, resampled
-from judge.stats.tables import Undefined, bowker, stuart_maxwell
+from judge.stats.tables import Undefined, bowker, defined, stuart_maxwell
 
 UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probability"
 
@@ -56,7 +56,7 @@ def agreement_row(
         item={name: intervals.item for name, intervals in intervals_of.items()},
         design_effect={name: intervals.design_effect for name, intervals in intervals_of.items()},
         worst_case={
-            name: _number(point(name, worst, panel.grades))
+            name: defined(point(name, worst, panel.grades))
             for name, statistic in STATISTICS.items()
             if statistic.worst_case
         },
@@ -137,7 +137,3 @@ def _test_retest(panel: Panel, column: Column, mask: NDArray[np.bool_], seed: in
 def _without_grade(column: Column, mask: NDArray[np.bool_]) -> dict[str, int]:
     counts = Counter(reason for reason, inside in zip(column.reasons, mask, strict=True) if inside and reason)
     return dict(sorted(counts.items()))
-
-
-def _number(value: float | Undefined) -> float | None:
-    return None if isinstance(value, Undefined) else value

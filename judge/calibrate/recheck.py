@@ -1,6 +1,7 @@
 """How far a judge's grades move when it is asked again: in the same run (recheck) and at another date (drift). Pure."""
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -161,11 +162,11 @@ def _row(judge: str, prompt: str, items: Sequence[RecheckedItem]) -> RecheckRow:
         if item.grade is not None and item.again_grade is not None
     ]
     change = mean_interval(
-        [float(abs(after - before)) for before, after, _ in pairs], [topic for *_, topic in pairs], what="changes"
+        [float(abs(after - before)) for before, after, _ in pairs],
+        [topic for *_, topic in pairs],
+        bounds=(0, math.inf),
+        what="changes",
     )
-    if change.low is not None:
-        # No distance is below 0.
-        change = msgspec.structs.replace(change, low=max(change.low, 0.0))
     return RecheckRow(
         judge=judge,
         prompt=prompt,

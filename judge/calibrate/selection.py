@@ -26,7 +26,7 @@ from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
 from judge.stats.comparison import Comparison, compare
 from judge.stats.selection import after_choice, nested_folds
-from judge.stats.tables import Undefined
+from judge.stats.tables import defined
 
 FEWEST_FOLD_TOPICS = 5
 """Fewest topics on which the choice is repeated inside folds."""
@@ -121,8 +121,7 @@ def selection(
 def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
     """The value that candidates are chosen by: the primary statistic with missing grades at their farthest."""
     tables = panel.tables(panel.farthest(column.codes), panel.within(split))
-    value = point(primary_statistic(len(panel.grades)), tables.sum(axis=0), panel.grades)
-    return None if isinstance(value, Undefined) else value
+    return defined(point(primary_statistic(len(panel.grades)), tables.sum(axis=0), panel.grades))
 
 
 def _after_choice(
@@ -148,7 +147,7 @@ def _after_choice(
         after_choice(tables, place, name, panel.grades, np.random.default_rng(seed), replicates=replicates)
         for tables in ([judged, worst] if missing else [judged])
     ]
-    return None if isinstance(nested, Undefined) else nested, intervals[0], intervals[1] if missing else None
+    return defined(nested), intervals[0], intervals[1] if missing else None
 
 
 ASSESSORS = "assessors"
@@ -321,8 +320,8 @@ def common_values(
 ) -> tuple[float | None, float | None]:
     """The statistic of two judges on the items of a split that both graded; None where it is undefined."""
     (both,) = _common_tables(panel, [(a, b)], split).values()
-    of_a, of_b = (point(statistic, tables.sum(axis=0), panel.grades) for tables in both)
-    return None if isinstance(of_a, Undefined) else float(of_a), None if isinstance(of_b, Undefined) else float(of_b)
+    of_a, of_b = (defined(point(statistic, tables.sum(axis=0), panel.grades)) for tables in both)
+    return of_a, of_b
 
 
 def turned(difference: Estimate) -> Estimate:

@@ -22,7 +22,7 @@ from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import consensus, mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import places
-from judge.stats.tables import Undefined
+from judge.stats.tables import defined
 
 _SHOWN = 20
 """Topics that a message names."""
@@ -207,12 +207,12 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     both = [(row.raw_bound, row.bound) for row in rows if row.bound is not None]
     pairs = [(sign * raw, sign * bound) for raw, bound in both if raw is not None]
     raw, best = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    shares = {k: _defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
+    shares = {k: defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
     return RankingChange(
         runs=len(pairs),
-        tau_b=_defined(kendall_tau_b(raw, best)),
-        tau_ap=_defined(tau_ap(raw, best)),
-        rbo=_defined(rbo(raw, best)),
+        tau_b=defined(kendall_tau_b(raw, best)),
+        tau_ap=defined(tau_ap(raw, best)),
+        rbo=defined(rbo(raw, best)),
         top={k: share for k, share in shares.items() if share is not None},
         flips=sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2)),
         pairs=len(pairs) * (len(pairs) - 1) // 2,
@@ -356,7 +356,3 @@ def _order(row: CorrectedRow, higher: bool) -> tuple[object, ...]:
     value = row.raw_bound if row.corrected.value is None else row.bound
     worst_first = math.inf if value is None else -value if higher else value
     return row.corrected.value is None, worst_first, natural_key(row.run_id)
-
-
-def _defined(value: float | Undefined) -> float | None:
-    return None if isinstance(value, Undefined) else value

@@ -107,8 +107,8 @@ def within(value: float, half: float, bounds: tuple[float, float]) -> tuple[floa
     """The interval value ± half, carried to the log odds of the value's place between its bounds and back.
 
     It stays inside the bounds and is longer towards the middle, as the error of a mean of grades is. Between -1 and 1
-    it is the interval on Fisher's z: the log odds of (1 + κ) / 2 are 2 atanh κ. A value at a bound has no log odds, and
-    its interval is cut there.
+    it is the interval on Fisher's z: the log odds of (1 + κ) / 2 are 2 atanh κ. A value at a bound, or below a bound of
+    ∞, has no log odds, and its interval is cut there.
 
     >>> low, high = within(0.5, 0.15, (-1, 1))
     >>> f"{low:.6f} {high:.6f}", f"{math.tanh(math.atanh(0.5) - 0.15 / (1 - 0.5**2)):.6f}"

@@ -31,6 +31,11 @@ class Undefined(msgspec.Struct, frozen=True):
     reason: str
 
 
+def defined(value: float | Undefined) -> float | None:
+    """The value of a statistic; None where it is undefined."""
+    return None if isinstance(value, Undefined) else value
+
+
 def confusion(pairs: Iterable[tuple[int, int]], grades: Sequence[int]) -> NDArray[np.int64]:
     """C (k x k) from (human, judge) pairs over the scale's k grades.
 

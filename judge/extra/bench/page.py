@@ -30,7 +30,7 @@ from judge.judges.backends import backend_facts
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_difference
 from judge.stats.expected import auc
-from judge.stats.tables import Undefined
+from judge.stats.tables import defined
 
 PLACES = 3
 """Decimals."""
@@ -336,8 +336,7 @@ def _differences(cards: Sequence[ReadCard], names: Sequence[str]) -> list[tuple[
         _check_gold(column, answers, names)
         for a, b in combinations(answers, 2):
             pairs = contest(answers[a], answers[b])
-            aucs = (auc(scores, pairs.positive) for scores in (pairs.a, pairs.b))
-            of_a, of_b = (None if isinstance(each, Undefined) else each for each in aucs)
+            of_a, of_b = (defined(auc(scores, pairs.positive)) for scores in (pairs.a, pairs.b))
             difference = auc_difference([pairs])
             lines.append((column, names[a], names[b], difference.n, of_a, of_b, difference))
     return lines

@@ -1,5 +1,6 @@
 """What a probe found: a row for each probe, and all rows as `probe.json`, tables, pictures and Markdown. Pure."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -158,11 +159,10 @@ def _overlap(pairs: Sequence[ProbePair], steps: int) -> Estimate | None:
 
 def _size(shifts: Sequence[float], pairs: Sequence[ProbePair]) -> Estimate:
     """The mean size, its interval plain: on log odds, that of a size near 0 would reach far beyond any margin."""
-    sizes = _mean([*map(abs, shifts)], pairs, None)
-    return sizes if sizes.low is None else msgspec.structs.replace(sizes, low=max(sizes.low, 0.0))
+    return _mean([*map(abs, shifts)], pairs, (0, math.inf))
 
 
-def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float] | None) -> Estimate:
+def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float]) -> Estimate:
     rounded = [round(value, DECIMALS) + 0.0 for value in values]
     return _rounded(mean_interval(rounded, [pair.topic_id for pair in pairs], bounds=bounds, what=SHIFTS))
 

@@ -24,7 +24,7 @@ from judge.stats.ranking import kendall_tau_b
 from judge.stats.resampling import Resampled, resampled
 from judge.stats.separation import compact_letters
 from judge.stats.system_agreement import halves_tau, orders_tau
-from judge.stats.tables import Undefined, topic_tables
+from judge.stats.tables import Undefined, defined, topic_tables
 
 TABLE_3: dict[str, tuple[str, str, str, str]] = {
     "NISTRetrieval-instruct0": ("0.1877", "0.3819", "0.9440", "0.9907"),
@@ -370,7 +370,7 @@ def _stability(judges: Sequence[JudgeLabels]) -> Table[Any]:
     ]
     for name, label in _LABELS.items():
         halves = halves_tau(tables, name, SCALE, np.random.default_rng(SEED))
-        lines.append((f"{label}: one half of the topics, the other", _value(halves)))
+        lines.append((f"{label}: one half of the topics, the other", defined(halves)))
         notes += [f"{label}: {halves.reason}"] if isinstance(halves, Undefined) else []
     for name, label in list(_LABELS.items())[1:]:
         tau = orders_tau(tables, ("kappa", name), SCALE, np.random.default_rng(SEED))
@@ -398,7 +398,7 @@ def _off_scale(judges: Sequence[JudgeLabels]) -> Table[Any]:
         named = ", ".join(f"{n} × {label}" for label, n in judge.off_scale.items())
         for reading, tables, grades in readings:
             C = tables.sum(axis=0)
-            values = (_value(point(name, C, grades)) for name in ("kappa", "alpha_ordinal"))
+            values = (defined(point(name, C, grades)) for name in ("kappa", "alpha_ordinal"))
             lines.append((judge.name, named, reading, int(C.sum()), *values))
     notes = (
         "The printed numbers are those of the first reading. `judge calibrate` refuses such labels, or with "
@@ -411,7 +411,3 @@ def _sortable(judge: JudgeLabels, name: str) -> float:
     """A statistic of a judge; below all values where it is undefined."""
     value = agreement(judge, name).estimate.value
     return -2.0 if value is None else value
-
-
-def _value(value: float | Undefined) -> float | None:
-    return None if isinstance(value, Undefined) else value
