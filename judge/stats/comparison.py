@@ -18,7 +18,8 @@ M. D. Smucker, J. Allan & B. Carterette (2007), A comparison of statistical sign
 evaluation, CIKM.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -113,9 +114,9 @@ def compare(
     tables = [(np.asarray(A, np.float64), np.asarray(B, np.float64)) for A, B in pairs.values()]
     judged = np.any([A.any(axis=(1, 2)) | B.any(axis=(1, 2)) for A, B in tables], axis=0)
     signs, exact = topic_signs(int(judged.sum()), permutations, rng)
-    resamples = _Resamples(STATISTICS[name], grades, rng)
+    resampled = _resampler(STATISTICS[name], grades, rng)
     differences = [
-        _difference(pair, A, B, name, grades, resamples, level) for pair, (A, B) in zip(names, tables, strict=True)
+        _difference(pair, A, B, name, grades, resampled, level) for pair, (A, B) in zip(names, tables, strict=True)
     ]
     known = [place for place, difference in enumerate(differences) if difference.value is not None]
     observed, null = _exchanged(
@@ -281,22 +282,18 @@ def _with_slopes(terms: Floats, statistic: Statistic, grades: Sequence[int]) -> 
     return value, (np.array(more) - value) / STEP
 
 
-class _Resamples:
-    """A statistic on resampled topics; tables of as many topics share the draws, and equal tables the values."""
+def _resampler(statistic: Formula, grades: Sequence[int], rng: np.random.Generator) -> Callable[[Floats], Floats]:
+    """From C (T x k x k) to a statistic on its resampled topics; tables share draws, and equal ones the values."""
+    draws = cache(lambda T: topic_draws(T, REPLICATES, rng).astype(np.float64))
+    values: dict[bytes, Floats] = {}
 
-    def __init__(self, statistic: Formula, grades: Sequence[int], rng: np.random.Generator) -> None:
-        self._statistic, self._grades, self._rng = statistic, grades, rng
-        self._draws: dict[int, Floats] = {}
-        self._values: dict[bytes, Floats] = {}
+    def resampled(C: Floats) -> Floats:
+        key = C.tobytes()
+        if key not in values:
+            values[key] = statistic(pooled(draws(len(C)), C), grades)
+        return values[key]
 
-    def of(self, C: Floats) -> Floats:
-        """The values of resamples of the topics of C (T x k x k)."""
-        T, key = len(C), C.tobytes()
-        if T not in self._draws:
-            self._draws[T] = topic_draws(T, REPLICATES, self._rng).astype(np.float64)
-        if key not in self._values:
-            self._values[key] = self._statistic(pooled(self._draws[T], C), self._grades)
-        return self._values[key]
+    return resampled
 
 
 def _difference(
@@ -305,7 +302,7 @@ def _difference(
     B: Floats,
     name: str,
     grades: Sequence[int],
-    resamples: _Resamples,
+    resampled: Callable[[Floats], Floats],
     level: float,
 ) -> Estimate:
     """The statistic of A minus that of B."""
@@ -317,7 +314,7 @@ def _difference(
         return Estimate(None, None, None, n, T, _why(names, A, B, name, grades))
     if T < FEWEST_RESAMPLED:
         return Estimate(value, None, None, n, T, f"fewer than {FEWEST_RESAMPLED} topics")
-    of_a, of_b = resamples.of(A), resamples.of(B)
+    of_a, of_b = resampled(A), resampled(B)
     without = statistic(A.sum(axis=0) - A, grades) - statistic(B.sum(axis=0) - B, grades)
     undefined = undefined_too_often(of_a - of_b, "topics", without)
     if undefined:

@@ -92,9 +92,6 @@ def system_agreement(
         return dict.fromkeys(formulas, Estimate(None, None, None, R, T, "fewer than 2 runs"))
     judge, human = _run_means(np.ones((1, T)), sums, counts)
     points = {name: float(defined_values(f, judge, human)[0]) for name, f in formulas.items()}
-    if T < FEWEST_RESAMPLED:
-        reason = f"fewer than {FEWEST_RESAMPLED} topics"
-        return {name: _estimate(value, None, R, T, reason) for name, value in points.items()}
     judge, human = _run_means(topic_draws(T, replicates, rng).astype(np.float64), sums, counts)
     resampled = {name: _in_lots(f, judge, human) for name, f in formulas.items()}
     return {name: _estimate(value, resampled[name], R, T) for name, value in points.items()}
@@ -129,14 +126,12 @@ def _in_lots(statistic: Batched, X: Floats, Y: Floats) -> Floats:
     return np.concatenate([defined_values(statistic, X[lot], Y[lot]) for lot in lots])
 
 
-def _estimate(value: float, resampled: Floats | None, R: int, T: int, reason: str = "") -> Estimate:
+def _estimate(value: float, resampled: Floats, R: int, T: int) -> Estimate:
     if np.isnan(value):
         return Estimate(None, None, None, R, T, "one side ranks all runs the same")
-    if resampled is None:
-        return Estimate(value, None, None, R, T, reason)
-    undefined = undefined_too_often(resampled, "topics")
-    if undefined:
-        return Estimate(value, None, None, R, T, undefined)
+    few = f"fewer than {FEWEST_RESAMPLED} topics" if T < FEWEST_RESAMPLED else undefined_too_often(resampled, "topics")
+    if few:
+        return Estimate(value, None, None, R, T, few)
     defined = resampled[~np.isnan(resampled)]
     low, high = np.quantile(defined, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return Estimate(value, float(low), float(high), R, T)
@@ -184,8 +179,6 @@ def orders_tau(
     value = float(taus(np.ones((1, T)))[0])
     if np.isnan(value):
         return Estimate(None, None, None, J, T, "a judge has no value, or all have the same")
-    if T < FEWEST_RESAMPLED:
-        return Estimate(value, None, None, J, T, f"fewer than {FEWEST_RESAMPLED} topics")
     return _estimate(value, taus(topic_draws(T, replicates, rng).astype(np.float64)), J, T)
 
 
