@@ -100,6 +100,11 @@ class Scale(Record, frozen=True, dict=True):
         """All labels that a judge may write; the label of `unable` comes last."""
         return tuple(level.label for level in (*self.levels, *((self.unable,) if self.unable else ())))
 
+    @cached_property
+    def words(self) -> dict[int, str]:
+        """Grade to label where there are two, such as yes and no; empty for a longer scale."""
+        return {level.grade: level.label for level in self.levels} if len(self.levels) == 2 else {}
+
 
 class Rollup(Record, frozen=True):
     """How labels of sentences become a grade: the first cut that the share of `label` reaches gives it."""

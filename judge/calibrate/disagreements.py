@@ -26,13 +26,15 @@ from judge.runs.records import Exchange, Turn
 from judge.stats.means import consensus
 
 
-class AssessorGrade(Record, frozen=True):
+class AssessorGrade(Record, frozen=True, omit_defaults=True):
     """The grade of one assessor."""
 
     assessor: str
     grade: int
     made: str
     """How the grade came about, as in a gold row."""
+    label: str | None = None
+    """What a scale of two grades calls it."""
 
 
 class ReferenceGrade(Record, frozen=True):
@@ -42,7 +44,7 @@ class ReferenceGrade(Record, frozen=True):
     assessors: tuple[AssessorGrade, ...]
 
 
-class JudgeGrade(Record, frozen=True):
+class JudgeGrade(Record, frozen=True, omit_defaults=True):
     """What one judge said: of several samples, the first."""
 
     judge: str
@@ -55,6 +57,8 @@ class JudgeGrade(Record, frozen=True):
     reason: str | None
     difference: int | None
     """The judge's grade minus the reference, as `compared` says; None where there is no grade."""
+    label: str | None = None
+    """What a scale of two grades calls it."""
 
 
 class ShownPassage(Record, frozen=True):
@@ -129,7 +133,9 @@ def _of_panel(
         judges = tuple(
             _judge_grade(panel, column, i, own[i], human[i]) for column, own in zip(columns, codes, strict=True)
         )
-        assessors = {row.assessor: AssessorGrade(row.assessor, row.grade, row.made) for row in rows}
+        assessors = {
+            row.assessor: AssessorGrade(row.assessor, row.grade, row.made, panel.words.get(row.grade)) for row in rows
+        }
         reference = consensus([given.grade for given in assessors.values()])
         response = pooled.get(item.response_id)
         turn = turns.get(item.turn_id) if turns else None
@@ -163,6 +169,7 @@ def _judge_grade(panel: Panel, column: Column, i: int, code: int, human: int) ->
         rationale=label.rationale if label else None,
         reason=column.reasons[i],
         difference=None if code < 0 else panel.grades[code] - panel.grades[human],
+        label=column.words.get(label.grade) if label and label.grade is not None else None,
     )
 
 
@@ -281,18 +288,22 @@ def _item(place: int, item: Disagreement) -> Iterator[str]:
 def _grades(item: Disagreement) -> Iterator[list[str]]:
     assessors = item.gold.assessors
     if len(assessors) > 1:
-        yield ["**assessors' consensus**", str(item.gold.grade), "", ""]
+        same = next((given for given in assessors if given.grade == item.gold.grade), None)
+        yield ["**assessors' consensus**", _called(item.gold.grade, same.label if same else None), "", ""]
     for given in assessors:
         made = "" if given.made == "blind" else f" ({given.made})"
-        yield [f"assessor {name_of(given.assessor)}{made}", str(given.grade), "", ""]
+        yield [f"assessor {name_of(given.assessor)}{made}", _called(given.grade, given.label), "", ""]
     for judge in item.judges:
         expected = "" if judge.expected is None else f" (expected {number(judge.expected, 2)})"
-        yield [
-            _name(judge),
-            "-" if judge.grade is None else f"{judge.grade}{expected}",
-            "" if judge.difference is None else f"{judge.difference:+d}" if judge.difference else "same",
-            prose(judge.reason or ""),
-        ]
+        grade = "-" if judge.grade is None else f"{_called(judge.grade, judge.label)}{expected}"
+        difference = "" if judge.difference is None else f"{judge.difference:+d}" if judge.difference else "same"
+        if judge.difference and (judge.label or item.compared == "positive"):
+            difference = "higher" if judge.difference > 0 else "lower"
+        yield [_name(judge), grade, difference, prose(judge.reason or "")]
+
+
+def _called(grade: int, label: str | None) -> str:
+    return prose(label or str(grade))
 
 
 def _name(judge: JudgeGrade) -> str:

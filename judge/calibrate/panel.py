@@ -64,6 +64,8 @@ class Column:
     """(R, N), a row for each sample."""
     origin: Labels | None
     """Where the labels come from; None for the constant."""
+    words: Mapping[int, str]
+    """What the scale calls each of two grades; empty for a longer one."""
 
     @property
     def name(self) -> str:
@@ -102,6 +104,8 @@ class Panel:
     weights: NDArray[np.float64]
     """(N,), how many responses each item stands for: 1 / its inclusion probability, 1 where gold has none."""
     gold: tuple[tuple[GoldRow, ...], ...]
+    words: Mapping[int, str]
+    """What the scale of the gold calls each of two grades; empty for a longer one."""
     cluster: Cluster = "topic"
 
     @property
@@ -210,6 +214,7 @@ def make_panel(
         binary=binary,
         weights=np.array([1 / (gold[key][0].inclusion_probability or 1) for key in keys], dtype=np.float64),
         gold=tuple(tuple(gold[key]) for key in keys),
+        words=scale.words,
         cluster=cluster,
     )
 
@@ -221,7 +226,7 @@ def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
     nothing = np.full((len(panel.items), len(panel.grades)), np.nan)
     no = (None,) * len(codes)
-    return Column(CONSTANT, None, True, codes, no, no, nothing[:, 0], nothing, codes[None], None)
+    return Column(CONSTANT, None, True, codes, no, no, nothing[:, 0], nothing, codes[None], None, {})
 
 
 def _coding(scale: Scale, binary: bool) -> dict[int, int]:
@@ -277,6 +282,7 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
         probabilities=probabilities,
         samples=np.array(samples, dtype=np.int64),
         origin=labels,
+        words=scale.words,
     )
 
 

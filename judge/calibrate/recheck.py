@@ -16,7 +16,7 @@ from judge.errors import UsageError
 from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
 from judge.io.safe import shown
-from judge.io.table import TsvColumns, fields
+from judge.io.table import Heading, TsvColumns, fields
 from judge.records import Estimate, FailureReason, Record
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval
 from judge.stats.run_differences import for_skewness
@@ -27,8 +27,11 @@ RECHECKED: TsvColumns = {
     **fields("judge prompt"),
     "asked again": lambda row: row.asked,
     **fields("topics=flipped.topics"),
-    "other answer": lambda row: row.flipped,
-    **fields("distance=change higher lower missing"),
+    Heading(
+        "other answer", about="the share of second answers with another grade, with its 95 % interval over topics"
+    ): lambda row: row.flipped,
+    Heading("distance", about="how far the two grades are apart on average"): lambda row: row.change,
+    **fields("higher lower missing"),
 }
 """The columns of a table of `RecheckRow` for people."""
 

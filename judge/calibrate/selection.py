@@ -242,11 +242,7 @@ def together_rows(
 
     return tuple(
         TogetherRow(
-            **beside,
-            judge=column.judge,
-            alone=str(alone.prompt),
-            together=str(column.prompt),
-            value_together=value,
+            **beside, judge=column.judge, alone=str(alone.prompt), together=str(column.prompt), value_together=value
         )
         for column, alone, value, beside in _beside_alone(panel, columns, split, compared, prompt_alone)
     )

@@ -8,11 +8,7 @@ from judge.cli.tables import print_corrected, print_leaderboard
 from judge.errors import UsageError
 from judge.io.cells import count, decimals, fold, interval, number
 from judge.jobs.judged import read_judged
-from judge.jobs.leaderboard import (
-    CorrectionOutcome,
-    CorrectionPlan,
-    correct_leaderboard,
-)
+from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.jobs.planning import TopicsPlan, plan_topics
 from judge.jobs.release import ReleasePlan, release_folder
 from judge.report.job import ReportPlan, write_report

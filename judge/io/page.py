@@ -46,7 +46,12 @@ def chip(grade: int) -> "Markup":
     """A grade as its number on the color of its level, alike on every page; templates write `grade | chip`."""
     from markupsafe import Markup
 
-    return Markup('<span class="chip chip-{}">{}</span>').format(min(max(grade, 0), 5), grade)
+    return Markup('<span class="chip level-{}">{}</span>').format(level(grade), grade)
+
+
+def level(grade: int) -> int:
+    """The color of a grade, as base.css has it."""
+    return min(max(grade, 0), 5)
 
 
 def render_page(folder: Path, name: str, **values: Any) -> str:

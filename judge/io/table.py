@@ -13,9 +13,9 @@ from judge.records import Estimate
 
 _Row = TypeVar("_Row", covariant=True)
 _Element = TypeVar("_Element")
-Cell = str | int | float | bool | Estimate | None
-"""A word, a number, an estimate, or None where there is nothing to say. For tools an estimate is three columns (`mean`,
-`mean_low`, `mean_high`), for people one cell (`0.610 [0.480, 0.710]`)."""
+Cell = str | int | float | bool | Estimate | Mapping[int, int] | None
+"""A word, a number, an estimate, how often each grade is given, or None where there is nothing to say. For tools an
+estimate is three columns (`mean`, `mean_low`, `mean_high`), for people one cell (`0.610 [0.480, 0.710]`)."""
 TsvColumns = Mapping[str, Callable[[Any], object]]
 """The columns of a table of records: each heading, and the cell of a record."""
 _ROWS, _CHARACTERS = 50, 120
@@ -42,16 +42,20 @@ class Heading(str):
         places: Decimals; None for those of the table.
         signed: Whether a number above zero has a sign.
         empty: What stands where there is nothing to say.
+        about: What the cells say, in words without a period at the end; empty where the name says it.
     """
 
     places: int | None
     signed: bool
     empty: str
+    about: str
 
-    def __new__(cls, name: str, places: int | None = None, *, signed: bool = False, empty: str = "-") -> "Heading":
+    def __new__(
+        cls, name: str, places: int | None = None, *, signed: bool = False, empty: str = "-", about: str = ""
+    ) -> "Heading":
         """Keep the name with the rest."""
         made = super().__new__(cls, name)
-        made.places, made.signed, made.empty = places, signed, empty
+        made.places, made.signed, made.empty, made.about = places, signed, empty, about
         return made
 
 
@@ -64,15 +68,13 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Plot(msgspec.Struct, frozen=True):
-    """A column of a table in which each line's values are drawn over one axis."""
+    """The values of a table's lines, which a page draws above it over one axis."""
 
     name: str
     low: float
     high: float
     lines: tuple[tuple[Mark, ...], ...]
     """The marks of each line of the table."""
-    above: bool = False
-    """Whether it is drawn above the table in full width, and close to its values."""
 
 
 Shares = tuple[tuple[float | None, ...], ...]
@@ -139,7 +141,7 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         title: What stands above the table.
         notes: What stands below it, a sentence each.
         places: Decimals.
-        plot: What a page draws beside the lines.
+        plot: What a page draws above the lines.
         shares: How deep a page shades the cells; empty where it shades none.
     """
 
@@ -196,11 +198,11 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         held = {place for line in self._lines() for place, cell in enumerate(line) if isinstance(cell, str)}
         return frozenset(held | {0})
 
-    def estimates(self) -> frozenset[int]:
-        """The places of the columns that hold an estimate."""
-        return frozenset(
-            place for line in self._lines() for place, cell in enumerate(line) if isinstance(cell, Estimate)
-        )
+    def captions(self) -> tuple[str, ...]:
+        """The notes, and a paragraph on what the columns say."""
+        names = [name for name in self.columns if isinstance(name, Heading) and name.about]
+        said = " ".join(dict.fromkeys(f"{name.partition(' [')[0]}: {name.about}." for name in names))
+        return (*self.notes, said) if said else self.notes
 
     def cells(self) -> Iterator[list[str]]:
         """The lines as people read them; a dash where there is nothing to say."""
@@ -214,7 +216,7 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         def parts(cell: Cell) -> Sequence[Cell]:
             return (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
 
-        spread = self.estimates()
+        spread = {place for line in self._lines() for place, cell in enumerate(line) if isinstance(cell, Estimate)}
         columns = [
             name
             for place, column in enumerate(self.columns)
@@ -248,7 +250,7 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
 
     def markdown(self) -> str:
         """A heading, the table, a paragraph for each note."""
-        notes = "".join(f"\n{markdown_cell(printable(note))}\n" for note in self.notes)
+        notes = "".join(f"\n{markdown_cell(printable(note))}\n" for note in self.captions())
         return f"## {markdown_cell(printable(self.title))}\n\n{self.body()}\n{notes}"
 
     def latex(self) -> str:
@@ -361,6 +363,8 @@ def _shown(cell: Cell, column: Heading, places: int) -> str:
             return number(cell, places, signed=column.signed)
         case Estimate():
             return interval(cell, places, signed=column.signed)
+        case Mapping():
+            return ", ".join(f"{grade}: {n}" for grade, n in cell.items())
         case str():
             return escape(cell)
         case _:

@@ -97,11 +97,7 @@ def record_of(folder: Path) -> tuple[str, str]:
 
 
 def read_folder(
-    folder: Path,
-    name: str,
-    gold: Sequence[Path] = (),
-    criterion: str | None = None,
-    prompts: Sequence[StrPath] = (),
+    folder: Path, name: str, gold: Sequence[Path] = (), criterion: str | None = None, prompts: Sequence[StrPath] = ()
 ) -> ReportedFolder:
     """Read one folder, and set gold beside its judgments.
 

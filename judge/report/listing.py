@@ -264,12 +264,7 @@ class _Lister:
                         said[side][column].append(value)
             notes = [*self._all.notes, *(journal.problem for journal in sent if journal.problem)]
         searched, stored = self._texts.tables()
-        tables = {
-            "searched": searched,
-            "stored": stored,
-            "items": self._details.table(),
-            "turns": self._turns.table(),
-        }
+        tables = {"searched": searched, "stored": stored, "items": self._details.table(), "turns": self._turns.table()}
         index = {
             "sides": [side.name for side in self._all.sides],
             "notes": notes,

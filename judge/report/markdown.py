@@ -65,7 +65,7 @@ def _blocks(part: ReportPart) -> Iterator[str]:
         case Table():
             yield f"### {prose(part.title)}"
             yield part.body()
-            yield from map(prose, part.notes)
+            yield from map(prose, part.captions())
         case Quoted(about, text):
             yield f"{prose(about)}:"
             yield quotation(text)

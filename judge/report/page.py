@@ -11,9 +11,9 @@ from markupsafe import Markup
 
 from judge.io.cells import interval, number
 from judge.io.installed import __version__
-from judge.io.page import look, policy, render_page
+from judge.io.page import level, look, policy, render_page
 from judge.io.paths import StrPath
-from judge.io.table import Cell, Mark, Plot, Strong, Table
+from judge.io.table import Cell, Heading, Plot, Strong, Table
 from judge.jobs.judged import JudgedFolder
 from judge.records import Estimate
 from judge.report.gather import gather
@@ -78,8 +78,11 @@ def browse(
 
 _SHORT, _NAME = 28, 60
 """Characters of the longest words, and of the longest name, that are never broken."""
-_NUMERAL = re.compile(r"[-+$]?[\d,.]+( ?%| of [\d,.]+| to \d+| s| min| h)?|nothing")
-"""What is aligned as a number, though it is a text."""
+_NUMERAL = re.compile(
+    r"\$?(?P<value>[-+]?\d[\d,]*(?:\.\d+)?)(?: ?%| of [\d,]+| to \d+|/\d+| (?P<unit>s|min|h))?|nothing|-", re.ASCII
+)
+"""What is aligned and sorted as a number, though it is a text."""
+_SECONDS = {"min": 60, "h": 3600}
 SHADES = 8
 """Depths of shading that the style sheet knows."""
 
@@ -91,14 +94,18 @@ class Shown(msgspec.Struct, frozen=True):
     classes: str = ""
     detail: str = ""
     """What stands smaller behind the text, such as an interval."""
-    drawn: Markup = Markup()
+    grades: Mapping[int, int] = {}
+    """What is drawn in place of a text; below a heading, the grades of the column."""
+    value: float | None = None
+    """What the line is sorted by."""
+    about: str = ""
+    """What the cells below a heading say."""
 
 
 def report_page(content: Content, browser: Browser) -> bytes:
     """The page."""
     style = look() + (_PAGES / "report.css").read_text(encoding="utf-8") + browser.style
-    boards = (_PAGES / "report.js").read_text(encoding="utf-8") if _sortable(content) else ""
-    scripts = [text for text in (boards, browser.script) if text]
+    scripts = [text for text in ((_PAGES / "report.js").read_text(encoding="utf-8"), browser.script) if text]
     page = render_page(
         _PAGES,
         "report.html.j2",
@@ -110,54 +117,38 @@ def report_page(content: Content, browser: Browser) -> bytes:
         kind=lambda part: type(part).__name__,
         shown=shown_cells,
         pictured=pictured,
-        axis=axis,
-        line=line,
+        sortable=lambda table: not {"run", "judge"}.isdisjoint(table.columns),
+        ticks=ticks,
+        place=place,
+        level=level,
+        breakable=lambda text: Markup("_<wbr>").join(text.split("_")),
         interval=interval,
         version=__version__,
     )
     return page.encode()
 
 
-def _sortable(content: Content) -> bool:
-    return any(isinstance(part, Table) and "run" in part.columns for each in content.sections for part in each.parts)
-
-
 def shown_cells(table: Table[Any]) -> tuple[list[Shown], list[list[Shown]], int]:
-    """Head and lines of a table, and the column that names the lines.
-
-    Its picture stands behind the first column of estimates, else as the last column, unless it stands above.
-    """
+    """Head and lines of a table, and the column that names the lines."""
     # A rank comes first where there is one, and it names nobody.
     named = table.columns.index("run") if "run" in table.columns else 0
-    texts = [*zip(*table.cells(), strict=True)]
-    words = (
-        {
-            place
-            for place in table.words()
-            if place == named
-            or not all(cell == "-" or _NUMERAL.fullmatch(cell) for cell in texts[place : place + 1][0])
-        }
-        if texts
-        else table.words()
-    )
-    head = [Shown(name, "" if place in words else "number") for place, name in enumerate(table.columns)]
+    texts = [*table.cells()]
+    words = {
+        place for place in table.words() if place == named or not all(_NUMERAL.fullmatch(row[place]) for row in texts)
+    }
+    head = [_head(name, [row[place] for row in table], place in words) for place, name in enumerate(table.columns)]
     shares = table.shares or ((None,) * len(head),) * len(table)
     rows = [
         [_cell(*cell, place in words) for place, cell in enumerate(zip(cells, texts, shades, strict=True))]
-        for cells, texts, shades in zip(table, table.cells(), shares, strict=True)
+        for cells, texts, shades in zip(table, texts, shares, strict=True)
     ]
-    if table.plot is not None and not table.plot.above:
-        place = min(table.estimates(), default=len(head) - 1) + 1
-        head.insert(place, Shown(table.plot.name, "drawn", drawn=axis(table.plot)))
-        for row, marks in zip(rows, table.plot.lines, strict=True):
-            row.insert(place, Shown("", "drawn", drawn=line(table.plot, marks)))
     return head, rows, named
 
 
 def pictured(table: Table[Any]) -> list[tuple[Plot, str]]:
     """What is drawn above a table: first close to its values, then over the whole scale; once where both are alike."""
     plot = table.plot
-    if plot is None or not plot.above:
+    if plot is None:
         return []
     ends = [
         value
@@ -174,79 +165,56 @@ def pictured(table: Table[Any]) -> list[tuple[Plot, str]]:
     return [(msgspec.structs.replace(plot, low=max(low, plot.low), high=min(high, plot.high)), "close"), *whole]
 
 
+def _head(name: str, cells: Sequence[Cell], is_word: bool) -> Shown:
+    """A heading; a column of bars has the color of each grade under it."""
+    about = name.about if isinstance(name, Heading) else ""
+    if grades := {grade: n for cell in cells if isinstance(cell, Mapping) for grade, n in cell.items()}:
+        return Shown(name, "drawn", grades=grades, about=about)
+    text, _, interval = name.partition(" [")
+    return Shown(text, "" if is_word else "number", f"[{interval}" if interval else "", about=about)
+
+
 def _cell(cell: Cell, text: str, share: float | None, is_word: bool) -> Shown:
     shade = "" if share is None else f" shade-{round(share * SHADES)}"
-    if isinstance(cell, Estimate):
-        value, _, ends = text.partition(" ")
-        return Shown(value, f"number{shade}", ends)
+    if isinstance(cell, Mapping):
+        return Shown(text, "drawn", grades=cell)
     if is_word:
         chosen = " chosen" if isinstance(cell, Strong) else ""
         most = _SHORT if " " in text else _NAME
         return Shown("" if cell is None else text, ("word" if len(text) > most else "short") + chosen)
-    text = f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else text
-    return Shown("" if cell is None else text, f"number{shade}")
+    value, ends = _value(cell, text), ""
+    if isinstance(cell, Estimate):
+        text, _, ends = text.partition(" ")
+    elif isinstance(cell, int) and not isinstance(cell, bool):
+        text = f"{cell:,}"
+    return Shown("" if cell is None else text, f"number{shade}", ends, value=value)
 
 
-HEIGHT = 22
+def _value(cell: Cell, text: str) -> float | None:
+    """The number behind a cell, of a duration in seconds; None where there is none."""
+    if isinstance(cell, Estimate):
+        return cell.value
+    if not isinstance(cell, str):
+        return None if cell is None or isinstance(cell, Mapping) else float(cell)
+    found = _NUMERAL.fullmatch(text)
+    if found is None or found["value"] is None:
+        return 0.0 if text == "nothing" else None
+    return float(found["value"].replace(",", "")) * _SECONDS.get(found["unit"], 1)
+
+
 _TICKS = 5
 """Most ticks of an axis."""
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 25.0, 50.0)
 """Distances of ticks that are easy to read."""
 
 
-def axis(plot: Plot) -> Markup:
-    """The numbers of the axis, for the head of the column; a screen reader has them in the table."""
-    anchors = {plot.high: "end", plot.low: "start"}
-    texts = [
-        Markup('<text x="{}" y="11" text-anchor="{}">{}</text>').format(
-            _place(plot, tick), anchors.get(tick, "middle"), shown
-        )
-        for tick, shown in _ticks(plot)
-    ]
-    return _svg(14, "axis", Markup().join(texts))
-
-
-def line(plot: Plot, marks: Sequence[Mark]) -> Markup:
-    """The marks of one line of the table; the numbers stand beside it, so it is drawn for the eye alone."""
-    middle = HEIGHT / 2
-    parts = [
-        Markup('<line class="tick" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(_place(plot, tick), HEIGHT)
-        for tick, _ in _ticks(plot)
-    ]
-    for mark in marks:
-        estimate = mark.estimate
-        if estimate.low is not None and estimate.high is not None:
-            parts.append(
-                Markup('<line class="bar{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
-                    " hollow" if mark.hollow else "",
-                    _place(plot, estimate.low),
-                    _place(plot, estimate.high),
-                    middle,
-                    middle,
-                )
-            )
-    for mark in marks:
-        if mark.estimate.value is not None:
-            place = _place(plot, mark.estimate.value)
-            shape = Markup('<circle class="{}" cx="{}" cy="{}" r="4.5"><title>{}</title></circle>')
-            parts.append(
-                shape.format("dot hollow" if mark.hollow else "dot", place, middle, interval(mark.estimate, 2))
-            )
-    return _svg(HEIGHT, "line", Markup().join(parts))
-
-
-def _svg(height: int, kind: str, inner: Markup) -> Markup:
-    start = Markup('<svg class="plot {}" width="100%" height="{}" aria-hidden="true" focusable="false">')
-    return start.format(kind, height) + inner + Markup("</svg>")
-
-
-def _place(plot: Plot, value: float) -> str:
+def place(plot: Plot, value: float) -> str:
     """The place of a value on the axis, as a share of its width; what lies beyond an end is drawn at the end."""
     share = (value - plot.low) / (plot.high - plot.low) if plot.high > plot.low else 0.5
     return f"{100 * min(max(share, 0.0), 1.0):.1f}%"
 
 
-def _ticks(plot: Plot) -> list[tuple[float, str]]:
+def ticks(plot: Plot) -> list[tuple[float, str]]:
     """Where the axis has a line, and the number there: whole numbers, or steps that are easy to read."""
     span = plot.high - plot.low
     if span <= 0:

@@ -1,6 +1,7 @@
 """Boards of runs: means with intervals over topics and counts of missing grades, and means corrected by gold. Pure."""
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -145,14 +146,11 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
     """The row of one run; the mean is clustered by the topics in the turn ids, or by their themes."""
     scale = criterion.scale
     given = [entry for _, entry in run.graded]
-    levels = [level.grade for level in scale.levels]
-    mean = mean_interval(
-        [entry.grade for entry in given],
-        run.clusters(cluster),
-        bounds=(min(levels), max(levels)),
-    )
+    levels = sorted(level.grade for level in scale.levels)
+    counts = Counter(entry.grade for entry in given)
+    mean = mean_interval([entry.grade for entry in given], run.clusters(cluster), bounds=(levels[0], levels[-1]))
     expected = [entry.expected for entry in given if entry.expected is not None]
-    positive = sum(entry.grade in scale.positive for entry in given)
+    positive = sum(counts[grade] for grade in scale.positive)
     n, worst = len(given), worst_grade(scale)
     harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
     return LeaderboardRow(
@@ -177,6 +175,7 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
         flags=run_flags(run),
         cluster=cluster,
         turns_per_topic=run.turns_per_topic,
+        grades={level: counts[level] for level in levels} if n else {},
     )
 
 

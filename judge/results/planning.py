@@ -92,11 +92,7 @@ class Goals(Record, frozen=True):
 
 
 def pilots(
-    pool: Pool,
-    results: Sequence[Judgment | Failure],
-    criterion: Criterion,
-    gold: GoldByResponse,
-    goals: Goals,
+    pool: Pool, results: Sequence[Judgment | Failure], criterion: Criterion, gold: GoldByResponse, goals: Goals
 ) -> tuple[Pilot, ...]:
     """The judge's grades as a pilot; with gold also the assessors', and by how much the two differ.
 

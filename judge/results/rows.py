@@ -133,6 +133,8 @@ class LeaderboardRow(Record, frozen=True, omit_defaults=True):
     """What the interval is over, and what is counted as topics."""
     turns_per_topic: float | None = None
     """Of an interactive run: the turns of a topic that it reached, on average."""
+    grades: Mapping[int, int] = {}
+    """On how many turns it has each grade of the scale."""
 
     @property
     def coverage(self) -> float:
@@ -156,10 +158,7 @@ class RunDifference(Record, frozen=True, omit_defaults=True):
     """The unit of the test, and what is counted as topics."""
 
 
-NOUNS: Mapping[JudgedUnit, Mapping[str, str]] = {
-    "response": {},
-    "dialogue": {"turn": "topic", "response": "dialogue"},
-}
+NOUNS: Mapping[JudgedUnit, Mapping[str, str]] = {"response": {}, "dialogue": {"turn": "topic", "response": "dialogue"}}
 """Unit to what stands for `turn` and `response`: a run has a response for each turn, or a dialogue for each topic."""
 
 _NOUN = re.compile(r"\b(turn|response)(s?)\b(?! runs)", re.IGNORECASE)

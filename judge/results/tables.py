@@ -134,10 +134,7 @@ class ResultTables(NamedTuple):
 
 
 def result_tables(
-    pool: Pool,
-    results: Iterable[Judgment | Failure],
-    criteria: Sequence[Criterion],
-    cluster: Cluster = "topic",
+    pool: Pool, results: Iterable[Judgment | Failure], criteria: Sequence[Criterion], cluster: Cluster = "topic"
 ) -> ResultTables:
     """The rows of every table; the arguments are those of `leaderboard`."""
     rng = np.random.default_rng(SEED)

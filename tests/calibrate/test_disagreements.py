@@ -83,7 +83,12 @@ def test_scales_that_differ_are_compared_as_positive_or_not() -> None:
     (item,) = disagreements([panel(rows, said, scale=LOWER)])
     assert (item.response_id, item.gold.grade, item.judges[0].grade, item.judges[0].difference) == ("R1", 3, 1, -1)
     assert item.compared == "positive"
-    assert "### 1. 1_1 R1: positive or not" in disagreements_markdown([item], 3)
+    markdown = disagreements_markdown([item], 3)
+    assert "### 1. 1_1 R1: positive or not" in markdown
+    # The judge's scale has two grades, whose labels say more than 1 beside the assessor's 3.
+    assert "| assessor ann | 3 |  |\n| m | yes | lower |" in markdown
+    (same,) = disagreements([make_panel("c", LOWER, gold_items(rows[2:], None)["groundedness"], [(said, LOWER)])])
+    assert "| assessor ann | no |  |\n| m | yes | higher |" in disagreements_markdown([same], 1)
 
 
 def test_of_several_samples_the_first_counts() -> None:

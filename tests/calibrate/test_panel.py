@@ -19,17 +19,7 @@ from judge.pool.bank import read_pool_folder
 from judge.pool.build import normalize
 from judge.pool.records import Pool, RunEntry
 from judge.records import Level, Scale
-from tests.calibration_world import (
-    SCALE,
-    gold_rows,
-    items,
-    labels,
-    pool,
-    row,
-    write_columns,
-    write_gold,
-    write_output,
-)
+from tests.calibration_world import SCALE, gold_rows, items, labels, pool, row, write_columns, write_gold, write_output
 
 BINARY = Scale((Level(0, "no", ""), Level(1, "yes", "")), "higher", (1,), None)
 INVERTED = Scale((Level(0, "no", ""), Level(1, "yes", "")), "lower", (0,), None)

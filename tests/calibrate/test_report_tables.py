@@ -292,6 +292,7 @@ def test_headings_say_on_which_grades() -> None:
     headings = [line for line in text.splitlines() if line.startswith("###")]
     assert headings == [
         "### Agreement on test grades",
+        "### How often each grade is given, on test grades",
         "### Selection",
         "### Comparisons on test grades",
         "### Grades of local/qwen graded against the assessors'",
@@ -341,7 +342,7 @@ def test_tables_of_the_report_stay_tables(judge: str, criterion: str) -> None:
     text = calibration_markdown(calibration(judge, criterion))
     text.encode()
     tables = [part.split("\n") for part in text.split("\n\n") if part.startswith("| ")]
-    assert len(tables) == 8
+    assert len(tables) == 9
     for lines in tables:
         # Behind an even number of backslashes a bar ends a cell.
         bars = [line.replace("\\\\", "").replace("\\|", "").count("|") for line in lines if line]

@@ -78,7 +78,7 @@ def test_colors_of_text_have_contrast_in_both_themes(theme: str) -> None:
 
 @pytest.mark.parametrize(("theme", "order"), [("light", -1), ("dark", 1)])
 def test_chips_of_grades_are_readable_and_in_order_of_brightness(theme: str, order: int) -> None:
-    rules = re.findall(r"\.chip-(\d) \{ background: light-dark\((.+?)\); color: light-dark\((.+?)\); \}", look())
+    rules = re.findall(r"\.level-(\d) \{ --level: light-dark\((.+?)\); --on-level: light-dark\((.+?)\); \}", look())
     place = int(theme == "dark")
     grounds = [luminance(ground.split(", ")[place]) for _, ground, _ in rules]
     assert [level for level, *_ in rules] == list("012345")
@@ -88,7 +88,7 @@ def test_chips_of_grades_are_readable_and_in_order_of_brightness(theme: str, ord
 
 @pytest.mark.parametrize(("grade", "level"), [(-1, 0), (0, 0), (3, 3), (5, 5), (100, 5)])
 def test_a_chip_shows_its_grade_on_the_color_of_its_level(grade: int, level: int) -> None:
-    assert chip(grade) == f'<span class="chip chip-{level}">{grade}</span>'
+    assert chip(grade) == f'<span class="chip level-{level}">{grade}</span>'
 
 
 @pytest.mark.slow

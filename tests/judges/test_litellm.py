@@ -11,11 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.errors import (
-    OperationalError,
-    RejectedError,
-    UsageError,
-)
+from judge.errors import OperationalError, RejectedError, UsageError
 from judge.judges.backends import open_model
 from judge.judges.backends.litellm import LitellmModel, _present, _Transmission, load_litellm
 from judge.judges.model import ModelOptions, Price

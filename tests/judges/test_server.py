@@ -9,13 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.errors import (
-    AuthenticationError,
-    OperationalError,
-    StructureUnsupported,
-    TransientError,
-    UsageError,
-)
+from judge.errors import AuthenticationError, OperationalError, StructureUnsupported, TransientError, UsageError
 from judge.judges.address import proxy_for
 from judge.judges.backends import open_model
 from judge.judges.backends.openai import OpenAIModel

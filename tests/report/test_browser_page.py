@@ -274,7 +274,7 @@ def test_an_item_shows_all_that_is_on_record(page: Page, folder: Path) -> None:
     for cells in (["ann", "3", "blind"], ["bob", "2", "blind"]):
         expect(item.locator(".gold tr", has_text=cells[0]).locator("td")).to_have_text(cells)
     # The two assessors differ, so that their mean of 2.5 is rounded up.
-    expect(item.locator(".gold .chip-3").first).to_have_text("3")
+    expect(item.locator(".gold .level-3").first).to_have_text("3")
     expect(item.locator("tr", has_text="0.50").locator("td").first).to_have_text("2")
     page.get_by_text("PTKB (2 statements)").click()
     expect(item.locator("li", has_text="I live near the harbor.")).to_contain_text("linked to this turn")

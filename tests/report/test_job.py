@@ -474,7 +474,20 @@ def test_a_board_is_sorted_by_its_headings_and_comes_back_to_its_order(page: Pag
     order = board.locator("tbody th").all_text_contents()
     head = board.get_by_role("columnheader", name="good responses")
     for sort, first in (("ascending", "12 %"), ("descending", "100 %"), (None, "100 %")):
-        head.get_by_role("button").press("Enter")
+        head.locator(".sort").press("Enter")
         assert head.get_attribute("aria-sort") == sort
         assert board.locator("tbody tr").first.locator("td").nth(3).text_content() == first
     assert board.locator("tbody th").all_text_contents() == order
+
+
+def test_a_question_mark_opens_by_keyboard_and_without_a_script(browser: Browser, hostile: Path) -> None:
+    context = browser.new_context(viewport=NARROW, java_script_enabled=False)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(hostile.as_uri())
+    said = page.get_by_text("good responses: the share with a positive grade (2, 3).")
+    assert not said.is_visible()
+    page.get_by_role("button", name="What “good responses” says").press("Enter")
+    assert said.is_visible()
+    page.keyboard.press("Escape")
+    assert not said.is_visible()
+    context.close()

@@ -13,12 +13,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.io.trec import parse_qrels
 from judge.stats import agreement, comparison, expected, means, ranking, reliability, tables
-from judge.stats.agreement import (
-    STATISTICS,
-    PairMean,
-    point,
-    primary_statistic,
-)
+from judge.stats.agreement import STATISTICS, PairMean, point, primary_statistic
 from judge.stats.expected import auc, spearman
 from judge.stats.tables import Undefined, agreement_weights, confusion, topic_tables
 

@@ -3,14 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from judge.calibrate.findings import (
-    AgreementRow,
-    Calibration,
-    Choice,
-    ComparisonRow,
-    Split,
-    TrustVerdict,
-)
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split, TrustVerdict
 from judge.calibrate.report.lookup import (
     IN_REPORT,
     SEPARABLE,
@@ -51,14 +44,9 @@ _SLOPES = {"log2_words": "doubling of the response's words", "turn_depth": "turn
 _MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
 NOTES = (
     "Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic "
-    "are alike. n/topics: the gold grades that the judge graded too, which every statistic is about, and their topics. "
-    "coverage: their share of the gold grades there are. "
-    + "".join(f"{heading(name)}: {STATISTICS[name].about}. " for name in IN_REPORT)
-    + "design effect: how many times wider, squared, the primary statistic's interval is than one that ignores topics.",
-    "Several candidates were compared with the same grades: max-T holds the chance of even one false difference at "
-    "5 %; in simulations it is 1 to 4 % from 8 topics on, but 10 to 12 % where half of the judges err much more on "
-    "some topics than on others. The value of a chosen candidate on the grades it was chosen on is too high; optimism "
-    "is by how much. The ceiling is the same statistic between assessors. The other columns are in the files "
+    "are alike.",
+    "The value of a chosen candidate on the grades it was chosen on is too high; optimism is by how much. The ceiling "
+    "is the same statistic between assessors. The other columns are in the files "
     f"{code('agreement.tsv')}, {code('confusion.tsv')} and {code('comparisons.tsv')}.",
 )
 
@@ -70,6 +58,7 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     row = row_of(rows, chosen, split)
     for part in _SPLITS:
         yield from _agreement([row for row in rows if row.split == part], chosen)
+    yield from _given([row for row in rows if row.split == split])
     yield from (Finding("", (said,)) for said in _beside([row for row in rows if row.split == split], row))
     if selection := selection_of(calibration, criterion):
         yield Finding("Selection", (selected(selection),))
@@ -134,7 +123,9 @@ def agreement_table(
         names = [primary, *(name for name in names if name != primary)]
     wide = {primary, *(name for name in names if STATISTICS[name].bracketed and not brief)}
     heads = (
-        Heading(heading(name) + (" [95 %]" if name in wide else ""), signed=STATISTICS[name].signed) for name in names
+        Heading(heading(name) + " [95 %]" * (name in wide), signed=fact.signed, about=fact.about)
+        for name in names
+        for fact in [STATISTICS[name]]
     )
     lines = [
         [
@@ -145,9 +136,17 @@ def agreement_table(
         ]
         for row in rows
     ]
-    last = () if brief else (Heading("design effect", 2),)
-    columns = ("judge", "n/topics", Heading("cover" if brief else "coverage", 2), *heads, *last)
+    counted = "the gold grades that the judge graded too, which every statistic is about, and their topics"
+    covered = Heading("cover" if brief else "coverage", 2, about="their share of the gold grades there are")
+    columns = ("judge", Heading("n/topics", about=counted), covered, *heads, *(() if brief else (_DESIGN,)))
     return Table(lines, columns, places=2 if brief else 3, plot=_plot(rows))
+
+
+_DESIGN = Heading(
+    "design effect",
+    2,
+    about="how many times wider, squared, the primary statistic's interval is than one that ignores topics",
+)
 
 
 def _plot(rows: Sequence[AgreementRow]) -> Plot:
@@ -155,7 +154,19 @@ def _plot(rows: Sequence[AgreementRow]) -> Plot:
     estimates = [row.statistics.get(row.primary) for row in rows]
     ends = [end for each in estimates if each for end in (each.value, each.low) if end is not None]
     marks = tuple((Mark(each, row.baseline),) if each else () for each, row in zip(estimates, rows, strict=True))
-    return Plot("drawn", min([0.0, *ends]), 1.0, marks)
+    return Plot(f"{heading(rows[0].primary)} with its 95 % interval, rings: baselines", min([0.0, *ends]), 1.0, marks)
+
+
+def _given(rows: Sequence[AgreementRow]) -> Iterator[Finding]:
+    """How often the assessors and each judge give each grade."""
+    if rows:
+        most = max(rows, key=lambda row: row.n)
+        counts = [("assessors", most, map(sum, most.confusion))]
+        counts += [(row.name, row, map(sum, zip(*row.confusion, strict=True))) for row in rows]
+        lines = [(name, dict(zip(row.grades, given, strict=True))) for name, row, given in counts]
+        yield Finding(
+            f"How often each grade is given, on {grades_of(rows[0].split)}", (Table(lines, ("judge", "grades")),)
+        )
 
 
 def _statistic(row: AgreementRow, name: str, *, full: bool) -> Estimate | float | None:
@@ -242,8 +253,15 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
             for row in pairs
             if chosen in (row.a, row.b)
         ]
-        columns = ("against", DIFFERENCE, "n/topics", "p", "p max-T", "p Holm")
+        columns = ("against", DIFFERENCE, "n/topics", "p", _MAX_T, "p Holm")
         yield Finding(f"Comparisons on {grades_of(split)}", (text, Table(lines, columns, places=3)))
+
+
+_MAX_T = Heading(
+    "p max-T",
+    about="holds the chance of even one false difference at 5 %; in simulations it is 1 to 4 % from 8 topics on, but "
+    "10 to 12 % where half of the judges err much more on some topics than on others",
+)
 
 
 def _separable(row: ComparisonRow) -> bool:

@@ -4,14 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from judge.calibrate.findings import AgreementRow, Calibration
-from judge.calibrate.report.chapters import (
-    NOTES,
-    agreement_table,
-    ceiling,
-    chapter,
-    selected,
-    verdict_text,
-)
+from judge.calibrate.report.chapters import NOTES, agreement_table, ceiling, chapter, selected, verdict_text
 from judge.calibrate.report.lookup import (
     ON_TERMINAL,
     Finding,
@@ -42,13 +35,16 @@ def calibration_markdown(calibration: Calibration) -> str:
     parts = ["# Calibration\n"]
     if calibration.warnings:
         parts.append("\n" + "".join(f"- **Warning**: {prose(warning)}\n" for warning in calibration.warnings))
-    for criterion in criteria(calibration):
+    findings = {name: [*chapter(calibration, name)] for name in criteria(calibration)}
+    for criterion, found in findings.items():
         verdicts = [f"**{one.word}**: {told(verdict_text(one))}" for one in of(calibration.verdicts, criterion)]
-        blocks = (block for finding in chapter(calibration, criterion) for block in _blocks(finding))
+        blocks = (block for finding in found for block in _blocks(finding))
         parts.append(f"\n## {prose(criterion)}\n")
         parts += (f"\n{block}\n" for block in (*(verdicts or [_NO_VERDICT]), *blocks))
     parts += (f"\n{block}\n" for finding in GROUP_COSTS.findings(calibration) for block in _blocks(finding, "##"))
-    notes = (f"\n{textwrap.fill(told(paragraph), _WIDTH)}\n" for paragraph in NOTES)
+    tables = (part for found in findings.values() for _, parts in found for part in parts if isinstance(part, Table))
+    columns = Table((), (column for table in tables for column in table.columns)).captions()
+    notes = (f"\n{textwrap.fill(told(paragraph), _WIDTH)}\n" for paragraph in (*NOTES, *columns))
     return "".join([*parts, "\n## How to read this\n", *notes])
 
 

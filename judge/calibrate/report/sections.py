@@ -4,21 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from judge.calibrate.findings import (
-    Calibration,
-    CascadeBounds,
-    CascadeCost,
-    CascadeRow,
-    SystemAgreement,
-)
-from judge.calibrate.report.lookup import (
-    Finding,
-    grades_of,
-    heading,
-    merged,
-    of,
-    over,
-)
+from judge.calibrate.findings import Calibration, CascadeBounds, CascadeCost, CascadeRow, SystemAgreement
+from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, of, over
 from judge.calibrate.selection import ASSESSORS
 from judge.io.cells import code, number, p_value
 from judge.io.safe import escape, printable
@@ -69,14 +56,16 @@ FORECASTS = TableSection(
     field="probabilities",
     title=lambda rows: "Are its label probabilities probabilities?",
     text=lambda rows: (
-        " ".join(f"{name}: {statistic.about}." for name, statistic in PROBABILITY.items())
-        + " Beside Brier's score stands that of one forecast for all responses, the shares of the assessors' grades: "
+        "Beside Brier's score stands that of one forecast for all responses, the shares of the assessors' grades: "
         "a judge that is no better knows nothing of the single response."
     ),
     columns=(
         ("judge", "name"),
         ("grades", "split"),
-        *((Heading(f"{name} [95 %]", signed=name == "overconfidence"), _statistic_of(name)) for name in PROBABILITY),
+        *(
+            (Heading(f"{name} [95 %]", signed=name == "overconfidence", about=fact.about), _statistic_of(name))
+            for name, fact in PROBABILITY.items()
+        ),
         ("brier of shares", "brier_of_shares"),
         ("n/topics", lambda row: over(row.statistics["brier"])),
         (NOTE, lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY)),
@@ -86,13 +75,19 @@ ALTERNATIVE = TableSection(
     field="alternative",
     title=lambda rows: f"Could the judge stand in for an assessor? On {grades_of(rows[0].split)}",
     text=lambda rows: (
-        "The alternative annotator test (Calderon, Reichart & Dror, 2025). omega: the share of assessors over whom the "
-        "judge is preferred, with the handicap epsilon that an assessor's higher cost is worth; rho: how often, on "
-        "average, it fits the other assessors at least as well as the one left out. One number without the others "
-        "says nothing. Items count as independent of each other, so p is too small where topics differ."
+        "The alternative annotator test (Calderon, Reichart & Dror, 2025). One number without the others says nothing. "
+        "Items count as independent of each other, so p is too small where topics differ."
     ),
     columns=(
-        *(("judge", "name"), ("epsilon", "epsilon"), ("omega", "omega"), ("rho", "rho")),
+        ("judge", "name"),
+        (Heading("epsilon", about="the handicap that an assessor's higher cost is worth"), "epsilon"),
+        (Heading("omega", about="the share of assessors over whom the judge is preferred"), "omega"),
+        (
+            Heading(
+                "rho", about="how often, on average, it fits the other assessors at least as well as the one left out"
+            ),
+            "rho",
+        ),
         (
             "p by assessor (n; yes: rejected)",
             lambda row: ", ".join(
@@ -122,19 +117,23 @@ EQUIVALENCE = TableSection(
         (NOTE, "difference.reason"),
     ),
 )
+_HALVES = Heading(
+    "tau-b half to half: assessors",
+    about="how the runs rank on a random half of the topics, against the assessors' ranking on the other half, and "
+    "behind it the same of the judge. The assessors' own is a noise ceiling: only a judge with less noise exceeds it",
+)
 SYSTEMS = TableSection(
     field="systems",
     title=lambda rows: "Does it rank the runs as the assessors do?",
     text=lambda rows: (
-        "tau-b from half to half: how the runs rank on a random half of the topics, against the assessors' ranking on "
-        "the other half; first the assessors' own, then the judge's. The assessors' own is a noise ceiling: only a "
-        "judge with less noise than theirs goes beyond it. Intervals describe how the two rankings would agree on "
+        "Intervals describe how the two rankings would agree on "
         "other topics. Where runs are close, both rankings are noisy, and the true ones agree better than that."
     ),
     columns=(
         *(("judge", "name"), ("grades", "split"), ("runs", "runs")),
         *((Heading(f"{statistic.label} [95 %]"), _statistic_of(name)) for name, statistic in SYSTEM.items()),
-        *(("tau-b half to half: assessors", "halves.human"), ("judge", "halves.judge")),
+        (_HALVES, "halves.human"),
+        ("judge", "halves.judge"),
         (NOTE, _why_none),
     ),
     places=2,

@@ -12,7 +12,7 @@ from judge.extra.evaluate.set_inputs import QrelsPlan
 from judge.extra.evaluate.sets import SetsAgreement
 from judge.io.cells import count
 from judge.io.ids import cluster_of, topic_of
-from judge.io.table import Cell, Mark, Plot, Table
+from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate, JudgedUnit, Scale
 from judge.report.folders import ReportedFolder, RunFolder
@@ -80,7 +80,7 @@ def _sheet(
     # The first column names the measure, which is one and the same here.
     unit = folder.judged.pool.unit
     counted = "turns" if unit == "response" else "dialogues"
-    columns: tuple[str, ...] = (_NAMES[kind], counted, "better half", "lowest run", "middle run", "highest run")
+    columns: tuple[str, ...] = (_NAMES[kind], counted, _BETTER, "lowest run", _MIDDLE, "highest run")
     # Of one run, lowest and highest say nothing that its average does not.
     kept = slice(2, None) if len(runs) > 1 else slice(2, 4)
     columns = columns if len(runs) > 1 else (*columns[:2], "average")
@@ -91,19 +91,19 @@ def _sheet(
         "depth": "A line for each place in the conversation: 1 is the first question of the user.",
     }[kind]
     if len(runs) > 1:
-        sentence += (
-            " Every run has a mean grade over the turns of a line. Lowest, middle and highest run: the smallest, the "
-            "median and the largest of these means. Better half: the average of the runs whose mean over all turns is "
-            "the median or better."
-        )
+        sentence += " Every run has a mean grade over the turns of a line."
     sentence += " A turn without a grade has the worst one."
     if sum(len(run.turns) for run in runs) < sum(row.turns for row in folder.rows if row.criterion == criterion.name):
         sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."
     title = f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}"
-    plot = Plot(columns[2], low, high, marks)
+    plot = Plot(f"{columns[2]} with its 95 % range", low, high, marks)
     return Table(lines, columns, title, [worded(sentence, unit)], 2, plot)
+
+
+_BETTER = Heading("better half", about="the average of the runs whose mean over all lines is the median or better")
+_MIDDLE = Heading("middle run", about="the median of the runs' means")
 
 
 def between(folders: Sequence[ReportedFolder]) -> dict[str, list[ReportPart]]:

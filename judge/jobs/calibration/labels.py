@@ -33,13 +33,7 @@ from judge.io.line_stream import jsonl_bytes
 from judge.io.paths import published
 from judge.io.safe import shown
 from judge.io.stored import sha256
-from judge.jobs.calibration.inputs import (
-    ASKING,
-    CalibrationInputs,
-    CalibrationPlan,
-    gold_tasks,
-    make_comparison,
-)
+from judge.jobs.calibration.inputs import ASKING, CalibrationInputs, CalibrationPlan, gold_tasks, make_comparison
 from judge.jobs.calibration.look import LookRecord, check_dev, open_test
 from judge.jobs.manifest import MANIFEST
 from judge.judges.backends import judges_in

@@ -450,7 +450,7 @@
 
   function gradeElement(grade, differs = false) {
     const level = Math.min(Math.max(grade, 0), 5); // as judge/io/page.py has it
-    const element = make("span", { class: `chip chip-${level}${differs ? " differs" : ""}` }, String(grade));
+    const element = make("span", { class: `chip level-${level}${differs ? " differs" : ""}` }, String(grade));
     if (differs) element.append(make("span", { class: "hidden-visually" }, " (gold differs)"));
     return element;
   }
@@ -744,9 +744,10 @@
 
   function probabilities(shares, name) {
     const rows = Object.entries(shares).map(([label, share]) => [
-      make("bdi", {}, label), share.toFixed(2), make("progress", { max: "1", value: share, "aria-hidden": "true" }),
+      make("bdi", {}, label),
+      make("span", {}, share.toFixed(2), " ", make("progress", { max: "1", value: share, "aria-hidden": "true" })),
     ]);
-    return smallTable(`Probabilities of ${name}`, ["Label", "Probability", "Drawn"], rows, { class: "scroll browse-shares" });
+    return smallTable(`Probabilities of ${name}`, ["Label", "Probability"], rows, { class: "scroll browse-shares" });
   }
 
   // -Σ p log2 p: 0 where the judge is sure of one label.

@@ -7,18 +7,16 @@ for (const table of document.querySelectorAll("table.board")) {
   const heads = [...table.tHead.rows[0].cells];
   const words = new Intl.Collator("en", { numeric: true });
   const text = (row, place) => row.cells[place].textContent.trim();
-  const figure = (row, place) => {
-    const [found] = text(row, place).replaceAll(",", "").match(/[-+]?[0-9]*[.]?[0-9]+/) ?? [];
-    return found === undefined ? null : Number(found);
-  };
+  const figure = (row, place) => Number(row.cells[place].dataset.value ?? NaN);
   heads.forEach((head, place) => {
     if (head.classList.contains("drawn")) return;
     const isNumber = head.classList.contains("number");
     const button = document.createElement("button");
     button.type = "button";
     button.className = "sort";
-    button.append(...head.childNodes);
-    head.append(button);
+    const name = head.querySelector(".head-name");
+    name.replaceWith(button);
+    button.append(name);
     button.addEventListener("click", () => {
       const next = { ascending: "descending", descending: null }[head.getAttribute("aria-sort")];
       const order = next === undefined ? "ascending" : next;
@@ -26,7 +24,7 @@ for (const table of document.querySelectorAll("table.board")) {
       if (order) head.setAttribute("aria-sort", order);
       const value = isNumber ? figure : text;
       const way = order === "descending" ? -1 : 1;
-      const lacks = (row) => text(row, place) === "" || value(row, place) === null;
+      const lacks = (row) => isNumber ? Number.isNaN(value(row, place)) : text(row, place) === "";
       const compared = (a, b) => isNumber ? value(a, place) - value(b, place) : words.compare(value(a, place), value(b, place));
       // Rows without a value stay last either way.
       const moved = [...rows].sort((a, b) => lacks(a) - lacks(b) || (lacks(a) ? 0 : way * compared(a, b)));

@@ -9,16 +9,16 @@ import numpy as np
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.chapters import NOTES, chapter
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
-from judge.io.cells import interval, number, plain
+from judge.io.cells import interval, plain
 from judge.io.safe import printable
-from judge.io.table import Cell, Mark, Plot, Table
+from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.io.trec import safe_names
 from judge.records import Criterion
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.details import by_run
-from judge.results.leaderboard import by_criterion, change_text, per_topic
+from judge.results.leaderboard import by_criterion, change_text
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
 from judge.results.tables import ALPHA
 from judge.stats.separation import compact_letters
@@ -50,35 +50,36 @@ def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) 
 
 def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> Table[Any]:
     notes = [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) for row in rows]
-    columns: dict[str, Sequence[Cell]] = {
-        "rank": [row.rank for row in rows],
-        "run": [row.run_id for row in rows],
-        "mean grade": [row.mean for row in rows],
-        "not told apart": [letters.get(row.run_id) for row in rows],
-        "over all turns": [row.bound for row in rows],
-        "good responses": [None if row.share_positive is None else f"{100 * row.share_positive:.0f} %" for row in rows],
-        "turns graded": [", ".join(filter(None, (f"{row.n} of {row.turns}", per_topic(row)))) for row in rows],
-        "note": [note or None for note in notes],
-    }
     units = f"{rows[0].cluster}s" if rows else "topics"
-    reading = (
-        "A line for each run, the best first. Mean grade: over the turns that have a grade; in brackets, and as a bar "
-        f"in the picture, the range that holds the mean on topics like these with 95 % confidence (over {units})"
-        "; the longer the bar, the less is known. Over all turns: the same with the worst grade for each turn without "
-        "one; ranks go by it."
-    )
+    over = "the same with the worst grade for each turn without one; ranks go by it"
     if any({"HARNESS", "TRIAL"} & set(row.flags) for row in rows):
-        reading += (
-            " A turn whose grade is lacking through the provider, the budget or a trial counts there as the run's "
-            "other responses do on average."
+        over += (
+            ". A turn whose grade is lacking through the provider, the budget or a trial counts as the run's other "
+            "responses do on average"
         )
-    if any(row.n for row in rows):
-        positive = ", ".join(map(str, sorted(criterion.scale.positive)))
-        reading += f" Good responses: the share with a positive grade ({positive})."
-    if letters:
-        reading += " Not told apart: runs that share a letter may differ by chance alone."
-    reasons = {row.mean.reason for row in rows if row.mean.reason}
-    if reasons:
+    means = (
+        "over the turns that have a grade; in brackets, and as a bar in the picture, the range that holds the mean on "
+        f"topics like these with 95 % confidence (over {units}); the longer the bar, the less is known"
+    )
+    positive = ", ".join(map(str, sorted(criterion.scale.positive)))
+    columns: dict[Heading, Sequence[Cell]] = {
+        Heading("rank"): [row.rank for row in rows],
+        Heading("run"): [row.run_id for row in rows],
+        Heading("mean grade", about=means): [row.mean for row in rows],
+        Heading("not told apart", about="runs that share a letter may differ by chance alone"): [
+            letters.get(row.run_id) for row in rows
+        ],
+        Heading("over all turns", about=over): [row.bound for row in rows],
+        Heading("good responses", about=f"the share with a positive grade ({positive})"): [
+            None if row.share_positive is None else f"{100 * row.share_positive:.0f} %" for row in rows
+        ],
+        Heading("grades", about="on how many turns it has each grade"): [row.grades or None for row in rows],
+        Heading("turns graded"): [f"{row.n} of {row.turns}" for row in rows],
+        Heading("turns a topic", 1): [row.turns_per_topic for row in rows],
+        Heading("note"): [note or None for note in notes],
+    }
+    reading = "A line for each run, the best first."
+    if reasons := {row.mean.reason for row in rows if row.mean.reason}:
         reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
     marks = tuple((Mark(row.mean),) for row in rows)
     return _table(criterion, f": {scale_of(criterion)}", columns, reading, "mean grades with their 95 % ranges", marks)
@@ -87,21 +88,26 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
 def _table(
     criterion: Criterion,
     about: str,
-    columns: Mapping[str, Sequence[Cell]],
+    columns: Mapping[Heading, Sequence[Cell]],
     reading: str,
     drawn: str,
     marks: tuple[tuple[Mark, ...], ...],
 ) -> Table[Any]:
     """A table of columns in the nouns of the criterion's unit, drawn over its scale; an empty column is left out."""
     grades = [level.grade for level in criterion.scale.levels]
-    kept = {worded(name, criterion.unit): cells for name, cells in columns.items() if {*cells} - {None, ""}}
+    unit = criterion.unit
+    kept = {
+        Heading(worded(name, unit), name.places, signed=name.signed, about=worded(name.about, unit)): cells
+        for name, cells in columns.items()
+        if any(cell not in (None, "") for cell in cells)
+    }
     return Table(
         zip(*kept.values(), strict=True),
         kept,
         titled(criterion.name) + about,
         [worded(reading, criterion.unit)],
         places=2,
-        plot=Plot(drawn, min(grades), max(grades), marks, above=True),
+        plot=Plot(drawn, min(grades), max(grades), marks),
     )
 
 
@@ -134,29 +140,33 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
 
 
 def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Table[Any]:
-    columns: dict[str, Sequence[Cell]] = {
-        "rank": [row.rank for row in rows],
-        "run": [row.run_id for row in rows],
-        "corrected mean": [row.corrected for row in rows],
-        "by the judge": [None if row.raw.value is None else number(row.raw.value, 2) for row in rows],
-        "judge minus people": [None if row.bias is None else number(row.bias, 2, signed=True) for row in rows],
-        "not told apart": [row.tie or None for row in rows],
-        "possible ranks": [None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}" for row in rows],
-        "over all turns": [row.bound for row in rows],
-        "gold grades": [f"{row.gold} of {row.n}" for row in rows],
-        "note": [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows],
+    narrow = (
+        "in brackets, and as a bar, its 95 % range. The range in the leaderboard above is about topics like these; "
+        "this one is about these responses alone, and has no width where people graded every one"
+    )
+    minus = "on the responses that both graded; above zero, the judge gave the higher grades"
+    over = "the corrected mean with the worst grade for each turn that has none; ranks go by it"
+    columns: dict[Heading, Sequence[Cell]] = {
+        Heading("rank"): [row.rank for row in rows],
+        Heading("run"): [row.run_id for row in rows],
+        Heading("corrected mean", about=narrow): [row.corrected for row in rows],
+        Heading("by the judge"): [row.raw.value for row in rows],
+        Heading("judge minus people", signed=True, about=minus): [row.bias for row in rows],
+        Heading("not told apart", about="runs that share a letter may differ by chance alone"): [
+            row.tie or None for row in rows
+        ],
+        Heading("possible ranks"): [
+            None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}" for row in rows
+        ],
+        Heading("over all turns", about=over): [row.bound for row in rows],
+        Heading("gold grades"): [f"{row.gold} of {row.n}" for row in rows],
+        Heading("note"): [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows],
     }
     # Without its interval, so that two in a line do not lie upon each other.
     marks = tuple(
         (Mark(msgspec.structs.replace(row.raw, low=None, high=None), hollow=True), Mark(row.corrected)) for row in rows
     )
-    reading = (
-        "A line for each run, the best first. In the picture, the ring is the mean by the judge, the dot the corrected "
-        "one, and the bar its 95 % range. The range in the leaderboard above is about topics like these; this one is "
-        "about these responses alone, and has no width where people graded every one. Judge minus people: on the "
-        "responses that both graded; above zero, the judge gave the higher grades. "
-        "Over all turns: the corrected mean with the worst grade for each turn that has none; ranks go by it."
-    )
+    reading = "A line for each run, the best first."
     about = f", corrected: {scale_of(criterion)}"
     return _table(
         criterion, about, columns, reading, "ring: mean by the judge, dot: corrected mean with its 95 % range", marks

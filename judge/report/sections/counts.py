@@ -9,7 +9,7 @@ from judge.calibrate.recheck import RECHECK_SEED, RECHECKED, change_lines, reche
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.safe import printable
-from judge.io.table import Cell, Table, records_table
+from judge.io.table import Cell, Heading, Table, records_table
 from judge.pool.build import lacking_texts
 from judge.pool.records import SeenResponses, pool_places
 from judge.records import JudgedUnit
@@ -42,15 +42,16 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
     lines: list[tuple[Cell, ...]] = []
     for prompt, of in counts.items():
         unable, failed, not_asked = of.pop(_UNABLE, 0), of.pop(_MISSING, 0), len(pool.responses) - len(asked[prompt])
-        shown = ", ".join(f"{grade}: {of[grade]}" for grade in sorted(of, key=int, reverse=True))
-        lines.append((prompt[0], of.total(), shown or None, unable, failed, not_asked))
-    columns = ("criterion", "graded", "how often each grade", "unable to judge", "missing", "not asked")
-    reading = (
-        "A line for each criterion. Unable to judge: the judge said that nobody could tell. Missing: no grade "
-        "came of it, be it that no reply could be used or that the question could not be put. Not asked: left out of a "
-        "trial, or not judged at all. None of these is a grade."
+        grades = {int(grade): of[grade] for grade in sorted(of, key=int)}
+        lines.append((prompt[0], of.total(), grades or None, unable, failed, not_asked))
+    lacking = "no grade came of it, be it that no reply could be used or that the question could not be put"
+    columns = (
+        *("criterion", "graded", "grades"),
+        Heading("unable to judge", about="the judge said that nobody could tell; no grade"),
+        Heading("missing", about=lacking),
+        Heading("not asked", about="left out of a trial, or not judged at all"),
     )
-    table = Table(lines, columns, "Judgments by criterion", [reading])
+    table = Table(lines, columns, "Judgments by criterion", ["A line for each criterion."])
     yield Section("judgment-counts", "What became of the judgments", (table,))
 
 
@@ -97,9 +98,7 @@ def rechecked(folder: RunFolder) -> Iterator[Section]:
         return
     reading = (
         f"{count(len(folder.rechecked), 'question')}, drawn at random with seed {RECHECK_SEED}, went to the judge "
-        "a second time, each as a call of its own. Other answer: the share of second answers with another grade, "
-        "with its 95 % interval over topics. Distance: how far the two grades are apart on average. Second answers "
-        "count in no qrels and in no leaderboard."
+        "a second time, each as a call of its own. Second answers count in no qrels and in no leaderboard."
     )
     rows = recheck_rows(folder.rechecked)
     parts: list[ReportPart] = [records_table(RECHECKED, rows, "What the second answers say", [reading], 3)]

@@ -7,7 +7,7 @@ import msgspec
 
 from judge.io.cells import count
 from judge.io.safe import printable
-from judge.io.table import Cell, Table
+from judge.io.table import Cell, Heading, Table
 from judge.judges.journal_tools import JournalSpending
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, Folded, ReportPart, Said, Section
@@ -62,9 +62,13 @@ def _plain(value: Any) -> str:
     return printable(value if isinstance(value, str) else msgspec.json.encode(value).decode())
 
 
+_KEPT = (
+    "in the journal of this folder, also those of an earlier configuration: what was paid for once is never asked again"
+)
 _COLUMNS = (
-    *("judge", "calls kept", "tokens in", "of them cached", "tokens out", "cost", "time of calls"),
-    *("first call", "last call"),
+    *("judge", Heading("calls kept", about=_KEPT), "tokens in", "of them cached", "tokens out", "cost"),
+    Heading("time of calls", about="calls that ran at the same time count each"),
+    *(Heading(f"{which} call", about="in UTC") for which in ("first", "last")),
 )
 
 
@@ -106,12 +110,7 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
     if isinstance(spending, str):
         yield Said(f"What the judging took is not known: {spending}.")
         return
-    reading = (
-        "A line for each model that was asked. The journal of this folder holds these calls, also those of an earlier "
-        "configuration: what was paid for once is never asked again. Calls that ran at the same time count each in the "
-        "time of calls; times of day are UTC."
-    )
-    yield Table(map(_line, spending), _COLUMNS, "What each judge took", [reading])
+    yield Table(map(_line, spending), _COLUMNS, "What each judge took", ["A line for each model that was asked."])
     unknown = [
         f"the {what} of {count(missing, 'call')}"
         for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))

@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.extra.nuggets.edits import (
-    NEEDED,
-    NuggetEdit,
-    bank_sheet,
-    edited,
-    edits_jsonl,
-    parse_edits,
-    sheet_edits,
-)
+from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, edits_jsonl, parse_edits, sheet_edits
 from judge.extra.nuggets.forms import read_bank, read_edits
 from judge.extra.nuggets.records import Nugget
 from judge.io.safe import digest, disarmed, has_content, storable

@@ -11,13 +11,7 @@ from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import Verdict
 from judge.ask.tasks import Task
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets.questions import (
-    answers_of,
-    check_match_prompt,
-    match_questions,
-    question_task,
-    spread_evenly,
-)
+from judge.extra.nuggets.questions import answers_of, check_match_prompt, match_questions, question_task, spread_evenly
 from judge.jobs.options import JudgedPrompts
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
