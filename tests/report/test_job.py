@@ -455,16 +455,18 @@ def test_the_page_is_walked_by_keyboard_and_landmarks(page: Page, hostile: Path)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "To the report"
     assert page.get_by_role("main").count() == 1
-    links = page.get_by_role("navigation").first.get_by_role("link")
-    for place in range(links.count()):
-        target = links.nth(place).get_attribute("href") or ""
+    for link in page.get_by_role("navigation").first.get_by_role("link").all():
+        target = link.get_attribute("href") or ""
         assert page.locator(target).count() == 1, target
 
 
 def test_on_paper_the_folded_parts_are_open_and_the_list_of_sections_is_not_there(page: Page, hostile: Path) -> None:
     page.goto(hostile.as_uri())
     page.emulate_media(media="print")
+    page.set_viewport_size({"width": 794, "height": 1123})
     assert not page.get_by_role("navigation", name="Sections").is_visible()
+    assert page.locator("#leaderboard-groundedness th .sort").last.is_visible()
+    assert overflow(page) == 0
     assert page.locator("#made .facts").first.bounding_box()["height"] > 0  # type: ignore[index]
 
 
@@ -481,13 +483,11 @@ def test_a_board_is_sorted_by_its_headings_and_comes_back_to_its_order(page: Pag
 
 
 def test_a_question_mark_opens_by_keyboard_and_without_a_script(browser: Browser, hostile: Path) -> None:
-    context = browser.new_context(viewport=NARROW, java_script_enabled=False)  # type: ignore[arg-type]
-    page = context.new_page()
+    page = browser.new_page(java_script_enabled=False)
     page.goto(hostile.as_uri())
     said = page.get_by_text("good responses: the share with a positive grade (2, 3).")
-    assert not said.is_visible()
     page.get_by_role("button", name="What “good responses” says").press("Enter")
     assert said.is_visible()
     page.keyboard.press("Escape")
     assert not said.is_visible()
-    context.close()
+    page.close()

@@ -149,8 +149,7 @@ def test_a_picture_above_its_table_is_close_to_its_values_and_shows_the_whole_sc
     ("cells", "head", "values"),
     [
         (("16 of 16", "-"), "number", (16, None)),
-        (("100 %", "8 %"), "number", (100, 8)),
-        (("-0.56", "+0.19"), "number", (-0.56, 0.19)),
+        (("-100 %", "+8 %"), "number", (-100, 8)),
         (("30.0 s", "2.0 min"), "number", (30, 120)),
         (("1.5 h", "nothing"), "number", (5400, 0)),
         (("$1,234.50", "76/3"), "number", (1234.5, 76)),
@@ -173,8 +172,7 @@ def test_grades_are_a_bar_of_their_shares_with_their_counts_in_words() -> None:
     assert 'role="img" aria-label="0: 1, 2: 0, 3: 39">' in page
     assert '<g class="level-3"><title>grade 3: 39 of 40</title><rect x="2.50%" width="97.50%" height="22"/>' in page
     assert re.findall(r"<text[^>]*>(\d+)</text>", page) == ["39"]
-    text = report_markdown(content(table), ()).decode()
-    assert "| a | 0: 1, 2: 0, 3: 39 |\n| b | - |\n\ngrades: how often.\n" in text
+    assert "\n| b | - |\n\ngrades: how often.\n" in report_markdown(content(table), ()).decode()
 
 
 def test_what_a_column_says_stands_behind_a_question_mark() -> None:
@@ -182,9 +180,8 @@ def test_what_a_column_says_stands_behind_a_question_mark() -> None:
     page = report_page(content(table, table), NOTHING).decode()
     asked = re.findall(r'popovertarget="(about-\d)" aria-label="What “(\w+)” says"', page)
     assert asked == [("about-1", "one"), ("about-2", "two"), ("about-3", "one"), ("about-4", "two")]
-    told = re.findall(r'popover id="(about-\d)"><strong>(\w+)</strong>: (\S+)', page)
-    assert [(place, name) for place, name, _ in told] == asked
-    assert {said for _, name, said in told if name == "two"} == {"twice.</div>"}
+    assert re.findall(r'popover id="(about-\d)"><strong>(\w+)</strong>: ', page) == asked
+    assert page.count(": twice.</div>") == 2
     assert "<img" not in page.partition("<body>")[2]
 
 
@@ -224,16 +221,17 @@ def test_whatever_a_text_holds_it_stays_a_text_in_markdown() -> None:
     assert len(quoted) == 2
 
 
-def test_a_quotation_in_markdown_makes_no_heading_and_no_list() -> None:
-    text = report_markdown(content(Quoted("The reply", "a title\n===\n- one\n1. two")), ()).decode()
+def test_a_quotation_in_markdown_makes_no_heading_and_no_list_and_a_picture_stands_below() -> None:
+    picture = Picture("one", "one", "A picture.", b"<svg/>", b"png")
+    text = report_markdown(content(Quoted("The reply", "a title\n===\n- one\n1. two")), [picture]).decode()
+    assert "1\\. two\n\n![A picture.](data:image/png;base64,cG5n)" in text
     assert "The reply:\n\n> a title  \n> \\===  \n> \\- one  \n> 1\\. two\n" in text
 
 
 def test_the_page_lets_only_its_own_style_take_effect() -> None:
     page = report_page(content(Said("fine")), NOTHING).decode()
-    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
-    assert policy is not None
-    assert re.match("default-src &#39;none&#39;; script-src &#39;sha256-[^ ]+&#39;; style-src &#39;sha256-", policy[1])
+    policy = "default-src &#39;none&#39;; script-src &#39;sha256-[^ ]+&#39;; style-src &#39;sha256-"
+    assert re.search(f'Content-Security-Policy" content="{policy}', page)
     assert re.search(r"https?://", page) is None
 
 
@@ -251,15 +249,9 @@ def test_a_table_is_announced_and_its_lines_are_named_by_the_run() -> None:
 
 
 def test_a_cell_is_shaded_by_its_share() -> None:
-    shares = ((None, 0.25, 0.75),)
-    table = Table((("people: 0", 1, 3),), ("people", "judge: 0", "judge: 1"), "Grades", shares=shares)
+    table = Table((("0", 1, 3),), ("people", "0", "1"), "Grades", shares=((None, 0.25, 0.75),))
     page = report_page(content(table), NOTHING).decode()
     assert re.findall('<td class="number (shade-.)"', page) == ["shade-2", "shade-6"]
-
-
-def test_a_picture_is_in_the_markdown_below_its_section() -> None:
-    picture = Picture("one", "one", "A picture.", b"<svg/>", b"png")
-    assert "![A picture.](data:image/png;base64,cG5n)" in report_markdown(content(Said("x")), [picture]).decode()
 
 
 # ---------------------------------------------------------------- ties
@@ -279,9 +271,7 @@ def test_runs_share_a_letter_unless_they_are_told_apart() -> None:
     """a differs from c alone, so b shares a letter with each."""
     pairs = [pair("a", "b", 0.4), pair("a", "c", 0.01), pair("b", "c", 0.06)]
     assert tie_letters([row("a"), row("b"), row("c")], pairs) == {"a": "a", "b": "ab", "c": "b"}
-
-
-def test_there_are_no_letters_where_nothing_was_tested() -> None:
+    # Nothing was tested.
     assert tie_letters([row("a"), row("b")], [pair("a", "b", None)]) == {}
 
 

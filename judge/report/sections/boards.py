@@ -51,7 +51,7 @@ def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) 
 def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> Table[Any]:
     notes = [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) for row in rows]
     units = f"{rows[0].cluster}s" if rows else "topics"
-    over = "the same with the worst grade for each turn without one; ranks go by it"
+    over = "the mean with the worst grade for each turn without one; ranks go by it"
     if any({"HARNESS", "TRIAL"} & set(row.flags) for row in rows):
         over += (
             ". A turn whose grade is lacking through the provider, the budget or a trial counts as the run's other "
