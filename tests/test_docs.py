@@ -74,7 +74,7 @@ ONLY_READ = {
     "make test": "it is this very test",
     "python3 -m venv .venv": "a fresh environment is made",
     ".venv/bin/pip install -e '.[all]'": "packages are fetched",
-    ".venv/bin/judge demo": "the weights of the local model are fetched",
+    ".venv/bin/judge demo": "test_extras.py runs it",
     ".venv/bin/pip install --upgrade 'pip>=25.1' && .venv/bin/pip install -e '.[all]' --group dev": "packages are "
     "fetched",
     ".venv/bin/judge models pull smollm2-135m && .venv/bin/python -m pytest": "the weights of a model are fetched",
@@ -103,7 +103,7 @@ ONLY_READ = {
 
 
 NOT_CARRIED_OUT = {
-    "demo": "the weights of the local model are fetched",
+    "demo": "test_extras.py runs it, and --full fetches weights",
     "models": "the weights of a model are fetched",
     "models pull": "the weights of a model are fetched",
     "serve review": "it waits for people; tests of the desk start it",

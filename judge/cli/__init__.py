@@ -177,7 +177,7 @@ def _dispatch(arguments: list[str]) -> int:
     )
     parser = CommandParser(
         prog="judge",
-        description="Assess the responses of conversational-search runs (TREC iKAT, CAsT).",
+        description="Assess the responses of conversational-search runs (TREC iKAT, CAsT). New here? `judge demo`.",
         epilog=f"commands:\n{listing}\n\n`judge COMMAND --help` tells more.\n\n{GENERAL}\n{EXIT_CODES}",
         lists="commands and options",
     )
