@@ -1,7 +1,7 @@
 """Every statistic of one judge on one split, with its intervals."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.expected import EXPECTED, Expected, Forecasts, ProbabilityStatistic
 from judge.stats.reliability import alpha_interval
 from judge.stats.resampling import all_resampled, jackknife_interval, resampled
-from judge.stats.tables import Undefined, bowker, defined, stuart_maxwell
+from judge.stats.tables import bowker, defined, stuart_maxwell
 
 UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probability"
 
@@ -112,18 +112,15 @@ def unweighted(
     rows: Mapping[str, ProbabilityStatistic], items: Expected | Forecasts, topics: NDArray[Any], panel: Panel
 ) -> dict[str, Estimate]:
     """Statistics of the items as they were drawn, with intervals over their topics (N,), and said to be unweighted."""
-    estimates = {}
-    for name, row in rows.items():
+    return {name: _unweighted(row, items, topics, panel) for name, row in rows.items()}
 
-        def of_kept(kept: NDArray[np.bool_], formula: Callable[[Any], float | Undefined] = row.formula) -> Any:
-            return formula(items.within(kept))
 
-        estimate = jackknife_interval(of_kept, topics, bounds=row.bounds)
-        if row.by_chance and estimate.low is not None and (estimate.value or 0.0) < 2 * row.by_chance(items):
-            estimate = replace(estimate, low=None, high=None, reason="below twice what a perfect judge gets by chance")
-        reasons = [reason for reason in (estimate.reason, UNWEIGHTED if panel.weighted else None) if reason]
-        estimates[name] = replace(estimate, reason="; ".join(reasons) or None)
-    return estimates
+def _unweighted(row: ProbabilityStatistic, items: Expected | Forecasts, topics: NDArray[Any], panel: Panel) -> Estimate:
+    found = jackknife_interval(lambda kept: row.formula(items.within(kept)), topics, bounds=row.bounds)
+    if row.by_chance and found.low is not None and (found.value or 0.0) < 2 * row.by_chance(items):
+        found = replace(found, low=None, high=None, reason="below twice what a perfect judge gets by chance")
+    reasons = found.reason, UNWEIGHTED if panel.weighted else None
+    return replace(found, reason="; ".join(filter(None, reasons)) or None)
 
 
 def _test_retest(panel: Panel, column: Column, mask: NDArray[np.bool_], seed: int) -> Estimate | None:

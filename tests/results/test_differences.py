@@ -40,6 +40,8 @@ def test_a_turn_without_a_grade_is_the_worst_one_or_left_out_as_in_the_rank() ->
     assert found.difference.value == pytest.approx((1 - 6 * 2) / 7)
     (lower,) = compared(*made(9, b=[2] * 9, a=[3, *["refused"] * 8]), polarity="lower")
     assert lower.difference.value == pytest.approx(1.0)
+    (wide,) = compared(*made(9, a=[0] * 9, b=[3] * 8 + [2]))
+    assert wide.difference.low == -3  # the length of the scale
 
 
 def test_every_pair_has_a_line_and_a_sentence_says_how_many_differ() -> None:
