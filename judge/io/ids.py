@@ -66,15 +66,6 @@ def unreached_turn(topic_id: str) -> str:
     return f"{topic_id}_0~{_UNREACHED}"
 
 
-def lacking_turn(topic_id: str, number: int) -> str:
-    """The id that stands for a turn that a conversation lacks in comparison with those of the other runs.
-
-    >>> lacking_turn("2-1", 3), is_own_turn("2-1_3~lacking")
-    ('2-1_3~lacking', True)
-    """
-    return f"{topic_id}_{number}~lacking"
-
-
 def is_own_turn(turn_id: str) -> bool:
     """Whether a turn is one of an interactive run; no turn of a topics file has such an id.
 

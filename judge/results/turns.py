@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.stored_results import results_of
-from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, lacking_turn, natural_key, topic_of
+from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
 from judge.io.table import sequence
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
@@ -269,15 +269,12 @@ def _with_lacking(
         for topic, turns in depths[run_id].items():
             usual.setdefault(topic, []).append(turns)
     fewest = {topic: min(turns) for topic, turns in usual.items() if len(turns) > 1}
-    lacking = {
-        run_id: [
-            lacking_turn(topic, number + 1)
-            for topic, turns in depths[run_id].items()
-            for number in range(turns, fewest.get(topic, 0))
-        ]
-        for run_id in short
-    }
-    return {run_id: {*turns, *lacking.get(run_id, ())} for run_id, turns in runs.items()}
+    counted = dict(runs)
+    for run_id in short:
+        lacking = ((topic, range(own, fewest.get(topic, 0))) for topic, own in depths[run_id].items())
+        ids = (f"{topic}_{number + 1}~lacking" for topic, numbers in lacking for number in numbers)
+        counted[run_id] = {*runs[run_id], *ids}
+    return counted
 
 
 def _shares_of_turns(

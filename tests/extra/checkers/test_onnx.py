@@ -27,6 +27,7 @@ pytestmark = pytest.mark.slow
 
 CRITERION = find_criterion("groundedness/sentences")
 NLI = {"id2label": {"0": "entailment", "1": "neutral", "2": "contradiction"}}
+TWO = {"id2label": {"0": "not_entailment", "1": "entailment"}}
 NO_SETTINGS: Mapping[str, str] = {}
 WEIGHTS, BIASES = (4.0, 0.0, -4.0), (-2.0, 0.0, 2.0)
 PASSAGE, WHOLE, HALF, NONE = "the ferry leaves at noon", "the ferry leaves", "ferry rain", "dogs ride free"
@@ -52,21 +53,29 @@ def scored(
     return asyncio.run(ask())
 
 
-def approximately(*scores: tuple[float, float]) -> list[Any]:
-    return [pytest.approx(score, abs=1e-6) for score in scores]
-
-
 def pairs_of(scores: Sequence[PairScore]) -> list[tuple[float, float]]:
     return [score[:2] for score in scores]
 
 
-@pytest.mark.parametrize("kind", ["int64", "int32"])
-def test_three_classes_by_their_labels(tmp_path: Path, kind: str) -> None:
-    """A share of 1 gives the logits 2, 0, -2, one of a half 0, 0, 0, and one of 0 the logits -2, 0, 2."""
-    write_encoder(tmp_path, WEIGHTS, BIASES, NLI, kind)
+@pytest.mark.parametrize(
+    ("weights", "biases", "config", "kind", "expected"),
+    [
+        # A share of 1 gives the logits 2, 0, -2, one of a half 0, 0, 0, and one of 0 the logits -2, 0, 2.
+        *(
+            (WEIGHTS, BIASES, NLI, kind, [softmax(2 * x, 0, -2 * x)[::2] for x in (1, 0, -1)])
+            for kind in ("int64", "int32")
+        ),
+        # One logit is a probability by the logistic function.
+        ((6.0,), (-3.0,), {}, "int64", [[1 / (1 + math.exp(-logit)), 0.0] for logit in (3, 0, -3)]),
+        ((-1.0, 1.0), (0.0, 0.0), TWO, "int64", [[softmax(-x, x)[1], 0.0] for x in (1, 0.5, 0)]),
+    ],
+)
+def test_classes_by_their_labels(
+    tmp_path: Path, weights: Any, biases: Any, config: Any, kind: str, expected: Any
+) -> None:
+    write_encoder(tmp_path, weights, biases, config, kind)
     found = scored(tmp_path, (PASSAGE, WHOLE), (PASSAGE, HALF), (PASSAGE, NONE))
-    yes, _, no = softmax(2, 0, -2)
-    assert pairs_of(found) == approximately((yes, no), (1 / 3, 1 / 3), (no, yes))
+    assert pairs_of(found) == [pytest.approx(tuple(pair), abs=1e-6) for pair in expected]
 
 
 def test_the_passage_comes_first(tmp_path: Path) -> None:
@@ -74,12 +83,6 @@ def test_the_passage_comes_first(tmp_path: Path) -> None:
     write_encoder(tmp_path, WEIGHTS, BIASES, NLI)
     (found,) = scored(tmp_path, ("ferry leaves noon", "ferry"))
     assert found.supports == pytest.approx(softmax(2, 0, -2)[0], abs=1e-6)
-
-
-def test_one_logit_is_a_probability_by_the_logistic_function(tmp_path: Path) -> None:
-    write_encoder(tmp_path, (6.0,), (-3.0,), {})
-    found = scored(tmp_path, (PASSAGE, WHOLE), (PASSAGE, HALF), (PASSAGE, NONE))
-    assert pairs_of(found) == approximately(*((1 / (1 + math.exp(-logit)), 0.0) for logit in (3, 0, -3)))
 
 
 def test_two_classes_without_words_need_a_setting(tmp_path: Path) -> None:
@@ -91,13 +94,6 @@ def test_two_classes_without_words_need_a_setting(tmp_path: Path) -> None:
     for supports in ("1", "LABEL_1"):
         (found,) = scored(tmp_path, (PASSAGE, WHOLE), settings={"supports": supports})
         assert found[:2] == pytest.approx((softmax(-1, 1)[1], 0.0), abs=1e-6)
-
-
-def test_two_classes_by_their_labels(tmp_path: Path) -> None:
-    config = {"id2label": {"0": "not_entailment", "1": "entailment"}}
-    write_encoder(tmp_path, (-1.0, 1.0), (0.0, 0.0), config)
-    (found,) = scored(tmp_path, (PASSAGE, WHOLE))
-    assert found[:2] == pytest.approx((softmax(-1, 1)[1], 0.0), abs=1e-6)
 
 
 def test_a_long_passage_is_read_in_windows(tmp_path: Path) -> None:
