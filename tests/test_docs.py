@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from judge.cli.parser import EXAMPLES
 from judge.io.plan import shape_of
 from tests.conftest import PROJECT
 from tests.extra.desk.visiting import label_at_once
-from tests.mock import Mock, start_mock
+from tests.mock import Mock
 from tests.reader import JUDGE, MADE, blocks, commands, provide, told_files
 
 DOCUMENTS = [
@@ -177,20 +176,13 @@ def carried_out(line: str, document: str) -> int:
 SHELL = {"|", ">", ">>", "&&", "||"}
 
 
-@pytest.fixture(scope="module")
-def model_server() -> Iterator[Mock]:
-    """A server that answers for every model that the pages name."""
-    with start_mock() as mock:
-        yield mock
-
-
 @pytest.fixture
-def reader(model_server: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def reader(mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader beside the example, who has a key for a model."""
     for name in ("forest", "confusion_maps"):
         # Drawing takes most of a calibration's time and is tested elsewhere.
         monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
-    monkeypatch.setattr("judge.judges.backends.openai.USUAL", f"http://127.0.0.1:{model_server.port}/v1")
+    monkeypatch.setattr("judge.judges.backends.openai.USUAL", f"http://127.0.0.1:{mock.port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-reader")
     monkeypatch.setenv("JUDGE_MODEL", JUDGE)
     label_at_once(monkeypatch)

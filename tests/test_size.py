@@ -11,14 +11,14 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 359,
-    "lines": 74_964,
+    "lines": 74_895,
     "files under 40 lines": 28,
-    "classes": 742,
-    "functions over 60 lines": 1,
+    "classes": 741,
+    "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 6,
-    "lines of tests": 69_453,
-    "words of documents": 44_901,
+    "lines of tests": 69_447,
+    "words of documents": 44_897,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 

@@ -10,7 +10,7 @@ from docs.site import topics_picture
 from docs.site.page_outputs import OPERATORS, differs, play, steps
 from judge.cli import main
 from tests.conftest import PROJECT
-from tests.test_docs import READ_FIRST, model_server, parsed, put_there, reader  # noqa: F401
+from tests.test_docs import READ_FIRST, parsed, put_there, reader  # noqa: F401
 
 pytestmark = pytest.mark.long
 

@@ -67,10 +67,7 @@ class Budget:
     def reserve(self, request: Request) -> float | None:
         """Set aside what a call will cost by our estimate; None while the calls in flight may need all that is left.
 
-        The caller gives the amount back with `release`.
-
-        Raises:
-            BudgetError: The money is spent.
+        The caller gives the amount back with `release`. A BudgetError if the money is spent.
         """
         if self._most is None:
             return 0.0

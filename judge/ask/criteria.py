@@ -138,8 +138,7 @@ def bundled_criteria() -> tuple[Criterion, ...]:
 def _known() -> dict[str, Path]:
     """The files of the installed prompts by `criterion/variant`, in natural order; only names of files are read.
 
-    Raises:
-        UsageError: Two packages have a prompt of one name.
+    A UsageError if two packages have a prompt of one name.
     """
     files: dict[str, Path] = {}
     for path in (path for folder in _folders() for path in folder.glob("*/*.md")):

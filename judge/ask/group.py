@@ -25,9 +25,8 @@ _JOINT, _OF = "+", "."
 def combine(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     """The same criteria, one prompt of each, asked together in one request, by name.
 
-    Raises:
-        UsageError: There are fewer than two, two are of one criterion, one labels sentences, or one is asked together
-            with others already.
+    A UsageError if there are fewer than two, two are of one criterion, one labels sentences, or one is asked together
+    with others already.
     """
     parts = tuple(sorted(criteria, key=lambda criterion: criterion.name))
     for part in parts:

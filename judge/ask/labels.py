@@ -128,8 +128,7 @@ def _failed(path: Path) -> Iterator[Failure]:
 def parse_columns(content: bytes, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
     """The rows of a qrels or label file, whose bytes are unpacked; grades are some of `grades`, if they are given.
 
-    Raises:
-        InputError: The file is not UTF-8, is empty, or has lines with problems.
+    An InputError if the file is not UTF-8, is empty, or has lines with problems.
     """
     try:
         text = content.decode("utf-8")

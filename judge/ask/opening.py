@@ -70,11 +70,8 @@ def open_judge(
     """Open models, in natural order of their names; all are checked before any is asked.
 
     The arguments are those of `open_one`, the models `beside` these, which are open and may have a price, and which of
-    the models judges each criterion (`parts`), if not each judges all.
-
-    Raises:
-        UsageError: A model cannot be asked these criteria or is open already, there is a budget and its price is
-            unknown, or a price is given for no model.
+    the models judges each criterion (`parts`), if not each judges all. A UsageError if a model cannot be asked these
+    criteria or is open already, there is a budget and its price is unknown, or a price is given for no model.
     """
     models = []
     for name in names:
@@ -97,10 +94,8 @@ def open_one(
 ) -> Model:
     """Open a model, `backend/model` or a judge of one's own, and check that it can be asked.
 
-    `keys`: refuse a model without its key; a forecast needs none.
-
-    Raises:
-        UsageError: The model cannot be asked these criteria, or there is a budget and its price is unknown.
+    `keys`: refuse a model without its key; a forecast needs none. A UsageError if the model cannot be asked these
+    criteria, or there is a budget and its price is unknown.
     """
     model = open_model(name, options)
     try:

@@ -101,8 +101,7 @@ class LoopOptions(Options, section="the loop"):
     def settings(self) -> Settings:
         """The limits as the loop takes them; the file of prices is read.
 
-        Raises:
-            InputError: The file cannot be read or holds what is no price.
+        An InputError if the file cannot be read or holds what is no price.
         """
         return Settings(
             concurrency=self.concurrency,

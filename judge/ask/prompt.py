@@ -54,11 +54,8 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
 
     Of criteria that are asked together, each has the same request, but for the fields `criterion`, `scale` and
     `labels`. A response that lacks passages is not asked about those that need them. The turn may be None if the
-    criterion shows no conversation.
-
-    Raises:
-        UsageError: The criterion needs a conversation and `turn` is None, or nuggets and there is none, or it does not
-            allow this form.
+    criterion shows no conversation. A UsageError if the criterion needs a conversation and `turn` is None, or nuggets
+    and there is none, or it does not allow this form.
     """
     criterion, response = task.criterion, task.response
     if form not in supported_forms(criterion):

@@ -49,8 +49,7 @@ class Questions:
     def forms(self, criterion: Criterion) -> list[AnswerForm]:
         """The answer forms to try, the preferred one first: those that both judge and criterion support.
 
-        Raises:
-            OperationalError: They share no form.
+        An OperationalError if they share no form.
         """
         offered = [form for form in self.model.forms if form in supported_forms(criterion)]
         if not self._structured and offered != ["json"]:

@@ -56,8 +56,7 @@ class _ResultLines:
     def add(self, result: Result) -> int:
         """Write a result at the end, and say where its line begins.
 
-        Raises:
-            OperationalError: The disk cannot be written.
+        An OperationalError if the disk cannot be written.
         """
         line, start = self._encode(result) + b"\n", self._end
         try:

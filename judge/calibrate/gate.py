@@ -37,8 +37,7 @@ class Requirement(msgspec.Struct, frozen=True):
 def parse_requirement(text: str) -> Requirement:
     """Read a rule such as `wkappa.lo>=0.4` or `bias.hi<=0.3`.
 
-    Raises:
-        UsageError: The text is not a rule, names no statistic, or bounds a point estimate.
+    A UsageError if the text is not a rule, names no statistic, or bounds a point estimate.
     """
     match = _RULE.fullmatch(text)
     if not match:

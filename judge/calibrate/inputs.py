@@ -44,8 +44,7 @@ def gold_items(
 def _add(group: list[GoldRow], row: GoldRow) -> None:
     """Add a row to its item's; an assessor may have several equal ones, such as a row for each run with the response.
 
-    Raises:
-        InputError: The assessor also gave the item a different grade.
+    An InputError if the assessor also gave the item a different grade.
     """
     earlier = next((known for known in group if known.assessor == row.assessor), None)
     if earlier is None or earlier.grade == row.grade:

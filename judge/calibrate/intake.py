@@ -46,8 +46,7 @@ class LabelSource(msgspec.Struct, frozen=True):
 def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> Scale:
     """Read a scale such as `0-3`: the integers from 0 to 3, the better half of them positive.
 
-    Raises:
-        UsageError: The text is not a range of integers, or the range is too long.
+    A UsageError if the text is not a range of integers, or the range is too long.
     """
     low, dash, high = text.partition("-")
     if not (

@@ -111,8 +111,7 @@ class ServedChange(msgspec.Struct, frozen=True):
 def parse_part(text: str) -> RecheckPart:
     """The part that `2%` or `20` names.
 
-    Raises:
-        UsageError: It is neither a share above 0 % and up to 100 % nor a whole number above 0.
+    A UsageError if it is neither a share above 0 % and up to 100 % nor a whole number above 0.
     """
     number, percent, rest = text.strip().partition("%")
     try:

@@ -121,7 +121,8 @@ def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None]) -> 
     print_text("Go on with:", "heading")
     at, runs = shlex.quote(str(folder)), shlex.quote(str(folder / "examples"))
     judge = "judge" if shutil.which("judge") else os.path.relpath(Path(sys.executable).with_name("judge"))
-    print_listed(f"  {judge} demo {at} --full")
+    more = f"report {at}/judged --gold {shlex.quote(str(gold))}" if plan.full else f"demo {at} --full"
+    print_listed(f"  {judge} {more}")
     print_listed(f"  {judge} validate --runs {runs}/runs --topics {runs}/topics.json")
     print_listed(f"  {judge} run --runs RUNS --topics TOPICS --passages PASSAGES --model openai/gpt-4.1-mini --dry-run")
 

@@ -68,8 +68,7 @@ def juries() -> tuple[str, ...]:
 def jury_criterion(prompts: Sequence[Criterion], members: Sequence[Member]) -> Criterion:
     """The criterion as the jury judges it: the first prompt, under a digest over all members with their prompts.
 
-    Raises:
-        UsageError: The prompts have different scales.
+    A UsageError if the prompts have different scales.
     """
     first = prompts[0]
     for prompt in prompts[1:]:
@@ -358,8 +357,7 @@ def make_jury(
 ) -> Jury:
     """Make a jury of the models of a judge and of prompts, whose order does not matter.
 
-    Raises:
-        UsageError: There is no such aggregator, the jury has one member, prompts differ in scale, or members are equal.
+    A UsageError if there is no such aggregator, the jury has one member, prompts differ in scale, or members are equal.
     """
     if aggregator not in juries():
         raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(juries())} (--jury)")

@@ -101,10 +101,7 @@ class KnownFile:
 def read_known(path: Path) -> KnownFile:
     """Known items from a table (`turn_id, response_id, criterion, acceptable`: `0,1`) or JSON Lines (`[0, 1]`).
 
-    The criterion may be left out if the tables have only one.
-
-    Raises:
-        InputError: The file cannot be read.
+    The criterion may be left out if the tables have only one. An InputError if the file cannot be read.
     """
     content = unpack(read_stored(path), str(path))
     problems: list[Problem] = []

@@ -128,8 +128,7 @@ def _qrels(of_item: Mapping[Item, int], turns: Collection[str]) -> bytes:
 def _json_fields(criteria: Iterable[str], unit: Unit) -> dict[str, str]:
     """The field of each criterion in the JSON: its name with a capital, as in CAsT-ReGIn.
 
-    Raises:
-        UsageError: Two criteria would have the same field, or one that of an id or a text.
+    A UsageError if two criteria would have the same field, or one that of an id or a text.
     """
     named: dict[str, list[str]] = {
         f"{unit.capitalize()} {field}": [f"the {unit}'s {field.lower()}"] for field in ("ID", "Text")

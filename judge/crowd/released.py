@@ -141,8 +141,7 @@ class Part:
 def read_resource(folder: Path) -> tuple[Part, ...]:
     """The parts of the resource at a folder or at most two levels below it, responses first.
 
-    Raises:
-        InputError: There is no part, one of them twice, or a file that cannot be read or is not JSON.
+    An InputError if there is no part, one of them twice, or a file that cannot be read or is not JSON.
     """
     try:
         inside = [*folder.iterdir(), *folder.glob("*/*")]

@@ -74,10 +74,7 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
     """The labels of a survey, a frame for each question; an empty cell is a question that was not shown.
 
     Qualtrics' two rows below the header are passed over, and with a warning its previews, spam and unfinished records.
-    A participant's seconds are shared evenly.
-
-    Raises:
-        UsageError: The pattern is no regular expression or lacks a group.
+    A participant's seconds are shared evenly. A UsageError if the pattern is no regular expression or lacks a group.
     """
     import polars as pl
 

@@ -107,8 +107,7 @@ def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
 def parse_ledger(content: bytes, beginning: str, name: str) -> tuple[tuple[Entry, ...], int]:
     """The lines of a ledger, and how many bytes its whole lines take; an unfinished last line is skipped.
 
-    Raises:
-        InputError: A line is damaged, missing or was added by hand.
+    An InputError if a line is damaged, missing or was added by hand.
     """
     entries: list[Entry] = []
     previous, sound = beginning, 0

@@ -91,8 +91,7 @@ def read_seal(path: Path) -> Seal:
 def seal_of(test: StrPath | None, seal: StrPath | None) -> Path | None:
     """The seal of test grades: the one that is named, else `seal.json` beside them; None without test grades.
 
-    Raises:
-        UsageError: A seal is named without test grades.
+    A UsageError if a seal is named without test grades.
     """
     if test is None:
         if seal is not None:
@@ -180,8 +179,7 @@ def read_unsealed(paths: Iterable[StrPath], advice: str) -> tuple[GoldRow, ...]:
 def read_ledger(seal: Path) -> tuple[Entry, ...]:
     """Read every question that was put to the sealed grades, in order; an unfinished last line is skipped.
 
-    Raises:
-        InputError: The seal cannot be read, or the ledger is damaged.
+    An InputError if the seal cannot be read, or the ledger is damaged.
     """
     ledger = seal.with_name(LEDGER)
     content = read_stored(ledger) if ledger.exists() else b""

@@ -151,8 +151,7 @@ def temporary_name(name: str) -> str:
 def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
     """A new file to write: a file or link that has the name is removed first, so nothing is written through a link.
 
-    Raises:
-        OSError: The file cannot be made.
+    An OSError if the file cannot be made.
     """
     path.unlink(missing_ok=True)
     # O_EXCL follows no link, so one that is planted meanwhile is an error.
@@ -270,8 +269,7 @@ def remove_files(folder: Path, names: Iterable[str]) -> None:
 def remove_recorded(folder: Path, record: str) -> None:
     """Remove the files of a job with their record; one that was changed since it was written is left alone.
 
-    Raises:
-        InputError: The record cannot be read, or a file cannot be removed.
+    An InputError if the record cannot be read, or a file cannot be removed.
     """
     entries = recorded(folder, record)
     inside = folder.resolve()

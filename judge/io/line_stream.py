@@ -75,10 +75,8 @@ class LineStream:
     """The lines of a file, to be gone through once: numbered from 1, without their LF and a byte order mark.
 
     `--max-file-size` bounds a line. It bounds the whole content only where that is in the memory: of a pipe, and of a
-    gzip file that is unpacked, a small one of which could hold any number of lines.
-
-    Raises:
-        InputError: The file cannot be opened, or it is a pipe or a gzip file that cannot be read.
+    gzip file that is unpacked, a small one of which could hold any number of lines. An InputError if the file cannot be
+    opened, or it is a pipe or a gzip file that cannot be read.
     """
 
     def __init__(self, path: Path, *, packed: bool = False, digested: bool = False) -> None:
@@ -98,8 +96,7 @@ class LineStream:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """The number of each line, and the line.
 
-        Raises:
-            InputError: The file cannot be read on, or a line is longer than what is read.
+        An InputError if the file cannot be read on, or a line is longer than what is read.
         """
         number, pieces, size = 1, list[bytes](), 0
         while block := self._read():
@@ -123,8 +120,7 @@ class LineStream:
     def whole(self) -> bytes:
         """The content in place of its lines, for a file that turns out to be of another kind.
 
-        Raises:
-            InputError: The file is larger than what is read, or cannot be read.
+        An InputError if the file is larger than what is read, or cannot be read.
         """
         try:
             size = self.file.seek(0, io.SEEK_END)
@@ -176,8 +172,7 @@ class LineStream:
 def text_of(path: Path) -> str:
     """The text of a UTF-8 file, gzipped or not, without its byte order mark.
 
-    Raises:
-        InputError: The file cannot be read or is not UTF-8.
+    An InputError if the file cannot be read or is not UTF-8.
     """
     try:
         return unpack(read_stored(path), str(path)).decode("utf-8-sig")
@@ -188,8 +183,7 @@ def text_of(path: Path) -> str:
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Number and trimmed text of every line that is not blank.
 
-    Raises:
-        InputError: The file cannot be read or is not UTF-8.
+    An InputError if the file cannot be read or is not UTF-8.
     """
     for number, line in numbered(text_of(path), str(path)):
         if stripped := line.strip(" \t\r"):

@@ -55,8 +55,7 @@ def _instead(sign: str, match: re.Match[str]) -> str:
 def file_in(given: StrPath, *names: str) -> Path:
     """The file that a path stands for: itself, or in a folder that judge wrote the first of the names that is there.
 
-    Raises:
-        InputError: The folder has none of the files.
+    An InputError if the folder has none of the files.
     """
     path = Path(given)
     # A path that cannot be is told by its reader.

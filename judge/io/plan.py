@@ -169,10 +169,7 @@ class Options(BaseModel):
     def refuse_unused(self, names: Iterable[str], reason: str) -> None:
         """Refuse options that the others leave without effect.
 
-        `reason`: why they have no effect.
-
-        Raises:
-            UsageError: Some of them were given.
+        `reason`: why they have no effect. A UsageError if some of them were given.
         """
         given = [name for name in names if name in self.model_fields_set]
         # From Python, a value may say that an option is not given.
@@ -329,10 +326,8 @@ def _value(value: Any) -> str:
 def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
     """The plan with a file in place of each folder that one of its fields names.
 
-    `names`: for a field, the names of the file in a folder that judge wrote, by preference.
-
-    Raises:
-        InputError: A folder has none of the files.
+    `names`: for a field, the names of the file in a folder that judge wrote, by preference. An InputError if a folder
+    has none of the files.
     """
     changed: dict[str, object] = {}
     for field, wanted in names.items():

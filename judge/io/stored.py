@@ -41,10 +41,7 @@ def largest_file() -> int:
 def allow_files(size: int | str) -> None:
     """Set the most bytes that a file's content may have, for every file that this process reads from now on.
 
-    `size`: bytes, as an integer or as text such as `2G`, `800M` or `64K`.
-
-    Raises:
-        UsageError: The size is no such number.
+    `size`: bytes, as an integer or as text such as `2G`, `800M` or `64K`. A UsageError if the size is no such number.
     """
     global _largest
     text = str(size).strip().upper().removesuffix("B").removesuffix("I")
@@ -75,10 +72,8 @@ def too_large(name: str, measured: str = "holds") -> TooLarge:
 def numbered(content: AnyStr, name: str) -> Iterator[tuple[int, AnyStr]]:
     """The number of each line and the line without its LF, one at a time, since a list of them would fill the memory.
 
-    JSON strings may hold other line separators as they are, so only LF ends a line.
-
-    Raises:
-        InputError: The content has more lines than are read.
+    JSON strings may hold other line separators as they are, so only LF ends a line. An InputError if the content has
+    more lines than are read.
     """
     feed: AnyStr = b"\n" if isinstance(content, bytes) else "\n"
     start, number, most = 0, 0, most_values()
@@ -108,8 +103,7 @@ _CHUNK = 1 << 20
 def read_stored(path: StrPath) -> bytes:
     """The bytes of a file as they lie on disk.
 
-    Raises:
-        InputError: The file is missing, may not be read, or is larger than what is read.
+    An InputError if the file is missing, may not be read, or is larger than what is read.
     """
     try:
         with io.BufferedReader(open_stored(Path(path))) as file:
@@ -175,8 +169,7 @@ def _open_pipe(path: Path) -> int:
 def unpack(stored: bytes, name: str) -> bytes:
     """The content of stored bytes: unpacked if they begin as gzip, whatever the file's name.
 
-    Raises:
-        InputError: The gzip stream is damaged, cut short, or unpacks to more than is read.
+    An InputError if the gzip stream is damaged, cut short, or unpacks to more than is read.
     """
     if not stored.startswith(GZIP):
         return stored
@@ -209,10 +202,8 @@ def sha256(data: bytes) -> str:
 def files_below(folder: Path, deepest: int, most: int) -> Iterator[Path]:
     """Every file below a folder, those that are less deep first, then by name.
 
-    Hidden files and folders, links to folders, and folders that may not be listed are passed by.
-
-    Raises:
-        InputError: The folder cannot be listed, or there are more files.
+    Hidden files and folders, links to folders, and folders that may not be listed are passed by. An InputError if the
+    folder cannot be listed, or there are more files.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: not a folder that can be read")

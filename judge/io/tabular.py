@@ -75,10 +75,8 @@ def read_table(
     Columns of a `.tsv` are separated by tabs, others by the most frequent of comma, tab and semicolon in the header. A
     Parquet file is told by its content; its cells have the text that CSV would have.
 
-    `quoted`: whether a cell may be in quotation marks, as spreadsheets write it; if not, the marks are text.
-
-    Raises:
-        UsageError: It is a Parquet file, and polars is not installed.
+    `quoted`: whether a cell may be in quotation marks, as spreadsheets write it; if not, the marks are text. A
+    UsageError if it is a Parquet file, and polars is not installed.
     """
     content = _read_content(path, problems)
     if content is None:

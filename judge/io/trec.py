@@ -127,10 +127,8 @@ def qrels_lines(rows: Iterable[QrelRow]) -> str:
 def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
     """The rows of a qrels file in file order; columns separated by spaces or tabs, blank lines skipped.
 
-    `grades`: the allowed grades; None allows every integer.
-
-    Raises:
-        InputError: A line does not have four columns, a grade is no integer or not allowed, or a pair is given twice.
+    `grades`: the allowed grades; None allows every integer. An InputError if a line does not have four columns, a grade
+    is no integer or not allowed, or a pair is given twice.
     """
     rows: list[QrelRow] = []
     problems: list[Problem] = []

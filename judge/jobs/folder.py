@@ -142,10 +142,8 @@ def write_pool(
     """Write a pool into a folder; `judge run` with the same options can continue there.
 
     The journal of the folder whose pool was extended is taken over, so that nothing is paid for twice. `replace`: write
-    over another pool, and remove its judgments. `options` are by their names on the command line, for the manifest.
-
-    Raises:
-        InputError: The folder cannot be used or holds something else.
+    over another pool, and remove its judgments. `options` are by their names on the command line, for the manifest. An
+    InputError if the folder cannot be used or holds something else.
     """
     out, earlier = Path(out), None if extended is None else Path(extended)
     in_place = earlier is not None and same_place(earlier, out)

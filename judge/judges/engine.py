@@ -159,8 +159,7 @@ def _begun(token: str, labels: Sequence[str]) -> list[str]:
 def start(path: Path, context: int, threads: int, *, reuse: bool) -> Engine:
     """Load a model for so many tokens of prompt and completion; `reuse` computes a shared start of prompts once.
 
-    Raises:
-        OperationalError: The model cannot be loaded.
+    An OperationalError if the model cannot be loaded.
     """
     module = load_engine()
     scheduler = module.SchedulerConfig()

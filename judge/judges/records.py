@@ -71,8 +71,7 @@ class Request(Record, frozen=True, dict=True):
     def wire(self) -> msgspec.Raw:
         """The messages as JSON, made once for the digest, for what is sent and for the journal.
 
-        Raises:
-            UnicodeEncodeError: They hold what is no text.
+        A UnicodeEncodeError if they hold what is no text.
         """
         return msgspec.Raw(msgspec.json.encode(self.messages))
 

@@ -177,8 +177,7 @@ def _unfit(file: Path) -> str | None:
 def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
     """The texts of the wanted passages through the index at `path`; an id that the collection does not have is absent.
 
-    Raises:
-        InputError: The index is damaged, a file is not as it was when the index was built, or one id has two texts.
+    An InputError if the index is damaged, a file is not as it was when the index was built, or one id has two texts.
     """
     # Paths in the index are relative to its own folder, not to that of a link to it.
     path = Path(path).resolve()

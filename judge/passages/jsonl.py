@@ -48,8 +48,7 @@ class Line(msgspec.Struct):
 def json_lines(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
     """The wanted passages in JSON Lines; a line that begins with another passage's id is not parsed.
 
-    Raises:
-        OSError: The stream cannot be read to the end.
+    An OSError if the stream cannot be read to the end.
     """
     decode = msgspec.json.Decoder(Line).decode
     heads = frozenset(passage_id.encode(errors="replace") for passage_id in wanted)
@@ -189,10 +188,7 @@ _OPEN = re.compile(rb"<passage id=(\d+)>", re.IGNORECASE)
 def trecweb(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> Iterator[Hit]:
     """Passages between `<passage id=N>` and `</passage>` lines.
 
-    iKAT joins document and number with a colon, CAsT with a hyphen.
-
-    Raises:
-        OSError: The stream cannot be read to the end.
+    iKAT joins document and number with a colon, CAsT with a hyphen. An OSError if the stream cannot be read to the end.
     """
     document = ""
     opened = size = 0

@@ -85,8 +85,7 @@ def packing(start: bytes) -> str | None:
 def refuse_foreign(start: bytes) -> None:
     """Refuse a file whose first bytes show a form that is not read.
 
-    Raises:
-        UnknownForm: The file is an archive, an index, UTF-16, or packed in a way that is not read.
+    An UnknownForm if the file is an archive, an index, UTF-16, or packed in a way that is not read.
     """
     if begins_as_index(start):
         raise UnknownForm(
@@ -262,8 +261,7 @@ class CollectionProblems:
     def add(self, file: Path, number: int | None, message: str) -> None:
         """Add a problem of line `number`, or of the whole file if that is None.
 
-        Raises:
-            InputError: There are `MAX_PROBLEMS` problems.
+        An InputError if there are `MAX_PROBLEMS` problems.
         """
         where = "$" if number is None else f"line {number}: $"
         self._problems.append(Problem(self._code, "error", str(file), None, where, message))

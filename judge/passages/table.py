@@ -59,8 +59,7 @@ class PassageTable:
     def find(self, name: bytes) -> list[bytes]:
         """The contents of an id in rising order; empty if it is not there.
 
-        Raises:
-            InputError: The part of the file that was read is damaged.
+        An InputError if the part of the file that was read is damaged.
         """
         return [content for found, content, _ in self._around(name) if found == name != b""]
 
@@ -93,11 +92,7 @@ def _checksum(row: _Row, following: _Row | None) -> int:
 
 
 def open_table(path: Path, kind: TableKind) -> PassageTable:
-    """Open an index file of one kind.
-
-    Raises:
-        InputError: The file is no index, is one of another kind, or is damaged.
-    """
+    """Open an index file of one kind. An InputError if the file is no index, is one of another kind, or is damaged."""
     try:
         path.stat()
     except OSError as error:
@@ -127,10 +122,8 @@ def build_table(path: Path, kind: TableKind, listing: PassageListing) -> int:
     """Write the table of a listing, and return the number of its rows; missing folders are made.
 
     Entries are sorted on the disk, in SQLite's folder for temporary files. A table of the same name is replaced in one
-    step at the end. If the writing fails, neither a file nor a folder is left behind.
-
-    Raises:
-        OperationalError: The disk is full, the folder cannot be written, or another process writes the same file.
+    step at the end. If the writing fails, neither a file nor a folder is left behind. An OperationalError if the disk
+    is full, the folder cannot be written, or another process writes the same file.
     """
     made = [folder for folder in path.parents if not folder.exists()]
     # The name is fixed, so that the next build takes over a file that a kill left behind.

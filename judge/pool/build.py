@@ -113,10 +113,8 @@ def build_pool(
     A passage without text keeps its key in the response and has no entry in the pool's passages. Responses of
     `previous` keep id, text and passages, even where no run holds them any more, so that an id never changes its
     meaning; a run of it that is among the candidates is replaced whole. Responses that the screen excludes get no id.
-    The exclusions of earlier stages stand beside the pool's own.
-
-    Raises:
-        InputError: A passage of `previous` has another text now, or two conversations have one id.
+    The exclusions of earlier stages stand beside the pool's own. An InputError if a passage of `previous` has another
+    text now, or two conversations have one id.
     """
     passages = dict(previous.passages) if previous else {}
     groups, too_long = _grouped(candidates, evidence, lengths, passages)

@@ -130,8 +130,7 @@ def _read(package: str, module: str, place: str, digest: str) -> bytes:
 def open_encoder(name: StrPath) -> Encoder:
     """The encoder `minilm`, or the sentence-transformers model of this name or folder.
 
-    Raises:
-        UsageError: Its package is not installed, or there is no such model.
+    A UsageError if its package is not installed, or there is no such model.
     """
     name = os.fspath(name)
     if name != MINILM:

@@ -219,8 +219,7 @@ def make_pool(
 def check_years(submitted: Submitted, previous: Pool | None = None) -> None:
     """Refuse selected runs of several years, `previous` ones included: one turn id would stand for different turns.
 
-    Raises:
-        InputError: The runs, or the runs and the pool, are of several years.
+    An InputError if the runs, or the runs and the pool, are of several years.
     """
     traces = [trace for trace in submitted.traces if trace.file not in submitted.left_out]
     if message := mixed_years([*traces, *_earlier(previous, traces)] if previous else traces):

@@ -81,10 +81,8 @@ def choose_runs(rule: RunRule, scores: Mapping[str, RunScore], measure: str) -> 
     """Whether a rule chooses each run and why, by run id; and the same as TSV, chosen runs first, by falling value.
 
     A team's best run has the highest value; among equal values, the first run id in natural order. A run above the
-    median is strictly above it: a single run is not, nor is any of several equal runs.
-
-    Raises:
-        UsageError: The rule needs the team of a run that has none, or it chooses no run.
+    median is strictly above it: a single run is not, nor is any of several equal runs. A UsageError if the rule needs
+    the team of a run that has none, or it chooses no run.
     """
     automatic_only = rule == "best-automatic-per-team"
     considered = [score for score in scores.values() if score.automatic or not automatic_only]

@@ -136,8 +136,7 @@ def read_folder(
 def check_finished(folder: Path) -> None:
     """Refuse a folder without all of its results: a report on a part of them would be taken for one on all.
 
-    Raises:
-        InputError: The run was stopped, or nothing was judged yet.
+    An InputError if the run was stopped, or nothing was judged yet.
     """
     status = (read_manifest(folder) or {}).get("status")
     if status == UNFINISHED:
@@ -244,8 +243,7 @@ def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
 def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[RecheckedItem, ...]:
     """The questions of these criteria that a folder's `recheck.jsonl` holds; none without the file.
 
-    Raises:
-        InputError: The file is not as judge writes it, or has a grade that is not on its criterion's scale.
+    An InputError if the file is not as judge writes it, or has a grade that is not on its criterion's scale.
     """
     if not path.is_file():
         return ()

@@ -49,10 +49,8 @@ def read_folder_items(
 ) -> BrowsedItems:
     """The items of an output folder of `judge run`.
 
-    `share`: the share of the responses without gold to read; the same responses of every folder.
-
-    Raises:
-        InputError: A file of the folder is missing or damaged.
+    `share`: the share of the responses without gold to read; the same responses of every folder. An InputError if a
+    file of the folder is missing or damaged.
     """
     folder, pool = judged.path, judged.pool
     matched = match(gold, pool)[0] if gold else {}

@@ -21,10 +21,7 @@ def qrel_name(criterion: Criterion) -> str:
 def qrels_text(results: Sequence[Judgment | Failure], criterion: Criterion) -> str:
     """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
 
-    Responses are listed by turn, dialogues by topic.
-
-    Raises:
-        ValueError: A response has two judgments under the criterion.
+    Responses are listed by turn, dialogues by topic. A ValueError if a response has two judgments under the criterion.
     """
     grades: dict[str, dict[str, int]] = {}
     for judgment in _under(results, criterion):

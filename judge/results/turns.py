@@ -157,12 +157,9 @@ def run_turns(
     """The turns of every run under a criterion, in natural order of run id; runs without turns are left out.
 
     The lack of a grade counts against a run that did not answer, or whose response the judge could not grade: it may be
-    the run's doing. It counts against no run if the response was left out of a trial or the budget was spent, or if
-    the provider failed on every response of the turn that it was asked about. Where it failed on some only, those may
-    have caused it.
-
-    Raises:
-        ValueError: A response has two judgments under the criterion.
+    the run's doing. It counts against no run if the response was left out of a trial or the budget was spent, or if the
+    provider failed on every response of the turn that it was asked about. Where it failed on some only, those may have
+    caused it. A ValueError if a response has two judgments under the criterion.
     """
     outcomes = _outcomes(results, criterion)
     reached = {
@@ -193,8 +190,7 @@ def turns_by_criterion(
 ) -> Iterator[tuple[Criterion, tuple[RunTurns, ...]]]:
     """Each criterion with its `run_turns`, one after the other.
 
-    Raises:
-        ValueError: A response has two judgments under one criterion, or two criteria share a name.
+    A ValueError if a response has two judgments under one criterion, or two criteria share a name.
     """
     if len({criterion.name for criterion in criteria}) < len(criteria):
         raise ValueError("two prompts of one criterion cannot share a leaderboard")

@@ -83,8 +83,7 @@ def read_head(path: Path) -> bytes:
 def looks_broken(path: Path) -> bool:
     """Whether a file may have been meant as a run: it is empty, packed, or marked as another encoding than UTF-8.
 
-    Raises:
-        OSError: The file cannot be read.
+    An OSError if the file cannot be read.
     """
     with path.open("rb") as file:
         stored = file.read(HEAD)

@@ -99,11 +99,7 @@ class GoldSample:
 
 
 def gold_sample(run: RunGrades) -> GoldSample:
-    """The gold of a run with its weights.
-
-    Raises:
-        ValueError: An inclusion probability is not in (0, 1].
-    """
+    """The gold of a run with its weights. A ValueError if an inclusion probability is not in (0, 1]."""
     chosen = np.flatnonzero(~np.isnan(run.gold))
     pi = run.inclusion[chosen]
     if not ((pi > 0) & (pi <= 1)).all():

@@ -34,8 +34,7 @@ class DatasetsPlan(Options):
 def list_datasets(plan: DatasetsPlan) -> Table[Any]:
     """Every dataset that judge can read, in the order of `DATASETS`: which are there, and how to get the others.
 
-    Raises:
-        InputError: The folder cannot be read.
+    An InputError if the folder cannot be read.
     """
     lines = tuple(
         (

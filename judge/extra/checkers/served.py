@@ -117,8 +117,7 @@ _REPLIES: dict[str, Any] = {"/score": _Data, "/predict": list[list[_Label]]}
 def read_scores(path: str, body: bytes, settings: Mapping[str, str]) -> list[PairScore]:
     """The scores in a reply, in the order of the pairs.
 
-    Raises:
-        RejectedError: The body is of another form, or its labels do not tell which class means support.
+    A RejectedError if the body is of another form, or its labels do not tell which class means support.
     """
     try:
         reply = msgspec.json.decode(body, type=_REPLIES[path])

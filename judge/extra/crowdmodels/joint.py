@@ -33,10 +33,8 @@ def joint_tsv(crowds: Mapping[str, CrowdLabels], judges: Sequence[Labels]) -> st
 
     A judge with a vote on the grades that it is compared with would agree with itself. So the joint model makes no
     grades. `;` separates the rows of a confusion matrix (true grades); undefined numbers are empty. Crowds are by
-    criterion, with the same item ids as the judges' labels.
-
-    Raises:
-        UsageError: A judge is among the workers already, or no judge has a grade for an item of the crowd.
+    criterion, with the same item ids as the judges' labels. A UsageError if a judge is among the workers already, or no
+    judge has a grade for an item of the crowd.
     """
     lines: list[tuple[object, ...]] = []
     for criterion, labels in crowds.items():

@@ -110,8 +110,7 @@ class RankingsOutcome(msgspec.Struct, frozen=True):
     def tables(self, by: RunTable) -> tuple[Table[Any], ...]:
         """The tables with a line for each run, pair, topic and so on.
 
-        Raises:
-            UsageError: Nothing says the depth of the turns, or which depend on the PTKB.
+        A UsageError if nothing says the depth of the turns, or which depend on the PTKB.
         """
         grids = ranking_tables(self.evaluations, self.facts, by)
         if not grids:

@@ -66,8 +66,7 @@ class MeasureChoice(Record, frozen=True):
 def ask(measures: Sequence[str], main: str, relevant: int = 1, **more: Any) -> MeasureChoice:
     """Which measures are computed, each once, in the spelling of ir_measures; `more` are other fields of the choice.
 
-    Raises:
-        UsageError: A measure cannot be computed.
+    A UsageError if a measure cannot be computed.
     """
     main = measure_name(main, relevant)
     names = dict.fromkeys([*(measure_name(name, relevant) for name in measures), main])

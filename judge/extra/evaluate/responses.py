@@ -92,8 +92,7 @@ class ResponsesOutcome(msgspec.Struct, frozen=True):
     def table(self, table: RunTable) -> Table[Any]:
         """One table of all criteria.
 
-        Raises:
-            UsageError: Nothing says the depth of the turns, or which depend on the PTKB.
+        A UsageError if nothing says the depth of the turns, or which depend on the PTKB.
         """
         if not is_known(self.facts, table):
             raise unknown_facts(table)

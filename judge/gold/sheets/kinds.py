@@ -164,8 +164,7 @@ def tasks_json(sheet: GoldSheet) -> bytes:
 def config_xml(sheet: GoldSheet) -> bytes:
     """The labeling interface.
 
-    Raises:
-        UsageError: A criterion is called as a field of the tasks: exported tables have one column for both.
+    A UsageError if a criterion is called as a field of the tasks: exported tables have one column for both.
     """
     if taken := [rubric.criterion for rubric in sheet.rubrics if rubric.criterion in _DATA]:
         raise UsageError(f"Label Studio cannot have a criterion called {taken[0]}: a field of its tasks has this name")

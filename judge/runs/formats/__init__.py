@@ -70,8 +70,7 @@ def find_runs(
 def _heads_of(place: Path, also: Callable[[bytes], bool] | None) -> tuple[dict[Path, bytes], list[Problem]]:
     """The files of a folder that may be runs, or the one file that stands for itself, each with its head.
 
-    Raises:
-        InputError: The folder is missing, cannot be read, or holds no run.
+    An InputError if the folder is missing, cannot be read, or holds no run.
     """
     if place.is_file():
         try:

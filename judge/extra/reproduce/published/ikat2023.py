@@ -169,8 +169,7 @@ _Counts = dict[str, tuple[Estimate | None, str]]
 def collection(paths: Mapping[str, Path]) -> tuple[list[PublishedNumber], tuple[str, ...]]:
     """The cells of Table 1 if any of its files is there, and a note about the files that are not.
 
-    Raises:
-        InputError: A file is bad.
+    An InputError if a file is bad.
     """
     absent = {file.key: file.name for file in COLLECTION_FILES if file.key not in paths}
     notes = (f"Table 1 needs more files, which are not in the folder: {', '.join(absent.values())}.",) if absent else ()
