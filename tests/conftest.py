@@ -201,3 +201,8 @@ def server() -> Iterator[Mock]:
 def mock(server: Mock) -> Mock:
     server.reset()
     return server
+
+
+@pytest.fixture
+def late(mock: Mock) -> None:
+    mock.config(latency=0.1, jitter=0.5)

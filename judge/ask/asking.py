@@ -22,6 +22,7 @@ from judge.ask.returned import by_criterion, model_notes, server_notes
 from judge.ask.stored_results import StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task, Tasks
 from judge.errors import Interrupted, OperationalError
+from judge.io.cells import count
 from judge.io.folder import make_folder
 from judge.io.paths import StrPath
 from judge.judges.address import without_credentials
@@ -320,8 +321,7 @@ class Asking:
     def ask(self, judge: Judge, wanted: Sequence[Task]) -> StoredResults:
         """The replies of a judge's models, by model and then in the order of `wanted`, within the rest of the budget.
 
-        Raises:
-            OperationalError: The loop stopped early; every paid completion is in the journal.
+        An OperationalError if the loop stopped early; every paid completion is in the journal.
         """
         return judge.ask(self, wanted, self.progress.of(judge.name))
 
@@ -348,16 +348,20 @@ class Asking:
         return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
 
     def ask_part(self, model: Model, wanted: Sequence[Task], settings: Settings) -> StoredResults:
-        """As `ask_model`; if the model cannot be fetched now, a failure for each task."""
+        """As `ask_model`; if the model cannot be fetched, a failure for each task that the journal cannot settle."""
         try:
             self.prepare(model)
         except Interrupted:
             raise
         except OperationalError as error:
-            why = str(error)
-            criteria = " and ".join(dict.fromkeys(task.criterion.name for task in wanted))
-            self.not_judged += (f"{criteria}: nothing is judged, because {model.name} cannot be fetched: {why}",)
-            return stored((failure(task, model.name, "provider_error", why) for task in wanted), self.place.out)
+            why, settled = str(error), list(self.questions(model).settled(wanted))
+            if missing := settled.count(None):
+                criteria = " and ".join(dict.fromkeys(task.criterion.name for task in wanted))
+                lacking = f"{criteria}: {missing} of {count(len(wanted), 'judgment')} cannot be made"
+                self.not_judged += (f"{lacking}, because {model.name} cannot be fetched: {why}",)
+            pairs = zip(wanted, settled, strict=True)
+            lost = (known or failure(task, model.name, "provider_error", why) for task, known in pairs)
+            return stored(lost, self.place.out)
         return self.ask_model(model, wanted, settings, self.progress.of(model.name))
 
     def forecast(self, judge: Judge, wanted: Sequence[Task]) -> JudgeForecast:

@@ -96,10 +96,8 @@ def read_labels(
 
     A file of columns holds one judge, named after the file, with some of `grades`, if they are given. `grades_only`
     leaves out rationales and label probabilities, which take most of the memory. `explained` are the turns whose
-    rationales are kept, and those of first samples alone, which keep label probabilities too; None keeps all.
-
-    Raises:
-        InputError: The file cannot be read or has lines with problems; every problem is listed.
+    rationales are kept, and those of first samples alone, which keep label probabilities too; None keeps all. An
+    InputError if the file cannot be read or has lines with problems; every problem is listed.
     """
     lines = LineStream(path, packed=True, digested=True)
     with lines.file:

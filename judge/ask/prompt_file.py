@@ -81,8 +81,7 @@ class FrontMatter(BaseModel, extra="forbid", strict=True):
 def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
     """Check the bytes of a prompt file; `name` is the file, as messages name it.
 
-    Raises:
-        InputError: There are problems; `problems` lists all of them, those of keys before those of lines.
+    An InputError if there are problems; `problems` lists all of them, those of keys before those of lines.
     """
     problems: list[_Found] = []
     criterion = _read(stored, variant, name, problems)

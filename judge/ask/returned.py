@@ -166,7 +166,8 @@ def judge_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
 
     def each() -> Iterator[Judgment | Failure]:
         for result in results:
-            judges.setdefault(result.criterion, set()).add(result.whole_judge)
+            if isinstance(result, Judgment):
+                judges.setdefault(result.criterion, set()).add(result.whole_judge)
             yield result
 
     rows = settled_counts(each())

@@ -244,8 +244,7 @@ def failure_counts(results: Iterable[Result]) -> Counter[FailureReason]:
 def read_results(judgments: Path, failures: Path) -> StoredResults:
     """The judgments of one file, and the failures of another, which may be missing; each is read whenever it is used.
 
-    Raises:
-        InputError: A file cannot be read, or has problems; every bad line is listed.
+    An InputError if a file cannot be read, or has problems; every bad line is listed.
     """
     parts = [_checked(judgments, Judgment)]
     if failures.exists():
@@ -256,8 +255,7 @@ def read_results(judgments: Path, failures: Path) -> StoredResults:
 def stored_judgments(path: Path) -> StoredResults:
     """The judgments of a file, gzipped or not; each is read whenever it is used.
 
-    Raises:
-        InputError: The file cannot be read, or some lines are no judgments; every such line is listed.
+    An InputError if the file cannot be read, or some lines are no judgments; every such line is listed.
     """
     return StoredResults([_checked(path, Judgment, packed=True)])
 
@@ -272,8 +270,7 @@ def _checked(path: Path, kind: type[_Kind], *, packed: bool = False) -> _Part:
 def each_result(lines: Iterable[tuple[int, bytes]], kind: type[_Kind], name: str) -> Iterator[_Kind]:
     """The results of a kind on numbered lines, one at a time; `name` is the file, as messages name it.
 
-    Raises:
-        InputError: Some lines hold none, which is told after the last line; every such line is listed.
+    An InputError if some lines hold none, which is told after the last line; every such line is listed.
     """
     code = "not_a_judgment" if kind is Judgment else "not_a_failure"
     problems: list[Problem] = []

@@ -107,9 +107,8 @@ def certificate_bytes(certificate: Certificate, path: Path) -> bytes:
 def read_certificate(path: StrPath) -> Certificate:
     """The certificate in a file.
 
-    Raises:
-        InputError: The file cannot be read, is not a certificate, has another layout, or contradicts itself; every
-            contradiction is listed.
+    An InputError if the file cannot be read, is not a certificate, has another layout, or contradicts itself; every
+    contradiction is listed.
     """
     try:
         content = read_stored(path)

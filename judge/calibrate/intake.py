@@ -123,10 +123,8 @@ def read_sources(
     """Read the labels of every file, each with its pool.
 
     Without `pool` it is the one beside each `judgments.jsonl`. Without a scale, labels in columns are not checked here;
-    `grades_only` and `explained` are as for `read_labels`.
-
-    Raises:
-        InputError: A file has problems; every problem of every file is listed.
+    `grades_only` and `explained` are as for `read_labels`. An InputError if a file has problems; every problem of every
+    file is listed.
     """
     given = read_pool_folder(pool, "passages.jsonl") if pool is not None else None
     grades = {level.grade for level in scale.levels} if scale else None

@@ -285,8 +285,7 @@ def usable_id(text: str) -> bool:
 def read_turns(path: Path) -> tuple[str, ...]:
     """The turn ids of a list, one a line; blank lines are passed over.
 
-    Raises:
-        InputError: The file cannot be read, holds no turn, a line that is no id, or one twice; all are listed.
+    An InputError if the file cannot be read, holds no turn, a line that is no id, or one twice; all are listed.
     """
     name = file_name(path)
     try:
@@ -328,8 +327,7 @@ class NuggetMatch(NamedTuple):
 def read_study(path: Path) -> tuple[NuggetMatch, ...]:
     """The labels in the order of the file.
 
-    Raises:
-        InputError: The file cannot be read, a line is no label, or an id is given twice; every problem is listed.
+    An InputError if the file cannot be read, a line is no label, or an id is given twice; every problem is listed.
     """
     matches: list[NuggetMatch] = []
     problems: list[Problem] = []

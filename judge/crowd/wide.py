@@ -43,8 +43,7 @@ _NO_QUESTION = (
 def read_questions(path: Path) -> dict[str, Question]:
     """The questions of a survey's columns, from a table `column, turn_id, response_id, criterion`.
 
-    Raises:
-        InputError: The file is no such table or names a column twice; every problem is listed.
+    An InputError if the file is no such table or names a column twice; every problem is listed.
     """
     problems: list[Problem] = []
     needed = ("column", "turn_id", "response_id", "criterion")

@@ -75,8 +75,7 @@ def read_gold(path: StrPath) -> tuple[GoldRow, ...]:
 def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
     """Read the rows in the bytes of a gold file; blank lines are skipped.
 
-    Raises:
-        InputError: There is no row, or rows have problems; every problem is listed.
+    An InputError if there is no row, or rows have problems; every problem is listed.
     """
     numbered, problems = scan_gold(content, name)
     if problems:
@@ -165,10 +164,8 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Gold
     response id. If several responses of a turn have the text, the response id decides; a row without it matches none.
     A row does not match a text that was cut at the token limit, because the grade is of the whole text.
 
-    An assessor may have several rows for one response and criterion, such as one for each run. The first is kept.
-
-    Raises:
-        InputError: An assessor's rows for one response have different grades; every such row is listed.
+    An assessor may have several rows for one response and criterion, such as one for each run. The first is kept. An
+    InputError if an assessor's rows for one response have different grades; every such row is listed.
     """
     find = finder(pool)
     matched: GoldByResponse = {}

@@ -113,8 +113,7 @@ def check_apart(folder: Path, paths: Iterable[Path]) -> None:
 def check_outside(folder: Path, runs: Iterable[Path]) -> None:
     """Refuse an output folder below a folder of runs, where its files would be taken for submissions.
 
-    Raises:
-        UsageError: The folder is below one of `runs`; links are followed.
+    A UsageError if the folder is below one of `runs`; links are followed.
     """
     for given in runs:
         if given.is_dir() and any(same_place(parent, given) for parent in folder.resolve().parents):
@@ -161,8 +160,7 @@ def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
 def write_atomic(path: Path, data: FileContent, mode: int = 0o666) -> None:
     """Replace a file's content in one step, so that a reader sees the old bytes or the new ones.
 
-    Raises:
-        OperationalError: The disk is full or the folder cannot be written; the old file is untouched.
+    An OperationalError if the disk is full or the folder cannot be written; the old file is untouched.
     """
     temporary = path.with_name(temporary_name(path.name))
     try:

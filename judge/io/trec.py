@@ -164,11 +164,9 @@ def _qrels_problem(fields: list[str], grades: Collection[int] | None) -> tuple[s
 def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refuse") -> TrecRun:
     """A run file `turn_id Q0 item_id rank score run_id`; evaluation tools go by the score alone, so no rank is read.
 
-    `again`: whether an item that a turn has twice is a problem, or counts by its highest score.
-
-    Raises:
-        InputError: A line does not have six columns, a score is no finite number, the lines have two run ids, an item
-            is refused, or there is no line; every such line is listed.
+    `again`: whether an item that a turn has twice is a problem, or counts by its highest score. An InputError if a line
+    does not have six columns, a score is no finite number, the lines have two run ids, an item is refused, or there is
+    no line; every such line is listed.
     """
     scores: dict[str, dict[str, float]] = {}
     problems: list[Problem] = []

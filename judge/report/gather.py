@@ -179,8 +179,7 @@ _Said = tuple[str, str, str]
 def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) -> BrowsedItems:
     """The items of an output folder of `judge calibrate`; `alone`: whether no other folder is shown.
 
-    Raises:
-        InputError: The file of the items cannot be read; every damaged line is listed.
+    An InputError if the file of the items cannot be read; every damaged line is listed.
     """
     if not (folder / DISAGREEMENTS).is_file():
         lacks = f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it."

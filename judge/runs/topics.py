@@ -27,10 +27,8 @@ def read_topics(path: StrPath) -> Table[Topic]:
     """The topics of a file in its order.
 
     A turn's context is all earlier turns of its topic; in a CAsT tree, the turns on its path from the root. A CAsT turn
-    with several system nodes below it takes the first one in the file as its response.
-
-    Raises:
-        InputError: The file is missing, is not JSON, or has a problem of form; `problems` lists all of them.
+    with several system nodes below it takes the first one in the file as its response. An InputError if the file is
+    missing, is not JSON, or has a problem of form; `problems` lists all of them.
     """
     document = open_document(Path(path))
     errors = (problem for problem in document.problems if problem.severity == "error")

@@ -8,6 +8,7 @@ from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
 from judge.ask.budget import Settings
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.records import Failure, Judgment
+from judge.ask.returned import judge_notes
 from judge.ask.tasks import tasks
 from judge.errors import Interrupted, OperationalError
 from judge.judges.model import Model, Price
@@ -65,7 +66,14 @@ def test_each_judges_its_part_and_a_model_that_cannot_be_fetched_judges_nothing(
         replies = asking.ask(judge, wanted)
     assert [isinstance(reply, Judgment) for reply in replies] == [True] * 6 + [False] * 6
     assert {(reply.reason, reply.detail) for reply in replies[6:]} == {("provider_error", "no network")}
-    assert asking.not_judged == ("naturalness: nothing is judged, because local/y cannot be fetched: no network",)
+    why = "naturalness: 6 of 6 judgments cannot be made, because local/y cannot be fetched: no network"
+    assert asking.not_judged == (why,) and judge_notes(replies) == ()
+    for trouble in (None, OperationalError("no network")):
+        away.prepare.side_effect = trouble
+        with Asking(JournalPlace(tmp_path), POOL, None) as asking:
+            replies = asking.ask(judge, wanted)
+        assert all(isinstance(reply, Judgment) for reply in replies) and asking.not_judged == ()
+        assert judge_notes(replies) == ("Judged: groundedness by checker/x, naturalness by local/y.",)
     away.prepare.side_effect = Interrupted("stopped")
     with Asking(JournalPlace(tmp_path), POOL, None) as asking, pytest.raises(Interrupted):
         asking.ask(judge, wanted)

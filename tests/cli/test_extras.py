@@ -145,8 +145,7 @@ def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "naturalness by nobody: --full lets local/qwen2.5-1.5b judge it" in " ".join(done.stdout.split())
-    page = (tmp_path / "judge-demo/report/report.html").read_text(encoding="utf-8")
-    assert "duplicate_turn" in page.replace("<wbr>", "")
+    assert "duplicate_turn" in (tmp_path / "judge-demo/report/report.html").read_text("utf-8").replace("<wbr>", "")
     board = (tmp_path / "judge-demo/judged/leaderboard.tsv").read_text(encoding="utf-8")
     assert "plover-remembers" in board
     recall = (tmp_path / "judge-demo/nugget-scores/runs.tsv").read_text(encoding="utf-8")

@@ -218,11 +218,9 @@ class CollectedBatches(msgspec.Struct, frozen=True):
 def submit_batches(folder: StrPath, steps: Steps = quiet, say: Say = lambda line: None) -> tuple[SubmittedBatch, ...]:
     """Hand every file of requests in a folder of `judge requests` that is not yet at its provider to it.
 
-    `say` is called with a line for each address, before anything is sent there.
-
-    Raises:
-        JudgeError: The folder is not one of requests, a judge has no batch service or its key is missing, the provider
-            refuses, or no batch service answers; the same call goes on from there.
+    `say` is called with a line for each address, before anything is sent there. A JudgeError if the folder is not one
+    of requests, a judge has no batch service or its key is missing, the provider refuses, or no batch service answers;
+    the same call goes on from there.
     """
     folder = Path(folder)
     with _opened(folder) as (batches, services):

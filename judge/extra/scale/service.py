@@ -55,8 +55,7 @@ def _openai_line(digest: str, model: str, parameters: Mapping[str, Any], message
 def _read_openai(line: BatchLine, request: Request) -> Completion:
     """The completion in a line of OpenAI's output.
 
-    Raises:
-        JudgeError: There is none, and why, in the words of the provider; of `_read_anthropic` and `_read_gemini` too.
+    A JudgeError if there is none, and why, in the words of the provider; of `_read_anthropic` and `_read_gemini` too.
     """
     response = at(line, dict, "response") or {}
     status, body = at(response, int, "status_code"), response.get("body")

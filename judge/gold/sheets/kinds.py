@@ -98,8 +98,7 @@ _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict[str, bytes]:
     """The two files of a batch: workers see `per_task` items on a page, whose fields are numbered from 1.
 
-    Raises:
-        InputError: An id cannot stand in a page, or a page is too long; each is listed.
+    An InputError if an id cannot stand in a page, or a page is too long; each is listed.
     """
     problems = [
         Problem("wrong_id", "error", "pool", None, "", f"{shown(name)}: MTurk's page cannot hold this id")

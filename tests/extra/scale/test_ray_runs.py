@@ -24,7 +24,7 @@ from tests.mock import Mock
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
 from tests.time_limit import time_limit
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("late")]
 
 EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 4
@@ -57,12 +57,6 @@ def nodes() -> Iterator[RayNodes]:
 def second(nodes: RayNodes) -> int:
     """The raylet of a second node that no test kills."""
     return nodes.add()
-
-
-@pytest.fixture
-def mock(mock: Mock) -> Mock:
-    mock.config(latency=0.1, jitter=0.5)
-    return mock
 
 
 def start(mock: Mock, out: Path, *more: str, model: str = "server/mock", **environment: str) -> "subprocess.Popen[str]":

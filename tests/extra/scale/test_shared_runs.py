@@ -18,7 +18,7 @@ from tests.mock import Mock
 from tests.postgres import Postgres
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("late")]
 
 CONCURRENCY = 4
 QUESTIONS = 2 * 77 - 2
@@ -28,12 +28,6 @@ COMMAND = (
     "from judge.cli import main; sys.exit(main(sys.argv[1:]))"
 )
 """`judge`, with leases that do not keep a test waiting for a minute."""
-
-
-@pytest.fixture
-def mock(mock: Mock) -> Mock:
-    mock.config(latency=0.1, jitter=0.5)
-    return mock
 
 
 def start(mock: Mock, out: Path, url: str, *more: str, lease: int = 3) -> subprocess.Popen[str]:

@@ -88,8 +88,7 @@ def counted(number: float, n: int, topics: int) -> Estimate:
 def reproduce_publication(name: str, folder: Path) -> Reproduction:
     """Make a publication again from its released files.
 
-    Raises:
-        InputError: A file is absent or bad; every problem is listed.
+    An InputError if a file is absent or bad; every problem is listed.
     """
     module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
     reproduce: Callable[[Path], Reproduction] = module.reproduce
@@ -119,11 +118,8 @@ class ReleasedFile(Record, frozen=True):
 def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Path]:
     """The path of each file of a release that is in a folder or below it, by its key.
 
-    Copies of one file are one file.
-
-    Raises:
-        InputError: There is no such folder, a needed file is absent, or a name is that of several different files;
-            one error says all of it.
+    Copies of one file are one file. An InputError if there is no such folder, a needed file is absent, or a name is
+    that of several different files; one error says all of it.
     """
     found: dict[str, list[Path]] = {file.key: [] for file in wanted}
     names = [(file.key, re.compile(file.pattern, re.IGNORECASE)) for file in wanted]

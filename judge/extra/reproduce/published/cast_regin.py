@@ -115,8 +115,7 @@ KNOWN_BAD = ("136_1-1", "Q6471")
 def reproduce(folder: Path) -> Reproduction:
     """Count the release again, and hold its files against its README.
 
-    Raises:
-        InputError: A file cannot be read, or the judgments or the bank are damaged; every problem is listed.
+    An InputError if a file cannot be read, or the judgments or the bank are damaged; every problem is listed.
     """
     judgments = find_released(folder, _JUDGMENTS)
     if not judgments:

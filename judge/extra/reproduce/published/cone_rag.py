@@ -70,8 +70,7 @@ _OTHER = "not known: the complete release gives the published number"
 def reproduce(folder: Path) -> Reproduction:
     """Count again what the abstract counts, and say what the released responses and matches hold.
 
-    Raises:
-        InputError: The folder has none of the files, or a file is bad; every problem is listed.
+    An InputError if the folder has none of the files, or a file is bad; every problem is listed.
     """
     paths = find_released(folder, FILES)
     if not paths:

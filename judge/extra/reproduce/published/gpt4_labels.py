@@ -75,11 +75,8 @@ class RunLabels(Record, frozen=True):
 def read_gpt4_labels(paths: Mapping[str, Path]) -> dict[str, dict[str, RunLabels]]:
     """The grades of every run, by criterion and by run id in lower case, since the files spell run ids differently.
 
-    A released groundedness label says whether the response has information that is not in its passages, so the grade
-    is 1 less the label.
-
-    Raises:
-        InputError: A file is no table of labels; every problem of every file is listed.
+    A released groundedness label says whether the response has information that is not in its passages, so the grade is
+    1 less the label. An InputError if a file is no table of labels; every problem of every file is listed.
     """
     problems: list[Problem] = []
     labels = {each.name: _read_labels(paths[each.name], each, problems) for each in CRITERIA if each.name in paths}

@@ -72,8 +72,7 @@ NOTES = (
 def reproduce(folder: Path) -> Reproduction:
     """Make Table 7 and Table 1 again, and say what the labels hold beyond them.
 
-    Raises:
-        InputError: A file is absent or bad; every problem is listed.
+    An InputError if a file is absent or bad; every problem is listed.
     """
     paths = find_released(folder, (*LABEL_FILES, *COLLECTION_FILES))
     labels = read_gpt4_labels({each.name: paths[each.name] for each in CRITERIA if each.name in paths})

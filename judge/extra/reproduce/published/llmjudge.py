@@ -162,8 +162,7 @@ class JudgeLabels:
 def reproduce(folder: Path) -> Reproduction:
     """Make κ and α of every judge again, and say what the labels hold beyond them.
 
-    Raises:
-        InputError: A file is absent or bad; every problem is listed.
+    An InputError if a file is absent or bad; every problem is listed.
     """
     qrels = find_released(folder, (_QRELS,))["qrels"]
     judges = _read(qrels, _label_files(folder, qrels))
