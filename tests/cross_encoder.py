@@ -4,6 +4,7 @@ It compares words: each logit is a line over the share of the sentence's tokens 
 often as both hold it.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -95,3 +96,16 @@ def write_encoder(
     (folder / "tokenizer.json").write_text(tokenizer(), encoding="utf-8")
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
+
+
+def scored_by(scorer: Any, pairs: Sequence[tuple[str, str]]) -> list[Any]:
+    """What a checker makes of pairs of texts."""
+    scorer.check([])
+
+    async def ask() -> list[Any]:
+        try:
+            return list(await scorer.score(pairs))
+        finally:
+            await scorer.aclose()
+
+    return asyncio.run(ask())

@@ -14,7 +14,7 @@ import pytest
 
 from judge.plugins import ANNEXES
 from tests.calibration_world import FAST
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, json_lines
 
 pytestmark = pytest.mark.long
 
@@ -84,10 +84,6 @@ def table_of(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
 
 
-def judgments_of(out: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
 # ---------------------------------------------------------------- a file, or a row of a table
 
 
@@ -117,7 +113,7 @@ def test_a_criterion_is_a_folder_with_a_file_and_a_variant_a_file(tmp_path: Path
     assert rows["groundedness/short"] is False
     assert "support" in results[1][1]
     assert results[2][1].startswith("+++")
-    assert {row["variant"] for row in judgments_of(tree / "out")} == {"short"}
+    assert {row["variant"] for row in json_lines(tree / "out" / "judgments.jsonl")} == {"short"}
     assert "groundedness/short" in {row["prompt"] for row in table_of(tree / "calibrated" / "agreement.tsv")}
 
 
@@ -278,7 +274,7 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
     )
     assert re.search(r"--format \{[^}]*,track\}", told)
     assert "support/graded" in {row["prompt"] for row in json.loads(listed)}
-    assert {row["judge"] for row in judgments_of(out)} == {"mine/overlap"}
+    assert {row["judge"] for row in json_lines(out / "judgments.jsonl")} == {"mine/overlap"}
     assert all(0 < float(row["at_least"]) <= 1 for row in table_of(out / "calibrated" / "agreement.tsv"))
 
 

@@ -5,8 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from judge.ask.asking import Asking, AskingPlan, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.budget import EVERY_OTHER, Settings, given_price, price_of
@@ -17,7 +15,7 @@ from judge.io.ids import natural_key
 from judge.io.paths import StrPath
 from judge.judges import backends
 from judge.judges.address import without_credentials
-from judge.judges.backends import backend_facts, open_model
+from judge.judges.backends import backend_facts, open_model, options_beside
 from judge.judges.forms import supported_forms
 from judge.judges.model import FREE, Model, ModelOptions, recorded_options
 from judge.judges.secrets import scrub
@@ -73,14 +71,13 @@ def open_judge(
     the models judges each criterion (`parts`), if not each judges all. A UsageError if a model cannot be asked these
     criteria or is open already, there is a budget and its price is unknown, or a price is given for no model.
     """
+    called = [options_beside(name, options) if parts else options for name in names]
+    if options.base_url is not None and all(own.base_url is None for own in called):
+        raise UsageError("--base-url is for judges that run elsewhere; --model names one")
     models = []
-    for name in names:
-        own = [one for one in criteria if not parts or parts[one.name] == name]
-        # The address is that of the model beside a checker.
-        called = (
-            msgspec.structs.replace(options, base_url=None, replicas=()) if parts and grades_support(name) else options
-        )
-        models.append(open_one(name, called, own, settings, keys=keys))
+    for name, own in zip(names, called, strict=True):
+        asked = [one for one in criteria if not parts or parts[one.name] == name]
+        models.append(open_one(name, own, asked, settings, keys=keys))
     if twice := {model.name for model in beside} & {model.name for model in models}:
         raise UsageError(f"{', '.join(twice)} is the checker of the cascade, so it cannot be asked the rest too")
     check_prices([*map(str, names), *(model.name for model in beside)], [*models, *beside], settings)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from judge.ask.opening import DEFAULT_MODEL, groundedness_judge
+from judge.ask.opening import DEFAULT_MODEL, grades_support, groundedness_judge
 from judge.ask.stored_results import failure_counts
 from judge.cli.printing import print_listed, print_table, print_text, progress
 from judge.errors import InputError, UsageError
@@ -55,6 +55,8 @@ def demo(plan: DemoPlan) -> int:
     extra, folder = backend_facts(plan.model).extra, plan.folder
     if not plan.full:
         plan.refuse_unused(["model"], "a model judges with --full only")
+    elif grades_support(plan.model):
+        raise UsageError(f"--model {plan.model}: judges groundedness only; name a model")
     elif extra is not None:
         need_extra(extra, plan.model)
     others = [] if not folder.is_dir() else [path for path in folder.iterdir() if not path.name.startswith(".")]

@@ -103,8 +103,7 @@ def seal_of(test: StrPath | None, seal: StrPath | None) -> Path | None:
 def read_sealed(test: Path, seal: Path) -> tuple[Seal, bytes]:
     """A seal, and the content of the test file that it was made for, unread; beside `test.jsonl` lies `test.salt`.
 
-    Raises:
-        InputError: Test file, salt or seal are missing, or were changed.
+    An InputError if test file, salt or seal are missing, or were changed.
     """
     record, stored = read_seal(seal), read_stored(test)
     salt = test.with_suffix(".salt")

@@ -150,8 +150,7 @@ def _glyphs() -> frozenset[int]:
 def styled() -> Any:
     """A context with the settings above, regardless of the user's matplotlibrc; every picture begins with it.
 
-    Raises:
-        UsageError: matplotlib is not installed.
+    A UsageError if matplotlib is not installed.
     """
     need_extra("pictures", "a picture")
     from matplotlib import style

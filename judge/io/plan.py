@@ -123,8 +123,7 @@ _Plan = TypeVar("_Plan", bound="Options")
 class Options(BaseModel):
     """Base of plans and of groups of options; a path may be a string, and one value may stand where several may.
 
-    Raises:
-        OptionsRefused: Values are not those of their options; all of them are listed.
+    An OptionsRefused if values are not those of their options; all of them are listed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)

@@ -221,8 +221,7 @@ def too_many_cells(file: str, rows: int, columns: int, most: int | None = None) 
 def read_frame(file: str, content: bytes, problems: list[Problem], most: int | None = None) -> "pl.DataFrame | None":
     """The table in a Parquet file; None, and a problem, if it cannot be read or is too large.
 
-    Raises:
-        UsageError: polars is not installed.
+    A UsageError if polars is not installed.
     """
     need_extra("crowd", f"{file}: a Parquet file")
     import polars as pl

@@ -252,8 +252,6 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     if plan.cascade is None:
         parts = shared_out(names, criteria) if plan.jury is None and len(names) == 2 else {}
         used = tuple(dict.fromkeys(parts.values())) or names
-        if parts and not plan.model and options.base_url is not None:
-            raise UsageError("--base-url is for judges that run elsewhere; --model names one")
         if plan.model and len(used) < len(names):
             raise UsageError(
                 f"{' and '.join(map(str, names))}: {used[0]} would judge all of {', '.join(parts)}; name it alone"
@@ -281,12 +279,12 @@ def _left_out(plan: Plan) -> tuple[str, ...]:
     """Why nothing here can judge the rest beside groundedness, where the user names neither judge nor criteria."""
     *first, rest = plan.judges
     extra = backend_facts(str(rest)).extra
-    if not first or plan.model or plan.criteria or plan.prompts or extra is None:
+    if not first or plan.model or plan.criteria or plan.prompts or plan.together or extra is None:
         return ()
     try:
         need_extra(extra, str(rest))
     except UsageError as missing:
-        return (f"naturalness is not judged: {missing}",)
+        return (f"naturalness is not judged: {missing}; then the same command needs --replace",)
     return ()
 
 

@@ -52,8 +52,7 @@ def read_passages(
 def files_of(paths: Sequence[Path]) -> list[Path]:
     """Every file that `read_passages` may read: shards, the files behind an index, all files of a Lucene index.
 
-    Raises:
-        InputError: Paths cannot be read.
+    An InputError if paths cannot be read.
     """
     problems = CollectionProblems(*_UNREADABLE)
     files = expanded(paths, problems)

@@ -99,10 +99,8 @@ def read_pool(
 ) -> Pool:
     """The pool behind `pool.jsonl`, `passages.jsonl`, `excluded.tsv`, `runs.jsonl` and `turns.jsonl` of `name`.
 
-    Strings that occur again and again, such as the ids of turns, passages and runs, are held once.
-
-    Raises:
-        InputError: Lines are damaged; each of them is listed.
+    Strings that occur again and again, such as the ids of turns, passages and runs, are held once. An InputError if
+    lines are damaged; each of them is listed.
     """
     problems: list[Problem] = []
     by_key: dict[str, Passage] = {}

@@ -41,10 +41,8 @@ def majority(
     """The grade that most labels name (N,); the tie rule decides where there is no such grade.
 
     The default is the rule of CAsT-ReGIn, read as in `judge.stats.means.consensus`. Weighted votes (N x k) replace the
-    counts when the majority is taken; means and medians of tied items are still those of the labels.
-
-    Raises:
-        ValueError: `share` or `tie` names no rule.
+    counts when the majority is taken; means and medians of tied items are still those of the labels. A ValueError if
+    `share` or `tie` names no rule.
     """
     if share not in SHARES or tie not in TIES:
         raise ValueError(f"{share}, {tie}: expected one of {', '.join(SHARES)}, and one of {', '.join(TIES)}")
@@ -135,10 +133,7 @@ def log_odds(
     result of `without_one`, of whose rows each label's item is one; s pseudo-labels agree, and as many do not.
 
     S. Nitzan & J. Paroush (1982), Optimal decision rules in uncertain dichotomous choice situations, International
-    Economic Review 23(2), 289-297.
-
-    Raises:
-        ValueError: `smoothing` is not positive.
+    Economic Review 23(2), 289-297. A ValueError if `smoothing` is not positive.
     """
     if smoothing <= 0:
         raise ValueError(f"smoothing {smoothing}: a worker who always agrees needs a positive one for a finite weight")

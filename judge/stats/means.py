@@ -79,7 +79,9 @@ def t_interval(
     errors below the value; as many as above if None. There is none, but a reason, if nothing varies between the units
     (`what`), or they count as fewer than 2.
     """
-    value, count = bare.value or 0.0, effective_topics(sizes)
+    value, count = bare.value, effective_topics(sizes)
+    if value is None:
+        return bare
     if se < NO_ERROR or count < 2:
         return replace(bare, reason=f"no variation between {what}" if se < NO_ERROR else ONE_TOPIC)
     half = t_quantile(level, count - 1) * se

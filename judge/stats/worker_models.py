@@ -200,10 +200,8 @@ def mace(
     workers who agree on it for spammers with the same habit. The paper's random restarts are left out.
     `smoothing`: pseudo-labels given by spamming, as many given in earnest, and as many spammed of each grade.
 
-    D. Hovy, T. Berg-Kirkpatrick, A. Vaswani & E. Hovy (2013), Learning whom to trust with MACE, NAACL, 1120-1130.
-
-    Raises:
-        ValueError: `prior` names no prior.
+    D. Hovy, T. Berg-Kirkpatrick, A. Vaswani & E. Hovy (2013), Learning whom to trust with MACE, NAACL, 1120-1130. A
+    ValueError if `prior` names no prior.
     """
     if prior not in PRIORS:
         raise ValueError(f"{prior}: expected one of {', '.join(PRIORS)}")

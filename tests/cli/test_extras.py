@@ -43,6 +43,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("crowd absent.csv --scale 0-3 --out new", _CROWD),
         ("gold import crowd absent.csv --out new", _CROWD),
         ("run --runs absent --out new --criteria naturalness", _DEFAULT),
+        ("run --runs absent --out new --together", _DEFAULT),
         ("run --runs absent --out new --criteria groundedness naturalness --dry-run", _DEFAULT),
         (
             "run --runs absent --out new --jury majority --model baseline/overlap --model local/smollm2-135m "
@@ -51,6 +52,10 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (f"probe {RUNS}/absent --model local/smollm2-135m --criteria groundedness --out new", _SMALL),
         ("demo new --full --model local/smollm2-135m", _SMALL),
+        (
+            "demo new --full --model baseline/overlap",
+            "--model baseline/overlap: judges groundedness only; name a model",
+        ),
         ("pool --runs absent --encoder minilm --out new", _ENCODER),
         ("pool --runs absent --encoder x --out new", _OWN_ENCODER),
         (
@@ -93,7 +98,8 @@ def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
 def test_groundedness_is_judged_where_no_model_can_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for dry in (["--dry-run"], []):
         assert main(["run", "--out", str(tmp_path), *INPUTS, *dry]) == 0
-        assert f"warning: naturalness is not judged: {_DEFAULT}\n" in capsys.readouterr().err
+        said = f"warning: naturalness is not judged: {_DEFAULT}; then the same command needs --replace\n"
+        assert said in capsys.readouterr().err
     assert manifest(tmp_path)["configuration"]["judge"] == "checker/overlap"
     board = (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
     assert "Prompt groundedness/sentences" in board and "naturalness is not judged: local/qwen2.5-1.5b needs" in board

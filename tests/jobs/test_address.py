@@ -1,15 +1,19 @@
 """The address of a judge is recorded beside its judgments, which depend on it in nothing."""
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from judge.cli import main
+from judge.errors import UsageError
 from judge.io.installed import bundled
 from judge.jobs.run import Plan
 from judge.jobs.run_inputs import read_run
+from judge.judges.backends import options_beside
 from judge.judges.journal_tools import read_journal
+from judge.judges.model import ModelOptions
 from tests.calibration_world import FAST
 from tests.mock import start_mock
 
@@ -95,3 +99,20 @@ def test_further_servers_of_the_same_model_make_no_other_configuration() -> None
         return read_run(plan).configured
 
     assert configured("http://localhost:2/v1", "http://localhost:3/v1") == configured()
+
+
+@pytest.mark.parametrize(
+    ("models", "asked_there"),
+    [
+        (("checker/overlap", "server/m"), [False, True]),
+        (("checker/chat/m", "server/m"), [True, True]),
+        (("checker/chat/m", "local/smollm2-135m"), [True, False]),
+        (("checker/overlap", "local/smollm2-135m"), [False, False]),
+    ],
+)
+def test_the_address_is_that_of_the_judges_that_run_elsewhere(models: list[str], asked_there: list[bool]) -> None:
+    options = ModelOptions(base_url="http://a:1/v1")
+    assert [options_beside(name, options).base_url is not None for name in models] == asked_there
+    refused = nullcontext() if any(asked_there) else pytest.raises(UsageError, match="judges that run elsewhere; --mod")
+    with refused:
+        read_run(Plan(runs=bundled("examples") / "runs", model=models, base_url=options.base_url))

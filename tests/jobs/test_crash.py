@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from judge.judges.journal_tools import read_journal, verify_journal
-from tests.conftest import INPUTS, PROJECT
+from tests.conftest import INPUTS, PROJECT, json_lines
 from tests.jobs.test_run import files
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
@@ -36,10 +36,6 @@ def finish(mock: Mock, out: Path, *more: str) -> subprocess.CompletedProcess[str
     return subprocess.run(
         command(mock, out, *more), cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
-
-
-def judgments(out: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (out / "judgments.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
@@ -209,7 +205,7 @@ def test_white_space_under_a_schema_is_said_wherever_grades_are(mock: Mock, tmp_
     )
     assert f"warning: {note}" in done.stderr
     assert note in (out / "leaderboard.md").read_text(encoding="utf-8")
-    assert {one["form"] for one in judgments(out)} == {"text"}
+    assert {one["form"] for one in json_lines(out / "judgments.jsonl")} == {"text"}
     before = files(out)
     asked = mock.stats()["requests"]
     again = finish(mock, out)
@@ -219,7 +215,7 @@ def test_white_space_under_a_schema_is_said_wherever_grades_are(mock: Mock, tmp_
     # A recording of both forms gives the same grades.
     replayed = tmp_path / "replayed"
     assert finish(mock, replayed, "--model", f"replay/{out / 'journal.sqlite'}").returncode == 0
-    assert judgments(replayed) == judgments(out)
+    assert json_lines(replayed / "judgments.jsonl") == json_lines(out / "judgments.jsonl")
 
 
 def test_a_reply_with_odd_facts_is_paid_for_once(mock: Mock, tmp_path: Path) -> None:
@@ -229,7 +225,7 @@ def test_a_reply_with_odd_facts_is_paid_for_once(mock: Mock, tmp_path: Path) -> 
     out = tmp_path / "out"
     done = finish(mock, out, "--limit", "10")
     assert done.returncode == 0, done.stderr
-    assert mock.stats()["requests"] == 20 == len(judgments(out))
+    assert mock.stats()["requests"] == 20 == len(json_lines(out / "judgments.jsonl"))
     assert finish(mock, out, "--limit", "10").returncode == 0
     assert mock.stats()["requests"] == 20
     kept = [entry.completion.raw for entry in read_journal(out / "journal.sqlite")]

@@ -45,10 +45,6 @@ def judgments(tmp_path: Path) -> Path:
     return write_output(tmp_path / "run", WORLD, {"server/good": good, "server/few": few, "server/bad": bad})
 
 
-def lines(out: Path) -> list[dict[str, Any]]:
-    return json_lines(out / "disagreements.jsonl")
-
-
 @pytest.mark.long
 def test_no_item_of_the_test_part_is_in_either_file(tmp_path: Path, split: Path, judgments: Path) -> None:
     copy = tmp_path / "elsewhere.jsonl"
@@ -74,7 +70,7 @@ def test_no_item_of_the_test_part_is_in_either_file(tmp_path: Path, split: Path,
         assert {item.topic_id for item in outcome.disagreements}.isdisjoint(held_out)
         text = "".join((out / name).read_text(encoding="utf-8") for name in FILES)
         assert not [name for name in names if name and name in text], options
-        assert {topic_of(line["turn_id"]) for line in lines(out)}.isdisjoint(held_out)
+        assert {topic_of(line["turn_id"]) for line in json_lines(out / FILES[0])}.isdisjoint(held_out)
 
 
 def test_a_test_part_alone_gives_no_item(tmp_path: Path, split: Path, judgments: Path) -> None:
@@ -95,7 +91,7 @@ def test_every_disagreement_is_listed_and_a_rerun_writes_the_same(tmp_path: Path
     expected = {item.response_id for item in WORLD
                 if any(said.get((judge, item.response_id)) != item.gold for judge in judges)}  # fmt: skip
     tried(gold=[gold], judgments=[judgments], out=tmp_path / "out")
-    of = lines(tmp_path / "out")
+    of = json_lines(tmp_path / "out" / FILES[0])
     assert {line["response_id"] for line in of} == expected and len(of) == len(expected)
     assert [-line["distance"] for line in of] == sorted(-line["distance"] for line in of)
     before = [(tmp_path / "out" / name).read_bytes() for name in FILES]
@@ -118,7 +114,7 @@ def test_rationales_passages_and_the_conversation_come_from_the_files(tmp_path: 
     topics = [{"number": str(n), "title": "t", "ptkb": {"1": "I ski."}, "turns": turns} for n in range(1, 25)]
     (tmp_path / "topics.json").write_text(json.dumps(topics), encoding="utf-8")
     tried(gold=[gold], judgments=[tmp_path / "run"], topics=tmp_path / "topics.json", out=tmp_path / "out")
-    of = {line["response_id"]: line for line in lines(tmp_path / "out")}
+    of = {line["response_id"]: line for line in json_lines(tmp_path / "out" / FILES[0])}
     assert len(of) == len(WORLD)
     for number, one in enumerate(WORLD):
         line = of[one.response_id]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.test_crash import CONCURRENCY, finish, judgments, started
+from tests.conftest import json_lines
+from tests.jobs.test_crash import CONCURRENCY, finish, started
 from tests.mock import Mock
 from tests.time_limit import PATIENCE
 
@@ -40,7 +41,7 @@ def test_a_run_under_a_limit_gives_nothing_up(mock: Mock, tmp_path: Path, option
     done = finish(mock, tmp_path / "out", "--attempts", "2", "--concurrency", "16")
     assert done.returncode == 0, done.stderr
     assert "provider_error" not in (tmp_path / "out" / "failures.jsonl").read_text(encoding="utf-8")
-    assert judgments(tmp_path / "out")
+    assert json_lines(tmp_path / "out" / "judgments.jsonl")
     stats = mock.stats()
     assert stats["retry_after_violations"] == 0
     assert stats["statuses"]["429"] > 0

@@ -21,6 +21,7 @@ from judge.jobs.judged import read_judged
 from judge.jobs.release import ReleaseOutcome, ReleasePlan, release_folder
 from judge.jobs.release.contents import renamed_pool
 from judge.jobs.release.names import Pseudonyms, completed, read_pseudonyms, remaining
+from tests.calibration_world import contents
 from tests.conftest import PROJECT
 from tests.mock import Mock
 
@@ -98,10 +99,6 @@ def test_whatever_a_name_is_made_of_it_is_found(name: str, around: str) -> None:
 
 def release(judged: Path, out: Path, **options: object) -> ReleaseOutcome:
     return release_folder(ReleasePlan(folder=judged, out=out, **options))  # type: ignore[arg-type]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.slow

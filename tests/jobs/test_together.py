@@ -132,12 +132,6 @@ def calibrated(tmp_path: Path, mock: Mock, **more: Any) -> Calibration:
     return calibrate_judges(plan).calibration
 
 
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("forest", "confusion_maps"):
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
-
-
 @pytest.mark.usefixtures("no_pictures")
 def test_calibration_compares_alone_and_together_and_counts_the_calls(tmp_path: Path, mock: Mock) -> None:
     found = calibrated(tmp_path, mock)

@@ -202,10 +202,8 @@ def create_nuggets(
     """Ask a judge for the nuggets of every turn of a pool, and write them as a bank.
 
     `report` is called after each answer, with the progress of the step. `progress` shows a bar in a notebook or on a
-    terminal, elsewhere lines now and then; or it is the line to show it on.
-
-    Raises:
-        OperationalError: Asking stopped early; the same call goes on from there.
+    terminal, elsewhere lines now and then; or it is the line to show it on. An OperationalError if asking stopped
+    early; the same call goes on from there.
     """
     with job_progress(progress, report) as shown:
         inputs = read_creation(plan)

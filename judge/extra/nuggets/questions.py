@@ -388,10 +388,8 @@ def match_nuggets(
     """Ask a judge about every response and nugget of its turn or topic, and write the matches.
 
     `report` is called after each answer. `progress` shows a bar in a notebook or on a terminal, elsewhere lines now and
-    then; or it is the line to show it on.
-
-    Raises:
-        OperationalError: Asking stopped early; the same call goes on from there.
+    then; or it is the line to show it on. An OperationalError if asking stopped early; the same call goes on from
+    there.
     """
     return _ask(plan, report, progress)
 

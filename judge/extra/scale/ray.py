@@ -32,7 +32,7 @@ import msgspec
 from judge.errors import InputError, JudgeError, OperationalError, TransientError, UsageError
 from judge.io.installed import __version__
 from judge.io.safe import printable
-from judge.judges.backends import open_model
+from judge.judges.backends import open_model, options_beside
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import Completion, Request
 
@@ -60,8 +60,9 @@ class RayEngine:
     """
 
     def __init__(self, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions) -> None:
-        self._address, self._workers, self._options = address, workers, options
-        self._names = {open_model(name, options).name: name for name in names}
+        self._address, self._workers = address, workers
+        called = {name: options_beside(name, options) if len(names) > 1 else options for name in names}
+        self._called = {open_model(name, own).name: (name, own) for name, own in called.items()}
         self._process: Any = None
         self._folder = Path()
         self._numbers = itertools.count()
@@ -79,7 +80,7 @@ class RayEngine:
                 await asyncio.wrap_future(self.call("connect", self._address, str(self._folder), self._workers))
                 self._loss = "the Ray cluster does not answer; the same command goes on from here"
             waiting("waiting for CPUs of the cluster")
-            judge = self._names[model.name], self._options
+            judge = self._called[model.name]
             await asyncio.wrap_future(self.call("open", *judge, model.uses_cores, self._workers, calls))
 
         return RayModel(model, self.call, open_workers)

@@ -117,10 +117,8 @@ def make_sheet(
 def shares(items: Sequence[SheetItem], assessors: Sequence[str], double: float | None, seed: int) -> tuple[Share, ...]:
     """Who labels which items, in which order; without assessors there is one share without a name.
 
-    Every assessor labels the share `double` of the items, or DOUBLE; each other item is labeled by one.
-
-    Raises:
-        UsageError: Names are unfit for files or repeated, or `double` has no two assessors.
+    Every assessor labels the share `double` of the items, or DOUBLE; each other item is labeled by one. A UsageError if
+    names are unfit for files or repeated, or `double` has no two assessors.
     """
     names = tuple(assessors) or ("",)
     if unfit := [name for name in assessors if not ASSESSOR.fullmatch(name)]:

@@ -3,6 +3,8 @@
 import importlib
 import re
 
+import msgspec
+
 from judge.errors import UsageError
 from judge.io.safe import did_you_mean
 from judge.judges.address import without_credentials
@@ -95,6 +97,12 @@ def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
         backend, model = backend_of_providers(), name
     opened: Model = importlib.import_module(BACKENDS[backend].module).open_model(model, options or ModelOptions())
     return opened
+
+
+def options_beside(name: str | Model, options: ModelOptions) -> ModelOptions:
+    """The options of one of several judges; a judge that computes on this machine takes no address."""
+    bare = msgspec.structs.replace(options, base_url=None, replicas=())
+    return bare if open_model(name, bare).uses_cores else options
 
 
 def backend_of_providers() -> str:

@@ -93,8 +93,7 @@ def _heads_of(place: Path, also: Callable[[bytes], bool] | None) -> tuple[dict[P
 def read_run(path: Path, format: str | None = None) -> ReadRun:
     """Read one run file as far as it can be read; a format of ours never raises for its content.
 
-    Raises:
-        UsageError: `format` is not one of `FORMATS`, or that of another package raises an error.
+    A UsageError if `format` is not one of `FORMATS`, or that of another package raises an error.
     """
     if format is not None:
         document = open_document(path, as_lines=rules_of(format).form == "lines")

@@ -1,6 +1,5 @@
 """A small public dataset, and a judge that answers by a rule, for the tests of `judge bench`."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -109,8 +108,3 @@ class Ruled(Model):
 
     async def aclose(self) -> None:
         pass
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSONL file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

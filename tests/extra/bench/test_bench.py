@@ -20,8 +20,8 @@ from judge.io.line_stream import json_bytes
 from judge.io.stored import sha256
 from judge.judges.records import Request
 from judge.records import Estimate
-from tests.conftest import PROJECT
-from tests.extra.bench.bench_world import Ruled, dataset, items, lines, write
+from tests.conftest import PROJECT, json_lines
+from tests.extra.bench.bench_world import Ruled, dataset, items, write
 
 Known = Callable[..., None]
 
@@ -56,7 +56,7 @@ def test_the_card_has_what_the_answers_say(known: Known, tmp_path: Path) -> None
     known(dataset(), judge=judge)
     folder, out = write(tmp_path / "data", items()), tmp_path / "out"
     assert bench(folder, out, "--price", "1/2") == 0
-    card, rows = card_of(out), lines(out / "items.jsonl")
+    card, rows = card_of(out), json_lines(out / "items.jsonl")
     (of,) = card.datasets
     gold, score = [row["positive"] for row in rows], [row["score"] for row in rows]
     assert [row["gold"] for row in rows] == [item.grade for item in items()]
@@ -87,7 +87,7 @@ def test_expected_grades_rank_where_the_judge_gives_probabilities(known: Known, 
     known(dataset(), judge=Ruled(rule))
     assert bench(write(tmp_path / "data", items()), tmp_path / "out") == 0
     (of,) = card_of(tmp_path / "out").datasets
-    rows = lines(tmp_path / "out" / "items.jsonl")
+    rows = json_lines(tmp_path / "out" / "items.jsonl")
     assert of.expected == 40
     texts = [str(item.response) for item in items()]
     assert [row["score"] for row in rows] == pytest.approx([3 * (len(text) % 7) / 10 for text in texts])
@@ -102,7 +102,7 @@ def test_a_scale_of_the_same_grades_is_compared_grade_by_grade(known: Known, tmp
     known(ordinal, judge=judge)
     assert bench(write(tmp_path / "data", items(grades=(0, 1, 2, 3))), tmp_path / "out") == 0
     (of,) = card_of(tmp_path / "out").datasets
-    rows = lines(tmp_path / "out" / "items.jsonl")
+    rows = json_lines(tmp_path / "out" / "items.jsonl")
     gold, grade = [row["gold"] for row in rows], [row["grade"] for row in rows]
     assert of.compared == "grades"
     assert of.judge["kappa"].value == pytest.approx(cohen_kappa_score(gold, grade))
@@ -119,7 +119,7 @@ def test_the_other_end_of_a_scale_can_be_the_good_one(known: Known, tmp_path: Pa
     write(tmp_path / "data", items(grades=(0, 1, 2, 3)))
     assert bench(tmp_path / "data", tmp_path / "out") == 0
     (of,) = card_of(tmp_path / "out").datasets
-    rows = lines(tmp_path / "out" / "items.jsonl")
+    rows = json_lines(tmp_path / "out" / "items.jsonl")
     # The prompt's high grades are good, the data's low ones: the numbers are the same, the grades are not.
     assert of.compared == "positive"
     assert all(row["positive"] == (row["gold"] <= 1) for row in rows)
@@ -138,7 +138,7 @@ def test_a_prompt_of_your_own_may_turn_the_scale(known: Known, tmp_path: Path) -
     (tmp_path / "turned.md").write_text(text.replace("grade = 9\n", "grade = 0\n"), encoding="utf-8")
     assert bench(folder, tmp_path / "low", "--prompt", str(tmp_path / "turned.md")) == 0
     high, low = (card_of(tmp_path / name).datasets[0] for name in ("high", "low"))
-    rows = [lines(tmp_path / name / "items.jsonl") for name in ("high", "low")]
+    rows = [json_lines(tmp_path / name / "items.jsonl") for name in ("high", "low")]
     assert [row["grade"] for row in rows[0]] == [1 - row["grade"] for row in rows[1]]
     assert [row["says_positive"] for row in rows[0]] == [row["says_positive"] for row in rows[1]]
     assert high.judge == low.judge and (high.judge["auc"].value or 0) != 0.5
@@ -151,7 +151,7 @@ def test_a_missing_answer_is_counted_and_is_no_grade(known: Known, tmp_path: Pat
     known(dataset(), judge=judge)
     assert bench(write(tmp_path / "data", items()), tmp_path / "out") == 0
     (of,) = card_of(tmp_path / "out").datasets
-    missing = [row for row in lines(tmp_path / "out" / "items.jsonl") if row["score"] is None]
+    missing = [row for row in json_lines(tmp_path / "out" / "items.jsonl") if row["score"] is None]
     assert (of.answered, of.missing, len(missing)) == (36, {"unreadable": 4}, 4)
     assert all((row["grade"], row["says_positive"], row["reason"]) == (None, None, "unreadable") for row in missing)
     assert of.judge["auc"].n == 36
@@ -159,7 +159,7 @@ def test_a_missing_answer_is_counted_and_is_no_grade(known: Known, tmp_path: Pat
     gold, score = zip(
         *(
             (row["positive"], row["score"] if row["score"] is not None else -9 if row["positive"] else 9)
-            for row in lines(tmp_path / "out" / "items.jsonl")
+            for row in json_lines(tmp_path / "out" / "items.jsonl")
         ),
         strict=True,
     )
@@ -293,16 +293,16 @@ def test_a_limit_draws_by_seed_and_later_asks_only_the_rest(known: Known, tmp_pa
     known(dataset(), judge=judge)
     folder, out = write(tmp_path / "data", items()), tmp_path / "out"
     assert bench(folder, out, "--limit", "12") == 0
-    drawn = [row["item_id"] for row in lines(out / "items.jsonl")]
+    drawn = [row["item_id"] for row in json_lines(out / "items.jsonl")]
     every = [item.item_id for item in items()]
     assert len(drawn) == 12 and drawn == [name for name in every if name in drawn]
     (of,) = card_of(out).datasets
     assert (of.items, of.total, card_of(out).limit) == (12, 40, 12)
     assert "12 of 40" in (out / "card.md").read_text(encoding="utf-8")
     assert bench(folder, tmp_path / "other", "--limit", "12", "--resampling-seed", "7") == 0
-    assert [row["item_id"] for row in lines(tmp_path / "other" / "items.jsonl")] != drawn
+    assert [row["item_id"] for row in json_lines(tmp_path / "other" / "items.jsonl")] != drawn
     assert bench(folder, tmp_path / "same", "--limit", "12") == 0
-    assert [row["item_id"] for row in lines(tmp_path / "same" / "items.jsonl")] == drawn
+    assert [row["item_id"] for row in json_lines(tmp_path / "same" / "items.jsonl")] == drawn
     before = judge.calls
     assert bench(folder, out) == 0
     whole = Ruled(judge.rule)

@@ -15,8 +15,8 @@ from judge.extra.bench.card import parse_card
 from judge.extra.bench.page import ReadCard, judge_grids, verdict
 from judge.io.line_stream import json_bytes
 from judge.records import Estimate
-from tests.conftest import PROJECT
-from tests.extra.bench.bench_world import Ruled, dataset, items, lines, write
+from tests.conftest import PROJECT, json_lines
+from tests.extra.bench.bench_world import Ruled, dataset, items, write
 
 pytestmark = pytest.mark.long
 
@@ -73,7 +73,7 @@ def test_judges_by_datasets_and_differences_on_the_same_items(cards: Path, capsy
             [row["score"] for row in rows if row["dataset"] == column],
         )
         for name in "ab"
-        for rows in [lines(cards / name / "items.jsonl")]
+        for rows in [json_lines(cards / name / "items.jsonl")]
         for column in ("tiny", "other")
     }
     for row in grids["Differences"]["rows"]:
@@ -96,8 +96,10 @@ def test_a_difference_is_on_the_items_that_both_ranked(cards: Path, monkeypatch,
     measured(monkeypatch, by_length(2), cards / "data", cards / "trial", "--limit", "20")
     (tiny, other) = compared(capsys, cards / "a", cards / "trial")["Differences"]["rows"]
     assert (tiny["items"], other["items"]) == (20, 20)
-    rows = {name: {row["item_id"]: row for row in lines(cards / name / "items.jsonl")[:48]} for name in ("a", "trial")}
-    drawn = [row for row in lines(cards / "trial" / "items.jsonl") if row["dataset"] == "tiny"]
+    rows = {
+        name: {row["item_id"]: row for row in json_lines(cards / name / "items.jsonl")[:48]} for name in ("a", "trial")
+    }
+    drawn = [row for row in json_lines(cards / "trial" / "items.jsonl") if row["dataset"] == "tiny"]
     gold = [row["positive"] for row in drawn]
     expected = roc_auc_score(gold, [rows["a"][row["item_id"]]["score"] for row in drawn])
     assert tiny["AUC a"] == pytest.approx(expected)
@@ -107,7 +109,7 @@ def test_answers_beside_cards_have_the_same_gold(cards: Path, capsys: pytest.Cap
     """The digest in a card says that the answers are its own, not that their gold is everybody's."""
     other = cards / "other-gold"
     shutil.copytree(cards / "b", other)
-    rows = lines(other / "items.jsonl")
+    rows = json_lines(other / "items.jsonl")
     rows[3]["unit"] = "elsewhere"
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (other / "items.jsonl").write_text(text, encoding="utf-8")

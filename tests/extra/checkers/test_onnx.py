@@ -1,6 +1,5 @@
 """The checker from a file, with small models whose scores can be worked out by hand."""
 
-import asyncio
 import json
 import math
 import sys
@@ -19,7 +18,7 @@ from judge.extra.checkers.checkers import PairScore
 from judge.extra.checkers.onnx import OnnxChecker, read_model_files
 from judge.judges.backends import open_model
 from judge.judges.model import FREE, ModelOptions
-from tests.cross_encoder import tokenizer, write_encoder
+from tests.cross_encoder import scored_by, tokenizer, write_encoder
 
 pytest.importorskip("onnx", reason="makes the models of these tests")
 pytest.importorskip("onnxruntime", reason="runs them")
@@ -41,16 +40,7 @@ def softmax(*logits: float) -> list[float]:
 def scored(
     folder: Path, *pairs: tuple[str, str], settings: Mapping[str, str] = NO_SETTINGS, options: Any = None
 ) -> list[PairScore]:
-    scorer = OnnxChecker(str(folder), options or ModelOptions(), settings)
-    scorer.check([])
-
-    async def ask() -> list[PairScore]:
-        try:
-            return await scorer.score(pairs)
-        finally:
-            await scorer.aclose()
-
-    return asyncio.run(ask())
+    return scored_by(OnnxChecker(str(folder), options or ModelOptions(), settings), pairs)
 
 
 def pairs_of(scores: Sequence[PairScore]) -> list[tuple[float, float]]:

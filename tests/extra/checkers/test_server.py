@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -9,20 +8,12 @@ from judge.extra.checkers.checkers import PairScore
 from judge.extra.checkers.served import ServerChecker
 from judge.judges.backends import open_model
 from judge.judges.model import ModelOptions
+from tests.cross_encoder import scored_by
 from tests.scoring import Serve
 
 
 def scored(url: str, settings: Mapping[str, str], *pairs: tuple[str, str]) -> list[PairScore]:
-    scorer = ServerChecker("m", ModelOptions(base_url=url), settings)
-    scorer.check([])
-
-    async def ask() -> list[PairScore]:
-        try:
-            return await scorer.score(pairs)
-        finally:
-            await scorer.aclose()
-
-    return asyncio.run(ask())
+    return scored_by(ServerChecker("m", ModelOptions(base_url=url), settings), pairs)
 
 
 def test_labels_that_say_nothing_are_told_by_the_name(serve: Serve) -> None:
