@@ -11,9 +11,9 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 359,
-    "lines": 74_847,
+    "lines": 74_671,
     "files under 40 lines": 28,
-    "classes": 741,
+    "classes": 740,
     "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 6,

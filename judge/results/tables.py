@@ -1,7 +1,7 @@
 """Every table of a judged pool, made of one look at the results of each criterion. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from judge.results.leaderboard import leaderboard_markdown, ranked_runs
 from judge.results.rows import LeaderboardRow, RunDifference, noted
 from judge.results.turns import RunTurns, turns_by_criterion, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
+from judge.stats.separation import compact_letters
 
 ALPHA = 0.05
 """Adjusted p up to which two runs are said to differ."""
@@ -41,23 +42,36 @@ def differences(
     runs are compared on the means of topics, one that a run never reached having the worst grade; they share nothing
     with other runs.
     """
-    by_run = [run.compared(worst_grade(criterion.scale)) for run in runs]
-    turns = sorted(set().union(*by_run), key=natural_key)
-    grades = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run]).reshape(len(runs), len(turns))
-    clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
+    by_run = {run.run_id: run.compared(worst_grade(criterion.scale)) for run in runs}
     most = float(np.ptp([level.grade for level in criterion.scale.levels]))
-    return [
-        RunDifference(
-            criterion=criterion.name,
-            run_a=runs[found.a].run_id,
-            run_b=runs[found.b].run_id,
-            difference=found.difference,
-            p=found.p,
-            p_adjusted=found.p_adjusted,
-            cluster=cluster,
-        )
-        for found in run_differences(grades, clusters, rng, most=most)
-    ]
+    return paired(criterion.name, by_run, cluster, rng, most=most)
+
+
+def paired(
+    name: str, by_run: Mapping[str, Mapping[str, float]], cluster: Cluster, rng: np.random.Generator, **options: Any
+) -> list[RunDifference]:
+    """A row for each pair of runs, in their order, on the turns in which both have a value.
+
+    `by_run` has run, turn and value; `options` are those of `run_differences`.
+    """
+    run_ids, turns = [*by_run], sorted(set().union(*by_run.values()), key=natural_key)
+    values = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run.values()], dtype=np.float64)
+    clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
+    found = run_differences(values.reshape(len(run_ids), len(turns)), clusters, rng, **options)
+    return [RunDifference(name, run_ids[pair.a], run_ids[pair.b], *pair[2:], cluster) for pair in found]
+
+
+def tie_letters(run_ids: Sequence[str], pairs: Sequence[RunDifference]) -> dict[str, str]:
+    """Run to its letters: two runs share one if and only if they are not told apart; empty where no pair was tested."""
+    if not any(pair.p_adjusted is not None for pair in pairs):
+        return {}
+    places = {run_id: place for place, run_id in enumerate(run_ids)}
+    apart = np.zeros((len(places), len(places)), dtype=bool)
+    for pair in pairs:
+        if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA:
+            a, b = places[pair.run_a], places[pair.run_b]
+            apart[a, b] = apart[b, a] = True
+    return dict(zip(run_ids, compact_letters(apart, range(len(places))), strict=True))
 
 
 def told_apart(rows: Iterable[RunDifference], criteria: Iterable[Criterion]) -> dict[str, str]:

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import get_args
 
-import msgspec
 import pytest
 from markupsafe import Markup
 
@@ -19,11 +18,11 @@ from judge.records import Estimate
 from judge.report.markdown import Picture, report_markdown
 from judge.report.page import Browser, pictured, report_page, shown_cells, ticks
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
-from judge.report.sections.boards import tie_letters
 from judge.report.sections.making import dollars, in_all
 from judge.report.sections.summary import order_of
 from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.tables import tie_letters
 from judge.runs.check.codes import CODES
 from tests.judges.test_journal import request
 
@@ -43,7 +42,9 @@ def content(*parts: ReportPart) -> Content:
 
 
 def placed(run_id: str, rank: int, mean: float, bound: float) -> LeaderboardRow:
-    return msgspec.structs.replace(row(run_id), rank=rank, mean=estimate(mean), bound=bound)
+    return LeaderboardRow(
+        run_id, "c", rank, 8, 8, 0, 0, 0, 0, 0, estimate(mean), bound, None, 8, 1.0, 1.0, {}, ()
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -257,12 +258,6 @@ def test_a_cell_is_shaded_by_its_share() -> None:
 # ---------------------------------------------------------------- ties
 
 
-def row(run_id: str) -> LeaderboardRow:
-    return LeaderboardRow(
-        run_id, "c", 1, 8, 8, 0, 0, 0, 0, 0, estimate(1.0), 1.0, None, 8, 1.0, 1.0, {}, ()
-    )  # fmt: skip
-
-
 def pair(a: str, b: str, p: float | None) -> RunDifference:
     return RunDifference("c", a, b, estimate(0.5), p, p)
 
@@ -270,9 +265,9 @@ def pair(a: str, b: str, p: float | None) -> RunDifference:
 def test_runs_share_a_letter_unless_they_are_told_apart() -> None:
     """a differs from c alone, so b shares a letter with each."""
     pairs = [pair("a", "b", 0.4), pair("a", "c", 0.01), pair("b", "c", 0.06)]
-    assert tie_letters([row("a"), row("b"), row("c")], pairs) == {"a": "a", "b": "ab", "c": "b"}
+    assert tie_letters("abc", pairs) == {"a": "a", "b": "ab", "c": "b"}
     # Nothing was tested.
-    assert tie_letters([row("a"), row("b")], [pair("a", "b", None)]) == {}
+    assert tie_letters("ab", [pair("a", "b", None)]) == {}
 
 
 # ---------------------------------------------------------------- what the judging took

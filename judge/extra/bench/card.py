@@ -33,11 +33,11 @@ class BenchItem(Record, frozen=True):
     gold: int
     positive: bool
     """Whether the gold grade is positive."""
-    grade: int | None
+    grade: int | None = None
     """None where there is none."""
-    says_positive: bool | None
+    says_positive: bool | None = None
     """Whether the judge's grade is positive on the judge's scale."""
-    score: float | None
+    score: float | None = None
     """What items are ranked by, the higher the better: the expected grade, else the grade, or a released score."""
     reason: str | None = None
 

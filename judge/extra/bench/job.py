@@ -65,6 +65,7 @@ class BenchPlan(BenchData, AskingOptions, JournalOption, section="output"):
 RECORD = "bench.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 TIMING = "timing.json"
+_TIMING = ("attempts", "seconds", "cached_tokens")
 
 
 class BenchOutcome(Record, frozen=True):
@@ -90,10 +91,7 @@ class BenchInputs(Record, frozen=True):
 
 
 def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
-    """Read the datasets that the judge can be asked about.
-
-    Without `keys`, as for a dry run, a model needs none.
-    """
+    """Read the datasets that the judge can be asked about; a dry run needs no `keys`."""
     folder = plan.data
     chosen = choose_datasets(folder, plan.datasets)
     prompts = _prompts(plan, chosen)
@@ -186,15 +184,9 @@ def bench_judges(
 ) -> BenchOutcome:
     """Measure a judge on public labels, or the judges whose labels were released with them, and write their cards.
 
-    Args:
-        plan: What to do.
-        report: Called after each judgment.
-        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
-        OperationalError: Asking stopped early; the same call goes on from there.
+    `report` is called after each judgment. `progress` shows bars in a notebook or on a terminal, elsewhere lines now
+    and then; or it is the line to show them on. An OperationalError if asking stopped early; the same call goes on from
+    there.
     """
     check_apart(plan.out, [plan.data])
     with job_progress(progress, report) as shown:
@@ -202,12 +194,7 @@ def bench_judges(
 
 
 def forecast_bench(plan: BenchPlan) -> JobForecast:
-    """Count what `bench_judges` would send beyond what the journal in the output folder holds, and the shared one.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
-    """
+    """Count what `bench_judges` would send beyond what the journal in the output folder holds, and the shared one."""
     inputs = read_bench(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
         rows = asking.forecast(inputs.judge, inputs.tasks).rows
@@ -248,12 +235,7 @@ def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
         notes=(*inputs.notes, *notes),
     )
     # What depends on the day, of the calls that the journal has.
-    timing = {
-        "calls": took.completions,
-        "attempts": took.attempts,
-        "seconds": took.seconds,
-        "cached_tokens": took.cached_tokens,
-    }
+    timing = {"calls": took.completions} | {name: getattr(took, name) for name in _TIMING}
     replace_folder(out, {**card_files(card, answers), TIMING: json_bytes(timing)}, RECORD)
     failures = tuple(result for result in results if isinstance(result, Failure))
     return BenchOutcome((card,), failures, (account,))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -35,6 +36,8 @@ OF_TWO = ("percent", "kappa")
 POSITIVE = "kappa_positive"
 """Kappa of positive or not, beside the statistics of grades; of two grades it is `kappa`."""
 REPLICATES = 2000
+_OF_DATASET = ("name", "title", "criterion", "rung", "unit", "licence", "source", "grades", "positive")
+"""What a card says of a dataset as the dataset says it."""
 
 
 def basis(dataset: Dataset, scale: Scale) -> Basis:
@@ -127,27 +130,10 @@ def people_items(drawn: Drawn, judge: Sequence[BenchItem]) -> tuple[tuple[BenchI
     return tuple(people), tuple(beside)
 
 
-def bench_item(
-    dataset: Dataset,
-    labeled: LabeledResponse,
-    *,
-    grade: int | None = None,
-    says_positive: bool | None = None,
-    score: float | None = None,
-    reason: str | None = None,
-) -> BenchItem:
-    """An item with an answer, or with the reason why there is none."""
-    return BenchItem(
-        dataset=dataset.name,
-        item_id=labeled.item_id,
-        unit=labeled.unit,
-        gold=labeled.grade,
-        positive=labeled.grade in dataset.positive,
-        grade=grade,
-        says_positive=says_positive,
-        score=score,
-        reason=reason,
-    )
+def bench_item(dataset: Dataset, labeled: LabeledResponse, **answer: Any) -> BenchItem:
+    """An item with the fields of an answer, or with the reason why there is none."""
+    gold = labeled.grade
+    return BenchItem(dataset.name, labeled.item_id, labeled.unit, gold, gold in dataset.positive, **answer)
 
 
 def worst_case(dataset: Dataset, items: Sequence[BenchItem]) -> tuple[BenchItem, ...]:
@@ -241,18 +227,10 @@ def dataset_card(answers: Answers, seed: int) -> DatasetCard:
     if answers.overlap is not None:
         over = _rounded(auc_difference([contest(items, answers.overlap)]))
     return DatasetCard(
-        name=dataset.name,
-        title=dataset.title,
-        criterion=dataset.criterion,
-        rung=dataset.rung,
-        unit=dataset.unit,
-        licence=dataset.licence,
-        source=dataset.source,
+        **{name: getattr(dataset, name) for name in _OF_DATASET},
         files=dict(drawn.files),
         digest=drawn.digest,
         skipped=dict(drawn.skipped),
-        grades=dataset.grades,
-        positive=dataset.positive,
         released=dataset.size,
         total=len(drawn.every),
         items=len(items),

@@ -25,7 +25,7 @@ from judge.io.paths import file_in
 from judge.io.plan import Option, Options
 from judge.io.safe import escape, shown
 from judge.io.stored import read_stored
-from judge.io.table import Cell, Table
+from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.judges.backends import backend_facts
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_difference
@@ -34,15 +34,6 @@ from judge.stats.tables import defined
 
 PLACES = 3
 """Decimals."""
-RANKS = (
-    *("dataset", "rung", "items", "units", "answered", "AUC", "worst case"),
-    *("word overlap", "judge - overlap"),
-)
-AGREES = (
-    *("dataset", "of", "same", "kappa", "weighted kappa", "alpha", "balanced accuracy"),
-    *("worst case", "constant", "people", "beside people"),
-)
-DATA = ("dataset", "criterion", "prompt", "prompt digest", "data digest", "unit", "licence", "source")
 SHORT_DIGEST = 12
 """Characters of a digest that a page shows."""
 
@@ -68,7 +59,7 @@ def card_grids(card: JudgeCard) -> tuple[Table[Any], Table[Any]]:
     absent = [f"{each.name}: {missing_words(each)}" for each in card.datasets if each.missing]
     if absent:
         notes.append(f"Without an answer: {'; '.join(absent)}.")
-    ranks = Table(map(_ranks, card.datasets), RANKS, "Ranking", notes, PLACES)
+    ranks = records_table(RANKS, card.datasets, "Ranking", notes, PLACES)
     words = (
         "Same: the share of equal grades. Kappa and alpha are 0 for agreement by chance. Of grades: the numbers of the "
         "judge's scale are those of the data's, whatever the words. Of positive: grades are compared as positive or "
@@ -77,7 +68,7 @@ def card_grids(card: JudgeCard) -> tuple[Table[Any], Table[Any]]:
         "grade), people (each assessor against the consensus of the others) and beside people (the judge against the "
         "same) are weighted kappa where there is one, else kappa; for the constant, the share of equal grades.",
     )
-    return ranks, Table(map(_agrees, card.datasets), AGREES, "Agreement", words, PLACES)
+    return ranks, records_table(AGREES, card.datasets, "Agreement", words, PLACES)
 
 
 def card_page(card: JudgeCard) -> str:
@@ -96,7 +87,7 @@ def card_page(card: JudgeCard) -> str:
         ranks.markdown().rstrip("\n"),
         agrees.markdown().rstrip("\n"),
         "## Data",
-        table(DATA, [[markdown_cell(escape(cell)) for cell in cells] for cells in _data(card)], numbers=False),
+        table(tuple(DATA), _data(card), numbers=False),
         f"The digest of {ITEMS} is {card.items_digest}.",
         f"`{CARD}` has everything in full. The page names its datasets: cite their authors, and keep their licences.",
     ]
@@ -153,54 +144,46 @@ def _facts(card: JudgeCard) -> list[str]:
     return facts
 
 
-def _ranks(each: DatasetCard) -> tuple[Cell, ...]:
-    return (
-        each.name,
-        each.rung,
-        f"{each.items} of {each.total}" if each.items != each.total else str(each.items),
-        each.units,
-        f"{decimals(100 * each.answered / each.items, 1)} %",
-        each.judge.get("auc"),
-        _worst(each, "auc"),
-        each.overlap.get("auc") if each.overlap else None,
-        each.over_overlap,
-    )
-
-
-def _agrees(each: DatasetCard) -> tuple[Cell, ...]:
-    main = primary(each)
-    constant = each.constant.get("percent")
-    return (
-        each.name,
-        each.compared,
-        same.value if (same := each.judge.get("percent")) else None,
-        *(each.judge.get(name) for name in ("kappa", "wkappa", "alpha_ordinal", "balanced_accuracy")),
-        _worst(each, main),
-        None if constant is None else f"{decimals(constant, PLACES)} same",
-        each.people.get(main) if each.people else None,
-        each.beside_people.get(main) if each.beside_people else None,
-    )
-
-
 def _worst(each: DatasetCard, name: str) -> float | None:
     """The worst case, where an answer is missing."""
     return each.worst_case.get(name) if each.missing else None
 
 
-def _data(card: JudgeCard) -> list[tuple[str, ...]]:
-    return [
-        (
-            each.name,
-            each.criterion,
-            each.prompt or "-",
-            (each.prompt_digest or "-")[:SHORT_DIGEST],
-            each.digest[:SHORT_DIGEST],
-            each.unit,
-            each.licence,
-            each.source,
-        )
-        for each in card.datasets
-    ]
+def _constant(each: DatasetCard) -> str | None:
+    constant = each.constant.get("percent")
+    return None if constant is None else f"{decimals(constant, PLACES)} same"
+
+
+RANKS: TsvColumns = {
+    **fields("dataset=name rung"),
+    "items": lambda each: f"{each.items} of {each.total}" if each.items != each.total else str(each.items),
+    **fields("units"),
+    "answered": lambda each: f"{decimals(100 * each.answered / each.items, 1)} %",
+    **fields("AUC=judge.auc"),
+    "worst case": lambda each: _worst(each, "auc"),
+    "word overlap": lambda each: (each.overlap or {}).get("auc"),
+    "judge - overlap": lambda each: each.over_overlap,
+}
+AGREES: TsvColumns = {
+    **fields("dataset=name of=compared same=judge.percent.value kappa=judge.kappa"),
+    "weighted kappa": lambda each: each.judge.get("wkappa"),
+    **fields("alpha=judge.alpha_ordinal"),
+    "balanced accuracy": lambda each: each.judge.get("balanced_accuracy"),
+    "worst case": lambda each: _worst(each, primary(each)),
+    "constant": _constant,
+    "people": lambda each: (each.people or {}).get(primary(each)),
+    "beside people": lambda each: (each.beside_people or {}).get(primary(each)),
+}
+DATA: TsvColumns = {
+    **fields("dataset=name criterion prompt"),
+    "prompt digest": lambda each: each.prompt_digest and each.prompt_digest[:SHORT_DIGEST],
+    "data digest": lambda each: each.digest[:SHORT_DIGEST],
+    **fields("unit licence source"),
+}
+
+
+def _data(card: JudgeCard) -> list[list[str]]:
+    return [[markdown_cell(escape(str(cell(each) or "-"))) for cell in DATA.values()] for each in card.datasets]
 
 
 NO_CELL = Estimate(None, None, None, 0, 0, "no comparable card")
@@ -364,9 +347,7 @@ class CardsPlan(Options):
 def compare_bench(plan: CardsPlan) -> tuple[Table[Any], ...]:
     """Read cards and set them side by side: judges by datasets, and paired differences.
 
-    Raises:
-        UsageError: There are fewer than two.
-        InputError: A card cannot be read, or the items beside it are not its own.
+    A UsageError if there are fewer than two; an InputError if a card cannot be read, or items beside it are another's.
     """
     paths = list(dict.fromkeys(path for given in plan.cards for path in _paths(given)))
     if len(paths) < 2:

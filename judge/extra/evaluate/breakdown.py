@@ -18,14 +18,13 @@ from judge.io.cells import count
 from judge.io.draw import curve_plot, interval_plot
 from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, topic_of
 from judge.io.installed import can_draw
-from judge.io.table import Cell, Table, p_cell
+from judge.io.table import Cell, Table, TsvColumns, fields, p_cell, records_table
 from judge.records import Estimate, Record
-from judge.results.rows import noted
-from judge.results.tables import ALPHA
+from judge.results.rows import RunDifference, noted
+from judge.results.tables import ALPHA, paired, tie_letters
 from judge.runs.records import Topic
 from judge.stats.means import mean_interval
-from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
-from judge.stats.separation import compact_letters
+from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
 
 ROUNDING = 1e-9
 """Means this close are equal."""
@@ -70,9 +69,8 @@ def turn_facts(
 
     In a tree of CAsT, the depth is the number of user turns on the path from the root, which no turn id tells:
     `132_1-3` is the second turn of its path. Without the topics, the number at the end of an iKAT turn id is the depth.
-    Topics without any PTKB say nothing of what depends on it.
-
-    `depths` are those of turns of interactive runs, which no topics file tells.
+    Topics without any PTKB say nothing of what depends on it. `depths` are those of turns of interactive runs, which no
+    topics file tells.
     """
     depths = depths or {}
     known = {turn.turn_id: turn for topic in topics or () for turn in topic.turns}
@@ -103,17 +101,13 @@ def groups_of(facts: Mapping[str, TurnFacts], by: By) -> dict[str, Group]:
 def best_first(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> tuple[MeasuredRun, ...]:
     """The runs by their means, equal ones in natural order of run id, those without a mean last."""
     sign = -1 if reading.higher_is_better else 1
-    return tuple(
-        sorted(
-            runs,
-            key=lambda run: (
-                run.estimate.value is None,
-                # Means that differ by rounding alone are equal.
-                sign * round((run.estimate.value or 0.0) / ROUNDING),
-                natural_key(run.run_id),
-            ),
-        )
-    )
+
+    def place(run: MeasuredRun) -> tuple[object, ...]:
+        # Means that differ by rounding alone are equal.
+        mean = round((run.estimate.value or 0.0) / ROUNDING)
+        return run.estimate.value is None, sign * mean, natural_key(run.run_id)
+
+    return tuple(sorted(runs, key=place))
 
 
 def median_or_better(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> tuple[MeasuredRun, ...]:
@@ -127,18 +121,15 @@ def median_or_better(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> tu
     sign = 1 if reading.higher_is_better else -1
     least = sign * statistics.median(values) - ROUNDING
     return tuple(
-        run
-        for run in best_first(runs, reading)
-        if run.estimate.value is not None and sign * run.estimate.value >= least
+        run for run in best_first(runs, reading) if (mean := run.estimate.value) is not None and sign * mean >= least
     )
 
 
 def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> MeasuredRun:
     """The average of runs as a run: the value of a turn is the mean over the runs that have a value there.
 
-    Over all turns of the qrels, each run has a value on each turn, so it is the mean of the runs' means as well.
-
-    There is at least one run.
+    Over all turns of the qrels, each run has a value on each turn, so it is the mean of the runs' means as well. There
+    is at least one run.
     """
     turn_ids = sorted({turn_id for run in runs for turn_id in run.turns}, key=natural_key)
     values = {
@@ -160,12 +151,9 @@ def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> di
 def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Reading = UNIT) -> Table[Any]:
     """A line for each group of turns: the average of the better runs there, and how far all runs lie apart.
 
-    The data of figures 4 (topics), 5 and 6 (depths).
-
-    `name` is what the groups are: the name of their column.
+    The data of figures 4 (topics), 5 and 6 (depths). `name` is what the groups are: the name of their column.
     """
     better = median_or_better(runs, reading)
-    columns = ("measure", name, "turns", "average", "minimum", "median", "maximum")
     each = [group_means(run, groups, reading) for run in runs]
     averages = group_means(average_run(better, reading), groups, reading) if better else {}
     lines: list[tuple[Cell, ...]] = []
@@ -175,7 +163,11 @@ def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Re
         lines.append((better[0].measure, group, average.n, average, *spread))
     # A topic is one cluster, so its average has no interval.
     intervals = () if name == "topic" else (INTERVALS[reading.cluster],)
-    return Table(lines, columns, f"By {name}, {_over(runs)}", (averaged(runs, better), *intervals))
+    names = ", ".join(run.run_id for run in better)
+    kept = f"the {count(len(better), 'run')} of {len(runs)} at the median or better"
+    over = f"{runs[0].measure if runs else 'no runs'}: the average is over {kept} ({names})."
+    columns = ("measure", name, "turns", "average", "minimum", "median", "maximum")
+    return Table(lines, columns, f"By {name}, {_over(runs)}", (over, *intervals))
 
 
 def by_run_and_group(
@@ -272,13 +264,6 @@ def _by_depth(run: MeasuredRun, depths: Groups, reading: Reading) -> list[tuple[
     return [(int(depth), mean) for depth, mean in group_means(run, depths, reading).items()]
 
 
-def averaged(runs: Sequence[MeasuredRun], better: Sequence[MeasuredRun]) -> str:
-    """Which runs an average is over, in a sentence."""
-    names = ", ".join(run.run_id for run in better)
-    kept = f"the {count(len(better), 'run')} of {len(runs)} at the median or better"
-    return f"{runs[0].measure if runs else 'no runs'}: the average is over {kept} ({names})."
-
-
 def _mean(values: Mapping[str, float], reading: Reading) -> Estimate:
     clusters = [cluster_of(topic_of(turn_id), reading.cluster) for turn_id in values]
     return mean_interval(list(values.values()), clusters, bounds=reading.bounds, what="values")
@@ -301,25 +286,14 @@ INTERVALS: dict[Cluster, str] = {
 }
 
 
-class PairDifference(Record, frozen=True):
-    """The mean of run a less that of run b, over the turns of both."""
-
-    run_a: str
-    """The run with the better mean."""
-    run_b: str
-    difference: Estimate
-    p: float | None
-    """Of this pair alone; None with too few topics."""
-    p_adjusted: float | None
-
-
 class PairedRuns(Record, frozen=True):
     """All pairs of runs under a measure."""
 
     measure: str
-    pairs: tuple[PairDifference, ...]
+    pairs: tuple[RunDifference, ...]
+    """The run with the better mean first."""
     letters: dict[str, str]
-    """Run to its letters: two runs share one if they are not told apart; empty where no pair could be tested."""
+    """Run to its letters, as `tie_letters` has them."""
     reading: Reading
 
     @property
@@ -353,35 +327,18 @@ class PairedRuns(Record, frozen=True):
 def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: Reading = UNIT) -> PairedRuns:
     """Compare every two runs by `run_differences`; letters by the adjusted p-values."""
     runs = best_first(runs, reading)
-    turn_ids = sorted({turn_id for run in runs for turn_id in run.turns}, key=natural_key)
-    values = np.array([[run.turns.get(turn_id, np.nan) for turn_id in turn_ids] for run in runs])
-    clusters = [cluster_of(topic_of(turn_id), reading.cluster) for turn_id in turn_ids]
-    apart = np.zeros((len(runs), len(runs)), dtype=bool)
-    pairs = []
-    for found in run_differences(values.reshape(len(runs), len(turn_ids)), clusters, rng) if turn_ids else ():
-        a, b = runs[found.a].run_id, runs[found.b].run_id
-        pairs.append(PairDifference(a, b, found.difference, found.p, found.p_adjusted))
-        apart[found.a, found.b] = apart[found.b, found.a] = found.p_adjusted is not None and found.p_adjusted <= ALPHA
-    letters: dict[str, str] = {}
-    if any(pair.p_adjusted is not None for pair in pairs):
-        names = [run.run_id for run in runs]
-        letters = dict(zip(names, compact_letters(apart, range(len(runs))), strict=True))
-    return PairedRuns(runs[0].measure if runs else "", tuple(pairs), letters, reading)
+    measure, values = runs[0].measure if runs else "", {run.run_id: run.turns for run in runs}
+    pairs = paired(measure, values, reading.cluster, rng) if any(values.values()) else []
+    return PairedRuns(measure, tuple(pairs), tie_letters([*values], pairs), reading)
 
 
-def by_pair(compared: PairedRuns) -> Table[Any]:
-    """A line for each pair of runs, the better run first."""
-    columns = ("measure", "run_a", "run_b", "difference", "p", "p_adjusted", "turns", "topics", "note")
-    lines = tuple(
-        (
-            *(compared.measure, pair.run_a, pair.run_b, pair.difference, p_cell(pair.p), p_cell(pair.p_adjusted)),
-            *(pair.difference.n, pair.difference.topics, noted(pair.difference.reason, compared.reading.cluster)),
-        )
-        for pair in compared.pairs
-    )
-    return Table(lines, columns, "Every two runs on the turns of both", compared.notes)
-
-
+_PAIR: TsvColumns = {
+    **fields("measure=criterion run_a run_b difference"),
+    "p": lambda pair: p_cell(pair.p),
+    "p_adjusted": lambda pair: p_cell(pair.p_adjusted),
+    **fields("turns=difference.n topics=difference.topics"),
+    "note": lambda pair: noted(pair.difference.reason, pair.cluster),
+}
 _LEVEL = f"p at most {ALPHA:.2f}, adjusted for all pairs"
 PAIRED: dict[Cluster, str] = {
     cluster: f"[ ]: 95 % interval of the pair alone, over {cluster}s. p: of the pair alone, by the signs of whole "
@@ -416,7 +373,7 @@ def breakdown(
     """Runs under one measure as a table of any kind but `run`, whose columns depend on what is evaluated."""
     match kind:
         case "pair":
-            return by_pair(compared)
+            return records_table(_PAIR, compared.pairs, "Every two runs on the turns of both", compared.notes)
         case "ptkb":
             return by_ptkb(runs, facts, compared.reading)
         case "topic" | "depth":

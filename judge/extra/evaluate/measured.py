@@ -121,9 +121,7 @@ class RankingsOutcome(msgspec.Struct, frozen=True):
 def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutcome:
     """Measure the passages of runs by grades, and write the tables if the plan names a folder.
 
-    Raises:
-        UsageError: A measure cannot be computed, or the folder is that of an input.
-        InputError: An input is bad, or a run has no turn of the grades; every problem is listed.
+    An InputError if a run has no turn of the grades.
     """
     problems: list[Problem] = []
     topics = read_topics(plan.topics) if plan.topics is not None else None
@@ -134,9 +132,7 @@ def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutco
 def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsOutcome:
     """Measure the PTKB statements of runs by each assessment, and write the tables if the plan names a folder.
 
-    Raises:
-        UsageError: There is no assessment, a measure cannot be computed, or the folder is that of an input.
-        InputError: An input is bad, or a run has no turn of an assessment; every problem is listed.
+    A UsageError if there is no assessment, an InputError if a run has no turn of one.
     """
     if not plan.qrels and plan.topics is None:
         raise UsageError("no assessment of statements: expected --qrels FILE, or --topics FILE whose links are one")

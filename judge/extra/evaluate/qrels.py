@@ -41,9 +41,6 @@ from judge.pool.run_choice import DEFAULT_MEASURE
 from judge.records import Problem
 from judge.runs.topics import read_topics
 
-RECORD = "sets.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
-
 
 class QrelsOutcome(msgspec.Struct, frozen=True):
     """How far two sets of grades agree."""
@@ -66,9 +63,8 @@ class QrelsOutcome(msgspec.Struct, frozen=True):
 def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     """Compare two sets, and write tables and pictures if the plan names a folder.
 
-    Raises:
-        UsageError: The scales differ, a measure is unknown, or judgments are of several judges.
-        InputError: A file has problems, or the sets and runs have nothing in common; every problem is listed.
+    A UsageError if the scales differ, a measure is unknown, or judgments are of several judges; an InputError if the
+    sets and runs have nothing in common.
     """
     problems: list[Problem] = []
     given = [read_given(path, plan.criterion, problems) for path in (plan.a, plan.b)]
@@ -158,7 +154,7 @@ def _write(out: Path, plan: QrelsPlan, outcome: QrelsOutcome) -> None:
     for place, ranking in enumerate(outcome.rankings if can_draw() else (), 1):
         name = "slopes" if len(outcome.rankings) == 1 else f"slopes-{place}"
         files[f"{name}.svg"], files[f"{name}.png"] = _picture(ranking, outcome.agreement)
-    replace_folder(out, files, RECORD, inputs=[path for path in inputs if path.is_file()])
+    replace_folder(out, files, "sets.sha256", inputs=[path for path in inputs if path.is_file()])
 
 
 def _picture(ranking: RankedBySets, sets: SetsAgreement) -> tuple[bytes, bytes]:

@@ -7,11 +7,10 @@ from judge.calibrate.intake import same_grades
 from judge.errors import JudgeError
 from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
 from judge.extra.evaluate.qrels import compare_qrels
-from judge.extra.evaluate.scores import MeasuredRun
+from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.extra.evaluate.set_inputs import QrelsPlan
 from judge.extra.evaluate.sets import SetsAgreement
 from judge.io.cells import count
-from judge.io.ids import cluster_of, topic_of
 from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate, JudgedUnit, Scale
@@ -21,7 +20,6 @@ from judge.report.sections.boards import called
 from judge.report.sections.words import capped, titled
 from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade
-from judge.stats.means import mean_interval
 
 _STATISTICS = ("percent", "kappa", "wkappa", "bias")
 """What is said of two judges, in this order."""
@@ -52,14 +50,13 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
 
 def _runs(folder: RunFolder, criterion: Criterion) -> list[MeasuredRun]:
     """Every run with its grade in each turn, where one without a grade has the worst, as ranks have it."""
-    judged, worst = folder.judged, worst_grade(criterion.scale)
-    bounds = _bounds(criterion)
+    judged, bounds = folder.judged, _bounds(criterion)
     runs = []
     for run in run_turns(judged.pool, judged.results, criterion):
-        grades = run.grades(worst)
-        clusters = [cluster_of(topic_of(turn_id), judged.cluster) for turn_id in grades]
-        mean = mean_interval(list(grades.values()), clusters, bounds=bounds, what="grades")
-        runs.append(MeasuredRun(run.run_id, "mean grade", "worst", mean, grades))
+        grades = run.grades(worst_grade(criterion.scale))
+        runs.append(
+            measured_run(run.run_id, "mean grade", grades, grades, "worst", cluster=judged.cluster, bounds=bounds)
+        )
     return runs
 
 

@@ -46,10 +46,6 @@ _RUN_FILES = (".run", ".run.gz")
 _QRELS_FILES = (".qrel", ".qrels", ".qrel.gz", ".qrels.gz")
 
 
-RECORD = "responses.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
-
-
 class ResponsesPlan(ClusterUnit):
     """Everything `judge evaluate responses` can be told."""
 
@@ -288,12 +284,7 @@ def _told_apart(read: Sequence[ResponseQrels]) -> tuple[ResponseQrels, ...]:
 
 
 def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOutcome:
-    """Evaluate, and write the folder if the plan names one.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
-    """
+    """Evaluate, and write the folder if the plan names one."""
     if (plan.folder is None) == (not plan.runs):
         raise UsageError("expected either an output folder of `judge run` or `judge pool`, or response runs (--runs)")
     if plan.runs and not plan.qrels:
@@ -321,7 +312,7 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
     if plan.out is not None:
         inputs = (*inputs, *files, *([plan.topics] if plan.topics is not None else []))
         check_apart(plan.out, inputs)
-        replace_folder(plan.out, _files(outcome, steps), RECORD, inputs=inputs)
+        replace_folder(plan.out, _files(outcome, steps), "responses.sha256", inputs=inputs)
     return outcome
 
 

@@ -182,8 +182,6 @@ def _over_groups(score: MeasuredRun, groups: Sequence[tuple[str, ...]]) -> Measu
     return msgspec.structs.replace(score, estimate=estimate)
 
 
-RECORD = "spans.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
 _NAMED = 10
 """How many topics a note names."""
 
@@ -221,9 +219,7 @@ class SpansOutcome(msgspec.Struct, frozen=True):
 def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
     """Measure the runs, and write the tables if a folder is named.
 
-    Raises:
-        UsageError: A file that a run needs is not named, one that is named is not needed, or two runs have one name.
-        InputError: An input is bad; every problem of it is listed.
+    A UsageError if a file that a run needs is not named, one that is named is not needed, or two runs have one name.
     """
     need_extra("rouge", "the stems of words in spans")
     names = [run_name(path) for path in plan.runs]
@@ -388,4 +384,4 @@ def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
         if rows and can_draw():
             svg, png = interval_plot(rows, axis, heading, unit)
             files |= {f"{stem}.svg": svg, f"{stem}.png": png}
-    replace_folder(out, files, RECORD, inputs=inputs)
+    replace_folder(out, files, "spans.sha256", inputs=inputs)

@@ -284,10 +284,6 @@ def turns_grid(runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]
     return Table(lines, ("run", "turn", "references", *ROUGES), "Turns")
 
 
-RECORD = "wording.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
-
-
 class WordingPlan(ClusterUnit):
     """Everything `judge evaluate wording` can be told."""
 
@@ -316,9 +312,7 @@ class WordingOutcome(Record, frozen=True):
 def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
     """Measure the wording of runs against manual responses, and write the tables if the plan names a folder.
 
-    Raises:
-        UsageError: A package is not installed, there is no reference, or the folder is that of an input.
-        InputError: An input is bad, or a run has no turn with a reference; every problem is listed.
+    An InputError if a run has no turn with a reference.
     """
     need_extra("bleu", "BLEU")
     need_extra("rouge", "ROUGE")
@@ -352,7 +346,7 @@ def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
     if plan.out is not None:
         files = grid.files("runs")
         files["turns.tsv"] = turns_grid(runs, references).files("turns")["turns.tsv"]
-        replace_folder(plan.out, files, RECORD, inputs=[*inputs, *find_runs(plan.runs)[0]])
+        replace_folder(plan.out, files, "wording.sha256", inputs=[*inputs, *find_runs(plan.runs)[0]])
     return WordingOutcome(Table(runs), grid, tuple(warnings))
 
 

@@ -52,12 +52,9 @@ class BankForm(NamedTuple):
 
 
 def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = None) -> NuggetBank:
-    """Read a bank of nuggets, gzipped or not, with people's edits applied.
+    """Read a bank of nuggets, gzipped or not, with people's edits applied: a file, or a folder with bank and edits.
 
-    Args:
-        path: The file, or the folder with bank and edits.
-        form: A key of FORMS; None to see it from the content.
-        edits: A file of edits in place of those in the folder.
+    `form` is a key of FORMS, None to see it from the content; `edits` are in place of those in the folder.
     """
     bank, made = read_made_bank(path, form), edits_file(path) if edits is None else Path(edits)
     if made is None:

@@ -48,9 +48,6 @@ from judge.pool.bank import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Record
 
-RECORD = "scores.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
-
 
 class NuggetMatches(ClusterUnit):
     """Matches of the responses of a pool with a bank."""
@@ -133,7 +130,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     if plan.out is not None:
         written = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
         written |= {f"{stem}.tsv": grid.files(stem)[f"{stem}.tsv"] for stem, grid in lines.items()}
-        replace_folder(plan.out, written, RECORD, inputs=files)
+        replace_folder(plan.out, written, "scores.sha256", inputs=files)
     return NuggetScores(
         scores=Table(scores),
         units=Table(units),

@@ -28,9 +28,6 @@ from judge.runs.check.validate import validate_together
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Run
 
-RECORD = "cast-regin.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
-
 
 class ReginPlan(Options):
     """Everything `judge crowd cast-regin` can be told."""
@@ -67,12 +64,7 @@ class ReginOutcome(msgspec.Struct, frozen=True):
 
 
 def remake_cast_regin(plan: ReginPlan, steps: Steps = quiet) -> ReginOutcome:
-    """Read and check the resource, make every file, and only then write.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input cannot be read.
-    """
+    """Read and check the resource, make every file, and only then write."""
     if plan.evaluate and not plan.runs:
         raise UsageError("--evaluate needs --runs")
     parts = read_resource(plan.folder)
@@ -96,7 +88,7 @@ def remake_cast_regin(plan: ReginPlan, steps: Steps = quiet) -> ReginOutcome:
         of_runs = (evaluate(run, qrels[run.part.kind.name]) for run in stepped("evaluating runs", runs, steps))
         scores = [score for of_run in of_runs for score in of_run]
         contents["evaluation.tsv"] = scores_tsv(scores)
-    replace_folder(plan.out, contents, RECORD, inputs=inputs)
+    replace_folder(plan.out, contents, "cast-regin.sha256", inputs=inputs)
     return ReginOutcome(tuple(problems), tuple(files), tuple(runs), tuple(scores))
 
 

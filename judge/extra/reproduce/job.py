@@ -13,8 +13,6 @@ from judge.io.steps import Step, Steps, quiet
 from judge.io.table import FORMS, Cell, Table
 from judge.records import Estimate
 
-RECORD = "reproduction.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
 COLUMNS = ("table", "row", "measure", "published", "ours", "difference", "reason")
 """The columns of the comparison."""
 
@@ -33,28 +31,20 @@ class ReproductionPlan(Options):
 def reproduce_published(plan: ReproductionPlan, steps: Steps = quiet) -> Reproduction:
     """Make a publication again, and write its tables and pictures if asked to.
 
-    Raises:
-        UsageError: The publication is unknown, or the output folder is that of the released files.
-        InputError: A released file is absent or bad; every problem is listed.
+    An InputError if a released file is absent or bad; every problem is listed.
     """
-    folder = plan.folder
     if plan.out is not None:
-        check_apart(plan.out, [folder])
+        check_apart(plan.out, [plan.folder])
     steps(Step(f"making {plan.name} again"))
-    made = reproduce_publication(plan.name, folder)
+    made = reproduce_publication(plan.name, plan.folder)
     if plan.out is not None:
         steps(Step("making tables and pictures"))
-        replace_folder(plan.out, reproduction_files(made), RECORD)
+        replace_folder(plan.out, reproduction_files(made), "reproduction.sha256")
     return made
 
 
 def comparison(made: Reproduction, *, marks: bool) -> Table[Any]:
-    """The published numbers beside ours as one table.
-
-    Args:
-        made: The publication made again.
-        marks: Whether a reason is a letter that a note explains, for people, or stands in the table, for tools.
-    """
+    """The published numbers beside ours as one table; by `marks`, a reason is a letter that a note explains."""
     reasons = list(dict.fromkeys(number.reason for number in made.numbers if number.reason))
     letters = {reason: _letter(place) for place, reason in enumerate(reasons)} | {"": ""}
     lines = tuple(

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.chapters import NOTES, chapter
@@ -19,9 +18,8 @@ from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.details import by_run
 from judge.results.leaderboard import by_criterion, change_text
-from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, worded
-from judge.results.tables import ALPHA
-from judge.stats.separation import compact_letters
+from judge.results.rows import CorrectedRow, LeaderboardRow, worded
+from judge.results.tables import tie_letters
 
 
 def leaderboards(folder: RunFolder) -> Iterator[Section]:
@@ -29,23 +27,9 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
     criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
     slugs = safe_names(criteria)
     for name, rows in by_criterion(folder.rows):
-        letters = tie_letters(rows, [pair for pair in folder.pairs if pair.criterion == name])
+        letters = tie_letters([row.run_id for row in rows], [pair for pair in folder.pairs if pair.criterion == name])
         sheet = _sheet(rows, criteria[name], letters)
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
-
-
-def tie_letters(rows: Sequence[LeaderboardRow], pairs: Sequence[RunDifference]) -> dict[str, str]:
-    """Run to its letters: two runs share one if and only if they are not told apart; empty where no pair was tested."""
-    if not any(pair.p_adjusted is not None for pair in pairs):
-        return {}
-    names = [row.run_id for row in rows]
-    places = {name: place for place, name in enumerate(names)}
-    apart = np.zeros((len(names), len(names)), dtype=bool)
-    for pair in pairs:
-        if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA:
-            a, b = places[pair.run_a], places[pair.run_b]
-            apart[a, b] = apart[b, a] = True
-    return dict(zip(names, compact_letters(apart, range(len(names))), strict=True))
 
 
 def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> Table[Any]:

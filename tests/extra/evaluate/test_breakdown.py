@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from judge.extra.evaluate.breakdown import (
+    PairedRuns,
     Reading,
     average_run,
     best_first,
+    breakdown,
     breakdown_pictures,
     by_group,
-    by_pair,
     by_ptkb,
     by_run_and_group,
     comparison,
@@ -165,6 +166,10 @@ def test_letters_follow_the_adjusted_p_values() -> None:
     assert compared.sentence.endswith("2 of 3 pairs are (p at most 0.05, adjusted for all pairs).")
     lower = comparison(runs, np.random.default_rng(0), Reading(higher_is_better=False))
     assert lower.letters == {"top": "b", "low": "a", "also": "a"}
+
+
+def by_pair(compared: PairedRuns) -> Table[Any]:
+    return breakdown("pair", compared, (), {})
 
 
 def test_on_few_topics_there_are_no_letters() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
-from judge.extra.reproduce.job import RECORD, ReproductionPlan, comparison, reproduce_published, reproduction_files
+from judge.extra.reproduce.job import ReproductionPlan, comparison, reproduce_published, reproduction_files
 from judge.extra.reproduce.published import PublishedNumber, Reproduction
 from judge.records import Estimate
 from tests.calibration_world import contents
@@ -67,7 +67,7 @@ def test_the_folder_has_every_table_in_every_form_and_is_the_same_again(tmp_path
     first = contents(tmp_path / "out")
     tables = ("comparison", "means", "intervals", "pairs")
     names = {f"{table}.{ending}" for table in tables for ending in ("tsv", "json", "md", "tex")}
-    assert first.keys() == {RECORD, "table_7_groundedness.svg", "table_7_groundedness.png", *names}
+    assert first.keys() == {"reproduction.sha256", "table_7_groundedness.svg", "table_7_groundedness.png", *names}
     reproduce_published(plan)
     assert contents(tmp_path / "out") == first
     table = first["pairs.tsv"].decode()

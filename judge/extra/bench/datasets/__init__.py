@@ -85,7 +85,6 @@ class DatasetReading:
     """What has been read so far."""
 
     def __init__(self) -> None:
-        """Start with nothing."""
         self.responses: dict[str, LabeledResponse] = {}
         self.skipped: Counter[str] = Counter()
         self.problems: list[Problem] = []

@@ -156,11 +156,7 @@ LIMIT = 250
 
 
 def lengths_grid(runs: Mapping[str, Mapping[str, str]]) -> Table[Any]:
-    """The responses of each run over LIMIT, by each rule.
-
-    Args:
-        runs: Run to turn to the text of its response; every text must be countable (`judge.runs.tokens.countable`).
-    """
+    """The responses of each run over LIMIT, by each rule; texts are countable (`judge.runs.tokens.countable`)."""
     count_tokens = TokenCounter(limit=LIMIT)
     lines: list[tuple[Cell, ...]] = []
     for run_id, texts in runs.items():

@@ -1,6 +1,5 @@
 """The labels that GPT-4 gave the responses of iKAT 2023: a file a criterion, and what Table 7 does not show."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +15,8 @@ from judge.io.stored import MAX_PROBLEMS, stopped
 from judge.io.table import Cell, Table, p_cell
 from judge.io.tabular import TableRow, read_table
 from judge.records import Estimate, Problem, Record
+from judge.results.tables import paired, tie_letters
 from judge.stats.means import clopper_pearson, mean_interval, wilson
-from judge.stats.run_differences import run_differences
-from judge.stats.separation import compact_letters
 
 UNABLE = -1
 """The label of a response that GPT-4 was unable to judge."""
@@ -153,7 +151,6 @@ SEED = 2023
 """Of the signs that are drawn, where 2^T ways are too many to take all."""
 FLIPS = 100_000
 """How many are drawn: ten times the usual number, since one adjusted p-value of the release is close to ALPHA."""
-ALPHA = 0.05
 CriterionLabels = Mapping[str, Mapping[str, RunLabels]]
 """Criterion to run id in lower case to its grades."""
 
@@ -164,15 +161,10 @@ class _Tested:
     def __init__(self, runs: Mapping[str, RunLabels], criterion: LabeledCriterion) -> None:
         means = {key: _mean(run, criterion).value for key, run in runs.items()}
         self.keys = sorted(runs, key=lambda key: (-(means[key] or 0.0), key))
-        turns = list(dict.fromkeys(turn for key in self.keys for turn in runs[key].grades))
-        topics = list(map(topic_of, turns))
-        grades = np.array([[runs[key].grades.get(turn, math.nan) for turn in turns] for key in self.keys], np.float64)
-        self.pairs = run_differences(grades, topics, np.random.default_rng(SEED), flips=FLIPS)
-        apart = np.zeros((len(self.keys), len(self.keys)), dtype=np.bool_)
-        for pair in self.pairs:
-            apart[pair.a, pair.b] = apart[pair.b, pair.a] = pair.p_adjusted is not None and pair.p_adjusted <= ALPHA
+        grades = {key: runs[key].grades for key in self.keys}
+        self.pairs = paired(criterion.name, grades, "topic", np.random.default_rng(SEED), flips=FLIPS)
         tested = bool(self.pairs) and all(pair.p is not None for pair in self.pairs)
-        self.letters = compact_letters(apart, range(len(self.keys))) if tested else ("",) * len(self.keys)
+        self.letters = tie_letters(self.keys, self.pairs) if tested else dict.fromkeys(self.keys, "")
 
 
 def graded(labels: CriterionLabels, criterion: LabeledCriterion, run_id: str) -> Estimate | None:
@@ -214,7 +206,7 @@ def _means(labels: CriterionLabels, names: Mapping[str, str], tests: Mapping[str
         if criterion.name not in tests:
             continue
         runs = labels[criterion.name]
-        for key, letters in zip(tests[criterion.name].keys, tests[criterion.name].letters, strict=True):
+        for key, letters in tests[criterion.name].letters.items():
             run = runs[key]
             over_topics = _mean(run, criterion)
             lines.append(
@@ -271,12 +263,7 @@ def _units(runs: Mapping[str, RunLabels], names: Mapping[str, str], keys: Sequen
 
 def _pairs(names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = [
-        (
-            criterion,
-            *(names[tested.keys[place]] for place in pair[:2]),
-            pair.difference,
-            *map(p_cell, (pair.p, pair.p_adjusted)),
-        )
+        (criterion, names[pair.run_a], names[pair.run_b], pair.difference, p_cell(pair.p), p_cell(pair.p_adjusted))
         for criterion, tested in tests.items()
         for pair in tested.pairs
     ]
