@@ -9,7 +9,8 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.fields import MAX_TURNS
 
+Decoder = Callable[[bytes], Any]
 HEAD = 4096
 """Bytes that suffice to recognize a file."""
 _PACKINGS = {
@@ -97,8 +99,11 @@ def _packing(content: bytes) -> str | None:
     return next((name for magic, name in _PACKINGS.items() if content.startswith(magic)), None)
 
 
-def open_document(path: Path, *, as_lines: bool = False) -> Document:
-    """Read, unpack and decode one file; never raises for its content. `as_lines`: as JSON Lines, whatever it is."""
+def open_document(path: Path, *, as_lines: bool = False, decoder: Decoder = msgspec.json.decode) -> Document:
+    """Read, unpack and decode one file; never raises for its content. `as_lines`: as JSON Lines, whatever it is.
+
+    `decoder` decodes a file of one JSON value; a file that it refuses is decoded as usual.
+    """
     file = file_name(path)
     digest, content, problems = _content_of(path, file)
 
@@ -109,7 +114,7 @@ def open_document(path: Path, *, as_lines: bool = False) -> Document:
         return document()
     if as_lines:
         return document(lines=_decode_lines(content, file, problems))
-    value, unread = decode(content, file)
+    value, unread = decode(content, file, decoder=decoder)
     if unread is None:
         return document(value)
     # The last turn of an array may stand on a line of its own too.
@@ -152,12 +157,13 @@ def _content_of(path: Path, file: str) -> tuple[str, bytes, list[Problem]]:
     return digest, b"", problems
 
 
-def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Problem | None]:
+def decode(
+    content: bytes, file: str, line: int | None = None, decoder: Decoder = msgspec.json.decode
+) -> tuple[Any, Problem | None]:
     """The JSON value in `content` (line `line` of its file), or the problem that prevents its decoding."""
-    try:
-        return msgspec.json.decode(content), None
-    except (ValueError, RecursionError):
-        pass
+    for decoded in (decoder, msgspec.json.decode):
+        with suppress(ValueError, RecursionError):
+            return decoded(content), None
 
     def refused(code: str, message: str) -> tuple[None, Problem]:
         return None, problem(code, file, "" if line is None else f"line {line}", message)
@@ -191,23 +197,20 @@ def decode(content: bytes, file: str, line: int | None = None) -> tuple[Any, Pro
 def _is_open_array(content: bytes) -> bool:
     """Whether the content begins with an array that its first line does not end."""
     first, _, _ = content.lstrip().partition(b"\n")
-    if not first.startswith(b"["):
-        return False
-    try:
-        msgspec.json.decode(first, type=msgspec.Raw)
-    except (ValueError, RecursionError):
-        return True
-    return False
+    return first.startswith(b"[") and not _holds(first, msgspec.Raw)
 
 
 def _is_turn(raw: bytes) -> bool:
     """Whether a line is a whole turn of a JSON Lines run."""
-    if not (raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw)):
-        return False
-    try:
-        return isinstance(msgspec.json.decode(raw), dict)
-    except (ValueError, RecursionError):
-        return False
+    return raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw) is not None and _holds(raw, dict)
+
+
+def _holds(raw: bytes, kind: type) -> bool:
+    """Whether a line is JSON of this type."""
+    with suppress(ValueError, RecursionError):
+        msgspec.json.decode(raw, type=kind)
+        return True
+    return False
 
 
 def numbered_lines(content: bytes) -> Iterator[tuple[int, bytes]]:

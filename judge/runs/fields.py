@@ -158,7 +158,8 @@ class Fields:
         if type(value) is float or value is None:
             return value
         if type(value) is int:
-            return _float(value)
+            # Not of the integer itself, which may be too large; the number in its digits is then infinite.
+            return float(str(value))
         if type(value) is str:
             try:
                 number = float(value)
@@ -198,13 +199,6 @@ class Fields:
     def _coerced(self, name: str, value: Any, number: float) -> None:
         message = f"{shown(value)} is read as the number {shown(number)}"
         self._report("coerced_value", member(self.path, name), message)
-
-
-def _float(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
 
 
 def _integer(value: Any) -> int | None:

@@ -53,7 +53,7 @@ class Topic(Record, frozen=True):
     turns: tuple[Turn, ...]
 
 
-class Provenance(Record, frozen=True, gc=False):
+class Provenance(Record, frozen=True, gc=False, rename={"passage_id": "id"}, forbid_unknown_fields=True):
     """One passage that a response names; `used` and `text` are None where the format or the run has none."""
 
     passage_id: str

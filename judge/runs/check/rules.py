@@ -248,7 +248,7 @@ class RunCheck:
         if place.extra:
             self._entries(own, passages[shared:])
         if any(passage.text for passage in marked):
-            self._texts(base, response, marked)
+            self._texts(base, response)
         cited = sum(passage.used is True for passage in marked)
         if most is not None and cited > most:
             self.add("too_many_citations", own, f"{cited} used passages, at most {most} are allowed")
@@ -296,13 +296,9 @@ class RunCheck:
                 message = f"not the collection's text of {shown(passage_id)}, so it is not shown to a judge as evidence"
                 self.add_entry(base, "passage_text_differs", f"{base}[{k}].text", message)
 
-    def _texts(self, base: str, response: Response, marked: Sequence[Provenance]) -> None:
-        """Check the texts of the used passages, which a request would quote; `marked` as in `_used`."""
-        among = response
-        if any(passage.used for passage in marked):
-            # None of the others is used, and a list may have thousands of them.
-            among = msgspec.structs.replace(response, provenance=tuple(marked))
-        used, _ = used_provenance(among, self.run.format)
+    def _texts(self, base: str, response: Response) -> None:
+        """Check the texts of the used passages, which a request would quote."""
+        used, _ = used_provenance(response, self.run.format)
         for passage in used:
             text = passage.text or ""
             if len(text) > MAX_CHARS:

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar, cast
 
+import msgspec
+
 from judge.errors import InputError, UsageError
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath, paths
@@ -16,6 +18,7 @@ from judge.records import Problem
 from judge.runs.check.codes import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
 from judge.runs.formats.cast_regin import is_bank, is_pool
+from judge.runs.formats.documents import decode_run
 from judge.runs.formats.shape import Format, ReadRun, Rules
 
 __all__ = ["FORMATS", "ReadRun", "find_runs", "format_of", "read_run", "rules_of"]
@@ -95,12 +98,12 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
 
     A UsageError if `format` is not one of `FORMATS`, or that of another package raises an error.
     """
-    if format is not None:
-        document = open_document(path, as_lines=rules_of(format).form == "lines")
-        return _asked(format, format_of(format).read, document)
-    document = open_document(path)
-    for name in FORMATS:
-        if _asked(name, format_of(name).sniff, document):
+    # Formats of other packages read the JSON value as it is.
+    decoder = decode_run if all(isinstance(row, str) for row in FORMATS.values()) else msgspec.json.decode
+    as_lines = format is not None and rules_of(format).form == "lines"
+    document = open_document(path, as_lines=as_lines, decoder=decoder)
+    for name in FORMATS if format is None else [format]:
+        if name == format or _asked(name, format_of(name).sniff, document):
             return _asked(name, format_of(name).read, document)
     if document.unreadable:
         return ReadRun(None, document.problems)

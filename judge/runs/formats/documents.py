@@ -5,11 +5,26 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from judge.runs.document import Document
 from judge.runs.formats.shape import IKAT_PASSAGE_ID, Format, Rules, read_json_run
+from judge.runs.records import Provenance
 
 _TREE_TURN = re.compile(r"[0-9]+_[0-9]+-[0-9]+")
 _HYPHEN_TURN = re.compile(r"[0-9]+-[0-9]+_[0-9]+")
+_Plain = int | float | str | bool | None
+_RUN = dict[str, _Plain | list[dict[str, _Plain | list[dict[str, _Plain | list[Provenance | _Plain]]]]]]
+
+
+def decode_run(content: bytes) -> Any:
+    """The JSON value of a run with its passages as records; a ValueError if one of them is not well-formed."""
+    run = msgspec.json.decode(content, type=_RUN)
+    for name, member in (item for response in _responses(run) for item in response.items()):
+        kinds = set(map(type, member)) if type(member) is list else ()
+        if Provenance in kinds and (name != "passage_provenance" or len(kinds) > 1):
+            raise ValueError(f"{name}: expected no objects, or passages only")
+    return run
 
 
 def looks_like_run(value: Any) -> bool:
