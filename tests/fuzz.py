@@ -60,7 +60,7 @@ from judge.extra.checkers.served import read_scores
 from judge.extra.desk.review import Cases, filter_of
 from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
-from judge.extra.nuggets.edits import NEEDED, bank_sheet, edited, edits_jsonl, parse_edits, sheet_edits
+from judge.extra.nuggets.edits import NEEDED, bank_sheet, edited, parse_edits, sheet_edits
 from judge.extra.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.extra.nuggets.labels import join, join_claims, parse_claims, read_matches
 from judge.extra.reproduce.published import reproduce_publication
@@ -553,7 +553,7 @@ def _claims(folder: Path, content: bytes) -> None:
 def _edits(path: Path) -> None:
     """Edits of a bank with one nugget, applied and written again."""
     edits = read_edits(path)
-    assert parse_edits(edits_jsonl(edits), "y") == edits
+    assert parse_edits(jsonl_bytes(edits), "y") == edits
     bank_bytes(edited(parse_bank(SEEDS["nuggets"][0], "bank").nuggets, edits, "x"), "judge")
 
 

@@ -1,6 +1,6 @@
 """Runs by grades of people, a crowd or a judge, and two sets of grades by each other."""
 
-import sys
+from collections.abc import Callable
 from typing import Annotated
 
 from msgspec import structs
@@ -18,7 +18,7 @@ from judge.extra.evaluate.measured import (
     evaluate_statements,
 )
 from judge.extra.evaluate.qrels import compare_qrels
-from judge.extra.evaluate.rankings import named_scores, trec_eval_scores
+from judge.extra.evaluate.rankings import tool_scores
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, trec_eval_lines
 from judge.extra.evaluate.set_inputs import QrelsPlan
@@ -27,8 +27,8 @@ from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
 from judge.io.plan import OneOf
 from judge.io.table import FORMS
 
-LINES = ("trec_eval", "ir_measures")
-"""Forms of lines instead of tables."""
+LINES = {"trec_eval": trec_eval_lines, "ir_measures": ir_measures_lines}
+"""Forms of lines instead of tables, each with its writer."""
 
 
 class TableOrLines(TableFormat, section="output"):
@@ -61,7 +61,7 @@ def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
     _warn(outcome.warnings)
     if lines:
         scores = _in_tool(outcome.criteria[0], output.format, "answered" if plan.over == "answered" else "qrels")
-        sys.stdout.write(trec_eval_lines(scores) if output.format == "trec_eval" else ir_measures_lines(scores))
+        print(LINES[output.format](scores), end="")
     else:
         print_grids([outcome.table(plan.by)], output.format)
     return 0
@@ -89,11 +89,7 @@ def passages(plan: PassagesPlan, output: RankingFormat) -> int:
     Runs may be in any format of the tracks, or TREC runs of six columns. The first 1,000 passages of a turn count, each
     once. --by shows nDCG@5, or the measure of --main, by topic, by depth of the turn, or by dependence on the PTKB.
     """
-    _check_form(plan, output)
-    with progress("reading grades") as steps:
-        outcome = evaluate_passages(plan, steps)
-    _print_rankings(plan, output, outcome)
-    return 0
+    return _rankings(plan, output, evaluate_passages)
 
 
 def statements(plan: StatementsPlan, output: RankingFormat) -> int:
@@ -102,30 +98,23 @@ def statements(plan: StatementsPlan, output: RankingFormat) -> int:
     Without --qrels, the statements that the topics link to a turn are the relevant ones. Several files of qrels stand
     side by side. Runs that name statements by text need --topics.
     """
-    _check_form(plan, output)
-    with progress("reading grades") as steps:
-        outcome = evaluate_statements(plan, steps)
-    _print_rankings(plan, output, outcome)
-    return 0
+    return _rankings(plan, output, evaluate_statements)
 
 
-def _check_form(plan: RankingsPlan, output: RankingFormat) -> None:
+def _rankings(plan: RankingsPlan, output: RankingFormat, evaluate: Callable[..., RankingsOutcome]) -> int:
     if output.format in LINES:
         plan.refuse_unused(["by"], f"--format {output.format} prints lines of whole runs")
     else:
         output.refuse_unused(["per_turn"], f"it needs --format {' or '.join(LINES)}; --out writes turns.tsv")
-
-
-def _print_rankings(plan: RankingsPlan, output: RankingFormat, outcome: RankingsOutcome) -> None:
+    with progress("reading grades") as steps:
+        outcome = evaluate(plan, steps)
     _warn(outcome.warnings)
-    if output.format == "trec_eval":
-        print(trec_eval_lines(trec_eval_scores(outcome.evaluations), turns=output.per_turn), end="")
-    elif output.format == "ir_measures":
-        several = len(outcome.evaluations) > 1
-        scores = [score for evaluation in outcome.evaluations for score in named_scores(evaluation, several=several)]
-        print(ir_measures_lines(scores, turns=output.per_turn), end="")
+    if output.format in LINES:
+        scores = tool_scores(outcome.evaluations, trec_eval=output.format == "trec_eval")
+        print(LINES[output.format](scores, turns=output.per_turn), end="")
     else:
         print_grids(outcome.tables(plan.by), output.format)
+    return 0
 
 
 def spans(plan: SpansPlan, output: TableFormat, whole: JsonOutput) -> int:

@@ -128,7 +128,11 @@ def remarks_on(read: ReadRun, turns: int) -> tuple[str, ...]:
 
 def _ranked(path: Path, rank: Rank) -> RankedRun:
     """One run file as rankings; an InputError if it is no run."""
-    if looks_like_trec_run(_head(path)):
+    try:
+        head = read_head(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if looks_like_trec_run(head):
         return _trec_run(path)
     read = of_one_run(read_run(path))
     if read.run is None:
@@ -156,13 +160,6 @@ def _trec_run(path: Path) -> RankedRun:
         *((f"items after the first 1,000 of a turn: {run.cut}",) if run.cut else ()),
     )
     return RankedRun(run.run_id, str(path), None, turns, possible_years(turns), remarks=remarks)
-
-
-def _head(path: Path) -> bytes:
-    try:
-        return read_head(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _problem(code: str, file: str, message: str) -> Problem:

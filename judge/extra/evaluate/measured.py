@@ -192,7 +192,7 @@ def _measure_runs(
     if plan.out is not None:
         check_outside(plan.out, plan.runs)
         check_apart(plan.out, plan.runs)
-    turns = {turn.turn_id: turn for topic in topics for turn in topic.turns} if topics is not None else None
+    turns = turns_by_id(topics) if topics is not None else None
     for name, grades in assessments:
         problems += _unknown(grades, name, turns)
         highest = max(grade for rows in grades.values() for grade in rows.values())
@@ -254,11 +254,8 @@ def _add_runs(
 def _unknown(turn_ids: Mapping[str, object], file: str, turns: Mapping[str, Turn] | None) -> list[Problem]:
     """A problem for each turn that the topics do not have."""
     message = "no topic of the topics file has this turn"
-    return [
-        Problem("unknown_turn", "error", file, turn_id, "", message)
-        for turn_id in (turn_ids if turns is not None else ())
-        if turns is not None and turn_id not in turns
-    ]
+    unknown = () if turns is None else (turn_id for turn_id in turn_ids if turn_id not in turns)
+    return [Problem("unknown_turn", "error", file, turn_id, "", message) for turn_id in unknown]
 
 
 def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:

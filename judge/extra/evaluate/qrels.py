@@ -8,7 +8,6 @@ import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.set_inputs import (
-    GivenSet,
     QrelsPlan,
     check_common,
     check_pools,
@@ -19,15 +18,7 @@ from judge.extra.evaluate.set_inputs import (
     read_ordered,
 )
 from judge.extra.evaluate.set_rankings import RankedBySets, agreement_grids, ranked_by_sets, ranking_grids
-from judge.extra.evaluate.sets import (
-    MEAN,
-    GradeSet,
-    OrderedRun,
-    SetsAgreement,
-    common_turns,
-    measure_facts,
-    sets_agreement,
-)
+from judge.extra.evaluate.sets import MEAN, GradeSet, SetsAgreement, common_turns, measure_facts, sets_agreement
 from judge.io.cells import count, number
 from judge.io.draw import RankLine, slope_plot
 from judge.io.folder import check_apart, replace_folder
@@ -80,8 +71,8 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     check_pools(*read)
     turns = common_turns(a, b)
     a, b = (msgspec.structs.replace(of, name=published(of.name)) for of in (a, b))
-    if not plan.runs:
-        runs, responses = _beside(read)
+    if not plan.runs and (pool := next((given.pool for given in read if given.pool is not None), None)) is not None:
+        runs, responses = pooled_runs(pool), True
     if runs:
         check_runs(runs, turns, a, b)
     usual = MEAN if responses or any(one.criterion is not None for one in read) else DEFAULT_MEASURE
@@ -139,12 +130,6 @@ def _ungraded(rankings: Sequence[RankedBySets]) -> Iterator[str]:
             if row.items == row.neither:
                 items = count(row.items, "item")
                 yield f"{shown(row.run_id)}, {ranking.measure}: {items}, none graded by A or B: its score says nothing"
-
-
-def _beside(read: Sequence[GivenSet]) -> tuple[tuple[OrderedRun, ...], bool]:
-    """The runs of the pool beside the first set that has one."""
-    pool = next((given.pool for given in read if given.pool is not None), None)
-    return (pooled_runs(pool), True) if pool is not None else ((), False)
 
 
 def _write(out: Path, plan: QrelsPlan, outcome: QrelsOutcome) -> None:

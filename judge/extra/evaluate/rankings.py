@@ -39,6 +39,8 @@ STATEMENT_MEASURES = ("nDCG@3", "P@3", "R@3", "R@5", "RR", "SetP", "SetR", "SetF
 MAIN_OF_STATEMENTS = "nDCG@3"
 Convention = Literal["qrels", "answered"]
 """What a mean of a measure of rankings may be over."""
+_OTHER: dict[Convention, Convention] = {"qrels": "answered", "answered": "qrels"}
+"""The convention beside the one that means are over."""
 _SEED = 0
 _EXAMPLES = 3
 
@@ -96,21 +98,16 @@ class Evaluation(Record, frozen=True):
     turns: int
     barren: int
     """Turns of the grades without a relevant item."""
-    bounds: tuple[float, float] | None
-    """Of the main measure."""
+    reading: Reading
+    """How the values of the main measure are read."""
     runs: tuple[EvaluatedRun, ...]
     """Best first by the main measure."""
     compared: PairedRuns
 
     @property
-    def reading(self) -> Reading:
-        """How the values of the main measure are read."""
-        return Reading(self.bounds, cluster=self.asked.cluster)
-
-    @property
     def main(self) -> tuple[MeasuredRun, ...]:
         """The runs under the main measure."""
-        return tuple(score for run in self.runs for score in run.scores if score.measure == self.asked.main)
+        return tuple(score for score in self.scores if score.measure == self.asked.main)
 
     @property
     def scores(self) -> tuple[MeasuredRun, ...]:
@@ -125,7 +122,6 @@ class Evaluator:
     """
 
     def __init__(self, assessment: str, grades: Mapping[str, Mapping[str, int]], asked: MeasureChoice) -> None:
-        """Prepare the measures."""
         self._assessment = assessment
         self._grades = grades
         self._measures = Measures(asked.measures, grades)
@@ -167,31 +163,25 @@ class Evaluator:
                 beside=len(answered - grades.keys()),
                 outside=run.outside,
                 scores=tuple(measured(name, asked.over) for name in asked.measures),
-                other=measured(asked.main, other_convention(asked.over)).estimate.value,
+                other=measured(asked.main, _OTHER[asked.over]).estimate.value,
             )
         )
 
     def result(self) -> Evaluation:
         """The runs that were added, compared."""
         asked = self._asked
-        bounds = self._measures.bounds(asked.main)
         by_id = {run.run_id: run for run in self._runs}
         main = [score for run in self._runs for score in run.scores if score.measure == asked.main]
-        reading = Reading(bounds, cluster=asked.cluster)
+        reading = Reading(self._measures.bounds(asked.main), cluster=asked.cluster)
         return Evaluation(
             assessment=self._assessment,
             asked=asked,
             turns=len(self._grades),
             barren=sum(max(rows.values()) < asked.relevant for rows in self._grades.values()),
-            bounds=bounds,
+            reading=reading,
             runs=tuple(by_id[run.run_id] for run in best_first(main, reading)),
             compared=comparison(main, np.random.default_rng(_SEED), reading),
         )
-
-
-def other_convention(over: Convention) -> Convention:
-    """The convention beside the one that means are over."""
-    return "answered" if over == "qrels" else "qrels"
 
 
 def _some(turn_ids: Mapping[str, object] | set[str]) -> str:
@@ -205,7 +195,6 @@ def means(evaluation: Evaluation) -> Table[Any]:
     outside = any(run.outside is not None for run in evaluation.runs)
     others = [name for name in asked.measures if name != asked.main]
     columns = ("run", "answered", *(("outside",) if outside else ()), asked.main, "letters")
-    columns = (*columns, f"over_{other_convention(asked.over)}")
     lines: list[tuple[Cell, ...]] = []
     for run in evaluation.runs:
         of = {score.measure: score.estimate for score in run.scores}
@@ -221,7 +210,7 @@ def means(evaluation: Evaluation) -> Table[Any]:
         )
     turns = count(evaluation.turns, "turn")
     title = f"{asked.items} by {evaluation.assessment}: {turns}, {OVER[asked.over]}"
-    return Table(lines, (*columns, *others), title, _notes(evaluation))
+    return Table(lines, (*columns, f"over_{_OTHER[asked.over]}", *others), title, _notes(evaluation))
 
 
 def side_by_side(evaluations: Sequence[Evaluation]) -> Table[Any]:
@@ -265,22 +254,15 @@ def turns_tsv(evaluations: Sequence[Evaluation]) -> str:
     return tsv(("qrels", "run", "turn", *names), lines)
 
 
-def trec_eval_scores(evaluations: Sequence[Evaluation]) -> tuple[MeasuredRun, ...]:
-    """Every run under every measure in the names of trec_eval; of several assessments, runs as `assessment/run`."""
-    return tuple(
-        msgspec.structs.replace(score, measure=_trec_eval_name(score.measure, evaluation.asked.relevant))
-        for evaluation in evaluations
-        for score in named_scores(evaluation, several=len(evaluations) > 1)
-    )
-
-
-def named_scores(evaluation: Evaluation, *, several: bool) -> tuple[MeasuredRun, ...]:
-    """Every run under every measure; with `several` assessments, runs as `assessment/run`."""
-    if not several:
-        return evaluation.scores
-    return tuple(
-        msgspec.structs.replace(score, run_id=f"{evaluation.assessment}/{score.run_id}") for score in evaluation.scores
-    )
+def tool_scores(evaluations: Sequence[Evaluation], *, trec_eval: bool) -> list[MeasuredRun]:
+    """Every run under every measure, in the names of trec_eval if wanted; of several assessments `assessment/run`."""
+    scores: list[MeasuredRun] = []
+    for evaluation in evaluations:
+        before = f"{evaluation.assessment}/" if len(evaluations) > 1 else ""
+        for score in evaluation.scores:
+            name = _trec_eval_name(score.measure, evaluation.asked.relevant) if trec_eval else score.measure
+            scores.append(msgspec.structs.replace(score, run_id=f"{before}{score.run_id}", measure=name))
+    return scores
 
 
 def _notes(evaluation: Evaluation) -> Iterator[str]:
@@ -288,7 +270,8 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
     yield f"answered: turns of the {evaluation.turns} for which the run names a {asked.item}."
     if any(run.outside is not None for run in evaluation.runs):
         yield "outside: statements that are not in the topic's PTKB; they keep their places and match nothing."
-    yield f"over_{other_convention(asked.over)}: {asked.main} {OVER[other_convention(asked.over)]}."
+    other = _OTHER[asked.over]
+    yield f"over_{other}: {asked.main} {OVER[other]}."
     yield INTERVALS[asked.cluster]
     yield evaluation.compared.sentence
     if asked.relevant != 1:

@@ -115,7 +115,9 @@ def ranked_by_sets(
     means = [[_mean(row) for row in side] for side in values]
     ranked = [place for place in range(len(runs)) if all(side[place] is not None for side in means)]
     rows_of = [side[np.array(ranked, dtype=np.intp)] for side in values]
-    ranks = [_ranks([side[place] or 0.0 for place in ranked], higher) for side in means]
+    sign = 1 if higher else -1
+    scores = [[sign * (side[place] or 0.0) for place in ranked] for side in means]
+    ranks = [[1 + sum(other > score for other in side) for score in side] for side in scores]
     rank_of = {place: (first, second) for place, first, second in zip(ranked, *ranks, strict=True)}
     rows = [
         RunBySets(run.run_id, measured[0][place], measured[1][place], *rank_of.get(place, (None, None)))
@@ -160,10 +162,6 @@ def _mean(row: Floats) -> float | None:
     return float(known.sum() / len(known)) if len(known) else None
 
 
-def _ranks(scores: Sequence[float], higher: bool) -> list[int]:
-    return [1 + sum(other > score if higher else other < score for other in scores) for score in scores]
-
-
 def _by_topic(values: Floats, units: Sequence[str]) -> tuple[Floats, Floats]:
     """Sums and counts of each run and topic (R x T), topics in the order of the turns."""
     names = {name: place for place, name in enumerate(dict.fromkeys(units))}
@@ -177,10 +175,7 @@ def _by_topic(values: Floats, units: Sequence[str]) -> tuple[Floats, Floats]:
 
 
 def _paired(
-    names: Sequence[str],
-    values: Sequence[Floats],
-    units: Sequence[str],
-    ranks: Sequence[Sequence[int]],
+    names: Sequence[str], values: Sequence[Floats], units: Sequence[str], ranks: Sequence[Sequence[int]]
 ) -> tuple[PairBySets, ...]:
     if len(names) < 2:
         return ()
@@ -373,7 +368,7 @@ def _swaps(measured: Sequence[RankedBySets]) -> Table[Any]:
         (
             (
                 *(of.measure, pair.run_a, pair.run_b, pair.a, p_cell(pair.p_a), pair.b, p_cell(pair.p_b)),
-                "not tested" if not pair.tested else _significant(pair),
+                next((words for words, _, by in _KINDS if pair.tested and pair.significant == by), "not tested"),
             )
             for of in measured
             for pair in of.pairs
@@ -387,10 +382,6 @@ def _swaps(measured: Sequence[RankedBySets]) -> Table[Any]:
             else "No pair is in opposite order.",
         ),
     )
-
-
-def _significant(pair: PairBySets) -> str:
-    return next(words for words, _, significant in _KINDS if pair.significant == significant)
 
 
 def _holes(measured: Sequence[RankedBySets]) -> Table[Any]:

@@ -244,7 +244,10 @@ def span_grids(
         grids["spans"] = records_table(SPANS, scores, "Spans, by topic id", read)
         grids["script"] = records_table(SCRIPT, script, "Spans, as the organizers' script pairs lines")
     if passages:
-        lines = tuple(map(_passage_line, passages))
+        lines = (
+            (run.run_id, run.merging, run.over, *(each.estimate for each in run.scores), len(run.scores[0].turns))
+            for run in passages
+        )
         grids["passages"] = Table(lines, PASSAGES, "Passages", (_interval("conversation"),))
     last = list(grids)[-1]
     grids[last] = grids[last].with_notes(*notes)
@@ -272,7 +275,3 @@ def group_grid(scores: Iterable[SpanScore]) -> Table[Any]:
         ]
         lines += [(*head, " ".join(of.topics), *(None,) * 7, of.reason) for of in score.skipped]
     return Table(lines, GROUPS, "Groups", places=6)
-
-
-def _passage_line(run: MergedRun) -> tuple[Cell, ...]:
-    return (run.run_id, run.merging, run.over, *(each.estimate for each in run.scores), len(run.scores[0].turns))

@@ -335,12 +335,7 @@ def _span_scores(
 
 
 def _passage_scores(
-    path: Path,
-    name: str,
-    rows: Sequence[QrelRow],
-    groups: Conversations,
-    mergings: Sequence[Merging],
-    notes: list[str],
+    path: Path, name: str, rows: Sequence[QrelRow], groups: Conversations, mergings: Sequence[Merging], notes: list[str]
 ) -> list[MergedRun]:
     """A run's scores, by each way of merging; over all topics of the qrels too where these are more."""
     # Only scores order passages, as in trec_eval.

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, edits_jsonl, sheet_edits
+from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, sheet_edits
 from judge.extra.nuggets.forms import (
     BANK,
     EDITS,
@@ -23,6 +23,7 @@ from judge.extra.nuggets.forms import (
 from judge.extra.nuggets.records import Nugget, NuggetBank
 from judge.io.cells import count
 from judge.io.folder import same_place, write_atomic
+from judge.io.line_stream import jsonl_bytes
 from judge.io.paths import file_in
 from judge.io.plan import OneOf, Option, Options
 from judge.io.safe import has_content, storable
@@ -160,5 +161,5 @@ def import_nugget_edits(plan: NuggetImportPlan) -> ImportedEdits:
         raise InputError(f"{plan.sheet}: {reason}", problems)
     edits = sheet_edits(rows, made, earlier, plan.edited_by, str(plan.sheet))
     nuggets = len(edited(made, edits, str(out)))
-    write_atomic(out, edits_jsonl(edits))
+    write_atomic(out, jsonl_bytes(edits))
     return ImportedEdits(edits, nuggets, out)

@@ -35,6 +35,7 @@ from judge.extra.nuggets.creation import (
     weighed,
 )
 from judge.extra.nuggets.forms import BANK, bank_bytes
+from judge.extra.nuggets.labels import LABEL_FAILURES
 from judge.extra.nuggets.questions import CREATED, NuggetJobPlan, check_same, nugget_turns, spread_evenly
 from judge.extra.nuggets.records import Nugget, NuggetFailure
 from judge.io.cells import count
@@ -177,7 +178,6 @@ def _why(found: TurnSources) -> str:
     return f" ({told})" if told else ""
 
 
-FAILURES = "failures.jsonl"
 RECORD = "bank.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
 
@@ -297,7 +297,7 @@ def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], acc
     }
     files = {
         BANK: bank_bytes(nuggets, "judge"),
-        FAILURES: jsonl_bytes(failures),
+        LABEL_FAILURES: jsonl_bytes(failures),
         CREATED: job_manifest(status, inputs.configured, **counts),
     }
     replace_folder(inputs.plan.out, files, RECORD)

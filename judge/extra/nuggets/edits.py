@@ -16,7 +16,7 @@ from judge.gold.sheets.items import readable
 from judge.gold.sheets.kinds import table_bytes
 from judge.io.cells import count
 from judge.io.ids import topic_of
-from judge.io.line_stream import decode_lines, jsonl_bytes
+from judge.io.line_stream import decode_lines
 from judge.io.safe import digest, disarmed, has_content, shown, storable
 from judge.io.stored import MAX_PROBLEMS
 from judge.io.tabular import TableRow
@@ -121,11 +121,6 @@ def edited(nuggets: Sequence[Nugget], edits: Sequence[NuggetEdit], name: str) ->
     return tuple(nugget for kept in scopes.values() for nugget in kept)
 
 
-def edits_jsonl(edits: Iterable[NuggetEdit]) -> bytes:
-    """The bytes of a file of edits; fields that say nothing are left out."""
-    return jsonl_bytes(edits)
-
-
 COLUMNS = (
     *("nugget_id", "turn_id", "topic_id", "importance", "text", "delete", "said", "passages", "responses"),
     *("made_by", "edited_by", "shown_sha256"),
@@ -150,7 +145,7 @@ def bank_sheet(made: Sequence[Nugget], edits: Sequence[NuggetEdit], said: Mappin
                 *(readable(nugget.text), "" if nugget.nugget_id in now else "x"),
                 readable(said.get(nugget.turn_id or "", "")),
                 *(" ".join(nugget.passages), " ".join(nugget.responses), nugget.made_by or "", nugget.edited_by or ""),
-                _wish_of(nugget, deleted=nugget.nugget_id not in now).shown(nugget.nugget_id),
+                _Wish(nugget.text, nugget.importance, nugget.nugget_id not in now).shown(nugget.nugget_id),
             )
             for nugget in (*(now.get(each.nugget_id, each) for each in made), *added)
         ),
@@ -167,10 +162,6 @@ class _Wish(NamedTuple):
     def shown(self, nugget_id: str) -> str:
         """SHA-256 of all of it, by which a row tells what it showed before people changed it."""
         return digest("\n".join((nugget_id, self.text, self.importance or "", "x" if self.deleted else "")))
-
-
-def _wish_of(nugget: Nugget, *, deleted: bool) -> _Wish:
-    return _Wish(nugget.text, nugget.importance, deleted)
 
 
 def sheet_edits(
@@ -205,7 +196,8 @@ def sheet_edits(
         elif added is not None and nugget_id not in edits:
             edits[nugget_id] = added
         else:
-            current = _wish_of(now.get(nugget_id) or by_id[nugget_id], deleted=nugget_id not in now)
+            nugget = now.get(nugget_id) or by_id[nugget_id]
+            current = _Wish(nugget.text, nugget.importance, nugget_id not in now)
             wish = _wish(row, nugget_id, current, problems)
             if wish != current:
                 edit = _edit(by_id.get(nugget_id), edits.pop(nugget_id, None), wish, edited_by)

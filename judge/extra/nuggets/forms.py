@@ -125,13 +125,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     edited_by: str | None = None
 
 
-def _is_own(content: bytes) -> bool:
-    """Whether the first line is an object with an id and a text."""
-    return {"nugget_id", "text"} & first_object(content).keys() != set()
-
-
 def _read_own(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
-    """The nuggets of a file."""
     nuggets: list[Nugget] = []
     for number, line in problems.sound(decode_lines(content, _Line, name, "bad_nugget")):
         path, before = f"line {number}: $", len(problems)
@@ -159,19 +153,11 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class _Query(msgspec.Struct, frozen=True):
-    """One line."""
-
     qid: str
     nuggets: list[_Listed]
 
 
-def _is_nuggetizers(content: bytes) -> bool:
-    """Whether the first line is an object with a list of nuggets."""
-    return isinstance(first_object(content).get("nuggets"), list)
-
-
 def _read_nuggetizers(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
-    """The nuggets of a file."""
     nuggets: list[Nugget] = []
     lines: dict[str, int] = {}
     for number, line in problems.sound(decode_lines(content, _Query, name, "bad_nugget")):
@@ -304,11 +290,6 @@ _ID = re.compile(r"(\S+)-r[0-9]{1,6}")
 _HEADER = ["id", "rubrik"]
 
 
-def _is_rubrics(content: bytes) -> bool:
-    """Whether the first line is the header of the table."""
-    return content.partition(b"\n")[0].replace(b'"', b"").strip().lower() == ",".join(_HEADER).encode()
-
-
 def _read_rubrics(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
     """The questions of a file; each is a nugget of its topic, without importance."""
     try:
@@ -359,13 +340,26 @@ def _rubric_rows(text: str, problems: BankProblems) -> Iterator[tuple[int, list[
 
 FORMS: dict[str, BankForm] = {
     "nuggetizer": BankForm(
-        "nuggetizer's JSON Lines with `qid` and `nuggets`", _is_nuggetizers, _read_nuggetizers, _write_nuggetizers
+        "nuggetizer's JSON Lines with `qid` and `nuggets`",
+        lambda content: isinstance(first_object(content).get("nuggets"), list),
+        _read_nuggetizers,
+        _write_nuggetizers,
     ),
-    "judge": BankForm("JSON Lines with `nugget_id` and `text`", _is_own, _read_own, _write_own),
+    "judge": BankForm(
+        "JSON Lines with `nugget_id` and `text`",
+        lambda content: not first_object(content).keys().isdisjoint(("nugget_id", "text")),
+        _read_own,
+        _write_own,
+    ),
     "cone-rag": BankForm(
         "CONE-RAG's JSON object from turn to nuggets `[1]`, `[2]`", _is_cone_rags, _read_cone_rags, _write_cone_rags
     ),
-    "rubrics": BankForm("a table of rubric questions with `id` and `rubrik`", _is_rubrics, _read_rubrics, None),
+    "rubrics": BankForm(
+        "a table of rubric questions with `id` and `rubrik`",
+        lambda content: content.partition(b"\n")[0].replace(b'"', b"").strip().lower() == ",".join(_HEADER).encode(),
+        _read_rubrics,
+        None,
+    ),
 }
 """Name to form, in the order in which content is looked at."""
 WRITTEN = tuple(name for name, form in FORMS.items() if form.write is not None)

@@ -17,7 +17,6 @@ class BankProblems(list[Problem]):
     """The problems of one bank, in the order of reading; at most MAX_PROBLEMS and one that says so."""
 
     def __init__(self, file: str) -> None:
-        """Start an empty list."""
         super().__init__()
         self.file = file
         self._ids: dict[str, str] = {}

@@ -114,11 +114,6 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
     return tuple(units)
 
 
-def runs_to_score(pool: Pool) -> list[str]:
-    """The ids of the runs that were to be judged, in natural order."""
-    return [*turns_of_runs(pool, first_ranked(pool))]
-
-
 def _reached(pool: Pool, scopes: Mapping[str, Sequence[Nugget]], known: PairLabels) -> set[str]:
     scope_of = {nugget.nugget_id: scope for scope, nuggets in scopes.items() for nugget in nuggets}
     answered = {nugget_id for _, nugget_id in known.labels}

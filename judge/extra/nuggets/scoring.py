@@ -34,7 +34,6 @@ from judge.extra.nuggets.scores import (
     measures_grid,
     nugget_scores,
     run_units,
-    runs_to_score,
     score_grid,
     units_grid,
 )
@@ -47,6 +46,7 @@ from judge.jobs.options import ClusterUnit
 from judge.pool.bank import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Record
+from judge.results.turns import first_ranked, turns_of_runs
 
 
 class NuggetMatches(ClusterUnit):
@@ -173,7 +173,7 @@ def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunU
         )
     if bare := [turn for turn in turns if turn not in covered and turn.rpartition("_")[0] not in covered]:
         notes.append(f"{count(len(bare), 'turn')} of the pool without nuggets: they count in no score")
-    if unscored := [run_id for run_id in runs_to_score(pool) if run_id not in scored]:
+    if unscored := [run_id for run_id in turns_of_runs(pool, first_ranked(pool)) if run_id not in scored]:
         notes.append(
             f"the bank has no nugget of a turn or topic of {count(len(unscored), 'run')}, so no table has "
             f"{'it' if len(unscored) == 1 else 'them'}: {', '.join(unscored)}"

@@ -20,7 +20,7 @@ from judge.extra.evaluate.rankings import (
     means,
     ranking_tables,
     side_by_side,
-    trec_eval_scores,
+    tool_scores,
     turns_tsv,
 )
 from judge.extra.evaluate.scores import trec_eval_lines
@@ -176,7 +176,7 @@ def test_names_are_those_of_trec_eval_where_it_has_one() -> None:
         "nDCG@5",
         relevant=2,
     )
-    names = [score.measure for score in trec_eval_scores([evaluated(ONE, asked=asked)])]
+    names = [score.measure for score in tool_scores([evaluated(ONE, asked=asked)], trec_eval=True)]
     assert names == ["ndcg", "P_20", "recall_1000", "map", "map_cut_1000", "recip_rank", "set_F", "Judged@5",
                      "P(rel=3)@5", "P@5", "ndcg_cut_5"]  # fmt: skip
 
@@ -248,7 +248,7 @@ def test_every_value_is_that_of_pytrec_eval(shared: Path, run: str, qrels: str, 
     problems: list[object] = []
     (submitted,) = ranked_runs(shared / run, passage_ranking, problems)  # type: ignore[arg-type]
     asked = ask(PASSAGE_MEASURES, MAIN_OF_PASSAGES, relevant=relevant)
-    found = trec_eval_scores([evaluated(submitted, asked=asked, grades=grades)])
+    found = tool_scores([evaluated(submitted, asked=asked, grades=grades)], trec_eval=True)
     evaluator = pytrec_eval.RelevanceEvaluator(grades, TREC_EVAL, relevance_level=relevant)
     expected = evaluator.evaluate({turn: dict(items) for turn, items in submitted.ranking.items() if items})
     assert {score.measure for score in found} == TREC_EVAL | {"Judged@5", "Judged@20"}

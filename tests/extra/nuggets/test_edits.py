@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, edits_jsonl, parse_edits, sheet_edits
+from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, parse_edits, sheet_edits
 from judge.extra.nuggets.forms import read_bank, read_edits
 from judge.extra.nuggets.records import Nugget
+from judge.io.line_stream import jsonl_bytes
 from judge.io.safe import digest, disarmed, has_content, storable
 from judge.io.tabular import TableRow
 
@@ -35,7 +36,7 @@ def test_edits_change_delete_and_add_and_leave_the_bank_alone() -> None:
         NuggetEdit("1-1_1/x", "add", "bob", text="Staff helps.", importance="vital", turn_id="1-1_1"),
         NuggetEdit("1-1/x", "add", "bob", text="Ask.", topic_id="1-1"),
     )
-    assert parse_edits(edits_jsonl(edits), "edits") == edits
+    assert parse_edits(jsonl_bytes(edits), "edits") == edits
     found = edited(MADE, edits, "edits")
     assert [(row.nugget_id, row.text, row.importance, row.edited_by) for row in found] == [
         ("1-1_1/1", "Ramps cost nothing.", "okay", "ann"),
@@ -91,14 +92,14 @@ def test_a_bad_edit_is_named_with_its_line(row: dict[str, object], place: str) -
 
 def test_a_nugget_has_one_edit() -> None:
     with pytest.raises(InputError) as caught:
-        parse_edits(edits_jsonl([change("1-1_1/1", text="A."), change("1-1_1/1", text="B.")]), "edits")
+        parse_edits(jsonl_bytes([change("1-1_1/1", text="A."), change("1-1_1/1", text="B.")]), "edits")
     assert caught.value.problems[0].path == "line 2: $.nugget_id"
 
 
 def test_a_folder_is_read_as_the_bank_with_its_edits(tmp_path: Path) -> None:
     (tmp_path / "nuggets.jsonl").write_text('{"nugget_id": "n", "turn_id": "1-1_1", "text": "A."}\n')
     assert [nugget.text for nugget in read_bank(tmp_path).nuggets] == ["A."]
-    (tmp_path / "edits.jsonl").write_bytes(edits_jsonl([NuggetEdit("n", "change", "ann", digest("A."), "B.")]))
+    (tmp_path / "edits.jsonl").write_bytes(jsonl_bytes([NuggetEdit("n", "change", "ann", digest("A."), "B.")]))
     assert [nugget.text for nugget in read_bank(tmp_path).nuggets] == ["B."]
     assert [nugget.text for nugget in read_bank(tmp_path / "nuggets.jsonl").nuggets] == ["A."]
     assert len(read_edits(tmp_path / "edits.jsonl")) == 1

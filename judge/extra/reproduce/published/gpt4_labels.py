@@ -200,7 +200,7 @@ def _means(labels: CriterionLabels, names: Mapping[str, str], tests: Mapping[str
     lines: list[tuple[Cell, ...]] = []
     notes = [
         "n: turns with a grade. over_topics: the interval whose unit is the topic (dialogue), which is what was "
-        "sampled. over_turns: as if turns were independent. letters: runs that share one are not told apart (max-T).",
+        "sampled. over_turns: as if turns were independent. letters: runs that share one are not told apart (max-T)."
     ]
     for criterion in CRITERIA:
         if criterion.name not in tests:

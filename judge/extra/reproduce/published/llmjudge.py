@@ -346,10 +346,7 @@ def _ranking(judges: Sequence[JudgeLabels]) -> tuple[Table[Any], ...]:
     ]
     by_pair = ("a", "b", "a_less_b", "p", "p_max_t", "p_holm")
     of_pairs = ("p: of the pair alone. p_max_t, p_holm: adjusted for all pairs.",)
-    return (
-        Table(ranking, columns, "Ranking", notes),
-        Table(pairs, by_pair, "Pairs", of_pairs),
-    )
+    return (Table(ranking, columns, "Ranking", notes), Table(pairs, by_pair, "Pairs", of_pairs))
 
 
 def _both(a: JudgeLabels, b: JudgeLabels) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -365,7 +362,7 @@ def _stability(judges: Sequence[JudgeLabels]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     notes = [
         "tau_b of two orders of the judges. Halves: the mean over 500 random halvings, without an interval; all topics "
-        "order the judges better than half of them. Two statistics: percentile interval over resampled topics.",
+        "order the judges better than half of them. Two statistics: percentile interval over resampled topics."
     ]
     for name, label in _LABELS.items():
         halves = halves_tau(tables, name, SCALE, np.random.default_rng(SEED))
