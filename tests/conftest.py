@@ -7,7 +7,7 @@ import os
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from judge.cli import main
+from judge.errors import InputError
+from judge.records import Problem
 from tests.browsing import browser, page
 from tests.mock import Mock, start_mock
 from tests.postgres import postgres
@@ -95,6 +97,13 @@ INPUTS = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "e
 def run_example(out: Path, *more: str) -> int:
     """The exit code of `judge run` on the bundled example."""
     return main(["run", *INPUTS, "--out", str(out), *more])
+
+
+def refused(call: Callable[..., object], *given: object, **named: object) -> tuple[Problem, ...]:
+    """The problems for which a call refuses its input."""
+    with pytest.raises(InputError) as raised:
+        call(*given, **named)
+    return raised.value.problems
 
 
 def json_lines(path: Path) -> list[dict[str, Any]]:

@@ -210,13 +210,11 @@ def test_people_are_measured_against_each_other(known: Known, tmp_path: Path) ->
     known(dataset(), judge=Ruled(lambda request: "3"))
     assert bench(write(tmp_path / "data", rows), tmp_path / "out") == 0
     (of,) = card_of(tmp_path / "out").datasets
-    assert of.people is not None
     # The first two face one equal and one other grade, whose mean .5 is rounded up to 1; the third faces two others.
     equal = sum((row.grade == 1) * 2 for row in rows)
     assert of.people["percent"].value == pytest.approx(equal / (3 * len(rows)))
     assert of.people["percent"].n == 120
     # The judge always says 3 (positive) and faces the same: the first two's others are 1, the third's are the grade.
-    assert of.beside_people is not None
     ones = sum(2 + row.grade for row in rows)
     assert of.beside_people["percent"].value == pytest.approx(ones / (3 * len(rows)))
     assert of.beside_people["percent"].n == 120

@@ -9,7 +9,7 @@ import pytest
 from judge.errors import InputError
 from judge.extra.bench.datasets import LabeledResponse, find_file, find_files, is_there
 from judge.extra.bench.listing import DATASETS
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 
 
 def write(folder: Path, path: str, content: Any) -> Path:
@@ -26,9 +26,7 @@ def read(dataset: str, folder: Path) -> tuple[LabeledResponse, ...]:
 
 def problems(dataset: str, folder: Path) -> list[str]:
     """Code, place and message of every problem for which a folder is refused."""
-    with pytest.raises(InputError) as refused:
-        DATASETS[dataset].read(folder)
-    return [f"{problem.code} {problem.path}: {problem.message}" for problem in refused.value.problems]
+    return [f"{problem.code} {problem.path}: {problem.message}" for problem in refused(DATASETS[dataset].read, folder)]
 
 
 # The files.
@@ -227,12 +225,9 @@ def test_faithbench_has_the_scores_of_its_detectors(tmp_path: Path) -> None:
     samples = [sample(0, hhemv1=0.25, gpt_4o=1), sample(1, ["Unwanted"], hhemv1=0.75, gpt_4o=None), skipped]
     write(tmp_path, "batch_1.json", {"samples": samples})
     stored = DATASETS["faithbench"].stored
-    assert stored is not None
     assert stored(tmp_path) == {"hhemv1": {"batch_1/0": 0.25, "batch_1/1": 0.75}, "gpt_4o": {"batch_1/0": 1.0}}
     write(tmp_path, "batch_1.json", {"samples": [sample(0, hhemv1="high"), sample(1, trueteacher=2)]})
-    with pytest.raises(InputError) as refused:
-        stored(tmp_path)
-    assert [(problem.path, problem.message) for problem in refused.value.problems] == [
+    assert [(problem.path, problem.message) for problem in refused(stored, tmp_path)] == [
         ("$.samples[0].metadata.hhemv1", "expected a number of 0 to 1, found 'high'"),
         ("$.samples[1].metadata.trueteacher", "expected a number of 0 to 1, found 2"),
     ]
@@ -298,7 +293,6 @@ def test_llmjudge_reads_qrels_and_the_labels_of_judges(tmp_path: Path) -> None:
     write(tmp_path, f"{benchmark}/data/team-b.txt", "q1 0 p2 2\n")
     write(tmp_path, f"{benchmark}/data/read-me.txt", "These are labels.\n")
     stored = DATASETS["llmjudge"].stored
-    assert stored is not None
     assert stored(tmp_path) == {"team-a": {"q1/p1": 5.0, "q2/p1": 0.0}, "team-b": {"q1/p2": 2.0}}
     write(tmp_path, f"{benchmark}/data/team-a.txt", "q1 0 p1 3\n")
     with pytest.raises(InputError, match="another file has other labels of team-a"):
@@ -311,9 +305,7 @@ def test_llmjudge_lists_the_problems_of_every_judge(tmp_path: Path) -> None:
     write(tmp_path, "judges/team-b.txt", "q1 0 p1 1\nq1 0 p1 2\n")
     stored = DATASETS["llmjudge"].stored
     assert stored is not None
-    with pytest.raises(InputError) as refused:
-        stored(tmp_path)
-    assert [(Path(problem.file).name, problem.code) for problem in refused.value.problems] == [
+    assert [(Path(problem.file).name, problem.code) for problem in refused(stored, tmp_path)] == [
         ("team-a.txt", "wrong_grade"),
         ("team-b.txt", "duplicate_row"),
     ]

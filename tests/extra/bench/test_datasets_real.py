@@ -73,7 +73,6 @@ def test_overlap_is_blind_to_one_edited_fact(shared: Path, domain: str, auc: flo
 def test_the_detectors_of_faithbench(shared: Path) -> None:
     dataset = DATASETS["faithbench"]
     responses = tuple(dataset.read(shared).responses.values())
-    assert dataset.stored is not None
     stored = dataset.stored(shared)
     assert {judge: len(scores) for judge, scores in stored.items()} == dict.fromkeys(stored, 400) and len(stored) == 8
     positive = [response.grade in dataset.positive for response in responses]
@@ -88,7 +87,6 @@ def test_the_detectors_of_faithbench(shared: Path) -> None:
 
 def test_the_judges_of_llmjudge(shared: Path) -> None:
     dataset = DATASETS["llmjudge"]
-    assert dataset.stored is not None
     stored = dataset.stored(shared)
     assert len(stored) == 17 and {len(labels) for labels in stored.values()} == {4423}
     off = Counter(judge for judge, labels in stored.items() for label in labels.values() if label > 3)

@@ -335,7 +335,6 @@ def test_calibration_says_what_a_cascade_saves_and_what_it_costs(mock: Mock, tmp
         own = [one for one in rows if one.get("cascade") == row.judge]
         checked = [one for one in own if one["judge"] == "checker/overlap"]
         assert (len(own), len(checked)) == (row.items, row.settled)
-        assert row.cost is not None
         assert (row.cost.calls_alone, row.cost.calls_cascade) == (36, 36 - row.settled)
         assert row.difference.value == pytest.approx((row.value_cascade or 0) - (row.value_alone or 0))
     # A third, two thirds or all of the words: with wider bounds only all of them and none.

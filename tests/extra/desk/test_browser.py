@@ -36,7 +36,6 @@ class Served:
             text=True,
         )
         self.links = []
-        assert self.process.stdout is not None
         for _ in range(max(1, more.count("--assessor"))):
             line = self.process.stdout.readline()
             self.links += re.findall(r"http://\S+", line)
@@ -239,7 +238,6 @@ def test_response_rubric_and_first_passage_are_seen_without_scrolling(tmp_path, 
     for seen in (".response > .loose", ".rubric .level >> nth=0", ".rubric .level >> nth=4", ".rubric button",
                  ".evidence details >> nth=0"):  # fmt: skip
         box = page.locator(seen).bounding_box()
-        assert box is not None
         assert box["y"] >= 0 and box["y"] + box["height"] <= WIDE["height"], seen
         assert box["x"] >= 0 and box["x"] + box["width"] <= WIDE["width"], seen
     # The response is not cut by its own box either.

@@ -14,6 +14,7 @@ from judge.extra.desk.store import DeskLabel
 from judge.gold import ImportOptions, import_gold, read_gold
 from judge.gold.desk import come_up
 from judge.gold.rows import text_digest
+from tests.conftest import refused
 from tests.extra.desk.world import GRADED, plan_of, response, write_judgments, write_plan, write_pool
 
 
@@ -211,9 +212,8 @@ def test_a_desk_needs_no_plan_again(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_what_is_no_store_is_no_gold(tmp_path: Path) -> None:
     notes, missing = tmp_path / "notes.txt", tmp_path / "missing.sqlite"
     notes.write_text("These are notes, of more than a hundred bytes. " * 4, encoding="utf-8")
-    with pytest.raises(InputError) as refused:
-        import_gold("desk", [notes, missing], ImportOptions())
-    assert [problem.file for problem in refused.value.problems] == [str(missing), str(notes)]
+    problems = refused(import_gold, "desk", [notes, missing], ImportOptions())
+    assert [problem.file for problem in problems] == [str(missing), str(notes)]
     assert not missing.exists()
 
 
@@ -221,9 +221,7 @@ def test_a_store_of_another_version_is_no_gold(tmp_path: Path) -> None:
     write_pool(tmp_path)
     with open_assess_desk(plan_of(tmp_path)) as (_, store):
         store._connection.execute("UPDATE meta SET value = 'judge-labels/9' WHERE key = 'schema'")
-    with pytest.raises(InputError) as refused:
-        import_gold("desk", [store.path], ImportOptions())
-    assert refused.value.problems[0].message == (
+    assert refused(import_gold, "desk", [store.path], ImportOptions())[0].message == (
         "a store of 'judge-labels/9', this version of judge reads judge-labels/1"
     )
     said = "no store of labels that this version of judge knows"

@@ -350,7 +350,6 @@ def test_a_chosen_number_of_items_is_spread_over_the_topics(asked: World) -> Non
 
 @pytest.mark.slow
 def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
-    assert asked.mock is not None
     asked.mock.config(latency=0.05)
     review = Review(asked.plan(), SEAT)
     base = review.shelf.prompts()[0][GRADED]

@@ -89,7 +89,6 @@ def test_from_the_worst_item_to_a_new_wording_by_keyboard(desk: tuple[Review, st
     # The page looks again by itself until the job has ended.
     expect(page.get_by_role("heading", name="Agreement before and after")).to_be_visible(timeout=60_000)
     outcome = review.job.outcome
-    assert outcome is not None
     for row in (outcome.old, outcome.new):
         value = row.statistics["wkappa"].value
         assert value is not None

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.evaluate.measured import PassagesPlan, StatementsPlan, evaluate_passages, evaluate_statements
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 
 TOPICS = PROJECT / "examples/topics.json"
 RUNS = PROJECT / "examples/runs"
@@ -59,14 +59,11 @@ def test_every_problem_is_listed_at_once(world: Path) -> None:
     (world / "runs" / "f.run").write_text(trec("a", "1-1_1 a"))
     (world / "some.qrels").write_text(QRELS + "1-1_1 0 a 2\n")
     (world / "other.qrels").write_text(QRELS)
-    with pytest.raises(InputError) as caught:
-        evaluate_passages(plan(world))
-    told = {(Path(problem.file).name, problem.code) for problem in caught.value.problems}
+    told = {(Path(problem.file).name, problem.code) for problem in refused(evaluate_passages, plan(world))}
     assert told >= {("some.qrels", "duplicate_row"), ("d.run", "wrong_score"), ("d.run", "wrong_columns"),
                     ("f.run", "duplicate_run_id")}  # fmt: skip
-    with pytest.raises(InputError) as caught:
-        evaluate_passages(plan(world, qrels=world / "other.qrels"))
-    (problem,) = (problem for problem in caught.value.problems if problem.code == "other_turns")
+    problems = refused(evaluate_passages, plan(world, qrels=world / "other.qrels"))
+    (problem,) = (problem for problem in problems if problem.code == "other_turns")
     assert problem.message == (
         "answers none of the 3 turns of other.qrels: it has 7-7_7, the qrels 1-1_1, 1-1_2, 2-1_1"
     )
@@ -86,9 +83,8 @@ def test_interactive_runs_without_graded_turns_are_left_out_beside_others(tmp_pa
 
 def test_interactive_runs_alone_are_refused_where_no_grade_is_of_them(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("1-1_1 0 a 1\n")
-    with pytest.raises(InputError) as caught:
-        evaluate_passages(PassagesPlan(runs=PROJECT / "examples/interactive", qrels=tmp_path / "qrels"))
-    assert [problem.code for problem in caught.value.problems] == ["other_turns", "other_turns"]
+    problems = refused(evaluate_passages, PassagesPlan(runs=PROJECT / "examples/interactive", qrels=tmp_path / "qrels"))
+    assert [problem.code for problem in problems] == ["other_turns", "other_turns"]
 
 
 def test_an_interactive_run_is_measured_by_grades_of_its_conversation(tmp_path: Path) -> None:
@@ -103,18 +99,16 @@ def test_an_interactive_run_is_measured_by_grades_of_its_conversation(tmp_path: 
 
 def test_turns_that_no_topic_has_are_listed(world: Path) -> None:
     (world / "some.qrels").write_text("1-1_1 0 a 1\n1-1_99 0 a 1\n")
-    with pytest.raises(InputError) as caught:
-        evaluate_passages(plan(world, topics=TOPICS))
-    unknown = {(Path(row.file).name, row.turn_id) for row in caught.value.problems if row.code == "unknown_turn"}
+    problems = refused(evaluate_passages, plan(world, topics=TOPICS))
+    unknown = {(Path(row.file).name, row.turn_id) for row in problems if row.code == "unknown_turn"}
     assert {("some.qrels", "1-1_99"), ("b.txt", "9-9_9")} <= unknown
 
 
 def test_qrels_that_cannot_be_read_or_are_empty_are_told_with_the_rest(world: Path) -> None:
     (world / "empty.qrels").write_text("\n")
     for name, message in (("empty.qrels", "grades nothing"), ("absent.qrels", "cannot be read")):
-        with pytest.raises(InputError) as caught:
-            evaluate_passages(plan(world, qrels=world / name))
-        assert any(message in problem.message for problem in caught.value.problems)
+        problems = refused(evaluate_passages, plan(world, qrels=world / name))
+        assert any(message in problem.message for problem in problems)
 
 
 @pytest.mark.slow
@@ -190,8 +184,7 @@ def test_the_example_by_the_links_of_its_topics() -> None:
 
 def test_a_grade_for_which_trec_eval_would_fill_the_memory_is_refused(world: Path) -> None:
     (world / "q.qrel").write_text("1-1_1 0 a 10001\n1-1_1 0 b 1\n")
-    with pytest.raises(InputError) as caught:
-        evaluate_passages(PassagesPlan(runs=world / "runs", qrels=world / "q.qrel"))
-    assert [problem.message for problem in caught.value.problems] == ["grade 10001: expected at most 10000"]
+    problems = refused(evaluate_passages, PassagesPlan(runs=world / "runs", qrels=world / "q.qrel"))
+    assert [problem.message for problem in problems] == ["grade 10001: expected at most 10000"]
     (world / "q.qrel").write_text("1-1_1 0 a 10000\n1-1_1 0 b 1\n")
     assert evaluate_passages(PassagesPlan(runs=world / "runs", qrels=world / "q.qrel"))

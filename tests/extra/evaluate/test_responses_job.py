@@ -15,7 +15,7 @@ from judge.extra.evaluate.breakdown import TABLES
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.io.trec import parse_qrels, parse_run
 from tests.calibration_world import contents
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 
 TOPICS = PROJECT / "examples/topics.json"
 
@@ -179,9 +179,7 @@ GOOD = "1-1_1 0 R1 2\n"
 )
 def test_a_bad_file_is_an_error_with_its_line(tmp_path: Path, run: str, qrels: str, code: str, message: str) -> None:
     plan = ResponsesPlan(runs=write(tmp_path / "a.run", run), qrels=write(tmp_path / "a.qrel", qrels), scale="0-3")
-    with pytest.raises(InputError) as raised:
-        evaluate_responses(plan)
-    (problem,) = raised.value.problems
+    (problem,) = refused(evaluate_responses, plan)
     assert problem.code == code and problem.message.startswith(message)
 
 

@@ -29,7 +29,7 @@ from judge.extra.evaluate.wording import (
 )
 from judge.records import Problem
 from judge.runs.records import Topic, Turn
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 
 pytest.importorskip("sacrebleu", reason="the extra bleu is not installed")
 pytest.importorskip("rouge_score", reason="the extra rouge is not installed")
@@ -200,20 +200,13 @@ def test_the_example_gives_the_same_bytes_again(tmp_path: Path, capsys: pytest.C
 def test_runs_and_references_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     reference = run_file(tmp_path / "r.json", "r", {"1-1_1": ["A."]})
     other = run_file(tmp_path / "other.json", "other", {"2-1_1": ["B."]})
-    with pytest.raises(InputError) as error:
-        measured(other, references=[reference])
-    assert [problem.code for problem in error.value.problems] == ["no_common_turn"]
+    assert [problem.code for problem in refused(measured, other, references=[reference])] == ["no_common_turn"]
     long = run_file(tmp_path / "long.json", "long", {"1-1_1": ["—,a" * (LONGEST + 1)]})
     again = run_file(tmp_path / "again.json", "other", {"1-1_1": ["B."]})
-    with pytest.raises(InputError) as error:
-        measured(long, other, again, references=[reference])
-    assert [problem.code for problem in error.value.problems] == ["text_too_long", "duplicate_run_id"]
-    with pytest.raises(InputError) as error:
-        measured(other, references=[long])
-    assert error.value.problems[0].message == f"{LONGEST + 1} words: expected at most {LONGEST}"
-    with pytest.raises(InputError) as error:
-        measured(other, references=[INTERACTIVE])
-    assert "no references for other runs" in error.value.problems[0].message
+    problems = refused(measured, long, other, again, references=[reference])
+    assert [problem.code for problem in problems] == ["text_too_long", "duplicate_run_id"]
+    assert refused(measured, other, references=[long])[0].message == f"{LONGEST + 1} words: expected at most {LONGEST}"
+    assert "no references for other runs" in refused(measured, other, references=[INTERACTIVE])[0].message
     with pytest.raises(InputError, match="no run is left to measure"):
         measured(INTERACTIVE, references=[reference])
     with pytest.raises(UsageError, match="no manual response: expected --reference"):

@@ -18,7 +18,7 @@ from judge.extra.nuggets.questions import check_claim_prompt, claim_questions, q
 from judge.extra.nuggets.records import CLAIM_LABELS, ClaimLabel, ResponseClaims
 from judge.gold.rows import text_digest
 from judge.io.line_stream import jsonl_bytes
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 from tests.extra.nuggets.world import bank, nugget, pool, response
 
 POOL = pool(
@@ -72,9 +72,7 @@ def test_several_judges_vote_by_sentence_and_ties_go_to_the_worse_label() -> Non
     ],
 )
 def test_labels_of_other_texts_or_nuggets_are_refused(row: ResponseClaims, message: str) -> None:
-    with pytest.raises(InputError) as error:
-        joined(row)
-    assert message in error.value.problems[0].message
+    assert message in refused(joined, row)[0].message
 
 
 def test_labels_of_the_same_texts_and_nuggets_are_taken() -> None:
@@ -108,16 +106,13 @@ def test_rows_that_do_not_go_together_are_refused(rows: list[ResponseClaims], me
 )
 def test_a_bad_line_is_named(line: dict[str, object], message: str) -> None:
     row = {"turn_id": "1-1_1", "response_id": "R00001", "assessor": "ann"} | line
-    with pytest.raises(InputError) as error:
-        parse_claims(json.dumps(row).encode(), "claims.jsonl")
-    (problem,) = error.value.problems
+    (problem,) = refused(parse_claims, json.dumps(row).encode(), "claims.jsonl")
     assert message in problem.message and problem.path.startswith("line 1: $")
 
 
 def test_a_response_twice_and_an_empty_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as error:
-        parse_claims(jsonl_bytes([said(2, "none"), said(2, "nugget")]), "claims.jsonl")
-    assert error.value.problems[0].message == "the same response by the same assessor is on line 1"
+    problems = refused(parse_claims, jsonl_bytes([said(2, "none"), said(2, "nugget")]), "claims.jsonl")
+    assert problems[0].message == "the same response by the same assessor is on line 1"
     (tmp_path / "claims.jsonl").write_bytes(b"")
     with pytest.raises(InputError, match="1 problem"):
         read_claims(tmp_path / "claims.jsonl")
@@ -159,9 +154,7 @@ def test_only_this_command_asks_what_carries_claims(tmp_path: Path) -> None:
         render(Task(POOL.responses[0], find_criterion(NUGGET_PRECISION)), {}, None, "json")
     text = (PROJECT / "prompts/nugget_precision/graded.md").read_text(encoding="utf-8")
     (tmp_path / "mine.md").write_text(text.replace('criterion = "nugget_precision"', 'criterion = "tone"'))
-    with pytest.raises(InputError) as error:
-        find_criterion(tmp_path / "mine.md")
-    assert [problem.message for problem in error.value.problems] == [
+    assert [problem.message for problem in refused(find_criterion, tmp_path / "mine.md")] == [
         "`nuggets` is the input of the criterion nugget_precision, and of no other"
     ]
 

@@ -16,6 +16,7 @@ from judge.extra.nuggets.records import Nugget
 from judge.io.line_stream import jsonl_bytes
 from judge.io.safe import digest, disarmed, has_content, storable
 from judge.io.tabular import TableRow
+from tests.conftest import refused
 
 MADE = (
     Nugget("1-1_1/1", "1-1", "Ramps are free.", "1-1_1", "vital", made_by="server/m"),
@@ -56,9 +57,7 @@ def test_edits_change_delete_and_add_and_leave_the_bank_alone() -> None:
     ],
 )
 def test_an_edit_of_another_bank_is_refused(edit: NuggetEdit, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        edited(MADE, (edit,), "edits")
-    assert message in caught.value.problems[0].message
+    assert message in refused(edited, MADE, (edit,), "edits")[0].message
 
 
 @pytest.mark.parametrize(
@@ -85,15 +84,12 @@ def test_a_bad_edit_is_named_with_its_line(row: dict[str, object], place: str) -
     sound = {"nugget_id": "n", "action": "change", "edited_by": "ann", "nugget_sha256": "0" * 64, "text": "A."}
     line = {name: value for name, value in (sound | row).items() if value is not None}
     content = b"\n" + json.dumps(line).encode()
-    with pytest.raises(InputError) as caught:
-        parse_edits(content, "edits")
-    assert f"line 2: {place}" in [problem.path for problem in caught.value.problems]
+    assert f"line 2: {place}" in [problem.path for problem in refused(parse_edits, content, "edits")]
 
 
 def test_a_nugget_has_one_edit() -> None:
-    with pytest.raises(InputError) as caught:
-        parse_edits(jsonl_bytes([change("1-1_1/1", text="A."), change("1-1_1/1", text="B.")]), "edits")
-    assert caught.value.problems[0].path == "line 2: $.nugget_id"
+    problems = refused(parse_edits, jsonl_bytes([change("1-1_1/1", text="A."), change("1-1_1/1", text="B.")]), "edits")
+    assert problems[0].path == "line 2: $.nugget_id"
 
 
 def test_a_folder_is_read_as_the_bank_with_its_edits(tmp_path: Path) -> None:
@@ -174,16 +170,13 @@ def test_a_row_that_cannot_be_read_is_named(place: int | None, cells: dict[str, 
         rows.append(new_row(**cells))
     else:
         rows[place].cells.update(cells)
-    with pytest.raises(InputError) as caught:
-        sheet_edits(rows, MADE, (), "ann", "s")
-    assert message in " ".join(problem.message for problem in caught.value.problems)
+    assert message in " ".join(problem.message for problem in refused(sheet_edits, rows, MADE, (), "ann", "s"))
 
 
 def test_a_nugget_stands_on_one_row() -> None:
     for row in (rows_of(MADE)[0], new_row(turn_id="1-1_1", text="New.")):
-        with pytest.raises(InputError) as caught:
-            sheet_edits([row, TableRow(100, row.cells)], MADE, (), "ann", "s")
-        assert f"already on line {row.line}" in caught.value.problems[0].message
+        problems = refused(sheet_edits, [row, TableRow(100, row.cells)], MADE, (), "ann", "s")
+        assert f"already on line {row.line}" in problems[0].message
 
 
 @given(text=st.text(min_size=1, max_size=30).filter(lambda text: has_content(text) and storable(text)))
@@ -205,9 +198,7 @@ def test_a_sheet_undoes_nothing_that_others_edited_since() -> None:
     )  # fmt: skip
     # What both changed is refused.
     rows[0].cells["importance"] = "okay"
-    with pytest.raises(InputError) as caught:
-        sheet_edits(rows, MADE, bobs, "ann", "s")
-    assert [problem.path for problem in caught.value.problems] == ["line 2: shown_sha256"]
+    assert [problem.path for problem in refused(sheet_edits, rows, MADE, bobs, "ann", "s")] == ["line 2: shown_sha256"]
 
 
 def test_a_bank_that_was_made_again_refuses_what_people_changed_of_another_text() -> None:

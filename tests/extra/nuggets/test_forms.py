@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank, read_bank
 from judge.extra.nuggets.records import Nugget
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 
 OWN = b"""{"nugget_id":"n1","turn_id":"9-1_3","text":"Ramps are free.","importance":"vital","passages":["p:1"]}
 
@@ -34,10 +34,9 @@ BANKS = {"judge": OWN, "nuggetizer": NUGGETIZER, "cone-rag": CONE, "rubrics": RU
 
 def problems(content: bytes, form: str | None = None) -> list[tuple[str, str]]:
     """Code and place of every problem."""
-    with pytest.raises(InputError) as raised:
-        parse_bank(content, "bank", form)
-    assert all(problem.file == "bank" for problem in raised.value.problems)
-    return [(problem.code, problem.path) for problem in raised.value.problems]
+    told = refused(parse_bank, content, "bank", form)
+    assert all(problem.file == "bank" for problem in told)
+    return [(problem.code, problem.path) for problem in told]
 
 
 def test_each_form_is_seen_from_its_content() -> None:

@@ -10,6 +10,7 @@ from judge.extra.nuggets.records import MatchedNugget
 from judge.gold.rows import text_digest
 from judge.io.line_stream import jsonl_bytes
 from judge.io.safe import digest
+from tests.conftest import refused
 from tests.extra.nuggets.world import bank, nugget, pool, response, row
 
 POOL = pool(response(1, "1-1_1", "a"), response(2, "1-1_1", "b"), response(3, "1-1_2", "a"))
@@ -38,9 +39,7 @@ def test_every_problem_of_a_file_is_listed_with_its_line() -> None:
         + bad + b'"run_id":"a","assessor":"bob","inclusion_probability":0}\n'
         + bad + b'"run_id":"a","assessor":"bob","colour":1}\n'
     )  # fmt: skip
-    with pytest.raises(InputError) as raised:
-        parse_matches(content, "m")
-    assert [(problem.path, problem.code) for problem in raised.value.problems] == [
+    assert [(problem.path, problem.code) for problem in refused(parse_matches, content, "m")] == [
         ("line 2: $", "bad_match"),
         ("line 3: $.label", "bad_match"),
         ("line 4: $", "bad_match"),
@@ -86,18 +85,14 @@ def test_nobody_votes_twice_on_a_pair() -> None:
         row(2, "1-1_1/1", "partly"),
         row(0, "1-1_1/1", "supports", response_id=None, run_id="a"),
     ]
-    with pytest.raises(InputError) as raised:
-        join(rows, (), BANK, POOL, "m")
-    assert [problem.message for problem in raised.value.problems] == [
+    assert [problem.message for problem in refused(join, rows, (), BANK, POOL, "m")] == [
         "a second match of R00001 by 'ann': expected one",
         "a second match of R00002 by 'ann': expected one",
         "a second match of R00001 by 'ann': expected one",
     ]
     judged = [row(1, "1-1_1/1", "partly", assessor=None, judge="server/m")]
     assert join(judged, (), BANK, POOL, "m").labels
-    with pytest.raises(InputError) as raised:
-        join(judged * 2, (), BANK, POOL, "m")
-    assert [problem.message for problem in raised.value.problems] == [
+    assert [problem.message for problem in refused(join, judged * 2, (), BANK, POOL, "m")] == [
         "a second match of R00001 by 'server/m': expected one"
     ]
 
@@ -122,9 +117,7 @@ def test_rows_that_are_not_of_this_bank_or_pool_are_refused() -> None:
         row(1, "1-1_1/1", "supports", nugget_sha256="0" * 64),
         row(2, "1-1_1/1", "supports", text_sha256=text),
     ]
-    with pytest.raises(InputError) as raised:
-        join(rows, (), BANK, POOL, "m")
-    assert [problem.message for problem in raised.value.problems] == [
+    assert [problem.message for problem in refused(join, rows, (), BANK, POOL, "m")] == [
         "the bank has no such nugget",
         "the nugget is of '1-1_2', and the response of turn '1-1_1'",
         "the text of the nugget has changed since it was matched: match again",
@@ -153,9 +146,7 @@ def test_the_labels_of_cone_rag(tmp_path: Path) -> None:
         ("14_4", "14_4/12", "rali-3", "supports"),
     ]
     path.write_text("1_14_4_1_iires-1\t0\nnonsense\n")
-    with pytest.raises(InputError) as raised:
-        read_matches(path)
-    assert [problem.path for problem in raised.value.problems] == ["line 2"]
+    assert [problem.path for problem in refused(read_matches, path)] == ["line 2"]
 
 
 def test_two_tasks_of_cone_rag_are_two_people(tmp_path: Path) -> None:

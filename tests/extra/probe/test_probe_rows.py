@@ -173,7 +173,6 @@ def test_word_overlap_is_measured_on_the_same_items() -> None:
         pair("3", at(0), at(0), overlap=(3.0, 0.0)),
     ]
     row = probe_row(PROBE["negation"], pairs, 3, 0.25)
-    assert row.overlap is not None and row.overlap_auc is not None
     assert row.overlap.value == pytest.approx(-0.5 / 3)
     assert (row.overlap.n, row.overlap_auc.n) == (3, 8)
 

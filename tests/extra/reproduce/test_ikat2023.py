@@ -65,7 +65,6 @@ def test_the_page_shows_what_is_printed(shared: Path, capsys, monkeypatch) -> No
     assert main(["reproduce", "ikat2023", str(shared / "ikat/2023/gpt4_judgments")]) == 0
     text = (PROJECT / "docs" / "reproduce.md").read_text(encoding="utf-8")
     block = re.search(r"^```\n(ikat2023: .*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert block is not None
     assert capsys.readouterr().out.startswith(block[1])
 
 

@@ -20,6 +20,7 @@ from judge.extra.reproduce.published import (
 )
 from judge.extra.reproduce.published.gpt4_labels import MOST_RUNS
 from judge.records import Estimate
+from tests.conftest import refused
 
 GROUNDEDNESS = "groundedness_judgement-gpt4.txt"
 NATURALNESS = "naturallness_judgement-gpt4.txt"
@@ -85,10 +86,9 @@ def test_different_files_of_one_name_are_told_with_every_absent_file(tmp_path: P
     write(tmp_path / "v1/a.txt", "1")
     write(tmp_path / "v2/a.txt", "2")
     absent = ReleasedFile("b", "b.txt", r"b\.txt", "the page example.org")
-    with pytest.raises(InputError) as caught:
-        find_released(tmp_path, (FILE, absent))
-    assert [problem.code for problem in caught.value.problems] == ["ambiguous_file", "missing_file"]
-    first, second = (problem.message for problem in caught.value.problems)
+    problems = refused(find_released, tmp_path, (FILE, absent))
+    assert [problem.code for problem in problems] == ["ambiguous_file", "missing_file"]
+    first, second = (problem.message for problem in problems)
     assert first == "2 different files could be a.txt: 'v1/a.txt', 'v2/a.txt'; name the folder of one of them"
     assert second == "looked for b.txt here and in the folders below; it comes from the page example.org"
 
@@ -222,11 +222,10 @@ def test_equal_grades_have_no_interval_but_a_note(tmp_path: Path) -> None:
 def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, text, codes, message) -> None:
     release(tmp_path)
     write(tmp_path / GROUNDEDNESS, text)
-    with pytest.raises(InputError) as caught:
-        reproduce_publication("ikat2023", tmp_path)
-    assert [problem.code for problem in caught.value.problems] == codes
-    assert caught.value.problems[0].message.startswith(message)
-    assert caught.value.problems[0].file == str(tmp_path / GROUNDEDNESS)
+    problems = refused(reproduce_publication, "ikat2023", tmp_path)
+    assert [problem.code for problem in problems] == codes
+    assert problems[0].message.startswith(message)
+    assert problems[0].file == str(tmp_path / GROUNDEDNESS)
 
 
 @pytest.mark.parametrize(
@@ -239,9 +238,8 @@ def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, tex
 def test_another_encoding_and_passage_grades_off_the_scale_are_named(tmp_path, name, text, code, line) -> None:
     release(tmp_path)
     (tmp_path / name).write_bytes(text)
-    with pytest.raises(InputError) as caught:
-        reproduce_publication("ikat2023", tmp_path)
-    assert [(problem.code, problem.path) for problem in caught.value.problems] == [(code, line)]
+    problems = refused(reproduce_publication, "ikat2023", tmp_path)
+    assert [(problem.code, problem.path) for problem in problems] == [(code, line)]
 
 
 @pytest.mark.parametrize("name", PUBLICATIONS)
@@ -252,10 +250,9 @@ def test_an_empty_folder_is_refused(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ikat2023", "cone-rag"])
 def test_an_empty_folder_is_told_what_was_looked_for_and_where_to_get_it(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError) as caught:
-        reproduce_publication(name, tmp_path)
-    assert {problem.code for problem in caught.value.problems} == {"missing_file"}
-    assert all("looked for" in problem.message for problem in caught.value.problems)
+    problems = refused(reproduce_publication, name, tmp_path)
+    assert {problem.code for problem in problems} == {"missing_file"}
+    assert all("looked for" in problem.message for problem in problems)
 
 
 def test_labels_of_all_turns_do_not_stand_in_for_those_of_table_7(tmp_path: Path) -> None:
@@ -351,9 +348,8 @@ def test_cone_rag_is_counted_from_the_files_that_are_there(tmp_path: Path) -> No
 )  # fmt: skip
 def test_files_of_cone_rag_that_cannot_be_used_are_named_with_the_place(tmp_path, name, text, code, path) -> None:
     write(tmp_path / name, text)
-    with pytest.raises(InputError) as caught:
-        reproduce_publication("cone-rag", tmp_path)
-    assert [(problem.code, problem.path) for problem in caught.value.problems] == [(code, path)]
+    problems = refused(reproduce_publication, "cone-rag", tmp_path)
+    assert [(problem.code, problem.path) for problem in problems] == [(code, path)]
 
 
 def test_two_people_may_label_one_pair(tmp_path: Path) -> None:
