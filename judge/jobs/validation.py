@@ -1,6 +1,6 @@
 """Everything that is wrong with runs, pages for their teams, fixed copies: what `judge validate` does, from Python."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -17,24 +17,21 @@ from judge.io.steps import Step, Steps, counted, quiet, stepped
 from judge.jobs.options import NamedRuns, ResponseLimits
 from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
-from judge.runs.check.problems import EXAMPLES, FileReport, file_report, token_summary, with_problems
+from judge.runs.check.problems import EXAMPLES, FileReport, file_report, with_problems
 from judge.runs.check.rules import CollectionHashes
-from judge.runs.check.validate import validate_run, validate_together
-from judge.runs.check.year import Trace, mixed_years
+from judge.runs.check.validate import Checked, FileCheck, validate_together
+from judge.runs.check.year import mixed_years
 from judge.runs.document import file_name
 from judge.runs.families import read_teams
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
-from judge.runs.formats import find_runs, read_run
+from judge.runs.formats import find_runs
 from judge.runs.profiles import Limits
-from judge.runs.records import Run
+from judge.runs.records import Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import topic_turns
 
 RECORD = "pages.sha256"
 """The list of the pages, for `sha256sum -c`."""
-
-_Checked = tuple[FileReport, Run | None, Trace | None]
-"""What is wrong with one file; its run without the turns, and what tells the year of the run."""
 
 
 class ValidationPlan(NamedRuns, ResponseLimits):
@@ -101,7 +98,9 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
         UsageError: The folders of the plan do not go together.
         InputError: The folder of runs, the topics or the hashes cannot be read.
     """
-    checker = _Checker(plan)
+    turns = topic_turns(plan.topics)
+    limits = plan.limits(turns)
+    check = _check(plan, turns, limits)
     runs = plan.runs
     files_of_runs, folder_problems = find_runs(runs)
     if plan.report_dir is not None:
@@ -112,65 +111,38 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
     folder = FixFolder(plan.fixed_dir, runs, files_of_runs) if plan.fixed_dir is not None else None
     # An open list of hashes belongs to this process.
     processes = processes_for(files_of_runs) if plan.passage_hashes is None else 1
-    with closing(mapped(checker.check, files_of_runs, processes)) as done:
+    with closing(mapped(check, files_of_runs, processes)) as done:
         results = counted("checking runs", done, len(files_of_runs), steps)
         checked = dict(zip(files_of_runs, results, strict=True))
-    unread: list[_Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
+    unread: list[Checked] = [(file_report(problem.file, None, [problem]), None, None) for problem in folder_problems]
     files = _together([*unread, *checked.values()], strict=plan.strict)
     several_years = mixed_years([trace for _, _, trace in checked.values() if trace is not None])
     if plan.report_dir is not None:
         steps(Step("writing pages"))
-        _write_pages(plan, checker.limits, plan.report_dir, files, files_of_runs, several_years)
-    unreadable = any(run is None for _, run, _ in checked.values())
-    unreadable = unreadable or any(problem.severity == "error" for problem in folder_problems)
+        _write_pages(plan, limits, plan.report_dir, files, files_of_runs, several_years)
+    unreadable = any(run is None for _, run, _ in checked.values()) or any(file.errors for file, *_ in unread)
     if folder is None:
-        return ValidationOutcome(files, unreadable, checker.limits, several_years=several_years)
-    fixed, refused = _fix(folder, checker, checked, unread, steps)
-    return ValidationOutcome(files, unreadable, checker.limits, fixed, refused, several_years)
+        return ValidationOutcome(files, unreadable, limits, several_years=several_years)
+    fixed, refused = _fix(folder, check, stepped("fixing runs", checked.items(), steps), unread, plan.strict)
+    return ValidationOutcome(files, unreadable, limits, fixed, refused, several_years)
 
 
-class _Checker:
-    """Checks one file after the other, of which one run at a time is in memory."""
+def _check(plan: ValidationPlan, turns: Mapping[str, Turn] | None, limits: Limits) -> FileCheck:
+    """What checks the files, with everything in hand that the plan names."""
+    tokens = TokenCounter(rule=limits.token_rule, limit=limits.token_limit)
+    teams = read_teams(plan.teams) if plan.teams is not None else {}
+    hashes: CollectionHashes | None = None
+    if plan.passage_hashes is not None:
+        from judge.passages import same_text
+        from judge.passages.hashes import open_hashes
 
-    def __init__(self, plan: ValidationPlan) -> None:
-        self.plan = plan
-        self.turns = topic_turns(plan.topics)
-        self.limits = plan.limits(self.turns)
-        self.count_tokens = TokenCounter(rule=self.limits.token_rule, limit=self.limits.token_limit)
-        self._teams = read_teams(plan.teams) if plan.teams is not None else {}
-        self._hashes: CollectionHashes | None = None
-        if plan.passage_hashes is not None:
-            from judge.passages import same_text
-            from judge.passages.hashes import open_hashes
-
-            self._hashes = CollectionHashes(open_hashes(plan.passage_hashes).find, same_text)
-
-    def check(self, path: Path) -> _Checked:
-        """What is wrong with one file, and its run without the turns."""
-        read = read_run(path, self.plan.format)
-        if read.run is None:
-            return file_report(file_name(path), None, read.problems), None, None
-        limit = self.limits.citation_limit
-        validated = validate_run(read, self.turns, self.count_tokens, hashes=self._hashes, citation_limit=limit)
-        # The terminal has no room for lengths, and they need all counts of every text.
-        wanted = self.plan.lengths or self.plan.report_dir is not None
-        lengths = token_summary(read.run, self.count_tokens, self.limits.token_limit) if wanted else ()
-        report = file_report(
-            read.run.file,
-            read.run,
-            validated.problems,
-            validated.exclusions,
-            validated.unchecked,
-            lengths,
-            validated.trace.year if validated.trace else None,
-        )
-        if team := self._teams.get(read.run.run_id):
-            report = msgspec.structs.replace(report, team=team)
-        # Without its turns a run is small enough to be kept until all are read.
-        return report, msgspec.structs.replace(read.run, turns=()), validated.trace
+        hashes = CollectionHashes(open_hashes(plan.passage_hashes).find, same_text)
+    # The terminal has no room for lengths, and they need all counts of every text.
+    lengths = plan.lengths or plan.report_dir is not None
+    return FileCheck(plan.format, turns, tokens, limits.citation_limit, hashes, lengths, teams)
 
 
-def _together(checked: Sequence[_Checked], *, strict: bool) -> tuple[FileReport, ...]:
+def _together(checked: Sequence[Checked], *, strict: bool) -> tuple[FileReport, ...]:
     """The files in natural order, with what is wrong between runs."""
     between: dict[str, list[Problem]] = {}
     for problem in validate_together([run for _, run, _ in checked if run is not None]):
@@ -182,28 +154,28 @@ def _together(checked: Sequence[_Checked], *, strict: bool) -> tuple[FileReport,
 
 
 def _fix(
-    folder: FixFolder, checker: _Checker, checked: Mapping[Path, _Checked], unread: Sequence[_Checked], steps: Steps
+    folder: FixFolder, check: FileCheck, checked: Iterable[tuple[Path, Checked]], rest: Sequence[Checked], strict: bool
 ) -> tuple[FixedRuns, tuple[tuple[str, str], ...]]:
     """Write the fixed copies and check them, together with what has no copy; and why it has none."""
     fixes = 0
-    copies: list[_Checked] = []
-    others = list(unread)
+    copies: list[Checked] = []
+    others = list(rest)
     refused: list[tuple[str, str]] = []
     with folder:
-        for path, (file, run, trace) in stepped("fixing runs", checked.items(), steps):
+        for path, (file, run, trace) in checked:
             if run is None:
                 fixed = FixedCopy(None, refused="not fixed: it cannot be read as a run")
             else:
-                fixed = fixed_copy(path, run, checker.count_tokens, checker.plan.format)
+                fixed = fixed_copy(path, run, check.tokens, check.format)
             copy = folder.write(path, fixed)
             if copy is None:
                 refused.append((file_name(path), str(fixed.refused)))
                 others.append((file, run, trace))
                 continue
             fixes += len(fixed.fixes)
-            copies.append(checker.check(copy))
+            copies.append(check(copy))
     names = {file.file for file, *_ in copies}
-    left = _together([*copies, *others], strict=checker.plan.strict)
+    left = _together([*copies, *others], strict=strict)
     with_copy = tuple(file for file in left if file.file in names)
     without_copy = tuple(file for file in left if file.file not in names)
     return FixedRuns(file_name(folder.folder), fixes, with_copy, without_copy), tuple(refused)

@@ -220,12 +220,11 @@ def numbered_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _decode_lines(content: bytes, file: str, problems: list[Problem]) -> tuple[tuple[int, Any], ...]:
     lines: list[tuple[int, Any]] = []
-    before = len(problems)
+    refused: list[Problem] = []
     for number, raw in numbered_lines(content):
         if not raw or raw.isspace():
             continue
-        if len(lines) + len(problems) - before == MAX_TURNS:
-            del problems[before:]
+        if len(lines) + len(refused) == MAX_TURNS:
             message = f"more than {MAX_TURNS:,} lines, each of which should be a turn; the file is not read"
             problems.append(problem("too_many_turns", file, "", message))
             return ()
@@ -233,5 +232,6 @@ def _decode_lines(content: bytes, file: str, problems: list[Problem]) -> tuple[t
         if unread is None:
             lines.append((number, value))
         else:
-            problems.append(unread)
+            refused.append(unread)
+    problems += refused
     return tuple(lines)

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import importlib.metadata
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -97,7 +96,9 @@ class TokenCounter:
     @property
     def versions(self) -> dict[str, str]:
         """Package versions that the counts depend on, for the manifest."""
-        return {"spacy": importlib.metadata.version("spacy")}
+        from importlib.metadata import version
+
+        return {"spacy": version("spacy")}
 
     def __call__(self, text: str) -> TokenCount:
         """The lengths of a text and the offset at which `rule` and `limit` would cut it."""

@@ -54,9 +54,9 @@ def test_runs_read_in_several_processes_are_those_read_in_one(runs: Path, monkey
     assert {"truncated_json", "unknown_format", "over_token_limit"} <= {problem.code for problem in read[1].problems}
 
 
-def test_the_processes_that_read_runs_or_screen_load_no_numpy() -> None:
-    modules = "judge.pool.admission, judge.pool.screen, judge.jobs.validation"
-    code = f"import sys, {modules}; sys.exit('numpy' in sys.modules)"
+def test_the_processes_that_read_runs_or_screen_load_neither_numpy_nor_pydantic() -> None:
+    modules = "judge.pool.admission, judge.pool.screen, judge.runs.check.validate"
+    code = f"import sys, {modules}; sys.exit('numpy' in sys.modules or 'pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -12,7 +12,6 @@ from judge.runs.check.codes import CODES
 from judge.runs.check.entries import MAX_PASSAGES, check_entries
 from judge.runs.fields import LISTED, ProblemLog
 from judge.runs.formats import FORMATS, rules_of
-from judge.runs.records import Provenance
 
 BASE = "$.turns[0].responses[0].passage_provenance"
 WITH_PASSAGES = [name for name in FORMATS if rules_of(name).passages is not None]
@@ -27,8 +26,8 @@ def found(format, entries, run_type="automatic"):
     def add(*problem):
         log.add_entry(BASE, *problem)
 
-    passages = [Provenance(passage_id, score, True, None) for passage_id, score in entries]
-    check_entries(rules_of(format), run_type, BASE, passages, add)
+    ids, scores = [passage_id for passage_id, _ in entries], [score for _, score in entries]
+    check_entries(rules_of(format), run_type, BASE, ids, scores, add)
     log.close_lists()
     return [(one.severity, one.code, one.path, one.message) for one in log.problems]
 

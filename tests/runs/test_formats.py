@@ -83,7 +83,7 @@ def test_ikat2025_used_passages_are_the_citations(tmp_path):
     assert [(problem.code, problem.path) for problem in read.problems] == [
         ("citation_not_in_references", f'line {number}: $.responses[0].citations["{C}"]') for number in (1, 2)
     ]
-    assert read.places[0].responses[0].extra == 1
+    assert read.places[0].references == {A: 2.0, B: 1.0}
     # A response without citations used none of the references.
     bare = line("1-1_3")
     bare["responses"].append({"rank": 2, "text": "More.", "citations": {}, "ptkb_provenance": []})

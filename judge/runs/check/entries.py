@@ -12,17 +12,19 @@ from typing import cast
 from judge.io.safe import MAX_ID, shown
 from judge.runs.fields import LISTED, Report, member
 from judge.runs.formats.shape import PtkbEntry, Rules
-from judge.runs.ranking import MAX_PASSAGES, has_scores
-from judge.runs.records import Provenance, Turn
+from judge.runs.ranking import MAX_PASSAGES
+from judge.runs.records import Turn
 
 
-def check_entries(rules: Rules, run_type: str | None, base: str, passages: Sequence[Provenance], add: Report) -> None:
+def check_entries(
+    rules: Rules, run_type: str | None, base: str, ids: Sequence[str], scores: Sequence[float | None], add: Report
+) -> None:
     """Check the ids and scores of one list of up to 300,000 passages; well-formed lists are checked in C, for speed.
 
     `base` is the JSON path of the list. Beyond `LISTED` problems of one code, `add` is given this path and no message.
     """
-    if len(passages) > MAX_PASSAGES:
-        message = f"{len(passages)} passages, at most {MAX_PASSAGES} are assessed"
+    if len(ids) > MAX_PASSAGES:
+        message = f"{len(ids)} passages, at most {MAX_PASSAGES} are assessed"
         add("too_many_passages", base, message)
 
     counts: Counter[str] = Counter()
@@ -33,11 +35,10 @@ def check_entries(rules: Rules, run_type: str | None, base: str, passages: Seque
             # Only their number is kept: a run may have 300,000 of them.
             add(code, base, "")
             return
-        path = member(base, passages[k].passage_id) if rules.keyed else f"{base}[{k}].{field}"
+        path = member(base, ids[k]) if rules.keyed else f"{base}[{k}].{field}"
         written = (shown(value) if isinstance(value, str) else value for value in values)
         add(code, path, message.format(*written))
 
-    ids = [passage.passage_id for passage in passages]
     regular = rules.passage_id is None or _all_match(rules.passage_id, ids)
     if not regular or max(map(len, ids), default=0) > MAX_ID:
         for k, passage_id in enumerate(ids):
@@ -53,10 +54,10 @@ def check_entries(rules: Rules, run_type: str | None, base: str, passages: Seque
             if passage_id in seen and passage_id:
                 report("duplicate_passage", k, "id", "{} is already in this list", passage_id)
             seen.add(passage_id)
-    scores = [passage.score for passage in passages]
     if _all_fall(scores) or (run_type in rules.scoreless and scores.count(None) == len(scores)):
         return
-    order = "they are ranked by score" if has_scores(passages) else "some have none, so the order of the list counts"
+    ranked = all(score is not None and isfinite(score) for score in scores)
+    order = "they are ranked by score" if ranked else "some have none, so the order of the list counts"
     previous: float | None = None
     for k, score in enumerate(scores):
         if score is None:

@@ -237,16 +237,13 @@ class RunCheck:
         marked = [passage for passage in passages if passage.used is not False or passage.text is not None]
         if rules.flags_used:
             self._used(base, own, passages, marked)
-        shared = len(passages) - place.extra
-        if not rules.keyed:
-            self._entries(base, passages)
-        elif j == 0:
+        if turn.references and j == 0:
             # All responses of a turn share its references: they are checked once.
             self.at(i)
-            self._entries(base, passages[:shared])
+            self._entries(base, passages[: len(turn.references)], turn.references)
             self.at(i, j)
-        if place.extra:
-            self._entries(own, passages[shared:])
+        if others := passages[len(turn.references) :]:
+            self._entries(own, others)
         if any(passage.text for passage in marked):
             self._texts(base, response)
         cited = sum(passage.used is True for passage in marked)
@@ -277,9 +274,11 @@ class RunCheck:
         # `[*]` stands for problems that were only counted; one of them may be a mark.
         return any(path in silent for k in unread for path in (f"{base}[{k}]", f"{base}[{k}].used", f"{base}[*]"))
 
-    def _entries(self, base: str, passages: Sequence[Provenance]) -> None:
+    def _entries(self, base: str, passages: Sequence[Provenance], scored: Mapping[str, float | None] = {}) -> None:
         rules, hashes = self.rules, self._hashes
-        check_entries(rules, self.run.run_type, base, passages, partial(self.add_entry, base))
+        ids = [*scored] or [passage.passage_id for passage in passages]
+        scores = [*scored.values()] or [passage.score for passage in passages]
+        check_entries(rules, self.run.run_type, base, ids, scores, partial(self.add_entry, base))
         # Lists without a problem are passed in C: a run may have 300,000 entries.
         if hashes is None or (self._unknown.isdisjoint(map(_ID, passages)) and not any(map(_TEXT, passages))):
             return

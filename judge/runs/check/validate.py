@@ -1,4 +1,4 @@
-"""Checks of a run: every problem at once, and the run without what its errors take out. Pure.
+"""Checks of a run: every problem at once, and the run without what its errors take out.
 
 Readers report the form of a file (JSON, fields, types), this module the rules of the field: ids, ranks, scores, limits,
 evidence, PTKB, and turns compared with the topics. An error takes a response, a turn or a run out of the judging, each
@@ -6,6 +6,7 @@ with its reason; a warning takes nothing out.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from unicodedata import normalize
 
 import msgspec
@@ -14,9 +15,11 @@ from judge.io.ids import natural_key
 from judge.io.safe import printable_id, shown
 from judge.records import Problem
 from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
+from judge.runs.check.problems import FileReport, file_report, token_summary
 from judge.runs.check.rules import CollectionHashes, RunCheck, detail_of, rank_of
 from judge.runs.check.year import Trace, trace_of
-from judge.runs.formats import rules_of
+from judge.runs.document import file_name
+from judge.runs.formats import read_run, rules_of
 from judge.runs.formats.shape import ReadRun
 from judge.runs.records import Exclusion, Run, RunTurn, Turn
 from judge.runs.tokens import TokenCounter
@@ -82,6 +85,39 @@ def validate_run(
     if turns is not None and check.rules.all_turns:
         check.missing_turns(turns)
     return _result(check, tuple(sorted(unchecked)), trace)
+
+
+Checked = tuple[FileReport, Run | None, Trace | None]
+"""What is wrong with one file; its run without the turns, and what tells the year of the run."""
+
+
+class FileCheck(msgspec.Struct, frozen=True):
+    """Checks one file after the other, of which one run at a time is in memory; a helper process needs no plan."""
+
+    format: str | None
+    turns: Mapping[str, Turn] | None
+    tokens: TokenCounter
+    citation_limit: int | None
+    hashes: CollectionHashes | None
+    lengths: bool
+    """Whether to count the tokens of every text in every way."""
+    teams: Mapping[str, str]
+    """Run id to team, where runs do not name theirs."""
+
+    def __call__(self, path: Path) -> Checked:
+        """Check the file at `path`."""
+        read = read_run(path, self.format)
+        run = read.run
+        if run is None:
+            return file_report(file_name(path), None, read.problems), None, None
+        found = validate_run(read, self.turns, self.tokens, hashes=self.hashes, citation_limit=self.citation_limit)
+        lengths = token_summary(run, self.tokens, self.tokens.limit) if self.lengths else ()
+        year = found.trace.year if found.trace else None
+        report = file_report(run.file, run, found.problems, found.exclusions, found.unchecked, lengths, year)
+        if team := self.teams.get(run.run_id):
+            report = msgspec.structs.replace(report, team=team)
+        # Without its turns a run is small enough to be kept until all are read.
+        return report, msgspec.structs.replace(run, turns=()), found.trace
 
 
 def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:

@@ -267,7 +267,7 @@ def _references(turn: RunTurn, place: TurnPlace, source: SourceRun) -> dict[str,
     if other_scores:
         named = ", ".join(map(shown, sorted(other_scores)))
         source.drop("passage scores", f"other scores elsewhere in the turn of {named}")
-    if any(where.extra for where in place.responses):
+    if source.rules.keyed and any(len(response.provenance) > len(place.references) for response in turn.responses):
         source.change("references", "citations outside the references", "citations are references")
     if has_scores(tuple(first.values())):
         return {passage_id: passage.score or 0.0 for passage_id, passage in first.items()}

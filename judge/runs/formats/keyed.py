@@ -16,7 +16,7 @@ import msgspec
 from judge.io.ids import topic_of
 from judge.io.safe import shown, storable
 from judge.runs.document import Document
-from judge.runs.fields import MAX_RESPONSES, Fields, ProblemLog, member
+from judge.runs.fields import Fields, ProblemLog, member
 from judge.runs.formats.shape import (
     IKAT_PASSAGE_ID,
     NAMES,
@@ -34,8 +34,6 @@ from judge.runs.formats.shape import (
 )
 from judge.runs.records import Provenance, Response, RunTurn
 
-_MAX_COPIES = 1_000_000
-"""The most references times responses of a turn, since each response holds all of them; a run has some thousands."""
 _MOST_TURNS = 1_000
 """The most turns of a conversation that are read, each with all before it."""
 _FIRST = 20
@@ -78,17 +76,11 @@ Users = dict[int, tuple[str, tuple[str, ...]]]
 class References(msgspec.Struct, frozen=True):
     """The references of a turn, which all of its responses share."""
 
-    scores: dict[str, Any]
-    """Passage id to the score as the file has it."""
+    scores: dict[str, float | None]
     retrieved: list[Provenance]
     """The same as records that are not used."""
     free: bool
     """Whether a response may cite what is not among them."""
-
-    @property
-    def most(self) -> int:
-        """The most responses of the turn that are read."""
-        return min(MAX_RESPONSES, _MAX_COPIES // max(1, len(self.scores)))
 
 
 def _is_ikat2025(document: Document) -> bool:
@@ -159,7 +151,7 @@ def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tupl
     _read_metadata(log, fields, (), first, "line")
     # The guidelines forbid references in generation-only runs, so their citations are in none.
     references = _read_references(log, fields, free_without=first["run_type"] == "generation-only")
-    return read_turn(log, fields, partial(_response, references=references), True, most=references.most)
+    return read_turn(log, fields, partial(_response, references=references), True, references=references.scores)
 
 
 def _response(
@@ -169,7 +161,7 @@ def _response(
     provenance = _read_cited(log, fields, "citations", references)
     ptkb = _read_statements(log, fields, "ptkb_provenance")
     response = Response(fields.integer("rank"), fields.text("text", optional=not needs_text), provenance, ptkb)
-    return response, ResponsePlace(path, extra=len(provenance) - len(references.scores))
+    return response, ResponsePlace(path)
 
 
 def _interactive_turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tuple[RunTurn, TurnPlace]:
@@ -178,11 +170,9 @@ def _interactive_turn(log: ProblemLog, path: str, value: Any, first: dict[str, s
     references = _read_references(log, fields, free_without=True)
     users: Users = {}
     read = partial(_interactive_response, references=references, users=users)
-    turn, place = read_turn(log, fields, read, True, most=references.most, turn_id=turn_id)
-    if not users:
-        return turn, place
+    turn, place = read_turn(log, fields, read, True, references=references.scores, turn_id=turn_id)
     # What the user said does not depend on the response, so the best-ranked one stands for all.
-    utterance, ptkb = users[min(users)]
+    utterance, ptkb = users[min(users)] if users else (None, ())
     return RunTurn(turn.turn_id, turn.responses, utterance, ptkb), place
 
 
@@ -206,7 +196,7 @@ def _interactive_response(
     provenance = _read_cited(log, fields, names.citations, references)
     text = fields.text(names.text, optional=not needs_text)
     response = Response(rank, text, provenance, _read_statements(log, meta, "ptkb_provenance"))
-    return response, ResponsePlace(path, extra=len(provenance) - len(references.scores), names=names)
+    return response, ResponsePlace(path, names=names)
 
 
 def _read_metadata(log: ProblemLog, fields: Fields, others: Sequence[str], first: dict[str, str], turn: str) -> str:
@@ -240,16 +230,16 @@ def _read_references(log: ProblemLog, fields: Fields, *, free_without: bool) -> 
     """The references of a turn; `free_without`: without any, a response may cite any passage."""
     references = _by_passage(log, fields, "references")
     base = f"{fields.path}.references"
-    scores: Iterable[float | None] = references.values()
-    if not {float}.issuperset(map(type, scores)):
+    scores: dict[str, float | None] = references
+    if not {float}.issuperset(map(type, scores.values())):
         numbers = Fields(partial(log.add_entry, base), base, references, references)
-        scores = [numbers.number(passage_id) for passage_id in references]
+        scores = {passage_id: numbers.number(passage_id) for passage_id in references}
     log.close_lists()
     # Made in C and once for all responses of the turn: a run may have 300,000 references.
-    retrieved = list(map(Provenance, references, scores, repeat(False)))
+    retrieved = list(map(Provenance, scores, scores.values(), repeat(False)))
     # References that cannot be read are no reason to report citations too.
     unreadable = fields.get("references") not in (None, references)
-    return References(references, retrieved, unreadable or (free_without and not references))
+    return References(scores, retrieved, unreadable or (free_without and not references))
 
 
 def _by_passage(log: ProblemLog, fields: Fields, name: str) -> dict[str, Any]:

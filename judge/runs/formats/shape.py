@@ -5,7 +5,7 @@ reported a problem.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -18,6 +18,8 @@ from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Field
 from judge.runs.records import Provenance, Response, Run, RunTurn
 
 _LARGEST_NUMBER = 10**9
+_MAX_COPIES = 1_000_000
+"""The most references times responses of a turn, since each response holds all of them; a run has some thousands."""
 
 PtkbEntry = tuple[str | None, float | None]
 """Text and score that a run gives with a PTKB statement."""
@@ -41,8 +43,6 @@ class ResponsePlace(msgspec.Struct, frozen=True):
     path: str
     statements: tuple[PtkbEntry, ...] = ()
     """One for each of the record's `ptkb_provenance`, where the format has such texts and scores."""
-    extra: int = 0
-    """How many of the response's passages, at the end of its list, are not among those of its turn."""
     names: Names = NAMES
 
 
@@ -51,6 +51,8 @@ class TurnPlace(msgspec.Struct, frozen=True):
 
     path: str
     responses: tuple[ResponsePlace, ...]
+    references: Mapping[str, float | None] = {}
+    """Id and score of the passages with which the list of each response begins, where they are the turn's."""
 
 
 class ReadRun(msgspec.Struct, frozen=True):
@@ -264,10 +266,10 @@ def read_turn(
     read: ReadResponse,
     needs_text: bool,
     *,
-    most: int = MAX_RESPONSES,
+    references: Mapping[str, float | None] = {},
     turn_id: str | None = None,
 ) -> tuple[RunTurn, TurnPlace]:
-    """One turn with `turn_id` and `responses`; of more than `most` responses none is read, and a problem is added.
+    """One turn with `turn_id`, `responses` and `references`; of too many responses none is read, with a problem.
 
     `turn_id` is given where it stands elsewhere in the turn.
     """
@@ -275,6 +277,7 @@ def read_turn(
     responses: list[Response] = []
     places: list[ResponsePlace] = []
     values = fields.list("responses")
+    most = min(MAX_RESPONSES, _MAX_COPIES // max(1, len(references)))
     if len(values) > most:
         message = f"{len(values):,} responses, at most {most:,} are read of such a turn"
         log.add("too_many_responses", f"{fields.path}.responses", message)
@@ -284,7 +287,7 @@ def read_turn(
         responses.append(response)
         places.append(place)
         log.close_lists()
-    return RunTurn(turn_id, tuple(responses)), TurnPlace(fields.path, tuple(places))
+    return RunTurn(turn_id, tuple(responses)), TurnPlace(fields.path, tuple(places), references)
 
 
 def turn_label(value: Any, path: str = ".turn_id") -> str | None:
