@@ -156,13 +156,9 @@ class Calls:
         """The completion of a request, from the journal or from the judge.
 
         Where other processes write the journal, `forms` are the digests of the first requests with which the question
-        can be asked, one for each answer form, in the same order for every process.
-
-        Raises:
-            AnsweredInForm: The journal holds an answer to another one of `forms`.
-            HeldElsewhere: Another process is asking the question.
-            CallError: The call failed.
-            OperationalError: No further call can succeed, or the calls are stopped.
+        can be asked, one for each answer form, in the same order for every process. An AnsweredInForm if the journal
+        holds an answer to another one of `forms`. A HeldElsewhere if another process is asking the question. A
+        CallError if the call failed. An OperationalError if no further call can succeed, or the calls are stopped.
         """
         if not self._journal.shared:
             recorded = self._journal.get(digest)

@@ -35,11 +35,8 @@ def load_criterion(path: StrPath) -> Criterion:
 def find_criterion(name_or_path: StrPath, own: Mapping[str, Criterion] | None = None) -> Criterion:
     """The prompt called `criterion` or `criterion/variant`, or the prompt in a file of the user.
 
-    The user's `own` prompts, by `criterion/variant`, have precedence over bundled ones.
-
-    Raises:
-        UsageError: There is neither a bundled prompt nor a file of that name.
-        InputError: The file is missing or has problems.
+    The user's `own` prompts, by `criterion/variant`, have precedence over bundled ones. A UsageError if there is
+    neither a bundled prompt nor a file of that name. An InputError if the file is missing or has problems.
     """
     name, own = os.fspath(name_or_path), own or {}
     if name in own:
@@ -71,11 +68,8 @@ def choose_prompts(
     """The criteria to judge, sorted by name, each with its prompts.
 
     They are those of `prompts` and, each under its default prompt, those of `names`; without both, `default`. `instead`
-    is criterion to the prompt that takes the place of its default one.
-
-    Raises:
-        UsageError: A criterion or prompt is unknown.
-        InputError: A prompt file has problems.
+    is criterion to the prompt that takes the place of its default one. A UsageError if a criterion or prompt is
+    unknown. An InputError if a prompt file has problems.
     """
     chosen: dict[str, list[Criterion]] = {}
     for prompt in several(prompts):

@@ -79,9 +79,8 @@ class Loop:
     def run_to_end(self, wanted: Sequence[Task]) -> StoredResults:
         """Make a judgment or a failure of every task, in their order, and close the judge; a loop may be running here.
 
-        Raises:
-            UsageError: The judge cannot answer one of the criteria.
-            OperationalError: No further call can succeed, or the user stopped the run; the paid completions are safe.
+        A UsageError if the judge cannot answer one of the criteria. An OperationalError if no further call can succeed,
+        or the user stopped the run; the paid completions are safe.
         """
         with contextlib.suppress(MissingKeyError):
             self._model.check(tuple({task.criterion.digest: task.criterion for task in wanted}.values()))

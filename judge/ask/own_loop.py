@@ -22,10 +22,8 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 def finish(job: Callable[[], Coroutine[Any, Any, _Result]], drain: Callable[[], None]) -> _Result:
     """Run a job to its end; it sees the caller's context variables, and its exceptions are raised here.
 
-    `drain` is called in the job's loop at the first signal, such as Ctrl-C; the second one cancels the job.
-
-    Raises:
-        KeyboardInterrupt: At the second signal.
+    `drain` is called in the job's loop at the first signal, such as Ctrl-C; the second one cancels the job. A
+    KeyboardInterrupt at the second signal.
     """
     runner = asyncio.Runner()
     # In this thread, because the runner copies the context variables of the code that asks for its loop.

@@ -79,9 +79,8 @@ class _ResultLines:
     def at(self, start: int) -> Result:
         """The result whose line begins at a place.
 
-        Raises:
-            InputError: There is none, because the file has changed since it was looked through.
-            OperationalError: The disk cannot be written or read.
+        An InputError if there is none, because the file has changed since it was looked through. An OperationalError if
+        the disk cannot be written or read.
         """
         try:
             with self._lock:

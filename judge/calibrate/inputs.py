@@ -21,9 +21,8 @@ def gold_items(
 ) -> dict[str, dict[ItemKey, tuple[GoldRow, ...]]]:
     """Gold rows by criterion and item.
 
-    Raises:
-        UsageError: There is no pool, and a row names its response by text alone.
-        InputError: An assessor gave one item different grades.
+    A UsageError if there is no pool, and a row names its response by text alone. An InputError if an assessor gave one
+    item different grades.
     """
     by_criterion: dict[str, dict[ItemKey, list[GoldRow]]] = defaultdict(lambda: defaultdict(list))
     if matched is not None:

@@ -67,11 +67,9 @@ def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> S
 def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale | None) -> Gold:
     """Read gold rows of JSONL files, and of qrels and other four-column files, whose assessor is named after the file.
 
-    Grades in columns are of one criterion; without a scale they are not checked here.
-
-    Raises:
-        InputError: A file has problems; every problem of every file is listed.
-        UsageError: A file of columns is given without a criterion, or a file holds sealed test grades.
+    Grades in columns are of one criterion; without a scale they are not checked here. An InputError if a file has
+    problems; every problem of every file is listed. A UsageError if a file of columns is given without a criterion, or
+    a file holds sealed test grades.
     """
     rows: list[GoldRow] = []
     problems: list[Problem] = []

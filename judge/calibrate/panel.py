@@ -176,11 +176,9 @@ def make_panel(
     """Bring gold and labels of one criterion together.
 
     Several rows by one assessor have the same grade, which counts once. The pool has text lengths and runs. `binary`
-    compares positive with positive grades instead of grade with grade, each by its own scale.
-
-    Raises:
-        InputError: Grades off their scale, two labels for one item, a split or an inclusion probability that is not on
-            every row, or two probabilities for one item.
+    compares positive with positive grades instead of grade with grade, each by its own scale. An InputError for grades
+    off their scale, two labels for one item, a split or an inclusion probability that is not on every row, or two
+    probabilities for one item.
     """
     if problems := input_problems(scale, gold, labels):
         raise InputError(f"gold and judgments cannot be compared under {criterion}", problems)

@@ -67,10 +67,8 @@ class KnownFile:
         """The known items under criteria that the tables have, in natural order.
 
         A row of another criterion has no effect, with a warning. A row that names none is of the criterion `only`, by
-        default of that of the tables, if they have only one.
-
-        Raises:
-            InputError: Rows have problems; every problem is listed.
+        default of that of the tables, if they have only one. An InputError if rows have problems; every problem is
+        listed.
         """
         problems = LabelProblems()
         problems += self.problems

@@ -47,11 +47,8 @@ def crowd_files(
     """File name to content, without the manifest.
 
     `turns`: those of the subset qrels; `filter_min`: the grade that a turn must have at least once to be in the
-    filtered qrels.
-
-    Raises:
-        InputError: Turns of the subset have no grade.
-        UsageError: Names of criteria would give the same field of the JSON.
+    filtered qrels. An InputError if turns of the subset have no grade. A UsageError if names of criteria would give the
+    same field of the JSON.
     """
     fields = _json_fields(study.labels, unit)
     grades = {
@@ -100,11 +97,8 @@ def write_crowd(
 ) -> None:
     """Write the files, and the manifest last; a folder without it is incomplete.
 
-    `tables`: name to digest of tables that were no files.
-
-    Raises:
-        UsageError: An output would replace an input.
-        InputError: A folder or file is in the way, or a file to be removed was changed.
+    `tables`: name to digest of tables that were no files. A UsageError if an output would replace an input. An
+    InputError if a folder or file is in the way, or a file to be removed was changed.
     """
     manifest = {
         "schema": SCHEMA,

@@ -146,8 +146,7 @@ def frame_digest(name: str, table: DataFrame) -> str:
 def frame_sheet(name: str, table: DataFrame, problems: list[Problem]) -> LabelSheet | None:
     """A data frame of polars, pandas or any library that has `to_dict("list")`, under a name for messages.
 
-    Raises:
-        UsageError: It is no data frame.
+    A UsageError if it is no data frame.
     """
     import polars as pl
 

@@ -39,11 +39,9 @@ def read_tables(
     """Read the labels of all files together, by criterion; labels stay in the order of the files' rows.
 
     Tables are CSV, TSV, JSON, JSON Lines or Parquet files, gzipped or not, or data frames. The first `MOST_LISTED`
-    problems of each code and file are listed, and the others counted; `warnings` gets those that spoil no label.
-
-    Raises:
-        InputError: Rows have problems, or a wanted criterion has no label.
-        UsageError: The options contradict each other or are invalid.
+    problems of each code and file are listed, and the others counted; `warnings` gets those that spoil no label. An
+    InputError if rows have problems, or a wanted criterion has no label. A UsageError if the options contradict each
+    other or are invalid.
     """
     layout = msgspec.structs.replace(layout, columns=field_columns(layout.columns))
     problems = LabelProblems()

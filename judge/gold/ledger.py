@@ -67,9 +67,7 @@ class Opening(msgspec.Struct, frozen=True):
 def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
     """Put a look on record, unless its question is there already.
 
-    Raises:
-        InputError: The ledger is damaged, or is a link.
-        OperationalError: The ledger cannot be written.
+    An InputError if the ledger is damaged, or is a link. An OperationalError if the ledger cannot be written.
     """
     if ledger.is_symlink():
         raise InputError(f"{ledger}: a link where the record of looks has to be; move it away")

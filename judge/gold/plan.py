@@ -95,11 +95,8 @@ def make_plan(
     Turns are drawn with probability proportional to size. Half of a turn's size is the same for all turns, half is its
     share of the uncertainty of the judgments. Responses that have grades under every criterion are left out. To use
     their grades and the plan's as one sample, give their rows an inclusion probability of 1. Every run must have
-    `per_run` labeled responses, grades of gold among them, or all of its own. The same arguments give the same plan.
-
-    Raises:
-        InputError: Nothing is left to draw.
-        UsageError: `n` is too small; the message names a number that suffices.
+    `per_run` labeled responses, grades of gold among them, or all of its own. The same arguments give the same plan. An
+    InputError if nothing is left to draw. A UsageError if `n` is too small; the message names a number that suffices.
     """
     graded = _graded(gold, pool)
     frame = _frame(pool, graded, criteria, per_run)

@@ -121,12 +121,9 @@ def open_sealed(
     """Open the test grades: verify that they are the sealed ones, and put the look at them on record.
 
     `look` says what is asked of the rows, and about how many of them. It raises an error, without naming a grade, if
-    the rows cannot be used. Then nothing is put on record. The ledger lies beside the seal.
-
-    Raises:
-        InputError: Test file, salt or seal were changed, the ledger is damaged, or so few responses are compared that
-            the result would show single grades.
-        OperationalError: The ledger cannot be written; the grades stay closed.
+    the rows cannot be used. Then nothing is put on record. The ledger lies beside the seal. An InputError if test file,
+    salt or seal were changed, the ledger is damaged, or so few responses are compared that the result would show single
+    grades. An OperationalError if the ledger cannot be written; the grades stay closed.
     """
     seal_record, stored = read_sealed(test, seal)
     rows = parse_gold(stored, str(test))
@@ -162,9 +159,7 @@ def sealed_beside(path: Path, rows: Iterable[GoldRow]) -> bool:
 def read_unsealed(paths: Iterable[StrPath], advice: str) -> tuple[GoldRow, ...]:
     """The rows of gold files, none of which is under seal; `advice` says what to do with sealed grades instead.
 
-    Raises:
-        InputError: A file cannot be read or has problems.
-        UsageError: A file holds sealed test grades.
+    An InputError if a file cannot be read or has problems. A UsageError if a file holds sealed test grades.
     """
     gold: list[GoldRow] = []
     for path in map(Path, paths):
@@ -207,12 +202,9 @@ def split_topics(rows: Iterable[GoldRow], share: float, seed: int, cluster: Clus
     """Choose the topics of the test part: about `share` of the items, with similar grades under each criterion.
 
     Many random orders of the topics are tried. Each is cut where the test part is nearest to its share of items. The
-    split is taken whose counts of items and grades differ least from their expectation, as chi-square measures it.
-    The orders come from SHA-256 of seed and topic, so neither the order of rows nor a library's version changes them.
-
-    Raises:
-        InputError: There are fewer than two topics, or themes.
-        UsageError: The share is not between 0 and 1.
+    split is taken whose counts of items and grades differ least from their expectation, as chi-square measures it. The
+    orders come from SHA-256 of seed and topic, so neither the order of rows nor a library's version changes them. An
+    InputError if there are fewer than two topics, or themes. A UsageError if the share is not between 0 and 1.
     """
     if not 0 < share < 1:
         raise UsageError(f"the share of the test part must lie between 0 and 1, not {share:g}")
@@ -232,10 +224,9 @@ def split_topics(rows: Iterable[GoldRow], share: float, seed: int, cluster: Clus
 def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path, cluster: Cluster = "topic") -> Seal:
     """Split gold and write `dev.jsonl`, `test.jsonl`, `test.salt` and `seal.json`; a second call writes the same bytes.
 
-    Raises:
-        InputError: Rows are split already, there is only one topic or theme, or the folder holds another split.
-        UsageError: The share is not between 0 and 1.
-        OperationalError: The disk is full or the folder cannot be written.
+    An InputError if rows are split already, there is only one topic or theme, or the folder holds another split. A
+    UsageError if the share is not between 0 and 1. An OperationalError if the disk is full or the folder cannot be
+    written.
     """
     if any(row.split for row in rows):
         raise InputError("some rows have a `split` already: leave the field out to split them anew")

@@ -55,11 +55,8 @@ def import_gold(
 ) -> Imported:
     """Read the files of a source into gold; a pool of the responses needs a tokenizer.
 
-    `source` is a key of SOURCES, or the name of what `read` reads.
-
-    Raises:
-        InputError: Files, rows or ids have problems; every problem is listed.
-        UsageError: The source has no texts to pool, or an option does not fit it.
+    `source` is a key of SOURCES, or the name of what `read` reads. An InputError if files, rows or ids have problems;
+    every problem is listed. A UsageError if the source has no texts to pool, or an option does not fit it.
     """
     content = (read or SOURCES[source])(paths, options)
     rows = complete(content, options)

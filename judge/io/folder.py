@@ -124,11 +124,7 @@ def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:
     """Refuse an output folder with files that the same command did not write in an earlier call.
 
     `names`: names of the files that it writes. `mark`: the file that it begins first; without it the other files are
-    not this command's.
-
-    Raises:
-        UsageError: The folder holds other files.
-        InputError: The folder cannot be listed.
+    not this command's. A UsageError if the folder holds other files. An InputError if the folder cannot be listed.
     """
     try:
         present = {path.name for path in folder.iterdir()} if folder.exists() else set()
@@ -199,13 +195,10 @@ def replace_folder(
     lines that `sha256sum -c` checks. While files are being written it lists the earlier ones too, so that a job that
     was killed can be done again. `inputs`: files that the job has read: never written over and never removed. `last`:
     the file that vouches for the others: its old version is removed first, its new one is written last. `more`: more
-    files of the job follow, so nothing is stale yet.
-
-    Raises:
-        UsageError: A file would be written over an input.
-        InputError: A folder or a file of another origin stands where a file has to be, a folder of the files is a
-            link, a stale file was changed since, or the record cannot be read.
-        OperationalError: The disk is full or the folder cannot be written.
+    files of the job follow, so nothing is stale yet. A UsageError if a file would be written over an input. An
+    InputError if a folder or a file of another origin stands where a file has to be, a folder of the files is a link, a
+    stale file was changed since, or the record cannot be read. An OperationalError if the disk is full or the folder
+    cannot be written.
     """
     read = {path.resolve() for path in inputs}
     _check_places(folder, (*files, record), read)

@@ -125,9 +125,8 @@ def read_stored(path: StrPath) -> bytes:
 def open_stored(path: Path) -> io.FileIO:
     """Open a file, or a pipe that somebody writes to, for reading.
 
-    Raises:
-        InputError: The path is a device, which has no end, or a named pipe to which nobody writes.
-        OSError: The path cannot be opened.
+    An InputError if the path is a device, which has no end, or a named pipe to which nobody writes. An OSError if the
+    path cannot be opened.
     """
     mode = path.stat().st_mode
     if not stat.S_ISFIFO(mode):

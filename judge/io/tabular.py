@@ -273,12 +273,9 @@ def _plain_numbers(column: "pl.Series") -> "pl.Series":
 def write_parquet(out: Path, schema: Schema, rows: Iterable[Sequence[Any]], *, told: Path | None = None) -> int:
     """Write a new file, a group of rows at a time, and give the number of rows; equal rows give equal bytes.
 
-    `told`: the file as messages name it, where `out` only waits to take its place; None for `out`.
-
-    Raises:
-        UsageError: polars is not installed.
-        InputError: A value is not of the type of its column.
-        OperationalError: The file cannot be written.
+    `told`: the file as messages name it, where `out` only waits to take its place; None for `out`. A UsageError if
+    polars is not installed. An InputError if a value is not of the type of its column. An OperationalError if the file
+    cannot be written.
     """
     told = told or out
     need_extra("crowd", f"{told}: a Parquet file")

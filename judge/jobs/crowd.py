@@ -162,9 +162,7 @@ class CrowdOutcome(msgspec.Struct, frozen=True):
 def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     """Read every input, compute every file, and only then write.
 
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
+    A UsageError if the plan asks for what cannot be done. An InputError if an input is bad; every problem is listed.
     """
     need_extra("crowd", "reading workers' labels")
     plan = in_folders(plan, with_judgments=(JUDGMENTS,))

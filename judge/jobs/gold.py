@@ -181,9 +181,7 @@ class GoldDrawPlan(Options):
 def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     """List everything that is wrong with gold files.
 
-    Raises:
-        UsageError: The plan gives a criterion two scales.
-        InputError: A file, a prompt or the pool cannot be read.
+    A UsageError if the plan gives a criterion two scales. An InputError if a file, a prompt or the pool cannot be read.
     """
     default_scale = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
     scales = _scales(plan.prompts, () if default_scale else tuple(default_prompts()))
@@ -199,9 +197,8 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
 def import_gold_files(plan: GoldImportPlan) -> Imported:
     """Make a gold file of grades in another format, and a pool of the graded responses if the plan names its folder.
 
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad, or `pool_out` holds another pool; nothing is written.
+    A UsageError if the plan asks for what cannot be done. An InputError if an input is bad, or `pool_out` holds another
+    pool; nothing is written.
     """
     if plan.source == CROWD:
         need_extra("crowd", "reading workers' labels")
@@ -240,9 +237,8 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
 def split_gold_file(plan: GoldSplitPlan) -> Seal:
     """Split gold by topic or theme, put the test part under seal, and return the seal.
 
-    Raises:
-        UsageError: The share is not between 0 and 1.
-        InputError: The gold cannot be split, or `out` holds another split.
+    A UsageError if the share is not between 0 and 1. An InputError if the gold cannot be split, or `out` holds another
+    split.
     """
     plan = in_folders(plan, file=("gold.jsonl",))
     return write_split(read_gold(plan.file), plan.share, plan.seed, plan.out, plan.cluster)
@@ -251,9 +247,8 @@ def split_gold_file(plan: GoldSplitPlan) -> Seal:
 def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     """Draw what to label next, with known probabilities.
 
-    Raises:
-        UsageError: `n` is too small; the message says which would do.
-        InputError: An input is bad, nothing is left to draw, or `out` holds another plan.
+    A UsageError if `n` is too small; the message says which would do. An InputError if an input is bad, nothing is left
+    to draw, or `out` holds another plan.
     """
     plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES)
     judgments = StoredResults.joined(stored_judgments(path) for path in plan.judgments)

@@ -72,9 +72,8 @@ class SheetOutcome(msgspec.Struct, frozen=True):
 def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     """Write the sheets of a plan's responses, or of a whole pool.
 
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad, or a sheet cannot hold it; nothing is written.
+    A UsageError if the plan asks for what cannot be done. An InputError if an input is bad, or a sheet cannot hold it;
+    nothing is written.
     """
     plan = in_folders(plan, plan=("plan.jsonl",))
     inputs = [pool_file(plan.pool)] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]

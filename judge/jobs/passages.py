@@ -83,9 +83,7 @@ class ExtractOutcome(msgspec.Struct, frozen=True):
 def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
     """Build an index of a hash list or of a collection, and return the number of passages in it.
 
-    Raises:
-        UsageError: The output would replace an input.
-        InputError: The source cannot be read; nothing is written.
+    A UsageError if the output would replace an input. An InputError if the source cannot be read; nothing is written.
     """
     out, collection = plan.out, list(plan.collection)
     _refuse_overwriting(out, [plan.hashes] if plan.hashes is not None else files_of(collection))

@@ -42,9 +42,8 @@ class TopicsOutcome(msgspec.Struct, frozen=True):
 def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     """Take the grades of a judged folder apart, and plan topics by them.
 
-    Raises:
-        UsageError: The gold is sealed, or it has no grade of a pooled response.
-        InputError: An input is bad; every problem is listed.
+    A UsageError if the gold is sealed, or it has no grade of a pooled response. An InputError if an input is bad; every
+    problem is listed.
     """
     plan = in_folders(plan, gold=GOLD_FILES)
     judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)

@@ -173,9 +173,8 @@ class Pooled(Record, frozen=True):
 def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     """Read, check, select, pool and screen.
 
-    Raises:
-        UsageError: The options contradict each other, or name what is not there.
-        InputError: An input is bad; every problem is listed.
+    A UsageError if the options contradict each other, or name what is not there. An InputError if an input is bad;
+    every problem is listed.
     """
     unit = pooling.unit or "response"
     topics = read_topics(pooling.topics) if pooling.topics is not None else None

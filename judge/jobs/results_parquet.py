@@ -54,13 +54,9 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
     """Write the judgments and failures of an output folder as Parquet files, one line in memory at a time.
 
     A column is a field of the JSON lines, under its name; `kind` has none, since the file says it. Label probabilities
-    are a list of `label` and `probability`.
-
-    Raises:
-        UsageError: polars is not installed, or `out` is the output folder or holds other files.
-        InputError: The folder has no judgments, lines are none or hold an integer of more than 64 bits, or a folder
-            stands where a table has to be.
-        OperationalError: The disk cannot be written.
+    are a list of `label` and `probability`. A UsageError if polars is not installed, or `out` is the output folder or
+    holds other files. An InputError if the folder has no judgments, lines are none or hold an integer of more than 64
+    bits, or a folder stands where a table has to be. An OperationalError if the disk cannot be written.
     """
     folder, out = plan.folder, plan.out
     need_extra("crowd", f"--to {PARQUET}")

@@ -66,9 +66,7 @@ class LengthsOutcome(msgspec.Struct, frozen=True):
 def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
     """Read the runs one after the other and count.
 
-    Raises:
-        UsageError: There is no such profile.
-        InputError: Runs or topics cannot be read.
+    A UsageError if there is no such profile. An InputError if runs or topics cannot be read.
     """
     turns = topic_turns(plan.topics)
     limit = plan.limits(turns).token_limit

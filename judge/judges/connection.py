@@ -155,9 +155,8 @@ class Pinged(NamedTuple):
 async def ping(address: Address, variable: str, timeout: float) -> Pinged:
     """Ask an API for its list of models, which costs nothing; `variable` holds the key.
 
-    Raises:
-        CallError: Nobody answers in time, or the reply breaks off.
-        OperationalError: The reply is a redirect, or the connection is not secure.
+    A CallError if nobody answers in time, or the reply breaks off. An OperationalError if the reply is a redirect, or
+    the connection is not secure.
     """
     options = ModelOptions(timeout=timeout, max_tokens=_OF_A_LIST)
     connection = Connection(address, options, "/models", variable=variable)
@@ -189,9 +188,8 @@ def longest_reply(max_tokens: int) -> int:
 async def read_body(parts: AsyncIterable[bytes], encoding: str, status: int, max_tokens: int) -> bytes:
     """The body of a reply, decompressed; the body of an error is cut after 64 KiB.
 
-    Raises:
-        RejectedError: The body is longer than a reply can be, or compressed in another way than gzip or deflate.
-        TransientError: The compressed body is damaged or ends early.
+    A RejectedError if the body is longer than a reply can be, or compressed in another way than gzip or deflate. A
+    TransientError if the compressed body is damaged or ends early.
     """
     encoding = encoding.strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):

@@ -298,10 +298,9 @@ class FileStore(Store):
 def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.0) -> Store:
     """Open a journal in a file or database, or in memory (None).
 
-    Raises:
-        UsageError: The address cannot be read, or the server refuses the user or the database.
-        InputError: The place holds no journal of this version, is a link, or another process holds the file.
-        OperationalError: The database cannot be reached, or the file has a trigger.
+    A UsageError if the address cannot be read, or the server refuses the user or the database. An InputError if the
+    place holds no journal of this version, is a link, or another process holds the file. An OperationalError if the
+    database cannot be reached, or the file has a trigger.
     """
     store: Store
     if is_database(place):

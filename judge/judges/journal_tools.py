@@ -162,10 +162,8 @@ def verify_journal(place: StrPath) -> JournalReport:
 def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     """Write what is sound in a journal, damaged or of an older version, into a new one; the old one is not changed.
 
-    Raises:
-        UsageError: There is something at `new`.
-        InputError: Nothing in the journal is sound; other errors are those of `open_store`.
-        OperationalError: The new journal cannot be written.
+    A UsageError if there is something at `new`. An InputError if nothing in the journal is sound; other errors are
+    those of `open_store`. An OperationalError if the new journal cannot be written.
     """
     with contextlib.closing(open_store(path, "salvage")) as store, _new_journal(new) as target:
         report = _check(store, target.record)

@@ -125,9 +125,8 @@ class Model:
     async def complete(self, request: Request) -> Completion:
         """Ask once.
 
-        Raises:
-            CallError: This call failed; TransientError if asking again may help.
-            OperationalError: No call can succeed until the user fixes something.
+        A CallError if this call failed; TransientError if asking again may help. An OperationalError if no call can
+        succeed until the user fixes something.
         """
         raise NotImplementedError
 

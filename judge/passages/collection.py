@@ -22,12 +22,9 @@ def read_passages(
 
     A path is a file of JSON Lines or TREC-web, plain or packed by gzip, bzip2 or Zstandard; a folder, which stands for
     such files in it in natural order; an index by `judge passages index`; or the folder of a Lucene index. The
-    collection is not checked: reading stops when all passages are found, and a line that begins with another
-    passage's id is not parsed.
-
-    Raises:
-        InputError: A file cannot be read or has bad lines, or one id has two texts; the first ten are listed.
-        UsageError: A Lucene index is given, and Pyserini or Java is not installed.
+    collection is not checked: reading stops when all passages are found, and a line that begins with another passage's
+    id is not parsed. An InputError if a file cannot be read or has bad lines, or one id has two texts; the first ten
+    are listed. A UsageError if a Lucene index is given, and Pyserini or Java is not installed.
     """
     problems = CollectionProblems(*_UNREADABLE)
     files = expanded(as_paths(paths), problems)

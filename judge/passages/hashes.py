@@ -47,9 +47,8 @@ class Hashes:
 def open_hashes(path: StrPath) -> Hashes:
     """Open an index, or read a hash list of up to `MAX_IN_MEMORY` rows, packed or not.
 
-    Raises:
-        InputError: The file cannot be read, or the index is damaged, or lines of the list are wrong.
-        UsageError: The list is too long to be held in memory.
+    An InputError if the file cannot be read, or the index is damaged, or lines of the list are wrong. A UsageError if
+    the list is too long to be held in memory.
     """
     path = Path(path)
     if is_index(path):

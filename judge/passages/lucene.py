@@ -22,11 +22,9 @@ _NEEDS = f"a Lucene index is read through Pyserini: {how_to_get('lucene')}"
 def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
     """The texts of the wanted passages; an id that the index does not have is absent.
 
-    The text is the `contents` of the stored raw document where that is a passage's JSON, else the stored contents.
-
-    Raises:
-        UsageError: Pyserini is not installed, or has no Java.
-        InputError: The index cannot be opened, or was built without `-storeRaw` and `-storeContents`.
+    The text is the `contents` of the stored raw document where that is a passage's JSON, else the stored contents. A
+    UsageError if pyserini is not installed, or has no Java. An InputError if the index cannot be opened, or was built
+    without `-storeRaw` and `-storeContents`.
     """
     java_error, reader = _open(folder)
     decode = msgspec.json.Decoder(Line).decode

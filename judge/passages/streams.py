@@ -121,11 +121,9 @@ def whole_lines(blocks: Iterable[bytes], longest: int) -> Iterator[bytes | None]
 def open_stream(path: Path, taken: Callable[[int], None] | None = None) -> io.BufferedReader:
     """The unpacked content of a file or a pipe, by its first bytes, not its name; several packed parts are read as one.
 
-    `taken`: called with the number of packed bytes of each read.
-
-    Raises:
-        OSError: The file cannot be opened; reading from the stream raises it where packed data are damaged or cut.
-        UnknownForm: The file's first bytes show a form that is not read.
+    `taken`: called with the number of packed bytes of each read. An OSError if the file cannot be opened; reading from
+    the stream raises it where packed data are damaged or cut. An UnknownForm if the file's first bytes show a form that
+    is not read.
     """
     raw: io.RawIOBase = open_stored(path)
     stored: io.BufferedReader = io.BufferedReader(_Counted(raw, taken) if taken is not None else raw, BLOCK)
@@ -282,8 +280,7 @@ _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".trecweb") for packed in
 def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
     """The paths with every folder of shards replaced by its shards in natural order; a Lucene index is one source.
 
-    Raises:
-        InputError: `MAX_PROBLEMS` of the paths cannot be used.
+    An InputError if `MAX_PROBLEMS` of the paths cannot be used.
     """
     files: list[Path] = []
     for path in paths:

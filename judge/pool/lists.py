@@ -44,11 +44,8 @@ def read_relevance(
     """Passage qrels as a condition on responses; turn ids in either spelling.
 
     Qrels that judge none of the `known` turns, and no turn of an interactive run in these topics, are refused. Other
-    turns are no error.
-
-    Raises:
-        InputError: The file is not usable as qrels, grades a passage twice, or judges none of the turns.
-        UsageError: No grade of the file reaches the minimum.
+    turns are no error. An InputError if the file is not usable as qrels, grades a passage twice, or judges none of the
+    turns. A UsageError if no grade of the file reaches the minimum.
     """
     grades = read_grades(path)
     if not grades or (known is not None and not _judges_any(grades, known)):

@@ -136,9 +136,8 @@ def _table(scores: Iterable[RunScore], found: Mapping[str, tuple[bool, str]], me
 def listed_runs(file: Path, submitted: Submitted, previous: Pool | None) -> Submitted:
     """The submissions, less the runs that a file does not name; the file may name runs of `previous` too.
 
-    Raises:
-        InputError: The file names a run that is neither submitted nor pooled.
-        UsageError: The file leaves out a submitted run that the pool already has.
+    An InputError if the file names a run that is neither submitted nor pooled. A UsageError if the file leaves out a
+    submitted run that the pool already has.
     """
     names = set(submitted.names.values())
     pooled = {run.run_id for run in previous.runs if run.selected} if previous else set()

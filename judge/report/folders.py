@@ -101,9 +101,8 @@ def read_folder(
 ) -> ReportedFolder:
     """Read one folder, and set gold beside its judgments.
 
-    Raises:
-        InputError: No command that can be reported on has finished the folder, or a file of it is damaged.
-        UsageError: A prompt is not found, or the gold has no grade of a pooled response.
+    An InputError if no command that can be reported on has finished the folder, or a file of it is damaged. A
+    UsageError if a prompt is not found, or the gold has no grade of a pooled response.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder: expected an output folder of `judge run` or `judge calibrate`")

@@ -284,11 +284,8 @@ def gather(
 ) -> BrowsedItems:
     """The items of all folders, or a sample of them; folders are by name, a path is one of `judge calibrate`.
 
-    `most`: about how many judgments to read, beside those of responses with gold.
-
-    Raises:
-        InputError: A file is damaged.
-        UsageError: There is no such prompt.
+    `most`: about how many judgments to read, beside those of responses with gold. An InputError if a file is damaged. A
+    UsageError if there is no such prompt.
     """
     own, wanted = _prompts(prompts, criterion)
     given = [row for path in gold for row in read_gold(path)]

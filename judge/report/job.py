@@ -71,10 +71,8 @@ class ReportOutcome(msgspec.Struct, frozen=True):
 def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     """Write the report.
 
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: A folder is not finished, or a file is damaged.
-        OperationalError: The report cannot be written.
+    A UsageError if the plan asks for what cannot be done. An InputError if a folder is not finished, or a file is
+    damaged. An OperationalError if the report cannot be written.
     """
     given = plan.folders
     _check(plan, given)

@@ -50,11 +50,8 @@ def browse(
 ) -> Browser:
     """The judgments of folders by name, as `gather` takes them, or a sample of very many.
 
-    `inline`: the most bytes of packed tables inside the page.
-
-    Raises:
-        InputError: A file is damaged.
-        UsageError: There is no such prompt.
+    `inline`: the most bytes of packed tables inside the page. An InputError if a file is damaged. A UsageError if there
+    is no such prompt.
     """
     gathered = gather(folders, gold, criterion, prompts)
     listed = listing(gathered)

@@ -40,8 +40,7 @@ def mean_interval(
     >>> f"{9 / 5 - t_quantile(0.95, 25 / 9 - 1) * V**0.5:.6f}", f"{estimate.low:.6f}"
     ('-1.843186', '-1.843186')
 
-    Raises:
-        ValueError: `values` and `topics` differ in length.
+    A ValueError if `values` and `topics` differ in length.
     """
     by_topic: dict[str, list[float]] = defaultdict(list)
     for x, topic in zip(values, topics, strict=True):
@@ -159,8 +158,7 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
     >>> f"{0.025 ** (1 / 10):.6f}", f"{clopper_pearson(10, 10)[0]:.6f}"
     ('0.691503', '0.691503')
 
-    Raises:
-        ValueError: `successes` is not in 0 to n, or n is 0.
+    A ValueError if `successes` is not in 0 to n, or n is 0.
     """
     from scipy.special import betaincinv
 
@@ -183,8 +181,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     >>> f"{z**2 / (10 + z**2):.6f}", f"{wilson(0, 10)[1]:.6f}"
     ('0.277533', '0.277533')
 
-    Raises:
-        ValueError: `successes` is not in 0 to n, or n is 0.
+    A ValueError if `successes` is not in 0 to n, or n is 0.
     """
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} of {n}: expected 0 to n of one or more")

@@ -42,8 +42,7 @@ def confusion(pairs: Iterable[tuple[int, int]], grades: Sequence[int]) -> NDArra
     >>> confusion([(0, 0), (0, 2), (2, 2)], (0, 1, 2)).tolist()
     [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
 
-    Raises:
-        ValueError: A grade is not on the scale.
+    A ValueError if a grade is not on the scale.
     """
     index = {grade: i for i, grade in enumerate(sorted(grades))}
     C = np.zeros((len(index), len(index)), dtype=np.int64)

@@ -178,9 +178,7 @@ def open_tokenizer(files: "ModelFiles") -> Any:
 def windows(tokenizer: Any, length: int, passage: str, sentence: str) -> list[Any]:
     """A pair as tokens: one encoding, or several where the passage is too long for one.
 
-    Raises:
-        ContextLengthError: The sentence leaves no room for the passage.
-        RejectedError: A text cannot be split.
+    A ContextLengthError if the sentence leaves no room for the passage. A RejectedError if a text cannot be split.
     """
     # The windows must go on, and a window of a few words says nothing.
     least = 2 * (length // _OVERLAP)

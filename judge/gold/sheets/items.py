@@ -83,9 +83,8 @@ def make_sheet(
 ) -> GoldSheet:
     """The sheet of the planned responses, or of all responses of a pool; without turns it shows no conversation.
 
-    Raises:
-        InputError: The plan names responses that the pool does not have; each is listed.
-        UsageError: A criterion has no prompt, a prompt needs the conversation, or the topics lack a turn.
+    An InputError if the plan names responses that the pool does not have; each is listed. A UsageError if a criterion
+    has no prompt, a prompt needs the conversation, or the topics lack a turn.
     """
     responses = {(response.turn_id, response.response_id): response for response in pool.responses}
     if plan is None:

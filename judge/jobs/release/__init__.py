@@ -79,10 +79,8 @@ class ReleaseOutcome(msgspec.Struct, frozen=True):
 def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     """Write the bundle of a judged folder.
 
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: The folder is not finished, was changed since, or a name is left in a text; every place is listed.
-        OperationalError: The bundle cannot be written.
+    A UsageError if the plan asks for what cannot be done. An InputError if the folder is not finished, was changed
+    since, or a name is left in a text; every place is listed. An OperationalError if the bundle cannot be written.
     """
     folder, out = plan.folder, plan.out
     steps(Step("reading the folder"))
