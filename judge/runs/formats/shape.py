@@ -164,11 +164,9 @@ def read_json_run(document: Document, format: str, rules: Rules, known: Sequence
     if document.unreadable:
         return ReadRun(None, document.problems)
     top = Fields(log.add, "$", document.value, ("run_name", "run_type", "turns", *known))
-    if not top.readable:
-        return ReadRun(None, tuple(log.problems))
     eval_response = top.flag("eval_response") is not False
     values = top.list("turns")
-    if too_many(log, "$.turns", values):
+    if not top.readable or too_many(log, "$.turns", values):
         return ReadRun(None, tuple(log.problems))
     turns: list[tuple[RunTurn, TurnPlace]] = []
     for i, value in enumerate(values):
