@@ -11,7 +11,7 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 359,
-    "lines": 74_472,
+    "lines": 74_268,
     "files under 40 lines": 28,
     "classes": 740,
     "functions over 60 lines": 0,

@@ -22,8 +22,6 @@ from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.runs.topics import topic_turns
 
-RECORD = "sheet.sha256"
-
 
 class GoldSheetPlan(Options):
     """Everything `judge gold sheet` can be told."""
@@ -99,7 +97,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     sheet = make_sheet(pool, prompts, rows, turns)
     options = SheetOptions(tuple(plan.assessors), plan.double, plan.items_per_task, plan.seed)
     files = SHEETS[plan.to](sheet, options)
-    replace_folder(plan.out, files, RECORD, inputs=inputs)
+    replace_folder(plan.out, files, "sheet.sha256", inputs=inputs)
     return SheetOutcome(
         tuple(files),
         len(sheet.items),

@@ -29,9 +29,6 @@ from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import run_turns
 from judge.runs.families import read_families
 
-RECORD = "corrected.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
-
 
 class CorrectionPlan(OwnPrompts):
     """Everything `judge leaderboard --gold` can be told."""
@@ -246,4 +243,4 @@ def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcom
     files = {"corrected.tsv": table, "corrected.md": report}
     if can_draw():
         files["corrected.svg"], files["corrected.png"] = raw_vs_corrected(outcome.rows)
-    replace_folder(out, files, RECORD)
+    replace_folder(out, files, "corrected.sha256")

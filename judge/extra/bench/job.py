@@ -63,7 +63,6 @@ class BenchPlan(BenchData, AskingOptions, JournalOption, section="output"):
 
 
 RECORD = "bench.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
 TIMING = "timing.json"
 _TIMING = ("attempts", "seconds", "cached_tokens")
 
@@ -140,7 +139,6 @@ def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]
 
 
 def _refusal(model: Model, dataset: Dataset, prompt: Criterion | None) -> str | None:
-    """Why a model cannot be asked about a dataset, before it is read."""
     if prompt is None:
         return f"no prompt of {dataset.criterion} comes with judge: --prompt names one of your own"
     try:
@@ -153,7 +151,6 @@ def _refusal(model: Model, dataset: Dataset, prompt: Criterion | None) -> str | 
 
 
 def _unaskable(drawn: Drawn, prompt: Criterion) -> str | None:
-    """Why the items of a dataset cannot be shown."""
     if not drawn.has_texts:
         return "its texts were not released with the labels; --stored measures the judges whose labels were"
     if needs_turn(prompt) and not drawn.has_turns:

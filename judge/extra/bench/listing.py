@@ -134,18 +134,11 @@ def bench_pool(samples: Sequence[Drawn]) -> tuple[Pool, dict[str, Turn]]:
                 passages.setdefault(key, Passage(key, text, "collection"))
             text, topic_id = item.response or "", topics[item.unit]
             turn_id, words = f"{topic_id}_{place + 1}", len(text.split())
-            responses.append(
-                PooledResponse(
-                    response_id=response_id,
-                    turn_id=turn_id,
-                    topic_id=topic_id,
-                    text=text,
-                    passages=tuple(dict.fromkeys(keys[passage] for passage in item.passages)),
-                    tokens=TokenCount(words, words, words, None),
-                    truncated=False,
-                    runs=(),
-                )
+            used, tokens = (
+                tuple(dict.fromkeys(map(keys.__getitem__, item.passages))),
+                TokenCount(words, words, words, None),
             )
+            responses.append(PooledResponse(response_id, turn_id, topic_id, text, used, tokens, False, ()))
             context = tuple(Exchange(utterance, response) for utterance, response in item.context)
             turns[turn_id] = Turn(turn_id, topic_id, item.utterance, None, context, ())
     return Pool(tuple(responses), passages, ()), turns

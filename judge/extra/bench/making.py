@@ -191,7 +191,6 @@ def _auc(items: Sequence[BenchItem], scores: Sequence[float]) -> Estimate:
 
 
 def _rises(dataset: Dataset) -> bool:
-    """Whether high grades are good."""
     return dataset.grades[-1] > dataset.grades[0]
 
 

@@ -145,7 +145,6 @@ def _facts(card: JudgeCard) -> list[str]:
 
 
 def _worst(each: DatasetCard, name: str) -> float | None:
-    """The worst case, where an answer is missing."""
     return each.worst_case.get(name) if each.missing else None
 
 
@@ -356,7 +355,6 @@ def compare_bench(plan: CardsPlan) -> tuple[Table[Any], ...]:
 
 
 def _paths(given: Path) -> list[Path]:
-    """The cards that a path stands for."""
     if given.is_dir() and not (given / CARD).is_file() and (several := sorted(given.glob(f"*/{CARD}"))):
         return several
     return [file_in(given, CARD)]

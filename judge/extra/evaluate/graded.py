@@ -298,17 +298,11 @@ def _by_run(evaluated: Sequence[EvaluatedCriterion]) -> Table[Any]:
             for ordered in of.measured(measure):
                 run = by_id[ordered.run_id]
                 scores = (run.scores.get((measure, over)) for over in overs)
-                lines.append(
-                    (
-                        *(of.qrels.name, measure, run.run_id),
-                        *(None if score is None else score.estimate for score in scores),
-                        *(run.turns, run.answered, run.unjudged, of.compared[measure].letters.get(run.run_id)),
-                    )
-                )
-    columns = (
-        *("criterion", "measure", "run", *(f"over_{over}" for over in overs)),
-        *("turns", "answered", "unjudged", "letters"),
-    )
+                estimates = (None if score is None else score.estimate for score in scores)
+                counts = run.turns, run.answered, run.unjudged, of.compared[measure].letters.get(run.run_id)
+                lines.append((of.qrels.name, measure, run.run_id, *estimates, *counts))
+    named = (f"over_{over}" for over in overs)
+    columns = ("criterion", "measure", "run", *named, "turns", "answered", "unjudged", "letters")
     return Table(lines, columns, "Responses: by run", _notes(evaluated, worst))
 
 

@@ -252,14 +252,12 @@ def _add_runs(
 
 
 def _unknown(turn_ids: Mapping[str, object], file: str, turns: Mapping[str, Turn] | None) -> list[Problem]:
-    """A problem for each turn that the topics do not have."""
     message = "no topic of the topics file has this turn"
     unknown = () if turns is None else (turn_id for turn_id in turn_ids if turn_id not in turns)
     return [Problem("unknown_turn", "error", file, turn_id, "", message) for turn_id in unknown]
 
 
 def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
-    """The tables in every form, the value of every turn, and the pictures."""
     files: dict[str, bytes] = {}
     evaluations, facts = outcome.evaluations, outcome.facts
     several = len(evaluations) > 1

@@ -82,17 +82,9 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
         ranked_by_sets(runs, a, b, turns, measure, plan.cluster) for measure in stepped("ranking runs", measures, steps)
     )
     steps(Step("comparing grades"))
-    outcome = QrelsOutcome(
-        agreement=sets_agreement(a, b, plan.cluster),
-        rankings=rankings,
-        warnings=(
-            *warnings,
-            *_ungraded(rankings),
-            *clustering(map(topic_of, turns), plan.cluster),
-            *(undrawn("pictures of the rankings") if rankings and plan.out is not None else ()),
-        ),
-        cluster=plan.cluster,
-    )
+    warnings = (*warnings, *_ungraded(rankings), *clustering(map(topic_of, turns), plan.cluster))
+    warnings += undrawn("pictures of the rankings") if rankings and plan.out is not None else ()
+    outcome = QrelsOutcome(sets_agreement(a, b, plan.cluster), rankings, warnings, plan.cluster)
     if plan.out is not None:
         steps(Step("making tables and pictures"))
         _write(plan.out, plan, outcome)
@@ -112,7 +104,6 @@ def _measures(plan: QrelsPlan, usual: str | None, *, higher_is_better: bool) -> 
 
 
 def _check_topics(path: Path, sets: Sequence[GradeSet]) -> None:
-    """Refuse grades of turns that the topics do not have."""
     known = {turn.turn_id for topic in read_topics(path) for turn in topic.turns}
     problems = [
         Problem("unknown_turn", "error", of.name, printable_id(turn_id), "", f"the topics of {path} lack this turn")
@@ -148,17 +139,13 @@ def _picture(ranking: RankedBySets, sets: SetsAgreement) -> tuple[bytes, bytes]:
         if pair.swapped:
             for run_id in (pair.run_a, pair.run_b):
                 emphasis[run_id] = max(emphasis[run_id], 1 + any(pair.significant))
+    lines = []
+    for run in ranking.runs:
+        if run.rank_a is not None and run.rank_b is not None:
+            a, b = (run.rank_a, number(run.a.estimate.value)), (run.rank_b, number(run.b.estimate.value))
+            lines.append(RankLine(run.run_id, a, b, emphasis[run.run_id]))
     return slope_plot(
-        [
-            RankLine(
-                run.run_id,
-                (run.rank_a, number(run.a.estimate.value)),
-                (run.rank_b, number(run.b.estimate.value)),
-                emphasis[run.run_id],
-            )
-            for run in ranking.runs
-            if run.rank_a is not None and run.rank_b is not None
-        ],
+        lines,
         tuple(f"{letter}: {PurePath(of.name).name}" for letter, of in (("A", sets.a), ("B", sets.b))),
         ("in the same order", "swapped with a run", "swapped, and significant by a set"),
         f"Runs by {ranking.measure} under two sets of grades",

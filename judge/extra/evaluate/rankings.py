@@ -155,17 +155,10 @@ class Evaluator:
             bounds = self._measures.bounds(name)
             return measured_run(run.run_id, name, values[name], grades, over, cluster=asked.cluster, bounds=bounds)
 
-        self._runs.append(
-            EvaluatedRun(
-                run.run_id,
-                run.team,
-                answered=len(answered & grades.keys()),
-                beside=len(answered - grades.keys()),
-                outside=run.outside,
-                scores=tuple(measured(name, asked.over) for name in asked.measures),
-                other=measured(asked.main, _OTHER[asked.over]).estimate.value,
-            )
-        )
+        there, beside = len(answered & grades.keys()), len(answered - grades.keys())
+        scores = tuple(measured(name, asked.over) for name in asked.measures)
+        other = measured(asked.main, _OTHER[asked.over]).estimate.value
+        self._runs.append(EvaluatedRun(run.run_id, run.team, there, beside, run.outside, scores, other))
 
     def result(self) -> Evaluation:
         """The runs that were added, compared."""
@@ -198,16 +191,8 @@ def means(evaluation: Evaluation) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     for run in evaluation.runs:
         of = {score.measure: score.estimate for score in run.scores}
-        lines.append(
-            (
-                *(run.run_id, run.answered),
-                *((run.outside,) if outside else ()),
-                of[asked.main],
-                letters.get(run.run_id),
-                run.other,
-                *(of[name].value for name in others),
-            )
-        )
+        known, values = (run.outside,) if outside else (), (of[name].value for name in others)
+        lines.append((run.run_id, run.answered, *known, of[asked.main], letters.get(run.run_id), run.other, *values))
     turns = count(evaluation.turns, "turn")
     title = f"{asked.items} by {evaluation.assessment}: {turns}, {OVER[asked.over]}"
     return Table(lines, (*columns, f"over_{_OTHER[asked.over]}", *others), title, _notes(evaluation))

@@ -317,7 +317,6 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
 
 
 def _files(outcome: ResponsesOutcome, steps: Steps) -> dict[str, FileContent]:
-    """Every table that the turns allow in every form, the values of the turns, and the pictures."""
     files: dict[str, FileContent] = {}
     for table, name in stepped("making tables", TABLES.items(), steps):
         if is_known(outcome.facts, table):
@@ -349,7 +348,6 @@ def _unusual(criteria: Sequence[EvaluatedCriterion]) -> Iterator[str]:
 
 
 def _unknown(facts: Mapping[str, TurnFacts], topics: Sequence[Topic] | None) -> Iterator[str]:
-    """Turns of the qrels that the topics do not have."""
     known = {turn.turn_id for topic in topics or () for turn in topic.turns}
     unknown = [turn_id for turn_id in facts if turn_id not in known]
     if topics is not None and len(unknown) == len(facts):

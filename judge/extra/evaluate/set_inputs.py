@@ -258,19 +258,10 @@ def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tup
     pools = [path for path in given if (Path(path) / "pool.jsonl").is_file() or Path(path).name == "pool.jsonl"]
     files = [path for path in given if path not in pools]
     runs = [run for path in pools for run in pooled_runs(read_pool_folder(Path(path), "runs.jsonl", "excluded.tsv"))]
-    if files:
-        runs += [
-            OrderedRun(
-                run.run_id,
-                # Runs rank much the same items, so that their ids are kept once.
-                {
-                    turn: tuple(sys.intern(item_id) for item_id, _ in items)
-                    for turn, items in run.ranking.items()
-                    if items
-                },
-            )
-            for run in ranked_runs(files, passage_ranking, problems)
-        ]
+    for ranked in ranked_runs(files, passage_ranking, problems) if files else ():
+        # Runs rank much the same items, so that their ids are kept once.
+        ids = {turn: tuple(sys.intern(item_id) for item_id, _ in items) for turn, items in ranked.ranking.items()}
+        runs.append(OrderedRun(ranked.run_id, {turn: items for turn, items in ids.items() if items}))
     seen: set[str] = set()
     for run in runs:
         if run.run_id in seen:
@@ -287,20 +278,13 @@ def pooled_runs(pool: Pool) -> tuple[OrderedRun, ...]:
         for entry in response.runs:
             turn = ranked.setdefault(entry.run_id, {}).setdefault(own_turn_id(column(response.turn_id)), [])
             turn.append((entry.rank, response.response_id))
-    return tuple(
-        OrderedRun(
-            run_id,
-            {
-                turn_id: tuple(
-                    dict.fromkeys(
-                        name for _, name in sorted(entries, key=lambda entry: (entry[0], natural_key(entry[1])))
-                    )
-                )
-                for turn_id, entries in turns.items()
-            },
-        )
-        for run_id, turns in sorted(ranked.items(), key=lambda item: natural_key(item[0]))
-    )
+    runs = []
+    for run_id in sorted(ranked, key=natural_key):
+        for entries in ranked[run_id].values():
+            entries.sort(key=lambda entry: (entry[0], natural_key(entry[1])))
+        turns = {turn: tuple(dict.fromkeys(name for _, name in entries)) for turn, entries in ranked[run_id].items()}
+        runs.append(OrderedRun(run_id, turns))
+    return tuple(runs)
 
 
 def check_runs(runs: Sequence[OrderedRun], turns: Sequence[str], a: GradeSet, b: GradeSet) -> None:

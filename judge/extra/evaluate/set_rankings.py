@@ -180,19 +180,11 @@ def _paired(
     if len(names) < 2:
         return ()
     by_a, by_b = (run_differences(side, units, np.random.default_rng(SEED), flips=FLIPS) for side in values)
-    return tuple(
-        PairBySets(
-            run_a=names[of_a.a],
-            run_b=names[of_a.b],
-            a=of_a.difference,
-            b=of_b.difference,
-            p_a=of_a.p_adjusted,
-            p_b=of_b.p_adjusted,
-            order_a=int(np.sign(ranks[0][of_a.b] - ranks[0][of_a.a])),
-            order_b=int(np.sign(ranks[1][of_a.b] - ranks[1][of_a.a])),
-        )
-        for of_a, of_b in zip(by_a, by_b, strict=True)
-    )
+    pairs = []
+    for (x, y, a, _, p_a), (_, _, b, _, p_b) in zip(by_a, by_b, strict=True):
+        order_a, order_b = (int(np.sign(side[y] - side[x])) for side in ranks)
+        pairs.append(PairBySets(names[x], names[y], a, b, p_a, p_b, order_a, order_b))
+    return tuple(pairs)
 
 
 _STRICT = "{}: the ranges are strict, so no grades of the holes take a score beyond them."
@@ -235,72 +227,51 @@ def ranking_grids(measured: Sequence[RankedBySets], cluster: Cluster = "topic") 
 
 
 def _sets(of: SetsAgreement) -> Table[Any]:
-    return Table(
-        (
-            (
-                *(letter, side.name, side.items, side.turns, of.items, side.only_items, side.only_turns, side.mean),
-                f"{side.scale[0]}-{side.scale[-1]}{'' if side.higher_is_better else ', lower is better'}",
-            )
-            for letter, side in (("A", of.a), ("B", of.b))
-        ),
-        ("set", "file", "items", "turns", "both", "only_here", "turns_only_here", "mean", "scale"),
-        "The two sets of grades",
-        (
-            f"Both graded {count(of.items, 'item')} of {count(of.turns, 'turn')}; the mean is over these. Items of one "
-            "set only are holes of the other.",
-        ),
+    lines = (
+        (letter, side.name, side.items, side.turns, of.items, side.only_items, side.only_turns, side.mean, scale)
+        for letter, side in (("A", of.a), ("B", of.b))
+        for scale in (f"{side.scale[0]}-{side.scale[-1]}{'' if side.higher_is_better else ', lower is better'}",)
     )
+    columns = ("set", "file", "items", "turns", "both", "only_here", "turns_only_here", "mean", "scale")
+    note = f"Both graded {count(of.items, 'item')} of {count(of.turns, 'turn')}; the mean is over these. Items of one "
+    return Table(lines, columns, "The two sets of grades", (f"{note}set only are holes of the other.",))
 
 
 def _agreement(of: SetsAgreement, cluster: Cluster) -> Table[Any]:
-    return Table(
-        (
-            (name, COMPARED[name], estimate, estimate.n, estimate.topics, estimate.reason)
-            for name, estimate in of.statistics.items()
-        ),
-        ("statistic", "meaning", "value", "items", "topics", "note"),
-        f"Agreement on the {count(of.items, 'item')} that both graded",
-        (f"Intervals are 95 %, over {cluster}s.",),
+    lines = (
+        (name, COMPARED[name], estimate, estimate.n, estimate.topics, estimate.reason)
+        for name, estimate in of.statistics.items()
     )
+    title = f"Agreement on the {count(of.items, 'item')} that both graded"
+    columns = ("statistic", "meaning", "value", "items", "topics", "note")
+    return Table(lines, columns, title, (f"Intervals are 95 %, over {cluster}s.",))
 
 
 def _confusion(of: SetsAgreement) -> Table[Any]:
     grades = [str(grade) for grade in of.a.scale]
     lines: list[tuple[Cell, ...]] = [(grade, *row, sum(row)) for grade, row in zip(grades, of.confusion, strict=True)]
     columns = [sum(column) for column in zip(*of.confusion, strict=True)]
-    return Table(
-        (*lines, ("items", *columns, sum(columns))),
-        ("grade", *(f"b_{grade}" for grade in grades), "items"),
-        "Grades of A in rows, of B in columns",
-    )
+    heads = ("grade", *(f"b_{grade}" for grade in grades), "items")
+    return Table((*lines, ("items", *columns, sum(columns))), heads, "Grades of A in rows, of B in columns")
 
 
 def _marginals(of: SetsAgreement) -> Table[Any]:
-    return Table(
-        ((test.name, test.chi2, test.df, p_cell(test.p), test.reason) for test in of.marginals),
-        ("test", "chi2", "df", "p", "note"),
-        "Do A and B use the grades equally often?",
-        ("Both tests take items as independent, topics or not; on many items of few topics p is too small.",),
-    )
+    lines = ((test.name, test.chi2, test.df, p_cell(test.p), test.reason) for test in of.marginals)
+    note = "Both tests take items as independent, topics or not; on many items of few topics p is too small."
+    return Table(lines, ("test", "chi2", "df", "p", "note"), "Do A and B use the grades equally often?", (note,))
 
 
 def _runs(measured: Sequence[RankedBySets]) -> Table[Any]:
-    return Table(
-        (
-            (
-                *(of.measure, run.run_id, run.rank_a, run.a.estimate, run.a.estimate.n),
-                *(run.rank_b, run.b.estimate, run.b.estimate.n),
-            )
-            for of in measured
-            for run in of.runs
-        ),
-        ("measure", "run", "rank_a", "a", "turns_a", "rank_b", "b", "turns_b"),
-        "The runs by each set",
-        (
-            "a, b: the score by A and by B, with its 95 % interval. turns_a, turns_b: turns in the mean.",
-            *((_MEAN,) if any(of.measure == MEAN for of in measured) else ()),
-        ),
+    lines = (
+        (of.measure, run.run_id, run.rank_a, a, a.n, run.rank_b, b, b.n)
+        for of in measured
+        for run in of.runs
+        for a, b in ((run.a.estimate, run.b.estimate),)
     )
+    columns = ("measure", "run", "rank_a", "a", "turns_a", "rank_b", "b", "turns_b")
+    note = "a, b: the score by A and by B, with its 95 % interval. turns_a, turns_b: turns in the mean."
+    notes = (note, _MEAN) if any(of.measure == MEAN for of in measured) else (note,)
+    return Table(lines, columns, "The runs by each set", notes)
 
 
 _MEAN = (
@@ -310,22 +281,20 @@ _MEAN = (
 
 
 def _rankings(measured: Sequence[RankedBySets], cluster: Cluster) -> Table[Any]:
-    return Table(
-        (
-            (of.measure, name, _MEANING[name], estimate, estimate.n, estimate.topics, estimate.reason)
-            for of in measured
-            for name, estimate in of.statistics.items()
-        ),
-        ("measure", "statistic", "meaning", "value", "runs", "topics", "note"),
-        "Agreement of the two rankings",
-        (
-            f"Intervals are 95 % percentile intervals over {cluster}s, drawn for both rankings together. Every "
-            "statistic but swapped is 1 for equal rankings, ties included.",
-            f"They are of the agreement to expect on as many other {cluster}s. Without their noise the rankings "
-            "agree more (swapped: less), by how much no interval of these says. Resampled rankings are noisier still, "
-            "so an interval may lie wholly below its value (that of swapped above).",
-        ),
+    lines = (
+        (of.measure, name, _MEANING[name], estimate, estimate.n, estimate.topics, estimate.reason)
+        for of in measured
+        for name, estimate in of.statistics.items()
     )
+    notes = (
+        f"Intervals are 95 % percentile intervals over {cluster}s, drawn for both rankings together. Every "
+        "statistic but swapped is 1 for equal rankings, ties included.",
+        f"They are of the agreement to expect on as many other {cluster}s. Without their noise the rankings "
+        "agree more (swapped: less), by how much no interval of these says. Resampled rankings are noisier still, "
+        "so an interval may lie wholly below its value (that of swapped above).",
+    )
+    columns = ("measure", "statistic", "meaning", "value", "runs", "topics", "note")
+    return Table(lines, columns, "Agreement of the two rankings", notes)
 
 
 _MEANING = {
@@ -347,15 +316,11 @@ def _pairs(measured: Sequence[RankedBySets]) -> Table[Any]:
             lines.append((of.measure, words, name, *_orders(group)))
         if untested := [pair for pair in of.pairs if not pair.tested]:
             lines.append((of.measure, "not tested", None, *_orders(untested)))
-    return Table(
-        lines,
-        ("measure", "significant_by", "kind", "agree", "disagree", "tied"),
-        "Pairs of runs by significance and order",
-        (
-            f"Significant: p adjusted for all pairs is {ALPHA:g} or less. Tied: by one set, not by the other; pairs "
-            "that both tie agree.",
-        ),
+    note = (
+        f"Significant: p adjusted for all pairs is {ALPHA:g} or less. Tied: by one set, not by the other; pairs that "
     )
+    columns = ("measure", "significant_by", "kind", "agree", "disagree", "tied")
+    return Table(lines, columns, "Pairs of runs by significance and order", (f"{note}both tie agree.",))
 
 
 def _orders(group: Sequence[PairBySets]) -> tuple[int, int, int]:
@@ -364,61 +329,40 @@ def _orders(group: Sequence[PairBySets]) -> tuple[int, int, int]:
 
 
 def _swaps(measured: Sequence[RankedBySets]) -> Table[Any]:
+    lines = [
+        (of.measure, pair.run_a, pair.run_b, pair.a, p_cell(pair.p_a), pair.b, p_cell(pair.p_b), words)
+        for of in measured
+        for pair in of.pairs
+        for words in (next((words for words, _, by in _KINDS if pair.tested and pair.significant == by), "not tested"),)
+        if pair.swapped
+    ]
+    note = "Differences are of the first run less the second by each set, on the turns in which both have a value."
+    columns = ("measure", "run_a", "run_b", "a", "p_a", "b", "p_b", "significant_by")
     return Table(
-        (
-            (
-                *(of.measure, pair.run_a, pair.run_b, pair.a, p_cell(pair.p_a), pair.b, p_cell(pair.p_b)),
-                next((words for words, _, by in _KINDS if pair.tested and pair.significant == by), "not tested"),
-            )
-            for of in measured
-            for pair in of.pairs
-            if pair.swapped
-        ),
-        ("measure", "run_a", "run_b", "a", "p_a", "b", "p_b", "significant_by"),
-        "Pairs of runs in opposite order",
-        (
-            "Differences are of the first run less the second by each set, on the turns in which both have a value."
-            if any(pair.swapped for of in measured for pair in of.pairs)
-            else "No pair is in opposite order.",
-        ),
+        lines, columns, "Pairs of runs in opposite order", (note if lines else "No pair is in opposite order.",)
     )
 
 
 def _holes(measured: Sequence[RankedBySets]) -> Table[Any]:
-    return Table(
-        (
-            (
-                *(of.measure, row.run_id, row.items, row.both, row.only_a, row.only_b, row.neither),
-                *(row.judged_a, row.judged_b),
-                Estimate(run.a.estimate.value, row.range_a.low, row.range_a.high, run.a.estimate.n, 0),
-                Estimate(run.b.estimate.value, row.range_b.low, row.range_b.high, run.b.estimate.n, 0),
-            )
-            for of in measured
-            for run, row in zip(of.runs, of.holes, strict=True)
-        ),
-        (
-            *("measure", "run", "items", "both", "only_a", "only_b", "neither", "judged_a", "judged_b"),
-            *("range_a", "range_b"),
-        ),
-        "Holes: what each run ranks that only one set graded",
-        (
-            "In brackets what the run would score if its own holes had the worst grade and the others the best, or the "
-            "reverse.",
-        ),
-    )
+    lines: list[tuple[Cell, ...]] = []
+    for of in measured:
+        for run, row in zip(of.runs, of.holes, strict=True):
+            counts = row.items, row.both, row.only_a, row.only_b, row.neither
+            sides = (run.a.estimate, row.range_a), (run.b.estimate, row.range_b)
+            ranges = (Estimate(mean.value, scores.low, scores.high, mean.n, 0) for mean, scores in sides)
+            lines.append((of.measure, row.run_id, *counts, row.judged_a, row.judged_b, *ranges))
+    columns = ("measure", "run", "items", "both", "only_a", "only_b", "neither", "judged_a", "judged_b")
+    note = "In brackets what the run would score if its own holes had the worst grade and the others the best, or the "
+    title = "Holes: what each run ranks that only one set graded"
+    return Table(lines, (*columns, "range_a", "range_b"), title, (f"{note}reverse.",))
 
 
 def _tau_range(measured: Sequence[RankedBySets]) -> Table[Any]:
     notes = dict.fromkeys((_STRICT if of.tau_b.strict else _FILLED).format(of.measure) for of in measured)
-    return Table(
-        (
-            (
-                *(of.measure, of.statistics["tau_b"].value, of.tau_b.least, of.tau_b.greatest),
-                *(of.tau_b.pairs, of.tau_b.certain, of.tau_b.reason),
-            )
-            for of in measured
-        ),
-        ("measure", "tau_b", "least", "greatest", "pairs", "certain", "note"),
-        "What tau-b could be if the holes were graded",
-        notes,
+    lines = (
+        (of.measure, of.statistics["tau_b"].value, tau.least, tau.greatest, tau.pairs, tau.certain, tau.reason)
+        for of in measured
+        for tau in (of.tau_b,)
     )
+    columns = ("measure", "tau_b", "least", "greatest", "pairs", "certain", "note")
+    return Table(lines, columns, "What tau-b could be if the holes were graded", notes)

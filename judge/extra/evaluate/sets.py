@@ -136,16 +136,9 @@ def sets_agreement(a: GradeSet, b: GradeSet, cluster: Cluster) -> SetsAgreement:
         return resampled(name, tables, a.scale, np.random.default_rng(SEED), replicates=REPLICATES).estimate
 
     def beside(own: GradeSet, other: GradeSet, grades: list[int]) -> SetOfTwo:
-        return SetOfTwo(
-            name=own.name,
-            items=own.items,
-            turns=len(own.grades),
-            only_items=own.items - len(items),
-            only_turns=len(own.grades.keys() - other.grades.keys()),
-            mean=math.fsum(grades) / len(grades),
-            scale=own.scale,
-            higher_is_better=own.higher_is_better,
-        )
+        only_items, only_turns = own.items - len(items), len(own.grades.keys() - other.grades.keys())
+        mean, turns = math.fsum(grades) / len(grades), len(own.grades)
+        return SetOfTwo(own.name, own.items, turns, only_items, only_turns, mean, own.scale, own.higher_is_better)
 
     return SetsAgreement(
         a=beside(a, b, of_a),

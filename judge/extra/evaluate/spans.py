@@ -257,7 +257,6 @@ def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
 
 
 def _check_needed(plan: SpansPlan, of_passages: Sequence[bool]) -> None:
-    """Refuse a plan whose files do not fit each other."""
     for given, option, needed, kind in (
         (plan.gold, "--gold", not all(of_passages), "spans (`topic<TAB>span`)"),
         (plan.qrels, "--qrels", any(of_passages), "passages (`topic Q0 passage rank score name`)"),
@@ -357,7 +356,6 @@ def _passage_scores(
 
 
 def _list(topic_ids: Iterable[str]) -> str:
-    """The first topics by name."""
     named = sorted(topic_ids, key=natural_key)
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return ", ".join(map(printable_id, named[:_NAMED])) + more

@@ -261,14 +261,9 @@ def wording_grid(
     runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]], notes: Sequence[str]
 ) -> Table[Any]:
     """A line for each run, best ROUGE-L first."""
+    n = len(references)
     lines: list[tuple[Cell, ...]] = [
-        (
-            run.run_id,
-            None if run.bleu is None else run.bleu.value,
-            *(run.rouge[name].estimate for name in ROUGES),
-            run.answered,
-            len(references),
-        )
+        (run.run_id, run.bleu and run.bleu.value, *(run.rouge[name].estimate for name in ROUGES), run.answered, n)
         for run in sorted(runs, key=lambda run: (-(run.rouge["rougeL"].estimate.value or 0.0), natural_key(run.run_id)))
     ]
     return Table(lines, ("run", "bleu", *ROUGES, "answered", "references"), "Wording", notes, places=3)

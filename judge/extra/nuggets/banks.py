@@ -87,7 +87,6 @@ def _completed(nugget: Nugget, plan: NuggetConvertPlan) -> Nugget:
 
 
 def _check_over(out: Path, *read: Path | None) -> None:
-    """Refuse to write a file over what it is made of."""
     if any(path is not None and same_place(out, path) for path in read):
         raise UsageError(f"{out}: would be written over what it is made of")
 

@@ -179,7 +179,6 @@ def _why(found: TurnSources) -> str:
 
 
 RECORD = "bank.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
 
 
 class NuggetCreation(Record, frozen=True):
@@ -278,7 +277,6 @@ class _Creation:
 
 
 def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], account: JudgeAccount) -> NuggetCreation:
-    """What a creation comes to; its files are written."""
     nuggets, failures = job.nuggets, job.failures
     with_nuggets = {nugget.turn_id for nugget in nuggets}
     without = tuple(turn_id for turn_id in inputs.asked_turns if turn_id not in with_nuggets)

@@ -9,7 +9,7 @@ R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RA
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -182,14 +182,6 @@ def weighed(turn_id: str, kept: Sequence[Nugget], result: Judgment, judge: str) 
 
 def creation_failure(step: CreationStep, result: Failure, source: NuggetSource | None = None) -> NuggetFailure:
     """The record of a step that failed."""
-    return NuggetFailure(
-        turn_id=result.turn_id,
-        step=step,
-        reason=result.reason,
-        detail=result.detail,
-        judge=result.judge,
-        passage=source.passage if source is not None else None,
-        response_id=source.response_id if source is not None else None,
-        raw=result.raw,
-        request_digest=result.request_digest,
-    )
+    same = {name: getattr(result, name) for name in ("turn_id", "reason", "detail", "judge", "raw", "request_digest")}
+    shown: dict[str, Any] = {} if source is None else {"passage": source.passage, "response_id": source.response_id}
+    return NuggetFailure(step=step, **same, **shown)

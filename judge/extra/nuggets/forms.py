@@ -242,15 +242,9 @@ def _read_cone_rags(content: bytes, name: str, problems: BankProblems) -> list[N
             if grade is not None and not _GRADE.fullmatch(str(grade)):
                 problems.add("wrong_type", f"{at}.relevance", f"expected the grade of a passage, found {shown(grade)}")
             elif text is not None:
-                nuggets.append(
-                    Nugget(
-                        nugget_id=f"{turn_id}/{numbered[1]}",
-                        topic_id=topic_of(turn_id),
-                        text=text,
-                        turn_id=turn_id,
-                        relevance=None if grade is None else int(grade),
-                    )
-                )
+                relevance = None if grade is None else int(grade)
+                nugget_id, topic_id = f"{turn_id}/{numbered[1]}", topic_of(turn_id)
+                nuggets.append(Nugget(nugget_id, topic_id, text, turn_id, relevance=relevance))
     return nuggets
 
 

@@ -83,24 +83,18 @@ class KnownClaims(NamedTuple):
 
 
 class _MatchLine(MatchedNugget, frozen=True, forbid_unknown_fields=True):
-    """A line of a file of matches."""
-
     topic_id: str | None = None
     inclusion_probability: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
 
     def lack(self) -> str | None:
-        """Why the line says nothing."""
         named = self.response_id is not None or self.run_id is not None
         return None if named else "expected `response_id`, or `run_id` for the response that a run ranked first"
 
 
 class _ClaimsLine(ResponseClaims, frozen=True, forbid_unknown_fields=True):
-    """A line of a file of claims."""
-
     topic_id: str | None = None
 
     def lack(self) -> str | None:
-        """Why the line says nothing."""
         shown = "passage" not in self.labels or self.passages
         return None if shown else 'the label "passage" without `"passages": true`, which says that passages were shown'
 
@@ -218,8 +212,6 @@ def _label_lines(content: bytes, name: str, form: _LabelFile) -> tuple[Any, ...]
 
 
 class _AssignedNugget(msgspec.Struct, frozen=True):
-    """One nugget with what a response does with it."""
-
     text: str
     assignment: Assignment
 

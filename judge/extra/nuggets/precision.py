@@ -138,25 +138,15 @@ def _unit(unit: RunUnit, responses: tuple[str, ...], known: KnownClaims, has_f: 
     if claims:
         names = [name for name in precision_names(known) if name != F]
         values = {name: sum(labels.get(label, 0) for label in PRECISIONS[name]) / claims for name in names}
-    bound: float | None = None
+    f1_bound: float | None = None
     left_out = unit.status == "left_out" or any(counts_against_nobody(why, reached) for why in reasons.values())
     if has_f and not left_out:
         recall = value_of(unit, MEASURES[RECALL]) or 0.0
-        bound = harmonic(values.get("nugget_precision", 0.0), recall) if claims else 0.0
+        f1_bound = harmonic(values.get("nugget_precision", 0.0), recall) if claims else 0.0
         if claims and unit.status == "matched":
-            values[F] = bound
-    return ClaimUnit(
-        run_id=unit.run_id,
-        scope=unit.scope,
-        topic_id=unit.topic_id,
-        responses=responses,
-        status=status,
-        labels=dict(labels),
-        values=values,
-        reasons=reasons,
-        has_f=has_f,
-        f1_bound=bound,
-    )
+            values[F] = f1_bound
+    run_id, scope, topic_id = unit.run_id, unit.scope, unit.topic_id
+    return ClaimUnit(run_id, scope, topic_id, responses, status, dict(labels), values, reasons, has_f, f1_bound)
 
 
 def harmonic(precision: float, recall: float) -> float:

@@ -150,16 +150,8 @@ def _run_unit(
         status = "left_out"
     elif reasons:
         status = "incomplete"
-    return RunUnit(
-        run_id=run_id,
-        scope=scope,
-        topic_id=nuggets[0].topic_id,
-        responses=tuple(response.response_id for response in responses),
-        nuggets=tuple(nuggets),
-        labels=labels,
-        status=status,
-        reasons=reasons,
-    )
+    response_ids = tuple(response.response_id for response in responses)
+    return RunUnit(run_id, scope, nuggets[0].topic_id, response_ids, tuple(nuggets), labels, status, reasons)
 
 
 def counts_against_nobody(reason: str, reached: bool) -> bool:

@@ -131,15 +131,8 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
         written = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
         written |= {f"{stem}.tsv": grid.files(stem)[f"{stem}.tsv"] for stem, grid in lines.items()}
         replace_folder(plan.out, written, "scores.sha256", inputs=files)
-    return NuggetScores(
-        scores=Table(scores),
-        units=Table(units),
-        corrected=Table(corrected),
-        precision=Table(precision),
-        claims=Table(claims),
-        grids=tuple(grids.values()),
-        notes=notes,
-    )
+    shown = tuple(grids.values())
+    return NuggetScores(Table(scores), Table(units), Table(corrected), Table(precision), Table(claims), shown, notes)
 
 
 def _corrected(

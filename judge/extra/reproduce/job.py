@@ -46,15 +46,12 @@ def reproduce_published(plan: ReproductionPlan, steps: Steps = quiet) -> Reprodu
 def comparison(made: Reproduction, *, marks: bool) -> Table[Any]:
     """The published numbers beside ours as one table; by `marks`, a reason is a letter that a note explains."""
     reasons = list(dict.fromkeys(number.reason for number in made.numbers if number.reason))
-    letters = {reason: _letter(place) for place, reason in enumerate(reasons)} | {"": ""}
+    said = {reason: _letter(place) if marks else reason for place, reason in enumerate(reasons)} | {"": ""}
     lines = tuple(
-        (
-            *(each.table, each.row, each.measure, each.published, _ours(each), _difference(each)),
-            letters[each.reason] if marks else each.reason,
-        )
+        (each.table, each.row, each.measure, each.published, _ours(each), _difference(each), said[each.reason])
         for each in made.numbers
     )
-    explained = tuple(f"{letters[reason]}: {reason}." for reason in reasons) if marks else ()
+    explained = tuple(f"{said[reason]}: {reason}." for reason in reasons) if marks else ()
     return Table(
         lines, COLUMNS, f"{made.name}: published and made again", (*explained, *made.notes, f"Source: {made.source}")
     )

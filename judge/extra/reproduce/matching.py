@@ -63,11 +63,7 @@ class MatchedRun(Record, frozen=True):
     @property
     def entries(self) -> list[tuple[str, str, int]]:
         """Turn, item and rank of every response with one item, judged or not."""
-        return [
-            (response.turn_id, response.items[0], response.rank)
-            for response in self.responses
-            if len(response.items) == 1
-        ]
+        return [(each.turn_id, each.items[0], each.rank) for each in self.responses if len(each.items) == 1]
 
     @property
     def counts(self) -> dict[str, int]:

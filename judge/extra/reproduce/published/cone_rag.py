@@ -123,7 +123,6 @@ def _grades(rows: tuple[QrelRow, ...]) -> Table[Any]:
 
 
 def _responses(path: Path) -> dict[str, dict[str, str]]:
-    """Run to turn to text; responses without text are left out."""
     log = ProblemLog(str(path), most=1_000)
     runs: dict[str, dict[str, str]] = defaultdict(dict)
     for turn_id, texts in _object(path).items():

@@ -216,7 +216,6 @@ def _read(qrels: Path, paths: Sequence[Path]) -> list[JudgeLabels]:
 
 
 def _rows(path: Path, problems: list[Problem], grades: range | None = None) -> tuple[QrelRow, ...]:
-    """The rows of a file; its problems are added to the others."""
     name = file_name(path)
     try:
         rows = parse_qrels(text_of(path), name, grades)
@@ -239,7 +238,6 @@ def _unknown(path: Path, rows: Sequence[QrelRow], keys: dict[tuple[str, str], in
 
 
 def _numbers(judge: JudgeLabels) -> list[PublishedNumber]:
-    """The cells of a judge in both tables."""
     lacking = judge.given.count(None)
     reason = f"{lacking} of {len(judge.given)} pairs have no label here" if lacking else ""
     kappa, alpha = TABLE_3.get(judge.name, (None, None, None, None))[:2]
