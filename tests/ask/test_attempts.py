@@ -47,7 +47,6 @@ def test_refusals_for_a_limit_do_not_count_as_attempts(tmp_path: Path) -> None:
     assert len(model.asked) == 10
     with Journal(tmp_path / "journal") as journal:
         recorded = journal.get(result.request_digest)
-    assert recorded is not None
     assert recorded.attempts == 10
 
 

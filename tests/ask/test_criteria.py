@@ -12,6 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.io.installed import bundled
 from judge.io.stored import sha256
 from judge.records import Criterion, Level, Rollup
+from tests.conftest import refused
 
 GOOD = """\
 +++
@@ -101,10 +102,9 @@ def load(folder: Path, text: str, name: str = "mine.md") -> Criterion:
 
 
 def faults(folder: Path, text: str) -> list[tuple[str, str, str]]:
-    with pytest.raises(InputError) as raised:
-        load(folder, text)
-    assert all(problem.file == str(folder / "mine.md") for problem in raised.value.problems)
-    return [(problem.path, problem.code, problem.message) for problem in raised.value.problems]
+    problems = refused(load, folder, text)
+    assert all(problem.file == str(folder / "mine.md") for problem in problems)
+    return [(problem.path, problem.code, problem.message) for problem in problems]
 
 
 def test_a_prompt_says_its_unit(tmp_path: Path) -> None:
@@ -255,9 +255,7 @@ def test_the_body_is_checked_even_if_the_front_matter_cannot_be_read(tmp_path: P
 def test_a_file_that_is_no_prompt_at_all(tmp_path: Path, stored: bytes, line: int) -> None:
     path = tmp_path / "mine.md"
     path.write_bytes(stored)
-    with pytest.raises(InputError) as raised:
-        load_criterion(path)
-    assert f"line {line}" in [problem.path for problem in raised.value.problems]
+    assert f"line {line}" in [problem.path for problem in refused(load_criterion, path)]
 
 
 @pytest.mark.parametrize("name", ["no such.md", "."])
@@ -267,9 +265,7 @@ def test_a_missing_file_or_a_folder_is_an_input_error(tmp_path: Path, name: str)
 
 
 def test_a_file_name_that_cannot_name_a_variant(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as raised:
-        load(tmp_path, GOOD, "my prompt.md")
-    assert [problem.code for problem in raised.value.problems] == ["prompt_name"]
+    assert [problem.code for problem in refused(load, tmp_path, GOOD, "my prompt.md")] == ["prompt_name"]
 
 
 @pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)

@@ -13,6 +13,7 @@ from judge.ask.stored_results import stored_judgments
 from judge.errors import InputError
 from judge.io.stored import sha256
 from tests.calibration_world import failure, jsonl, judgment
+from tests.conftest import refused
 
 
 def put(path: Path, content: bytes) -> Path:
@@ -125,9 +126,8 @@ def test_a_file_of_columns_is_a_judge_named_after_it(tmp_path: Path, name: str, 
 
 
 def test_columns_off_the_scale_are_named_line_by_line() -> None:
-    with pytest.raises(InputError) as caught:
-        parse_columns(b"1_1 0 R1 3\n1_2 0 R2 4\n\n1_3 0 R3 -1\n1_4 0 R4\n1_1 0 R1 2\n", "x", range(4))
-    assert [(one.path, one.code) for one in caught.value.problems] == [
+    problems = refused(parse_columns, b"1_1 0 R1 3\n1_2 0 R2 4\n\n1_3 0 R3 -1\n1_4 0 R4\n1_1 0 R1 2\n", "x", range(4))
+    assert [(one.path, one.code) for one in problems] == [
         ("line 2", "off_scale"),
         ("line 4", "off_scale"),
         ("line 5", "wrong_columns"),
@@ -150,15 +150,11 @@ def test_columns_off_the_scale_are_named_line_by_line() -> None:
 )
 def test_rubbish_is_a_problem_of_its_own_name(tmp_path: Path, content: bytes, code: str) -> None:
     (tmp_path / "x.txt").write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        read_labels(tmp_path / "x.txt")
-    assert code in {one.code for one in caught.value.problems}
+    assert code in {one.code for one in refused(read_labels, tmp_path / "x.txt")}
 
 
 def test_the_line_of_a_wrong_byte_is_named() -> None:
-    with pytest.raises(InputError) as caught:
-        parse_columns(b"1_1 0 R1 1\n\n1_2 0 R\xff 1\n", "x")
-    assert caught.value.problems[0].path == "line 3"
+    assert refused(parse_columns, b"1_1 0 R1 1\n\n1_2 0 R\xff 1\n", "x")[0].path == "line 3"
 
 
 @pytest.mark.parametrize("name", ["absent.txt", "."])
@@ -179,9 +175,7 @@ def test_no_bytes_give_anything_but_labels_or_an_input_error(content: bytes) -> 
 
 def test_the_released_file_with_impossible_grades_is_refused_by_line(shared: Path) -> None:
     path = shared / "llmjudge" / "judges" / "RMITIR-llama70B.txt"
-    with pytest.raises(InputError) as caught:
-        read_labels(path, range(4))
-    assert [(one.path, one.code) for one in caught.value.problems] == [
+    assert [(one.path, one.code) for one in refused(read_labels, path, range(4))] == [
         ("line 2449", "off_scale"),
         ("line 3825", "off_scale"),
     ]
@@ -193,6 +187,5 @@ def test_the_released_file_with_impossible_grades_is_refused_by_line(shared: Pat
 def test_an_expected_grade_that_no_grades_have_is_refused(expected: float, tmp_path: Path) -> None:
     """The square of 1e308 is infinite, and what rests on it is not a number."""
     lines = jsonl([judgment("1_1", "R1", 1), judgment("1_2", "R2", 1, expected=expected)])
-    with pytest.raises(InputError) as refused:
-        stored_judgments(put(tmp_path / "j.jsonl", lines))
-    assert [problem.path for problem in refused.value.problems] == ["line 2: $.expected"]
+    problems = refused(stored_judgments, put(tmp_path / "j.jsonl", lines))
+    assert [problem.path for problem in problems] == ["line 2: $.expected"]

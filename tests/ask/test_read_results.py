@@ -10,6 +10,7 @@ from judge.errors import InputError
 from judge.io import stored
 from judge.io.stored import LARGEST_FILE, MAX_PROBLEMS, allow_files
 from tests.calibration_world import failure, jsonl, judgment
+from tests.conftest import refused
 
 GRADED = tuple(judgment("1_1", f"R{number}", number) for number in range(3))
 FAILED = (failure("1_1", "R3", "refused"), failure("1_1", "R4", "unreadable"))
@@ -62,16 +63,13 @@ def test_every_bad_line_is_listed_with_its_number(tmp_path: Path) -> None:
 
 
 def test_a_file_of_problems_is_read_no_further_than_they_are_listed(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        read_results(*put(tmp_path, b"x\n" * (MAX_PROBLEMS + 5)))
-    assert len(caught.value.problems) == MAX_PROBLEMS + 1
-    assert caught.value.problems[-1].code == "too_many_problems"
+    told = refused(read_results, *put(tmp_path, b"x\n" * (MAX_PROBLEMS + 5)))
+    assert len(told) == MAX_PROBLEMS + 1
+    assert told[-1].code == "too_many_problems"
 
 
 def test_a_mean_of_grades_has_its_bounds(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        read_results(*put(tmp_path, jsonl([judgment("1_1", "R1", 1, expected=1e10)])))
-    (problem,) = caught.value.problems
+    (problem,) = refused(read_results, *put(tmp_path, jsonl([judgment("1_1", "R1", 1, expected=1e10)])))
     assert problem.path == "line 1: $.expected"
 
 

@@ -118,8 +118,6 @@ def test_a_perfect_judge_ranks_runs_as_people_do_and_one_turned_round_in_reverse
     same = panel(gold_of(world), world=world)
     turned = panel({name: 3 - grade for name, grade in gold_of(world).items()}, world=world)
     right, wrong = (systems(of, of.columns[0], "all", 1, 50) for of in (same, turned))
-    assert right is not None
-    assert wrong is not None
     assert (right.runs, right.split) == (5, "all")
     assert (right.statistics["tau_b"].value, wrong.statistics["tau_b"].value) == (1.0, -1.0)
     # On the half without topic 1, eel ties with another run: of 10 pairs 9 are concordant, and 1 is tied on one side.
@@ -139,7 +137,6 @@ def test_where_lower_is_better_runs_are_ranked_by_it() -> None:
     said = labels("m", {(one.turn_id, one.response_id or ""): {0: 0, 1: 2, 2: 2, 3: 3}[one.grade] for one in rows})
     of = make_panel("groundedness", inverted, gold_items(rows, None)["groundedness"], [(said, inverted)])
     found = systems(of, of.columns[0], "all", 1, 50)
-    assert found is not None
     # The best run is a for both, on whichever side the grades are good.
     assert found.statistics["top_1"].value == 1.0
 
@@ -172,8 +169,6 @@ def test_a_judge_that_is_one_of_the_assessors_again_may_stand_in_for_any() -> No
         for those in (truth, 3 - truth)
     )  # fmt: skip
     right, wrong = (alternative(of, of.columns[0], "all", 0.2) for of in (good, bad))
-    assert right is not None
-    assert wrong is not None
     assert (right.omega, right.epsilon, set(right.n.values())) == (1.0, 0.2, {60})
     assert set(right.rejected) == {"ann", "ben", "cyd"}
     assert wrong.omega == 0.0
@@ -184,7 +179,6 @@ def test_too_few_items_for_the_alternative_annotator_is_a_reason() -> None:
     rows = graded_by("ann", "ben", of={"ann": [0, 1, 2], "ben": [0, 1, 3]})
     of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(labels("m", {}), SCALE)])
     found = alternative(of, of.columns[0], "all", 0.1)
-    assert found is not None
     assert (found.omega, found.rho, found.p_values) == (None, None, {})
     assert found.reason
 
@@ -199,7 +193,6 @@ def expecting(xs: list[float], human: list[int], scale: Scale = SCALE, **more: o
 def test_the_line_from_expected_grades_is_least_squares() -> None:
     of = expecting([0.0, 1.0, 2.0, 3.0], [0, 0, 2, 2])
     found = expected_line(of, of.columns[0], "all")
-    assert found is not None
     # Slope .8 through the means 1.5 and 1; leaving out each topic in turn is done by numpy here.
     assert (found.intercept, found.slope.value) == (pytest.approx(-0.2), pytest.approx(0.8))
     x, y = np.arange(4.0), np.array([0.0, 0.0, 2.0, 2.0])

@@ -20,6 +20,7 @@ from judge.pool.build import normalize
 from judge.pool.records import Pool, RunEntry
 from judge.records import Level, Scale
 from tests.calibration_world import SCALE, gold_rows, items, labels, pool, row, write_columns, write_gold, write_output
+from tests.conftest import refused
 
 BINARY = Scale((Level(0, "no", ""), Level(1, "yes", "")), "higher", (1,), None)
 INVERTED = Scale((Level(0, "no", ""), Level(1, "yes", "")), "lower", (0,), None)
@@ -108,9 +109,7 @@ def test_items_weigh_what_they_stand_for() -> None:
 
 def test_a_probability_is_on_every_row_or_on_none() -> None:
     rows = [row("1_1", "R1", 1, inclusion_probability=0.5), row("1_2", "R2", 1), row("1_3", "R3", 1)]
-    with pytest.raises(InputError) as caught:
-        panel(rows)
-    (problem,) = caught.value.problems
+    (problem,) = refused(panel, rows)
     assert (problem.code, problem.path) == ("mixed_inclusion", "$.inclusion_probability")
     assert problem.message == (
         "2 rows have no inclusion probability, others have one: expected it on every row or on none"
@@ -119,9 +118,7 @@ def test_a_probability_is_on_every_row_or_on_none() -> None:
 
 def test_an_item_is_drawn_with_one_probability() -> None:
     rows = [row("1_1", "R1", 1, name, inclusion_probability=p) for name, p in (("ann", 0.5), ("ben", 0.25))]
-    with pytest.raises(InputError) as caught:
-        panel(rows)
-    (problem,) = caught.value.problems
+    (problem,) = refused(panel, rows)
     assert (problem.code, problem.turn_id) == ("inclusion_probability", "1_1")
     assert problem.message == "response R1 has 0.25 and 0.5: expected one probability"
 
@@ -167,25 +164,21 @@ def test_labels_that_cannot_be_meant_are_refused(said: list[Label], code: str, m
 
 def test_every_fault_of_gold_and_of_every_judge_is_listed_at_once() -> None:
     rows = [row("1_1", "R1", 4), row("1_2", "R2", -1, "ben")]
-    with pytest.raises(InputError) as caught:
-        panel(rows, labels("m", {("1_1", "R1"): 8}), labels("n", {("1_1", "R1"): 9}))
-    assert [one.code for one in caught.value.problems] == ["off_scale"] * 4
+    problems = refused(panel, rows, labels("m", {("1_1", "R1"): 8}), labels("n", {("1_1", "R1"): 9}))
+    assert [one.code for one in problems] == ["off_scale"] * 4
 
 
 @pytest.mark.parametrize(("names", "code"), [("mm", "duplicate_judge"), (["constant"], "reserved_name")])
 def test_two_files_of_one_judge_and_the_name_of_the_baseline_are_refused(names: Sequence[str], code: str) -> None:
-    with pytest.raises(InputError) as caught:
-        panel([row("1_1", "R1", 1)], *(labels(name, {("1_1", "R1"): 1}) for name in names))
-    assert caught.value.problems[0].code == code
+    problems = refused(lambda: panel([row("1_1", "R1", 1)], *(labels(name, {("1_1", "R1"): 1}) for name in names)))
+    assert problems[0].code == code
 
 
 def test_a_split_is_on_every_row_and_never_cuts_a_topic() -> None:
-    with pytest.raises(InputError) as caught:
-        panel([row("1_1", "R1", 1, split="dev"), row("2_1", "R2", 1)])
-    assert caught.value.problems[0].message == "1 rows have no split, others have one"
-    with pytest.raises(InputError) as caught:
-        panel([row("1_1", "R1", 1, split="dev"), row("1_2", "R2", 1, split="test")])
-    assert caught.value.problems[0].message == "topic 1 is in dev and in test"
+    problems = refused(panel, [row("1_1", "R1", 1, split="dev"), row("2_1", "R2", 1)])
+    assert problems[0].message == "1 rows have no split, others have one"
+    problems = refused(panel, [row("1_1", "R1", 1, split="dev"), row("1_2", "R2", 1, split="test")])
+    assert problems[0].message == "topic 1 is in dev and in test"
 
 
 def test_the_first_sample_is_the_grade_and_all_are_kept() -> None:
@@ -251,18 +244,15 @@ def test_the_faults_of_all_gold_files_come_at_once(tmp_path: Path) -> None:
     second = write_columns(tmp_path / "b.qrel", {("1_1", "R1"): 8})
     third = tmp_path / "c.jsonl"
     third.write_text('{"turn_id": 7}\n', encoding="utf-8")
-    with pytest.raises(InputError) as caught:
-        read_gold_files([first, second, third], "relevance", SCALE)
-    assert {(Path(one.file).name, one.path.partition(":")[0]) for one in caught.value.problems} >= {
+    problems = refused(read_gold_files, [first, second, third], "relevance", SCALE)
+    assert {(Path(one.file).name, one.path.partition(":")[0]) for one in problems} >= {
         ("a.qrel", "line 2"), ("b.qrel", "line 1"), ("c.jsonl", "line 1")
     }  # fmt: skip
 
 
 def test_the_faults_of_all_label_files_come_at_once(tmp_path: Path) -> None:
     paths = [write_columns(tmp_path / f"{name}.txt", {("1_1", "R1"): 3, ("1_2", "R2"): 7}) for name in "ab"]
-    with pytest.raises(InputError) as caught:
-        read_sources(paths, None, SCALE)
-    places = [(Path(one.file).name, one.path) for one in caught.value.problems]
+    places = [(Path(one.file).name, one.path) for one in refused(read_sources, paths, None, SCALE)]
     assert places == [("a.txt", "line 2"), ("b.txt", "line 2")]
 
 

@@ -8,9 +8,10 @@ from pydantic import BeforeValidator, Field
 
 from judge.cli.declared import FileOfOptions, declare, parsed_call
 from judge.cli.parser import CommandParser
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.io.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
 from judge.jobs.tokens import LengthsPlan
+from tests.conftest import refused
 
 
 class Oven(Options, section="oven"):
@@ -59,7 +60,6 @@ def test_a_line_and_python_make_the_same_plan() -> None:
     line = parsed(
         "a", "--eggs", "b", "--layers", "3", "--heat", "200", "--fan", "--swap", "milk=oat=x", "--glaze=sugar"
     )
-    assert line is not None
     python = Cake(eggs=["a", Path("b")], layers="3", glaze="sugar", swaps={"milk": "oat=x"}, heat="200", fan=True)
     assert line.with_values(argv=(), chosen={}) == python
     assert line.chosen == {
@@ -121,25 +121,20 @@ def test_the_line_wins_over_the_file_and_the_file_over_the_default(tmp_path: Pat
     file = tmp_path / "j.toml"
     file.write_text('eggs = ["a", "b"]\nlayers = 3\nfan = true\nheat = 90\n', encoding="utf-8")
     plan = parsed("--config", str(file), "--layers", "2", "--eggs", "c")
-    assert plan is not None
     assert (plan.eggs, plan.layers, plan.heat, plan.fan) == ((Path("c"),), 2, 90, True)
 
 
 def test_a_file_of_options_is_refused_with_lines(tmp_path: Path) -> None:
     file = tmp_path / "j.toml"
     file.write_text('eggs = "a"\nlayers = true\n\nfan = 1\nheat = [1, 2]\nglaze = "suger"\n', encoding="utf-8")
-    with pytest.raises(InputError) as refused:
-        parsed("--config", str(file))
-    assert [(problem.path, problem.message) for problem in refused.value.problems] == [
+    assert [(problem.path, problem.message) for problem in refused(parsed, "--config", str(file))] == [
         ("line 2", "layers: expected a text or a number, found true"),
         ("line 4", "fan: expected true or false, found 1"),
         ("line 5", "heat: expected an integer, found a list with 2 entries"),
         ("line 6", "glaze: invalid choice: 'suger'; did you mean sugar? (choose from none, sugar)"),
     ]
     file.write_text("egs = 1\nconfig = 'x'\nsecret = 2\n", encoding="utf-8")
-    with pytest.raises(InputError) as refused:
-        parsed("--config", str(file))
-    assert [problem.message for problem in refused.value.problems] == [
+    assert [problem.message for problem in refused(parsed, "--config", str(file))] == [
         "judge bake has no option 'egs'; did you mean eggs?",
         "judge bake has no option 'config'",
         "judge bake has no option 'secret'",

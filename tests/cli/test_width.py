@@ -143,7 +143,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for place, path in enumerate(sorted((PROJECT / "examples/runs").iterdir())):
         text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
         old = re.search(r'"run_(?:name|id)"\s*:\s*"([^"]+)"', text)
-        assert old is not None
         names[old[1]] = NAME.format(place)
         (folder / "runs" / path.name.removesuffix(".gz")).write_text(text.replace(f'"{old[1]}"', f'"{names[old[1]]}"'))
     gold = (PROJECT / "gold/example.gold.jsonl").read_text(encoding="utf-8").splitlines()

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from judge.crowd.labels import CrowdLabels, Item
 from judge.crowd.layout import Layout
 from judge.crowd.tables import read_tables
-from judge.errors import InputError
 from judge.io.ids import natural_key
 from judge.records import Problem
+from tests.conftest import refused
 
 SCALE = (0, 1, 2, 3)
 Rows = list[tuple[str, str, str, int]]
@@ -77,9 +76,7 @@ def read(*paths: Path, warnings: list[Problem] | None = None, **options) -> dict
 
 
 def problems_of(*paths: Path, **options) -> list[Problem]:
-    with pytest.raises(InputError) as caught:
-        read(*paths, **options)
-    return list(caught.value.problems)
+    return list(refused(read, *paths, **options))
 
 
 def faults(*paths: Path, **options) -> list[tuple[str, str]]:

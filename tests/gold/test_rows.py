@@ -14,6 +14,7 @@ from judge.gold.rows import GoldRow
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Level, Scale
 from judge.runs.records import TokenCount
+from tests.conftest import refused
 
 DIGEST = hashlib.sha256(b"Yes, by train.").hexdigest()
 FULL = {
@@ -184,18 +185,15 @@ def test_a_message_says_what_was_found_and_what_was_expected() -> None:
 
 @pytest.mark.parametrize("turn_id", ["\ud800", "", 7])
 def test_a_faulty_turn_id_names_no_turn(turn_id: object) -> None:
-    with pytest.raises(InputError) as caught:
-        parse_gold(jsonl({**FULL, "turn_id": turn_id}), "g.jsonl")
-    assert [problem.turn_id for problem in caught.value.problems] == [None]
+    told = refused(parse_gold, jsonl({**FULL, "turn_id": turn_id}), "g.jsonl")
+    assert [problem.turn_id for problem in told] == [None]
 
 
 @pytest.mark.parametrize("topic_id", ["1", "1-1_1", "2-1"])
 def test_a_topic_that_is_not_the_turns_is_a_fault(topic_id: str) -> None:
     content = jsonl(LEAST, {**FULL, "topic_id": topic_id})
     assert faults(content) == [("wrong_topic", "line 2: $.topic_id")]
-    with pytest.raises(InputError) as caught:
-        parse_gold(content, "g.jsonl")
-    assert caught.value.problems[0].message == f"'{topic_id}': expected '1-1'"
+    assert refused(parse_gold, content, "g.jsonl")[0].message == f"'{topic_id}': expected '1-1'"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
 from judge.runs.records import TokenCount
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 
 HOSTILE = (
     '=HYPERLINK("http://evil.example","x")',
@@ -200,19 +200,16 @@ def test_cells_that_hold_no_grade_are_counted_and_words_of_no_level_are_named(wo
     assert [row.grade for row in read_gold(world / "gold.jsonl")] == [1]
     rows[1]["grade"], rows[2]["grade"] = "sort of", "7"
     path.write_text(as_csv(rows), encoding="utf-8")
-    with pytest.raises(InputError) as caught:
-        import_gold_files(GoldImportPlan(files=[path], prompts=list(SCALES), **options))
+    problems = refused(import_gold_files, GoldImportPlan(files=[path], prompts=list(SCALES), **options))
     first = csv_lines(path)
-    assert [(p.code, p.file, p.path) for p in caught.value.problems] == [
+    assert [(p.code, p.file, p.path) for p in problems] == [
         ("wrong_value", str(path), f"line {first[1]}: $.grade"),
         ("wrong_value", str(path), f"line {first[2]}: $.grade"),
     ]
-    assert "'sort of'" in caught.value.problems[0].message
-    assert caught.value.problems[1].message.startswith("7 of ")
+    assert "'sort of'" in problems[0].message
+    assert problems[1].message.startswith("7 of ")
     # A text means what the user says; without --prompt, a criterion has the scale of its default prompt.
-    with pytest.raises(InputError) as caught:
-        import_gold_files(GoldImportPlan(files=[path], words={"Sort of": 2}, **options))
-    (problem,) = caught.value.problems
+    (problem,) = refused(import_gold_files, GoldImportPlan(files=[path], words={"Sort of": 2}, **options))
     assert problem.message.startswith("7 of ") and problem.message.endswith("; --prompt names another prompt")
     for row in rows:
         row["criterion"] = "novelty"
@@ -371,10 +368,9 @@ def test_a_form_shows_strangers_texts_and_nothing_else_of_them(world: Path) -> N
 def test_a_page_that_mturk_would_refuse_is_named(world: Path) -> None:
     long = Pool((response("R00002", "x" * (LARGEST - 100)), response("R00003", "short")), POOL.passages, ())
     (world / "pool/pool.jsonl").write_bytes(pool_jsonl(long))
-    with pytest.raises(InputError) as caught:
-        written(world, "mturk", plan=None)
-    assert [(problem.code, problem.turn_id) for problem in caught.value.problems] == [("too_long", "1-1_2")]
-    assert "MTurk takes 65,535" in caught.value.problems[0].message
+    problems = refused(written, world, "mturk", plan=None)
+    assert [(problem.code, problem.turn_id) for problem in problems] == [("too_long", "1-1_2")]
+    assert "MTurk takes 65,535" in problems[0].message
     assert not (world / "mturk").exists()
 
 
@@ -555,13 +551,9 @@ def test_what_cannot_be_done_is_said(world: Path, options: dict[str, object], me
 def test_a_plan_of_another_pool_and_ids_that_are_formulas_are_refused(world: Path) -> None:
     other = msgspec.structs.replace(PLANNED[0], response_id="R00077")
     (world / "plan.jsonl").write_bytes(jsonl_bytes([other]))
-    with pytest.raises(InputError) as caught:
-        written(world, "csv")
-    assert [problem.code for problem in caught.value.problems] == ["not_in_pool"]
+    assert [problem.code for problem in refused(written, world, "csv")] == ["not_in_pool"]
     (world / "pool/pool.jsonl").write_bytes(pool_jsonl(Pool((response("R00002", "x", "=1+1_2"),), POOL.passages, ())))
-    with pytest.raises(InputError) as caught:
-        written(world, "labelstudio", plan=None, topics=None)
-    assert [problem.code for problem in caught.value.problems] == ["wrong_id"]
+    assert [problem.code for problem in refused(written, world, "labelstudio", plan=None, topics=None)] == ["wrong_id"]
 
 
 def test_a_plan_asks_for_each_response_what_it_lacks(world: Path) -> None:

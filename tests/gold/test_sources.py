@@ -16,6 +16,7 @@ from judge.jobs.gold import CROWD, GOLD_SOURCES, read_label_tables
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
+from tests.conftest import refused
 
 BEGIN_HEADER = "model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\n"
 
@@ -142,9 +143,8 @@ def test_a_folder_or_a_missing_file_is_an_input_error_of_every_source(tmp_path: 
 def test_a_plan_gives_probability_stratum_text_and_run(tmp_path: Path) -> None:
     path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n1-1_1 0 R1 1\n")
     planned = PlanRow("1-1_1", "1-1", "R0", text_digest("a"), ("x", "y"), ("relevance",), 0.25, "drawn")
-    with pytest.raises(InputError) as caught:
-        imported("qrels", path, plan={("1-1_1", "R0"): planned}, **CRITERION)
-    assert [(p.code, p.path) for p in caught.value.problems] == [("not_in_plan", "line 2: $.response_id")]
+    problems = refused(imported, "qrels", path, plan={("1-1_1", "R0"): planned}, **CRITERION)
+    assert [(p.code, p.path) for p in problems] == [("not_in_plan", "line 2: $.response_id")]
     put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n")
     unnamed = {"constants": {"criterion": "relevanc"}}
     assert faults("qrels", path, plan={("1-1_1", "R0"): planned}, **unnamed) == [("not_in_plan", "line 1: $.criterion")]
@@ -332,9 +332,7 @@ def test_a_mapped_column_must_be_there_and_a_field_must_exist(tmp_path: Path) ->
 )
 def test_a_table_that_lacks_columns_has_one_problem(tmp_path: Path, header: str, told: str) -> None:
     path = put(tmp_path, "t.csv", "\n".join([header, *["x" + ",x" * header.count(",")] * 39]))
-    with pytest.raises(InputError) as caught:
-        imported("csv", path)
-    (problem,) = caught.value.problems
+    (problem,) = refused(imported, "csv", path)
     assert problem.code == "missing_column"
     assert told in problem.message
 
@@ -414,7 +412,6 @@ def test_begin_rows_are_turns_and_share_a_topic_by_their_knowledge(tmp_path: Pat
         ("wow-0001_3", "wow-0001", "gpt2", 0, "groundedness", "begin"),
     ]
     assert done.notes == ("1 generic responses are left out",)
-    assert done.pool is not None
     assert [passage.text for passage in done.pool.passages.values()] == ['K "one"', "K two"]
     assert [len(response.passages) for response in done.pool.responses] == [1, 1, 1]
     assert read_pool(pool_jsonl(done.pool), passages_jsonl(done.pool), "b") == done.pool
@@ -491,7 +488,6 @@ def test_cast_regins_second_grades_of_a_text_are_a_second_assessors(tmp_path: Pa
     folder = cast(tmp_path, {"132_1-1": {"Responses": [judged("R00000"), judged("R00001", Relevance=0)]}})
     done = imported("cast-regin", folder, constants={"criterion": "relevance"}, with_pool=True)
     assert [(row.assessor, row.grade) for row in done.rows] == [("crowd", 3), ("crowd#2", 0)]
-    assert done.pool is not None
     assert len(done.pool.responses) == 1
     matched, unmatched = match(done.rows, done.pool)
     assert ([len(group) for group in matched.values()], unmatched) == ([2], ())
@@ -535,15 +531,12 @@ def test_the_real_cast_regin(shared: Path) -> None:
 def test_the_real_cast_question_qrels_name_what_the_bank_lacks(shared: Path) -> None:
     folder = shared / "cast-regin/clarifying_question_evaluation"
     path, bank = folder / "qrels/question_novelty.qrel", read_bank(folder / "question_bank.json")
-    with pytest.raises(InputError) as caught:
-        imported("qrels", path, bank=bank, constants={"criterion": "novelty"})
-    (problem,) = caught.value.problems
+    (problem,) = refused(imported, "qrels", path, bank=bank, constants={"criterion": "novelty"})
     assert problem.message == "'Q2173' has no text in the bank"
 
 
 def test_the_real_begin(shared: Path) -> None:
     done = imported("begin", *sorted((shared / "begin").glob("*.tsv")), with_pool=True)
-    assert done.pool is not None
     # WoW 180 and 250, CMU 59 and 278, and 79 generic ones left out.
     assert Counter(row.grade for row in done.rows) == {1: 180 + 59, 0: 250 + 278}
     assert done.notes == ("79 generic responses are left out",)

@@ -32,7 +32,7 @@ from judge.io.tabular import read_table
 from judge.io.trec import parse_qrels
 from judge.records import Problem
 from judge.runs.topics import read_topics
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +86,7 @@ def test_a_pipe_is_read_up_to_the_bound() -> None:
 
 
 def _qrels(text: str) -> list[Problem]:
-    with pytest.raises(InputError) as caught:
-        parse_qrels(text, "f")
-    return list(caught.value.problems)
+    return list(refused(parse_qrels, text, "f"))
 
 
 def _table(text: str, folder: Path) -> list[Problem]:
@@ -135,16 +133,12 @@ def test_a_table_has_so_many_columns(tmp_path: Path) -> None:
 )
 def test_topics_have_so_many_topics_and_turns(tmp_path: Path, content: str, code: str) -> None:
     (tmp_path / "t.json").write_text(content)
-    with pytest.raises(InputError) as caught:
-        read_topics(tmp_path / "t.json")
-    assert [problem.code for problem in caught.value.problems] == [code]
+    assert [problem.code for problem in refused(read_topics, tmp_path / "t.json")] == [code]
 
 
 def test_topics_list_so_many_problems(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('[{"number": 1, "ptkb": [' + "0," * 20_000 + '0], "turns": []}]')
-    with pytest.raises(InputError) as caught:
-        read_topics(tmp_path / "t.json")
-    assert len(caught.value.problems) == MAX_PROBLEMS
+    assert len(refused(read_topics, tmp_path / "t.json")) == MAX_PROBLEMS
 
 
 def test_the_option_of_every_command_is_taken_anywhere(capsys: pytest.CaptureFixture[str]) -> None:

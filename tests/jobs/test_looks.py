@@ -157,7 +157,6 @@ def test_a_copied_split_and_another_seed_leave_their_traces(tmp_path: Path, spli
         entry(tried(LATER, **sealed(folder, judgments=[judgments]), replicates=200 + place))
         for place, folder in enumerate((split, tmp_path / "copy", tmp_path / "second"))
     )
-    assert first.seal is not None and second.seal is not None
     assert copied.seal == first.seal
     # Two first lines of one ledger: one of the two folders is a copy.
     assert (copied.looks.number, first.looks.number) == (1, 1)

@@ -22,7 +22,7 @@ from judge.jobs.release import ReleaseOutcome, ReleasePlan, release_folder
 from judge.jobs.release.contents import renamed_pool
 from judge.jobs.release.names import Pseudonyms, completed, read_pseudonyms, remaining
 from tests.calibration_world import contents
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, refused
 from tests.mock import Mock
 
 WORDS = st.sampled_from(["run", "1", "run01", "a.b", "a.b.c", "(x|y)+", "response", "Überlauf", "my run", 'say "hi"'])
@@ -209,9 +209,7 @@ def test_a_folder_that_is_not_as_it_was_written_is_refused(judged: Path, tmp_pat
     shutil.copytree(judged, copy)
     (copy / "leaderboard.tsv").write_text("edited\n")
     (copy / "bank.json").unlink()
-    with pytest.raises(InputError) as caught:
-        release(copy, tmp_path / "bundle")
-    assert sorted((Path(p.file).name, p.message) for p in caught.value.problems) == [
+    assert sorted((Path(p.file).name, p.message) for p in refused(release, copy, tmp_path / "bundle")) == [
         ("bank.json", "missing: see run.sha256"),
         ("leaderboard.tsv", "changed since: see run.sha256"),
     ]
@@ -270,9 +268,8 @@ def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp
 
     hub = {"manifest.json": lambda manifest: manifest["configuration"]["pooling"].update(encoder="intfloat/e5")}
     copy = rewritten(judged, tmp_path / "copy", hub | {"judgments.jsonl": moved})
-    with pytest.raises(InputError) as caught:
-        release(copy, tmp_path / "bundle")
-    assert "'/home/alice/llama.gguf' stands there" in {problem.message for problem in caught.value.problems}
+    problems = refused(release, copy, tmp_path / "bundle")
+    assert "'/home/alice/llama.gguf' stands there" in {problem.message for problem in problems}
     outcome = release(copy, tmp_path / "bundle", allow_names=True)
     assert outcome.remaining
     pooling = json.loads((outcome.out / "manifest.json").read_bytes())["configuration"]["pooling"]
@@ -283,9 +280,7 @@ def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp
 def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: Path) -> None:
     names = tmp_path / "names.json"
     names.write_text('{"runs": {"quarry-copied": "Harbor-grounded"}}')
-    with pytest.raises(InputError) as caught:
-        release(judged, tmp_path / "bundle", names=names, allow_names=True)
-    (problem,) = caught.value.problems
+    (problem,) = refused(release, judged, tmp_path / "bundle", names=names, allow_names=True)
     assert (problem.path, problem.message[:36]) == ("$.runs['quarry-copied']", "'Harbor-grounded' is the name of ano")
     assert not (tmp_path / "bundle").exists()
 

@@ -14,6 +14,7 @@ from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.cli import call
 from judge.errors import InputError, OperationalError, UsageError
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
+from tests.conftest import refused
 
 pl = pytest.importorskip("polars")
 
@@ -97,9 +98,7 @@ def test_what_a_folder_has_no_more_of_goes(tmp_path: Path) -> None:
 def test_a_line_that_is_no_judgment_is_named_and_nothing_is_written(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, "judgments.jsonl", [JUDGED, {"kind": "judgment", "response_id": 3}])
-    with pytest.raises(InputError) as caught:
-        convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
-    (problem,) = caught.value.problems
+    (problem,) = refused(convert_results, ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
     assert (problem.code, problem.path) == ("not_a_judgment", "line 2: $.response_id")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -111,24 +110,21 @@ def test_integers_that_no_column_holds_are_named_with_their_lines(tmp_path: Path
     line = (out / "judgments.jsonl").read_text()
     assert '"sample":0' in line
     (out / "judgments.jsonl").write_text("".join(line.replace('"sample":0', f'"sample":{n}') for n in samples))
-    with pytest.raises(InputError) as caught:
-        convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
-    assert {problem.file for problem in caught.value.problems} == {str(out / "judgments.jsonl")}
-    assert [problem.path for problem in caught.value.problems] == [f"line {n}: $.sample" for n in (2, 3, 5)]
+    problems = refused(convert_results, ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
+    assert {problem.file for problem in problems} == {str(out / "judgments.jsonl")}
+    assert [problem.path for problem in problems] == [f"line {n}: $.sample" for n in (2, 3, 5)]
     assert names(tmp_path) == ["out"]
 
 
 def test_every_line_that_is_no_judgment_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     write(out, "judgments.jsonl", [{"kind": "judgment"}, JUDGED, 3, 4])
-    with pytest.raises(InputError) as caught:
-        convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
-    assert [problem.path for problem in caught.value.problems] == [f"line {n}: $" for n in (1, 3, 4)]
+    problems = refused(convert_results, ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
+    assert [problem.path for problem in problems] == [f"line {n}: $" for n in (1, 3, 4)]
     monkeypatch.setattr("judge.jobs.results_parquet.MAX_PROBLEMS", 2)
-    with pytest.raises(InputError) as caught:
-        convert_results(ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
-    assert [problem.code for problem in caught.value.problems[:2]] == ["not_a_judgment", "not_a_judgment"]
-    assert len(caught.value.problems) == 3
+    problems = refused(convert_results, ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
+    assert [problem.code for problem in problems[:2]] == ["not_a_judgment", "not_a_judgment"]
+    assert len(problems) == 3
 
 
 def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ def grade(scale: Scale, response: str, *passages: str) -> Completion:
 def test_containment_is_spread_over_the_scale(response: str, label: str, expected: float) -> None:
     completion = grade(UP, response, "ferry noon pier")
     assert completion.text == label
-    assert completion.probabilities is not None
     assert sum(float(name) * p for name, p in completion.probabilities.items()) == pytest.approx(expected, abs=1e-5)
 
 
@@ -51,7 +50,6 @@ def test_an_inverted_scale_is_read_the_right_way_round() -> None:
 def test_probabilities_are_a_distribution_and_the_label_is_on_the_scale(response: str, passages: list[str]) -> None:
     completion = grade(UP, response, *passages)
     assert completion.text in UP.labels
-    assert completion.probabilities is not None
     assert sum(completion.probabilities.values()) == pytest.approx(1)
     assert all(0 <= p <= 1 for p in completion.probabilities.values())
 

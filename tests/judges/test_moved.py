@@ -54,7 +54,6 @@ def test_only_the_variables_of_the_provider_are_recorded(provider: str, names: s
 @pytest.mark.slow
 def test_every_variable_that_litellm_reads_for_an_address_is_known() -> None:
     spec = importlib.util.find_spec("litellm")
-    assert spec is not None
     assert spec.origin is not None
     folders = Path(spec.origin).parent / "llms"
     unknown = {
@@ -105,7 +104,6 @@ def test_an_address_of_litellm_is_recorded_and_changes_no_digest(monkeypatch: py
 def test_no_env_file_is_read(tmp_path: Path) -> None:
     # litellm looks above the file of its package, so a copy of its first lines stands in for an installation.
     spec = importlib.util.find_spec("litellm")
-    assert spec is not None
     assert spec.origin is not None
     first = Path(spec.origin).read_text(encoding="utf-8").partition("from collections.abc")[0]
     defaults = Path(spec.origin).with_name("_process_defaults.py")

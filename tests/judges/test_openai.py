@@ -137,7 +137,6 @@ def test_cost_is_tokens_times_list_price(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_litellms_price_list_is_found_where_it_is_installed() -> None:
     found = list_price("gpt-4o-mini")
-    assert found is not None
     assert 0 < found.prompt < found.completion < 1e-3
 
 
@@ -149,7 +148,6 @@ def test_label_probabilities_are_asked_for_with_one_short_label(mock: Mock) -> N
     # The longest label has one byte; four tokens may decorate it.
     assert (body["logprobs"], body["top_logprobs"], body["max_tokens"]) == (True, 20, 5)
     assert "structured_outputs" not in body
-    assert found.probabilities is not None
     # .63 and .09 of the mass .9 of labels.
     assert found.probabilities[found.text] == pytest.approx(0.7, abs=1e-6)
     assert sorted(found.probabilities.values())[:3] == pytest.approx([0.1] * 3, abs=1e-6)

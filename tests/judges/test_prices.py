@@ -13,6 +13,7 @@ from judge.errors import InputError
 from judge.judges.journal_tools import read_spending
 from judge.judges.prices import CallSum, Price, Spending, read_prices
 from judge.judges.records import Completion
+from tests.conftest import refused
 from tests.judges.test_journal_export import filled
 
 TOML = """
@@ -110,9 +111,8 @@ def test_what_is_no_file_of_prices_is_refused(tmp_path: Path, content: str | byt
 
 
 def test_a_name_with_a_dot_and_no_quotation_marks_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refused:
-        read_prices(file(tmp_path, "[gpt-4.1-mini]\nin = 1\nout = 2\n"))
-    assert any("stands in quotation marks" in problem.message for problem in refused.value.problems)
+    told = refused(read_prices, file(tmp_path, "[gpt-4.1-mini]\nin = 1\nout = 2\n"))
+    assert any("stands in quotation marks" in problem.message for problem in told)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

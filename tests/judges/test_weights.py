@@ -225,7 +225,6 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
         ],
         stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent.parent,
     )  # fmt: skip
-    assert holder.stdout is not None
     with holder:
         assert holder.stdout.readline() == "True\n"
         threading.Thread(target=lambda: (time.sleep(0.5), holder.kill())).start()

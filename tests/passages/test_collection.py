@@ -29,6 +29,7 @@ from judge.passages.index import index_collection
 from judge.passages.streams import open_stream, whole_lines
 from judge.passages.streams import zstd as zstandard
 from judge.records import Passage
+from tests.conftest import refused
 
 COLLECTION = (
     '{"id": "clueweb22-en0000-00-00000:0", "contents": "zero \\u00e9", "url": "https://example.org/0"}\n'
@@ -77,9 +78,7 @@ def texts(paths: list[Path], *wanted: str) -> dict[str, str]:
 
 
 def problems(*paths: Path, wanted: tuple[str, ...] = ("a",)) -> list[tuple[str, str, str]]:
-    with pytest.raises(InputError) as caught:
-        read_passages(paths, wanted)
-    return [(Path(one.file).name, one.path, one.message) for one in caught.value.problems]
+    return [(Path(one.file).name, one.path, one.message) for one in refused(read_passages, paths, wanted)]
 
 
 def test_wanted_passages_are_found_and_unknown_ids_are_absent(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from judge.errors import InputError, UsageError
 from judge.passages import hashes, same_text
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.streams import open_stream
+from tests.conftest import refused
 
 DOCUMENT = "clueweb22-en0012-34-56789"
 MD5 = {letter: hashlib.md5(letter.encode()).hexdigest() for letter in "abcdefghijklmnop"}
@@ -34,9 +35,7 @@ def listed(folder, *lines, name="list.tsv"):
 
 
 def problems(path):
-    with pytest.raises(InputError) as caught:
-        open_hashes(path)
-    return [(problem.code, problem.path, problem.message) for problem in caught.value.problems]
+    return [(problem.code, problem.path, problem.message) for problem in refused(open_hashes, path)]
 
 
 def both(path, folder):
@@ -140,9 +139,7 @@ def test_two_md5s_for_one_passage_are_refused_with_both_lines(tmp_path):
         ("hash_list_wrong", "line 39001: $", f"passage {DOCUMENT}:3 has another MD5 here than on line 4"),
     ]
     assert problems(path) == expected
-    with pytest.raises(InputError) as caught:
-        index_hashes(path, tmp_path / "list.idx")
-    assert [(one.code, one.path, one.message) for one in caught.value.problems] == expected
+    assert [(one.code, one.path, one.message) for one in refused(index_hashes, path, tmp_path / "list.idx")] == expected
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -15,6 +15,7 @@ from judge.passages import index
 from judge.passages.index import index_collection, read_indexed
 from judge.passages.streams import is_index
 from judge.records import Passage
+from tests.conftest import refused
 
 ID = "clueweb22-en0012-34-567{:02}:{}"
 
@@ -35,9 +36,7 @@ def texts(path, *wanted):
 
 
 def problems(*paths, out):
-    with pytest.raises(InputError) as caught:
-        index_collection(paths, out)
-    return [(Path(one.file).name, one.path, one.message) for one in caught.value.problems]
+    return [(Path(one.file).name, one.path, one.message) for one in refused(index_collection, paths, out)]
 
 
 def test_passages_of_several_files_are_found(tmp_path):

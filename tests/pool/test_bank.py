@@ -11,6 +11,7 @@ from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
 from judge.pool.build import Candidate
 from judge.pool.records import Pool
 from judge.runs.records import Exclusion
+from tests.conftest import refused
 from tests.pool.test_build import a_candidate, a_policy, cand, files, pool_of, psg, sha
 
 an_exclusion = st.builds(
@@ -56,9 +57,7 @@ def test_the_files_byte_for_byte(small: Pool) -> None:
 
 def test_a_key_of_an_earlier_version_is_named_as_such(small: Pool) -> None:
     lines = passages_jsonl(small).replace(sha("P\u2028").encode(), sha("P\u2028")[:12].encode())
-    with pytest.raises(InputError) as refused:
-        read_pool(pool_jsonl(small), lines, "out")
-    assert "as an earlier version wrote: pool anew" in refused.value.problems[0].message
+    assert "as an earlier version wrote: pool anew" in refused(read_pool, pool_jsonl(small), lines, "out")[0].message
 
 
 def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:
@@ -116,9 +115,8 @@ def test_a_damaged_pool_is_refused_by_line(small, change, where, says) -> None:
 
 
 def test_every_damaged_line_is_listed() -> None:
-    with pytest.raises(InputError) as caught:
-        read_pool(b"{}\n[]\n", b"x\n", "out", b"run\na\tb\n")
-    assert [(problem.file, problem.path) for problem in caught.value.problems] == [
+    problems = refused(read_pool, b"{}\n[]\n", b"x\n", "out", b"run\na\tb\n")
+    assert [(problem.file, problem.path) for problem in problems] == [
         ("out/passages.jsonl", "line 1: $"),
         ("out/pool.jsonl", "line 1: $"),
         ("out/pool.jsonl", "line 2: $"),

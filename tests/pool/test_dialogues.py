@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.pool.admission import by_topic
 from judge.pool.bank import passages_jsonl, pool_jsonl, pool_lines, read_pool, turns_jsonl
 from judge.pool.conversation import turns_shown
@@ -13,6 +13,7 @@ from judge.pool.runs import with_runs
 from judge.pool.selection import PassageRelevance, Selection
 from judge.results.turns import had_to_answer
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
+from tests.conftest import refused
 from tests.pool.test_conversation import THEN, TIDE, TODAY, automatic, folder_of, talk
 
 DIALOGUES = Selection(unit="dialogue")
@@ -180,6 +181,5 @@ def test_a_pool_of_dialogues_is_read_back_and_holds_no_responses(tmp_path):
     lines = [json.loads(line) for line in stored.splitlines()]
     lines[1].pop("unit")
     mixed = b"\n".join(json.dumps(line).encode() for line in lines)
-    with pytest.raises(InputError) as raised:
-        read_pool(mixed, b"", "pool", turns=turns_jsonl(pool))
-    assert [problem.message for problem in raised.value.problems] == ["R00001 is one response, the first line is not"]
+    problems = refused(read_pool, mixed, b"", "pool", turns=turns_jsonl(pool))
+    assert [problem.message for problem in problems] == ["R00001 is one response, the first line is not"]

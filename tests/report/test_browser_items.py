@@ -346,7 +346,6 @@ def test_the_journal_tells_what_was_sent(tmp_path: Path) -> None:
     )
     with closing(Sent(folder / "journal.sqlite")) as sent:
         recorded = sent.find("a" * 64)
-        assert recorded is not None
         assert [one.content for one in recorded.messages] == ["You assess groundedness.", "Grade it."]
         assert recorded.completion.text == "3"
         assert sent.find("b" * 64) is None

@@ -17,6 +17,7 @@ from judge.results.leaderboard import CORRECTED_COLUMNS, IN_FILE, change_text, c
 from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
 from judge.results.turns import run_turns
 from judge.runs.records import Exclusion
+from tests.conftest import refused
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
 
@@ -247,15 +248,12 @@ def test_two_probabilities_of_one_response_are_refused() -> None:
     world = World(a=TEN + REST)
     response = world.pool.responses[0]
     world.gold["R00000", "groundedness"] = [*gold(response, 2), *gold(response, 2, 2, p=0.25)[1:]]
-    with pytest.raises(InputError) as error:
-        world.rows()
-    assert "0.25, but 0.5 in another row" in error.value.problems[0].message
+    assert "0.25, but 0.5 in another row" in refused(world.rows)[0].message
 
 
 def test_certainty_that_left_responses_out_is_refused() -> None:
-    with pytest.raises(InputError) as error:
-        World(1.0, a=TEN + REST).rows()
-    assert "probability 1 for all 10 gold grades, but 20 responses" in error.value.problems[0].message
+    problems = refused(lambda: World(1.0, a=TEN + REST).rows())
+    assert "probability 1 for all 10 gold grades, but 20 responses" in problems[0].message
 
 
 def test_a_run_whose_gold_happens_to_be_certain_has_a_mean_and_no_interval() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from judge.errors import InputError
 from judge.io.ids import natural_key
 from judge.pool.selection import Selection, candidates
 from judge.records import Problem
@@ -22,6 +21,7 @@ from judge.runs.formats import ReadRun, find_runs, read_run
 from judge.runs.formats.shape import ResponsePlace, TurnPlace
 from judge.runs.records import Exclusion, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs.topics import read_topics
+from tests.conftest import refused
 from tests.runs import TokenLimit
 
 LIMIT = 5
@@ -525,9 +525,8 @@ def test_citations_over_the_limit_are_warned_of(tmp_path):
 
 @pytest.mark.parametrize("code", TOPICS_FILES)
 def test_faults_of_topics_are_in_the_table_too(tmp_path, code):
-    with pytest.raises(InputError) as caught:
-        read_topics(written(tmp_path, json.dumps(TOPICS_FILES[code]).encode()))
-    assert [problem.code for problem in caught.value.problems] == [code]
+    problems = refused(read_topics, written(tmp_path, json.dumps(TOPICS_FILES[code]).encode()))
+    assert [problem.code for problem in problems] == [code]
     assert CODES[code].severity == "error"
 
 

@@ -13,6 +13,7 @@ from judge.runs.formats import read_run
 from judge.runs.ranking import used_provenance
 from judge.runs.records import PtkbStatement, TokenCount, Turn
 from judge.runs.topics import read_topics
+from tests.conftest import refused
 from tests.runs import TokenLimit
 
 PTKB = (PtkbStatement("1", "I am vegan."), PtkbStatement("2", "I live in Bergen."))
@@ -302,11 +303,10 @@ def test_in_2025_validation_says_nothing_that_it_did_not_say_before(tmp_path_fac
     ],
 )
 def test_what_cannot_be_converted_is_refused_with_every_reason(tmp_path, document, to, team, messages):
-    with pytest.raises(InputError) as caught:
-        convert_run(read(tmp_path, document), to, team=team)
-    found = [problem.message for problem in caught.value.problems]
+    problems = refused(convert_run, read(tmp_path, document), to, team=team)
+    found = [problem.message for problem in problems]
     assert all(any(message in one for one in found) for message in messages)
-    assert {problem.severity for problem in caught.value.problems} == {"error"}
+    assert {problem.severity for problem in problems} == {"error"}
 
 
 def test_a_trec_run_ranks_the_passages_and_says_which_responses_have_none(tmp_path):
@@ -444,9 +444,7 @@ def test_one_bad_run_and_nothing_is_written(tmp_path):
     write(runs, "a.json", ikat2024(response([passage(1, 1.0)]), run_name="a"))
     write(runs, "b.json", ikat2024(response(text=" "), run_name="b"))
     write(runs, "c.json", ikat2024(response([passage(1, 1.0)]), run_name="A"))
-    with pytest.raises(InputError) as caught:
-        convert_runs(runs, "ikat2024", tmp_path / "out")
-    assert sorted(problem.code for problem in caught.value.problems) == [
+    assert sorted(problem.code for problem in refused(convert_runs, runs, "ikat2024", tmp_path / "out")) == [
         "empty_text",
         "similar_run_ids",
         "similar_run_ids",

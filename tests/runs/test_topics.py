@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from judge.errors import InputError
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.topics import read_topics
+from tests.conftest import refused
 
 IKAT_2023 = [
     {
@@ -76,9 +77,7 @@ def topics_of(tmp_path, document):
 
 
 def faults(tmp_path, document):
-    with pytest.raises(InputError) as caught:
-        topics_of(tmp_path, document)
-    return [(problem.code, problem.path) for problem in caught.value.problems]
+    return [(problem.code, problem.path) for problem in refused(topics_of, tmp_path, document)]
 
 
 def test_ikat2023(tmp_path):

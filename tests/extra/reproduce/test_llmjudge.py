@@ -195,8 +195,8 @@ def test_every_problem_of_the_files_is_listed_at_once(tmp_path: Path) -> None:
     ]
     assert "q99 p1" in raised.value.problems[-1].message
     folder = release(tmp_path / "other", {"a-one": good}, lines(COHEN, 0).replace("p7 0", "p7 4"))
-    found_problems = refused(reproduce_publication, "llmjudge", folder)
-    assert [(problem.code, problem.path) for problem in found_problems] == [("off_scale", "line 8")]
+    told = refused(reproduce_publication, "llmjudge", folder)
+    assert [(problem.code, problem.path) for problem in told] == [("off_scale", "line 8")]
 
 
 def test_a_folder_without_qrels_or_labels_says_what_was_looked_for(tmp_path, capsys) -> None:
