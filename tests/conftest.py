@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.browsing import browser, page
 from tests.mock import Mock, start_mock
 from tests.postgres import postgres
 from tests.scoring import serve
+from tests.time_limit import PATIENCE
 
 __all__ = ["browser", "page", "postgres", "serve"]
 
@@ -97,6 +99,37 @@ INPUTS = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "e
 def run_example(out: Path, *more: str) -> int:
     """The exit code of `judge run` on the bundled example."""
     return main(["run", *INPUTS, "--out", str(out), *more])
+
+
+def start_python(
+    *words: object, cwd: Path = PROJECT, environment: dict[str, str] | None = None, **more: Any
+) -> subprocess.Popen[str]:
+    """A Python process with the modules of this checkout; `more` is passed on to `Popen`."""
+    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **more}
+    environment = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+    return subprocess.Popen([sys.executable, *map(str, words)], cwd=cwd, env=environment, text=True, **streams)
+
+
+def ended(process: subprocess.Popen[str], code: int = 0) -> str:
+    """What a process that ends by itself says on stderr."""
+    _, complaint = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, complaint
+    return complaint
+
+
+def run_python(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
+    """A Python process from its start to its end, and what it says."""
+    process = start_python(*words, **{"stdout": subprocess.PIPE, **more})
+    said, complaint = process.communicate(timeout=PATIENCE)
+    return subprocess.CompletedProcess(process.args, process.returncode, said, complaint)
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    """A file with this content, in a folder that is made if it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
 
 
 def refused(call: Callable[..., object], *given: object, **named: object) -> tuple[Problem, ...]:

@@ -12,7 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.io.installed import bundled
 from judge.io.stored import sha256
 from judge.records import Criterion, Level, Rollup
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 GOOD = """\
 +++
@@ -253,8 +253,7 @@ def test_the_body_is_checked_even_if_the_front_matter_cannot_be_read(tmp_path: P
     ],
 )
 def test_a_file_that_is_no_prompt_at_all(tmp_path: Path, stored: bytes, line: int) -> None:
-    path = tmp_path / "mine.md"
-    path.write_bytes(stored)
+    path = put(tmp_path / "mine.md", stored)
     assert f"line {line}" in [problem.path for problem in refused(load_criterion, path)]
 
 

@@ -13,12 +13,7 @@ from judge.ask.stored_results import stored_judgments
 from judge.errors import InputError
 from judge.io.stored import sha256
 from tests.calibration_world import failure, jsonl, judgment
-from tests.conftest import refused
-
-
-def put(path: Path, content: bytes) -> Path:
-    path.write_bytes(content)
-    return path
+from tests.conftest import put, refused
 
 
 def test_every_line_that_is_no_judgment_is_named(tmp_path: Path) -> None:

@@ -63,9 +63,9 @@ def test_every_bad_line_is_listed_with_its_number(tmp_path: Path) -> None:
 
 
 def test_a_file_of_problems_is_read_no_further_than_they_are_listed(tmp_path: Path) -> None:
-    told = refused(read_results, *put(tmp_path, b"x\n" * (MAX_PROBLEMS + 5)))
-    assert len(told) == MAX_PROBLEMS + 1
-    assert told[-1].code == "too_many_problems"
+    problems = refused(read_results, *put(tmp_path, b"x\n" * (MAX_PROBLEMS + 5)))
+    assert len(problems) == MAX_PROBLEMS + 1
+    assert problems[-1].code == "too_many_problems"
 
 
 def test_a_mean_of_grades_has_its_bounds(tmp_path: Path) -> None:

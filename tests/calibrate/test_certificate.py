@@ -28,7 +28,7 @@ from judge.errors import InputError
 from judge.judges.model import ModelOptions, recorded_options
 from judge.records import Criterion, Estimate
 from tests.calibration_world import contents
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, put
 
 GRADED = find_criterion("groundedness/graded")
 LOOKS = Looks("groundedness", "seal", 1, 3, "f" * 64)
@@ -114,8 +114,7 @@ def test_the_same_again_keeps_its_date_and_another_result_does_not(tmp_path: Pat
     ],
 )  # fmt: skip
 def test_a_damaged_certificate_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "certificate.json"
-    path.write_bytes(content)
+    path = put(tmp_path / "certificate.json", content)
     with pytest.raises(InputError, match=r"certificate\.json: (not a certificate|certificate of layout 1)"):
         read_certificate(path)
 
@@ -142,8 +141,7 @@ def test_a_verdict_that_was_edited_is_not_believed_with_or_without_a_new_digest(
 
 
 def test_the_layout_of_the_json_is_no_content(tmp_path: Path) -> None:
-    path = tmp_path / "c.json"
-    path.write_text(json.dumps(json.loads(msgspec.json.encode(certificate()))), encoding="utf-8")
+    path = put(tmp_path / "c.json", json.dumps(json.loads(msgspec.json.encode(certificate()))))
     assert read_certificate(path) == certificate()
 
 
@@ -199,8 +197,7 @@ def test_a_certificate_that_contradicts_itself_is_refused_and_told_where(tmp_pat
     ],
 )
 def test_what_a_calibration_may_say_is_no_contradiction(tmp_path: Path, changed: dict[str, object]) -> None:
-    path = tmp_path / "c.json"
-    path.write_bytes(msgspec.json.encode(certificate(certified(**changed))))
+    path = put(tmp_path / "c.json", msgspec.json.encode(certificate(certified(**changed))))
     assert read_certificate(path).certified == (certified(**changed),)
 
 
@@ -330,8 +327,7 @@ def test_a_run_of_nothing_is_not_calibrated() -> None:
 def judged(tmp_path: Path, of: Certificate | bytes | None, *more: str, out: str = "out") -> int:
     given: list[str] = []
     if of is not None:
-        path = tmp_path / "certificate.json"
-        path.write_bytes(of if isinstance(of, bytes) else msgspec.json.encode(of))
+        path = put(tmp_path / "certificate.json", of if isinstance(of, bytes) else msgspec.json.encode(of))
         given = ["--certificate", str(path)]
     examples = PROJECT / "examples"
     return main([

@@ -20,7 +20,7 @@ from judge.pool.build import normalize
 from judge.pool.records import Pool, RunEntry
 from judge.records import Level, Scale
 from tests.calibration_world import SCALE, gold_rows, items, labels, pool, row, write_columns, write_gold, write_output
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 BINARY = Scale((Level(0, "no", ""), Level(1, "yes", "")), "higher", (1,), None)
 INVERTED = Scale((Level(0, "no", ""), Level(1, "yes", "")), "lower", (0,), None)
@@ -170,7 +170,7 @@ def test_every_fault_of_gold_and_of_every_judge_is_listed_at_once() -> None:
 
 @pytest.mark.parametrize(("names", "code"), [("mm", "duplicate_judge"), (["constant"], "reserved_name")])
 def test_two_files_of_one_judge_and_the_name_of_the_baseline_are_refused(names: Sequence[str], code: str) -> None:
-    problems = refused(lambda: panel([row("1_1", "R1", 1)], *(labels(name, {("1_1", "R1"): 1}) for name in names)))
+    problems = refused(panel, [row("1_1", "R1", 1)], *(labels(name, {("1_1", "R1"): 1}) for name in names))
     assert problems[0].code == code
 
 
@@ -242,8 +242,7 @@ def test_gold_of_columns_is_an_assessor_named_after_the_file(tmp_path: Path) -> 
 def test_the_faults_of_all_gold_files_come_at_once(tmp_path: Path) -> None:
     first = write_columns(tmp_path / "a.qrel", {("1_1", "R1"): 3, ("1_2", "R2"): 7})
     second = write_columns(tmp_path / "b.qrel", {("1_1", "R1"): 8})
-    third = tmp_path / "c.jsonl"
-    third.write_text('{"turn_id": 7}\n', encoding="utf-8")
+    third = put(tmp_path / "c.jsonl", '{"turn_id": 7}\n')
     problems = refused(read_gold_files, [first, second, third], "relevance", SCALE)
     assert {(Path(one.file).name, one.path.partition(":")[0]) for one in problems} >= {
         ("a.qrel", "line 2"), ("b.qrel", "line 1"), ("c.jsonl", "line 1")

@@ -27,7 +27,7 @@ from tests.calibration_world import (
     write_output,
     write_pool,
 )
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, put
 
 pytestmark = pytest.mark.slow
 
@@ -321,8 +321,7 @@ def test_one_item_one_topic_or_one_grade_is_little_and_no_crash(tmp_path: Path) 
 
 def collection(shared: Path, tmp_path: Path) -> tuple[Path, Path]:
     """A copy of the gold, beside which looks are counted, and the folder of the judges."""
-    gold = tmp_path / "llmjudge_test.qrel"
-    gold.write_bytes((shared / "llmjudge" / "llmjudge_test.qrel").read_bytes())
+    gold = put(tmp_path / "llmjudge_test.qrel", (shared / "llmjudge" / "llmjudge_test.qrel").read_bytes())
     return gold, shared / "llmjudge" / "judges"
 
 

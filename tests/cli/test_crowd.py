@@ -8,8 +8,7 @@ import pytest
 
 from judge.cli import call, main
 from judge.errors import InputError, UsageError
-from tests.conftest import refused
-from tests.crowd.world import put
+from tests.conftest import put, refused
 
 LABELS = "worker,turn_id,response_id,criterion,label,seconds\n" + "".join(
     f"{worker},{turn},{item},relevance,{label},9\n"
@@ -25,14 +24,14 @@ def run(*arguments: object) -> int:
 
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
-    return put(tmp_path, "labels.csv", LABELS)
+    return put(tmp_path / "labels.csv", LABELS)
 
 
 def test_from_labels_to_qrels(labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    known = put(tmp_path, "known.tsv", f"{KNOWN}9_1\tX\t0\n")
-    subset = put(tmp_path, "turns.txt", "1_1\n")
-    bank = put(tmp_path, "bank.json", '{"R1": "One.", "R2": "Two."}')
+    known = put(tmp_path / "known.tsv", f"{KNOWN}9_1\tX\t0\n")
+    subset = put(tmp_path / "turns.txt", "1_1\n")
+    bank = put(tmp_path / "bank.json", '{"R1": "One.", "R2": "Two."}')
     code = run(
         *(labels, "--scale", "0-3", "--known", known, "--mi-turns", subset, "--bank", bank, "--out", out),
         *("--min-labels", 2, "--filter-min", 3),
@@ -55,7 +54,7 @@ def test_from_labels_to_qrels(labels: Path, tmp_path: Path, capsys: pytest.Captu
 
 
 def test_json_says_the_same(labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known = put(tmp_path, "known.tsv", KNOWN)
+    known = put(tmp_path / "known.tsv", KNOWN)
     assert run(labels, "--scale", "0-3", "--known", known, "--out", tmp_path / "out", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["criteria"]["relevance"]["items"] == 3
@@ -75,7 +74,7 @@ def screened(folder: Path, items: int) -> tuple[Path, Path]:
         grades = [3 if worker == 9 or (worker == 0 and item == 0) else 0 for item in range(items)]
         lines += [f"w{worker},1_{item},K,{grade}" for item, grade in enumerate(grades)] + [f"w{worker},1_1,R,2"]
     known = "turn_id,response_id,acceptable\n" + "".join(f"1_{item},K,0\n" for item in range(items))
-    return put(folder, "tested.csv", "\n".join(lines)), put(folder, "k.csv", known)
+    return put(folder / "tested.csv", "\n".join(lines)), put(folder / "k.csv", known)
 
 
 def test_the_summary_says_how_many_careful_workers_zero_tolerance_removes(tmp_path, capsys) -> None:
@@ -118,26 +117,26 @@ def test_a_bad_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
 
 
 def test_a_pool_gives_turns_and_texts(tmp_path: Path) -> None:
-    table = put(tmp_path, "t.csv", "worker,response_id,label\na,R00000,3\nb,R00000,3\n")
+    table = put(tmp_path / "t.csv", "worker,response_id,label\na,R00000,3\nb,R00000,3\n")
     pool = (
         '{"response_id":"R00000","turn_id":"1_1","topic_id":"1","text":"One.","passages":[],'
         '"tokens":{"bare":1,"english":1,"whitespace":1,"cut":null},"truncated":false,"runs":[]}\n'
     )
-    put(tmp_path, "pool.jsonl", pool)
+    put(tmp_path / "pool.jsonl", pool)
     assert run(table, "--scale", "0-3", "--criterion", "relevance", "--bank", tmp_path, "--out", tmp_path / "out") == 0
     assert (tmp_path / "out/qrels/response_relevance.qrel").read_text() == "1_1 0 R00000 3\n"
     assert json.loads((tmp_path / "out/bank.json").read_bytes()) == {"R00000": "One."}
 
 
 def test_scales_by_name(tmp_path: Path) -> None:
-    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,relevance,novelty\na,1_1,R1,3,1\nb,1_1,R1,3,1\n")
+    table = put(tmp_path / "t.csv", "worker,turn_id,item_id,relevance,novelty\na,1_1,R1,3,1\nb,1_1,R1,3,1\n")
     assert run(table, "--scale", "relevance=0-3", "--scale", "novelty=1-2", "--out", tmp_path / "out") == 0
     assert (tmp_path / "out/qrels/response_novelty.qrel").read_text() == "1_1 0 R1 1\n"
 
 
 def test_surveys_by_pattern_and_by_map(tmp_path: Path) -> None:
-    table = put(tmp_path, "t.csv", "PROLIFIC_PID,1_1.R1\np1,3\np2,3\n")
-    mapped = put(tmp_path, "map.csv", "column,turn_id,response_id,criterion\n1_1.R1,1_1,R1,relevance\n")
+    table = put(tmp_path / "t.csv", "PROLIFIC_PID,1_1.R1\np1,3\np2,3\n")
+    mapped = put(tmp_path / "map.csv", "column,turn_id,response_id,criterion\n1_1.R1,1_1,R1,relevance\n")
     for options in (("--wide", r"(?P<turn_id>[^.]+)\.(?P<response_id>R\d+)"), ("--wide-map", mapped)):
         assert run(table, "--scale", "relevance=0-3", *options, "--out", tmp_path / "o") == 0
         assert (tmp_path / "o/qrels/response_relevance.qrel").read_text() == "1_1 0 R1 3\n"
@@ -184,8 +183,8 @@ def test_options_that_the_parser_refuses(labels: Path, tmp_path: Path, options: 
 
 @pytest.mark.parametrize("table", ["a,1_1,K,9\na,1_1,R1,2\n", "a,1_1,K,0\n"], ids=["removed", "known"])
 def test_nothing_left_is_a_warning_and_not_a_success(tmp_path, table: str, capsys) -> None:
-    labels = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{table}")
-    known = put(tmp_path, "known.tsv", KNOWN)
+    labels = put(tmp_path / "t.csv", f"worker,turn_id,response_id,label\n{table}")
+    known = put(tmp_path / "known.tsv", KNOWN)
     out = tmp_path / "out"
     assert run(labels, "--scale", "relevance=0-9", "--known", known, "--out", out) == 1
     assert "no_label_left" in capsys.readouterr().err
@@ -197,9 +196,9 @@ def test_known_items_of_other_criteria_filter_the_one_wanted(tmp_path, capsys) -
         *("a,1_1,K,relevance,0", "a,1_1,K,nat,3", "a,1_1,R1,relevance,2", "a,1_1,R1,nat,2"),
         *("b,1_1,K,relevance,0", "b,1_1,K,nat,0", "b,1_1,K,nat,0", "b,1_1,R1,relevance,1"),
     ]
-    labels = put(tmp_path, "t.csv", "\n".join(["worker,turn_id,response_id,criterion,label", *rows]))
+    labels = put(tmp_path / "t.csv", "\n".join(["worker,turn_id,response_id,criterion,label", *rows]))
     content = "turn_id,response_id,criterion,acceptable\n1_1,K,relevance,0\n1_1,K,nat,0\n1_1,K,beauty,0\n"
-    known = put(tmp_path, "known.csv", content)
+    known = put(tmp_path / "known.csv", content)
     out = tmp_path / "out"
     assert run(labels, "--scale", "0-3", "--criterion", "relevance", "--known", known, "--out", out, "--json") == 0
     assert (out / "qrels/response_relevance.qrel").read_text() == "1_1 0 R1 1\n"
@@ -211,8 +210,8 @@ def test_known_items_of_other_criteria_filter_the_one_wanted(tmp_path, capsys) -
 
 
 def test_warnings_without_end_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    labels = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\n" + "".join(f"a,1_1,R{n},0\n" for n in range(150)))
-    bank = put(tmp_path, "bank.json", '{"X": "One."}')
+    labels = put(tmp_path / "t.csv", "worker,turn_id,item_id,label\n" + "".join(f"a,1_1,R{n},0\n" for n in range(150)))
+    bank = put(tmp_path / "bank.json", '{"X": "One."}')
     assert run(labels, "--scale", "r=0-3", "--bank", bank, "--out", tmp_path / "out", "--json") == 0
     warnings = json.loads(capsys.readouterr().out)["warnings"]
     assert len(warnings) == 101
@@ -228,7 +227,7 @@ def test_options_that_did_nothing_are_not_said_to_have_done_it(labels: Path, tmp
 
 
 def test_an_export_of_mturk_takes_columns_that_are_named(tmp_path: Path) -> None:
-    table = put(tmp_path, "m.csv", "WorkerId,Input.turn,Input.doc,Answer.q1,Answer.q2\na,1_1,R1,2,x\n")
+    table = put(tmp_path / "m.csv", "WorkerId,Input.turn,Input.doc,Answer.q1,Answer.q2\na,1_1,R1,2,x\n")
     columns = ("--column", "turn_id=Input.turn", "--column", "response_id=Input.doc", "--column", "label=Answer.q1")
     assert run(table, "--scale", "r=0-3", *columns, "--out", tmp_path / "out") == 0
     assert (tmp_path / "out/qrels/response_r.qrel").read_text() == "1_1 0 R1 2\n"
@@ -236,8 +235,8 @@ def test_an_export_of_mturk_takes_columns_that_are_named(tmp_path: Path) -> None
 
 def test_many_like_problems_are_one_line_with_the_likely_cause(tmp_path, capsys) -> None:
     rows = "".join(f"w{n},1_{n % 7},R{n},{'Mostly' if n % 2 else 'Not at all'}\n" for n in range(374))
-    table = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{rows}")
-    other = put(tmp_path, "u.csv", "worker,turn_id,response_id,label\n,1_1,X,2\n")
+    table = put(tmp_path / "t.csv", f"worker,turn_id,response_id,label\n{rows}")
+    other = put(tmp_path / "u.csv", "worker,turn_id,response_id,label\n,1_1,X,2\n")
     given = ["crowd", str(table), str(other), "--scale", "relevance=0-3", "--out", str(tmp_path / "o")]
     assert main(given) == 2
     said = capsys.readouterr().err.splitlines()
@@ -265,7 +264,7 @@ def test_a_label_in_words_needs_a_grade(labels: Path, tmp_path: Path, wrong: str
 
 def test_the_likely_cause_of_a_wrong_scale_is_the_scale(tmp_path: Path) -> None:
     rows = "".join(f"w{n},1_1,R{n},{n % 5 + 1}\n" for n in range(25))
-    table = put(tmp_path, "t.csv", f"worker,turn_id,response_id,label\n{rows}")
+    table = put(tmp_path / "t.csv", f"worker,turn_id,response_id,label\n{rows}")
     with pytest.raises(InputError, match=r"labels of r reach from 0 to 5: is that its scale, --scale r=0-5\?"):
         run(table, "--scale", "r=0-3", "--out", tmp_path / "out")
 
@@ -286,7 +285,7 @@ def skewed(folder: Path) -> Path:
         for worker in range(6):
             wrong = worker > 1 and (item + worker) % 2 == 0
             lines.append(f"w{worker},1_{item},R{item},{(truth + 1 + item % 3) % 4 if wrong else truth}")
-    return put(folder, "skewed.csv", "\n".join(lines) + "\n")
+    return put(folder / "skewed.csv", "\n".join(lines) + "\n")
 
 
 def test_mace_is_warned_about_where_it_leaves_the_majority(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,7 +302,7 @@ def test_mace_is_warned_about_where_it_leaves_the_majority(tmp_path: Path, capsy
 
 
 def test_a_prior_belongs_to_mace(tmp_path: Path) -> None:
-    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\n")
+    table = put(tmp_path / "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\n")
     given = (table, "--scale", "relevance=0-3")
     with pytest.raises(UsageError, match="--prior belongs to mace, not to glad"):
         run(*given, "--aggregator", "glad", "--prior", "estimated", "--out", tmp_path / "no")
@@ -313,14 +312,14 @@ def test_a_prior_belongs_to_mace(tmp_path: Path) -> None:
 
 
 def test_a_weighted_majority_needs_pseudo_labels(tmp_path: Path) -> None:
-    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\n")
+    table = put(tmp_path / "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\n")
     with pytest.raises(UsageError, match="--smoothing 0: weighted-majority needs 1e-06 or more"):
         run(table, "--scale", "r=0-3", "--aggregator", "weighted-majority", "--smoothing", 0, "--out", tmp_path / "o")
     assert not (tmp_path / "o").exists()
 
 
 def test_smoothing_is_what_a_model_is_told(tmp_path: Path) -> None:
-    table = put(tmp_path, "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\na,1_2,R1,0\nb,1_2,R1,1\n")
+    table = put(tmp_path / "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\nb,1_1,R1,3\na,1_2,R1,0\nb,1_2,R1,1\n")
     given = (table, "--scale", "0-3", "--criterion", "relevance", "--aggregator", "dawid-skene")
     posteriors = []
     for smoothing in ("0", "2"):

@@ -11,7 +11,7 @@ from judge.cli.parser import CommandParser
 from judge.errors import UsageError
 from judge.io.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
 from judge.jobs.tokens import LengthsPlan
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 
 class Oven(Options, section="oven"):
@@ -118,15 +118,13 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_line_wins_over_the_file_and_the_file_over_the_default(tmp_path: Path) -> None:
-    file = tmp_path / "j.toml"
-    file.write_text('eggs = ["a", "b"]\nlayers = 3\nfan = true\nheat = 90\n', encoding="utf-8")
+    file = put(tmp_path / "j.toml", 'eggs = ["a", "b"]\nlayers = 3\nfan = true\nheat = 90\n')
     plan = parsed("--config", str(file), "--layers", "2", "--eggs", "c")
     assert (plan.eggs, plan.layers, plan.heat, plan.fan) == ((Path("c"),), 2, 90, True)
 
 
 def test_a_file_of_options_is_refused_with_lines(tmp_path: Path) -> None:
-    file = tmp_path / "j.toml"
-    file.write_text('eggs = "a"\nlayers = true\n\nfan = 1\nheat = [1, 2]\nglaze = "suger"\n', encoding="utf-8")
+    file = put(tmp_path / "j.toml", 'eggs = "a"\nlayers = true\n\nfan = 1\nheat = [1, 2]\nglaze = "suger"\n')
     assert [(problem.path, problem.message) for problem in refused(parsed, "--config", str(file))] == [
         ("line 2", "layers: expected a text or a number, found true"),
         ("line 4", "fan: expected true or false, found 1"),

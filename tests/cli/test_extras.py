@@ -1,7 +1,5 @@
 """What commands do where an extra is not installed: one message before any work, or everything but a part."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from judge.cli import main
 from judge.cli.demo import lesson
 from judge.io.installed import EXTRAS
 from judge.jobs.doctor import machine
-from tests.conftest import INPUTS, PROJECT, manifest
+from tests.conftest import INPUTS, PROJECT, manifest, run_python
 
 RUNS = PROJECT / "examples/runs"
 _CROWD = "reading workers' labels needs polars, which is not installed: `pip install 'judge[crowd]'`"
@@ -141,14 +139,7 @@ def test_the_demo_writes_into_no_other_folder(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.long
 def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
     modules = ",".join(extra.module for extra in EXTRAS.values())
-    done = subprocess.run(
-        [sys.executable, "-c", PLAIN, modules, "demo"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-    )
+    done = run_python("-c", PLAIN, modules, "demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "naturalness by nobody: --full lets local/qwen2.5-1.5b judge it" in " ".join(done.stdout.split())
     assert "duplicate_turn" in (tmp_path / "judge-demo/report/report.html").read_text("utf-8").replace("<wbr>", "")

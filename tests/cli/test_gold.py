@@ -11,6 +11,7 @@ from judge.cli import main
 from judge.gold import read_gold, read_plan
 from judge.pool.bank import read_pool
 from judge.pool.records import PooledResponse
+from tests.conftest import put
 
 PROJECT = Path(__file__).parent.parent.parent
 EXAMPLE = PROJECT / "gold" / "example.gold.jsonl"
@@ -22,9 +23,7 @@ def begin(tmp_path: Path) -> Path:
     """Twelve responses of two models to six knowledge texts."""
     labels = ("Fully attributable", "Not fully attributable")
     rows = [f"m{n % 2}\twow\tK{n // 2}\thi\tanswer {n}\t{labels[n % 2]}\n" for n in range(12)]
-    path = tmp_path / "begin.tsv"
-    path.write_text(BEGIN + "".join(rows), encoding="utf-8")
-    return path
+    return put(tmp_path / "begin.tsv", BEGIN + "".join(rows))
 
 
 def gold(*arguments: object) -> int:
@@ -37,8 +36,7 @@ def row(**fields: object) -> str:
 
 
 def test_sound_gold_is_silent_and_exits_0(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "g.jsonl"
-    path.write_text(row(), encoding="utf-8")
+    path = put(tmp_path / "g.jsonl", row())
     assert gold("check", path) == 0
     out, err = capsys.readouterr()
     assert out == ""
@@ -50,8 +48,7 @@ def test_sound_gold_is_silent_and_exits_0(tmp_path: Path, capsys) -> None:
 def test_warnings_exit_0_and_errors_1(tmp_path: Path, capsys) -> None:
     assert gold("check", EXAMPLE) == 0
     assert f"{EXAMPLE}: warning not_blind 1-1_1 line 1: $.made: 153 rows are construction" in capsys.readouterr().out
-    path = tmp_path / "g.jsonl"
-    path.write_text(row(grade=7), encoding="utf-8")
+    path = put(tmp_path / "g.jsonl", row(grade=7))
     assert gold("check", path) == 1
     assert capsys.readouterr().out == (
         f"{path}: error off_scale 1_1 line 1: $.grade: 'groundedness' grade 7: expected one of 0, 1, 2, 3\n"
@@ -59,8 +56,7 @@ def test_warnings_exit_0_and_errors_1(tmp_path: Path, capsys) -> None:
 
 
 def test_many_findings_of_one_code_are_counted_and_json_has_all(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "g.jsonl"
-    path.write_text("".join(row(grade=7, response_id=f"R{n}") for n in range(9)), encoding="utf-8")
+    path = put(tmp_path / "g.jsonl", "".join(row(grade=7, response_id=f"R{n}") for n in range(9)))
     assert gold("check", path) == 1
     lines = capsys.readouterr().out.splitlines()
     assert (len(lines), lines[-1]) == (6, f"{path}: error off_scale: 4 more (--all lists them)")
@@ -70,8 +66,7 @@ def test_many_findings_of_one_code_are_counted_and_json_has_all(tmp_path: Path, 
 
 
 def test_a_prompt_or_a_scale_may_be_given(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "g.jsonl"
-    path.write_text(row(grade=2), encoding="utf-8")
+    path = put(tmp_path / "g.jsonl", row(grade=2))
     assert gold("check", path, "--prompt", "groundedness/yes_no") == 1
     assert "expected one of" in capsys.readouterr().out
     assert gold("check", path, "--scale", "0-1", "--polarity", "higher") == 1
@@ -103,15 +98,13 @@ def test_a_check_that_cannot_be_made_exits_2(capsys, arguments: list[str], says:
 def test_a_criterion_named_like_a_file_opens_no_file(tmp_path: Path, capsys) -> None:
     secret = tmp_path / "secret.md"
     secret.write_text("secret", encoding="utf-8")
-    path = tmp_path / "g.jsonl"
-    path.write_text(row(criterion=str(secret)), encoding="utf-8")
+    path = put(tmp_path / "g.jsonl", row(criterion=str(secret)))
     assert gold("check", path) == 1
     assert "missing_polarity" in capsys.readouterr().out
 
 
 def test_hostile_text_cannot_drive_the_terminal(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "g\x1b.jsonl"
-    path.write_text(row(criterion="\x1b[2J\u202e", run_id="\x1b]0;"), encoding="utf-8")
+    path = put(tmp_path / "g\x1b.jsonl", row(criterion="\x1b[2J\u202e", run_id="\x1b]0;"))
     gold("check", path)
     said = "".join(capsys.readouterr())
     assert "missing_polarity" in said
@@ -251,8 +244,7 @@ def test_what_cannot_be_done_exits_2_with_a_message(tmp_path, monkeypatch, capsy
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"\x00" * 9, b"[" * 100_000, b"\x1f\x8bx", b"\r\n\r\n"])
 def test_bytes_of_any_kind_end_in_a_message(tmp_path: Path, capsys, content: bytes) -> None:
-    path = tmp_path / "f"
-    path.write_bytes(content)
+    path = put(tmp_path / "f", content)
     assert gold("check", path) in (1, 2)
     assert gold("split", path, "--test", "0.5", "--seed", "1", "--out", tmp_path / "s") == 2
     assert gold("plan", "--pool", path, "--n", "5", "--seed", "1", "--out", tmp_path / "p") == 2

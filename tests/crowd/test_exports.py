@@ -12,8 +12,9 @@ import pytest
 
 from judge.crowd.labels import Item
 from judge.records import Problem
+from tests.conftest import put
 from tests.crowd import world
-from tests.crowd.world import SCALE, put, rows
+from tests.crowd.world import SCALE, rows
 
 ONE = {"groundedness": SCALE}
 LEVELS = {"not grounded": 0, "mostly grounded": 2}
@@ -77,18 +78,18 @@ def batch(answers: Sequence[str], *given: Sequence[object], inputs: Sequence[str
     ],
 )  # fmt: skip
 def test_mturk_answers_in_every_form(tmp_path: Path, content: str) -> None:
-    labels = read(put(tmp_path, "Batch_1_batch_results.csv", content), words=lambda *_: LEVELS)["groundedness"]
+    labels = read(put(tmp_path / "Batch_1_batch_results.csv", content), words=lambda *_: LEVELS)["groundedness"]
     assert rows(labels) == LABELED
     assert labels.seconds.tolist() == [60.0, 60.0]
 
 
 def test_a_box_of_its_own_is_one_where_checked(tmp_path: Path) -> None:
-    path = put(tmp_path, "b.csv", batch(["radio.on"], ["true"], ["false"]))
+    path = put(tmp_path / "b.csv", batch(["radio.on"], ["true"], ["false"]))
     assert [row[3] for row in rows(read(path, scales={"correct": (0, 1)})["correct"])] == [1, 0]
 
 
 def test_of_several_chosen_buttons_none_is_the_label(tmp_path: Path) -> None:
-    path = put(tmp_path, "b.csv", batch(["grade.0", "grade.2"], ["true", "true"], ["false", "false"]))
+    path = put(tmp_path / "b.csv", batch(["grade.0", "grade.2"], ["true", "true"], ["false", "false"]))
     assert faults(path) == [("wrong_label", "line 2: Answer.grade.0")]
 
 
@@ -96,7 +97,7 @@ def test_an_answer_that_nobody_chose_and_one_that_cannot_be_judged_have_no_vote(
     names = ["grade.0", "grade.2", "grade.unable"]
     given = [["false", "false", "false"], ["false", "false", "true"], ["false", "true", "false"]]
     warnings: list[Problem] = []
-    labels = read(put(tmp_path, "b.csv", batch(names, *given)), warnings=warnings)["groundedness"]
+    labels = read(put(tmp_path / "b.csv", batch(names, *given)), warnings=warnings)["groundedness"]
     assert rows(labels) == [("A3", "1_1", "R1", 2)]
     assert [(problem.code, problem.path, problem.message) for problem in warnings] == [
         ("not_labeled", "line 2: Answer.grade.0", "1 row left out, label is empty; this is the first"),
@@ -106,10 +107,10 @@ def test_an_answer_that_nobody_chose_and_one_that_cannot_be_judged_have_no_vote(
 
 def test_packed_answers_without_end_are_a_problem(tmp_path: Path) -> None:
     given = [[json.dumps([{f"q{n}_{i}": 1 for i in range(600)}])] for n in range(2)]
-    missing, endless = world.problems_of(put(tmp_path, "b.csv", batch(["taskAnswers"], *given)), scales=ONE)
+    missing, endless = world.problems_of(put(tmp_path / "b.csv", batch(["taskAnswers"], *given)), scales=ONE)
     assert (missing.code, endless.code, endless.path) == ("missing_column", "not_json", "line 3: Answer.taskAnswers")
     assert "more than 1,000 answers" in endless.message
-    path = put(tmp_path, "b.csv", batch(["taskAnswers", "x"], ["[{", "1"], ["[" * 100_000, "1"]))
+    path = put(tmp_path / "b.csv", batch(["taskAnswers", "x"], ["[{", "1"], ["[" * 100_000, "1"]))
     assert faults(path) == [("not_json", f"line {line}: Answer.taskAnswers") for line in (2, 3)]
 
 
@@ -118,7 +119,7 @@ def test_several_criteria_and_several_responses_of_a_form(tmp_path: Path) -> Non
     inputs = ("turn_id", "response_id_1", "response_id_2")
     header = [*HEAD, *(f"Input.{name}" for name in inputs), *(f"Answer.{name}" for name in answers)]
     line = ["H", "T", "A", "w", "Submitted", 8, "1_1", "R1", "R2", "false", "true", "true", "false", 3, 2]
-    labels = read(put(tmp_path, "b.csv", table(header, [line])), scales={"a": (0, 1), "b": SCALE})
+    labels = read(put(tmp_path / "b.csv", table(header, [line])), scales={"a": (0, 1), "b": SCALE})
     assert {name: [row[2:] for row in rows(of_criterion)] for name, of_criterion in labels.items()} == {
         "a": [("R1", 1), ("R2", 0)],
         "b": [("R1", 3), ("R2", 2)],
@@ -129,7 +130,7 @@ def test_several_criteria_and_several_responses_of_a_form(tmp_path: Path) -> Non
 def test_columns_of_a_platform_can_be_named(tmp_path: Path) -> None:
     content = batch(["x", "y"], ["3", "2"], ["3", "0"], inputs=("t", "doc")).replace("WorkerId", "WorkerId,Who")
     content = content.replace(",A1,", ",,A1,").replace(",A2,", ",,A2,")
-    path = put(tmp_path, "b.csv", content)
+    path = put(tmp_path / "b.csv", content)
     columns = {"worker": "Who", "turn_id": "Input.t", "item_id": "Input.doc"}
     assert rows(read(path, columns={**columns, "label": "Answer.y"})["groundedness"]) == LABELED
     assert rows(read(path, columns={**columns, "label:groundedness": "y"})["groundedness"]) == LABELED
@@ -145,14 +146,14 @@ def test_columns_of_a_platform_can_be_named(tmp_path: Path) -> None:
 
 def test_a_pool_knows_the_turns_of_an_export_too(tmp_path: Path) -> None:
     content = batch(["grade"], ["2"], ["0"]).replace("Input.turn_id", "Input.nr")
-    assert rows(read(put(tmp_path, "b.csv", content), turns={"R1": "1_1"})["groundedness"]) == LABELED
-    path = put(tmp_path, "b.csv", content.replace(",R1,", ",1_1/R1,").replace("response_id", "task"))
+    assert rows(read(put(tmp_path / "b.csv", content), turns={"R1": "1_1"})["groundedness"]) == LABELED
+    path = put(tmp_path / "b.csv", content.replace(",R1,", ",1_1/R1,").replace("response_id", "task"))
     assert rows(read(path)["groundedness"]) == LABELED
 
 
 def test_the_kind_of_a_table_can_be_said(tmp_path: Path) -> None:
     header = ["WorkerId", "turn_id", "response_id", "Answer.a", "label"]
-    path = put(tmp_path, "t.csv", table(header, [["A1", "1_1", "R1", "x", 2], ["A2", "1_1", "R1", "y", 0]]))
+    path = put(tmp_path / "t.csv", table(header, [["A1", "1_1", "R1", "x", 2], ["A2", "1_1", "R1", "y", 0]]))
     assert faults(path) == [("missing_column", "line 1")]
     assert rows(read(path, kind="long", columns={"worker": "WorkerId"})["groundedness"]) == LABELED
 
@@ -175,7 +176,7 @@ def toloka(*given: tuple[str, str, str, str]) -> str:
 
 def test_toloka_assignments(tmp_path: Path) -> None:
     given = [("A1", "Mostly grounded", "", "APPROVED"), ("A2", "0", "", "ACCEPTED"), ("A3", "9", "", "REJECTED")]
-    path = put(tmp_path, "assignments_from_pool_1.tsv", toloka(*given))
+    path = put(tmp_path / "assignments_from_pool_1.tsv", toloka(*given))
     warnings: list[Problem] = []
     labels = read(path, words=lambda *_: LEVELS, warnings=warnings)
     assert rows(labels["groundedness"]) == LABELED
@@ -190,7 +191,7 @@ def test_toloka_assignments(tmp_path: Path) -> None:
 
 
 def test_control_tasks_of_toloka_are_told(tmp_path: Path) -> None:
-    path = put(tmp_path, "a.tsv", toloka(("A1", "2", "2", "APPROVED"), ("A2", "0", "2", "APPROVED")))
+    path = put(tmp_path / "a.tsv", toloka(("A1", "2", "2", "APPROVED"), ("A2", "0", "2", "APPROVED")))
     warnings: list[Problem] = []
     assert rows(read(path, warnings=warnings)["groundedness"]) == LABELED
     assert [(problem.code, problem.path) for problem in warnings] == [("control_tasks", "line 2")]
@@ -198,7 +199,7 @@ def test_control_tasks_of_toloka_are_told(tmp_path: Path) -> None:
 
 def test_a_task_may_name_its_criterion(tmp_path: Path) -> None:
     content = toloka(("A1", "2", "", "APPROVED"), ("A2", "0", "", "APPROVED")).replace("INPUT:text", "INPUT:criterion")
-    path = put(tmp_path, "a.tsv", content.replace("A text", "groundedness"))
+    path = put(tmp_path / "a.tsv", content.replace("A text", "groundedness"))
     assert rows(read(path, scales=SCALE)["groundedness"]) == LABELED
     assert rows(read(path, scales={**ONE, "relevance": SCALE}, criteria=["groundedness"])["groundedness"]) == LABELED
 
@@ -227,7 +228,7 @@ def test_label_studio_json(tmp_path: Path) -> None:
             "predictions": [],
         }
     ]  # fmt: skip
-    path = put(tmp_path, "project-1.json", json.dumps(tasks))
+    path = put(tmp_path / "project-1.json", json.dumps(tasks))
     warnings: list[Problem] = []
     labels = read(path, words=lambda *_: LEVELS, warnings=warnings)["groundedness"]
     assert rows(labels) == LABELED
@@ -243,7 +244,7 @@ def test_of_two_annotations_by_one_person_the_last_may_count(tmp_path: Path) -> 
     data = {"turn_id": "1_1", "response_id": "R1"}
     made = [(12, "A1", 2), (8, "A2", 0), (9, "A1", 3)]
     annotations = [annotation(number, who, {"groundedness": {"rating": grade}}) for number, who, grade in made]
-    path = put(tmp_path, "project-1.json", json.dumps([{"id": 1, "data": data, "annotations": annotations}]))
+    path = put(tmp_path / "project-1.json", json.dumps([{"id": 1, "data": data, "annotations": annotations}]))
     code, said = problem_of(path)
     assert (code, faults(path)) == ("different_labels", [("different_labels", "entry 1, annotation 9: groundedness")])
     assert "but 2 at entry 1, annotation 12: groundedness of " in said and "--repeated last" in said
@@ -252,7 +253,7 @@ def test_of_two_annotations_by_one_person_the_last_may_count(tmp_path: Path) -> 
     assert [problem.path for problem in warnings] == ["entry 1, annotation 9: groundedness"]
     # Without annotations the order of rows counts; what may be labeled again stays, and so do empty cells.
     lines = ("a,1_1,R1,2", "a,1_1,R1,3", "a,1_1,R1,", "b,1_1,R2,1", "b,1_1,R2,0")
-    path = put(tmp_path, "t.csv", "\n".join(["worker,turn_id,response_id,label", *lines]))
+    path = put(tmp_path / "t.csv", "\n".join(["worker,turn_id,response_id,label", *lines]))
     options = {"criteria": ["groundedness"], "last": True, "repeatable": [Item("1_1", "R2")]}
     assert [row[3] for row in rows(read(path, **options)["groundedness"])] == [3, 1, 0]
 
@@ -264,24 +265,24 @@ def test_label_studio_json_min_and_csv(tmp_path: Path, name: str) -> None:
         {**about, name: [{"rating": 2}], "annotator": "A1", "annotation_id": 7},
         {**about, name: "Not grounded", "annotator": "A2", "annotation_id": 8},
     ]
-    path = put(tmp_path, "project.json", json.dumps(entries))
+    path = put(tmp_path / "project.json", json.dumps(entries))
     assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
     header = list(entries[0])
     cells = [[json.dumps(v) if isinstance(v, list) else v for v in entry.values()] for entry in entries]
-    path = put(tmp_path, "project.csv", table(header, cells))
+    path = put(tmp_path / "project.csv", table(header, cells))
     assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
 
 
 def test_a_list_of_records_is_a_table(tmp_path: Path) -> None:
     records = [{"worker": w, "turn_id": t, "response_id": r, "label": label} for w, t, r, label in LABELED]
-    assert rows(read(put(tmp_path, "l.json", json.dumps(records, indent=1)))["groundedness"]) == LABELED
+    assert rows(read(put(tmp_path / "l.json", json.dumps(records, indent=1)))["groundedness"]) == LABELED
     records[1]["label"] = [0]
-    assert faults(put(tmp_path, "l.json", json.dumps(records)))[0] == ("wrong_type", "entry 2: $.label")
+    assert faults(put(tmp_path / "l.json", json.dumps(records)))[0] == ("wrong_type", "entry 2: $.label")
     wide = json.dumps([{f"c{n}": n for n in range(5_001)}])
     for content, code in (
         *(("[1]", "not_json"), ("[]", "empty_file"), ("[" * 100_000, "not_json"), (wide, "too_many_columns")),
     ):
-        assert problem_of(put(tmp_path, "l.json", content))[0] == code
+        assert problem_of(put(tmp_path / "l.json", content))[0] == code
 
 
 # Surveys.
@@ -299,11 +300,11 @@ def survey(*names: str, texts: Sequence[str] = ()) -> str:
 
 @pytest.mark.parametrize("name", ["1_1.R1.groundedness", "1_1/R1", "1_1:R1:groundedness"])
 def test_a_survey_of_qualtrics_needs_no_pattern_where_names_say_all(tmp_path: Path, name: str) -> None:
-    assert rows(read(put(tmp_path, "s.csv", survey(name)))["groundedness"]) == LABELED
+    assert rows(read(put(tmp_path / "s.csv", survey(name)))["groundedness"]) == LABELED
 
 
 def test_a_pattern_may_fit_the_texts_of_the_questions(tmp_path: Path) -> None:
-    path = put(tmp_path, "s.csv", survey("Q7", texts=["How grounded is response 1_1-R1, given the passages?"]))
+    path = put(tmp_path / "s.csv", survey("Q7", texts=["How grounded is response 1_1-R1, given the passages?"]))
     labels = read(path, wide=r"response (?P<turn_id>\w+)-(?P<response_id>R\d+)")["groundedness"]
     assert rows(labels) == LABELED
     code, message = problem_of(path)
@@ -313,7 +314,7 @@ def test_a_pattern_may_fit_the_texts_of_the_questions(tmp_path: Path) -> None:
 def test_the_questions_of_a_participant_are_counted_once(tmp_path: Path) -> None:
     """Counted anew for each question, they take ten times as long."""
     path = put(
-        tmp_path, "s.csv", table(["worker", "secs", *(f"1_{n}.R1.x" for n in range(300))], [["a", 9, *"1" * 300]])
+        tmp_path / "s.csv", table(["worker", "secs", *(f"1_{n}.R1.x" for n in range(300))], [["a", 9, *"1" * 300]])
     )
     started = time.process_time()
     (labels,) = read(
@@ -328,10 +329,10 @@ PROLIFIC = "Submission id,Participant id,Status,Started at,Completed at,Time tak
 
 def test_submissions_of_prolific_leave_out_who_was_rejected(tmp_path: Path) -> None:
     survey_of_three = survey("1_1.R1") + "2024,IP Address,True,2024,R_3,A3,3\n2024,IP Address,True,2024,R_4,A4,2\n"
-    labels = put(tmp_path, "s.csv", survey_of_three)
+    labels = put(tmp_path / "s.csv", survey_of_three)
     statuses = {"A1": "APPROVED", "A2": "AWAITING REVIEW", "A3": "REJECTED", "A5": "RETURNED"}
     lines = "".join(f"s{name},{name},{status},x,x,300,20\n" for name, status in statuses.items())
-    submissions = put(tmp_path, "prolific_export_1.csv", PROLIFIC + lines)
+    submissions = put(tmp_path / "prolific_export_1.csv", PROLIFIC + lines)
     warnings: list[Problem] = []
     for paths in ((labels, submissions), (submissions, labels)):
         assert rows(read(*paths, warnings=warnings)["groundedness"]) == [*LABELED, ("A4", "1_1", "R1", 2)]
@@ -352,7 +353,7 @@ def test_submissions_of_prolific_leave_out_who_was_rejected(tmp_path: Path) -> N
 
 def test_crowd_kit_with_labels_in_words_and_its_older_column(tmp_path: Path) -> None:
     for worker in ("worker", "performer"):
-        path = put(tmp_path, "t.csv", f"task,{worker},label\n1_1/R1,A1,Mostly grounded\n1_1/R1,A2,not grounded\n")
+        path = put(tmp_path / "t.csv", f"task,{worker},label\n1_1/R1,A1,Mostly grounded\n1_1/R1,A2,not grounded\n")
         assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
 
 
@@ -363,7 +364,7 @@ def test_words_are_asked_for_by_criterion_and_scale(tmp_path: Path) -> None:
         asked.append((criterion, grades))
         return {"good": grades[-1]}
 
-    path = put(tmp_path, "t.csv", "worker,turn_id,item_id,a,b\nA1,1_1,R1,Good.,1\nA2,1_1,R1,0,GOOD\n")
+    path = put(tmp_path / "t.csv", "worker,turn_id,item_id,a,b\nA1,1_1,R1,Good.,1\nA2,1_1,R1,0,GOOD\n")
     labels = read(path, scales={"a": (0, 1), "b": (1, 2)}, words=words)
     assert [rows(of_criterion)[0][3] for of_criterion in labels.values()] == [1, 1]
     assert asked == [("a", (0, 1)), ("b", (1, 2))]
@@ -394,4 +395,4 @@ def test_transparentcis_in_the_dress_of_every_platform(shared: Path, tmp_path: P
     kit = table(["task", "worker", "label"], [[f"{turn}/{item}", w, label] for w, turn, item, label in ids])
     contents = {"mturk.csv": mturk, "toloka.tsv": toloka_tsv, "studio.json": studio, "kit.csv": kit}
     for name, content in contents.items():
-        assert rows(read(put(tmp_path, name, content), scales=scales)["relevance"]) == ids, name
+        assert rows(read(put(tmp_path / name, content), scales=scales)["relevance"]) == ids, name

@@ -20,7 +20,7 @@ from judge.io.folder import write_atomic
 from judge.io.ids import natural_key
 from judge.io.stored import sha256
 from judge.io.trec import parse_qrels
-from tests.conftest import refused
+from tests.conftest import put, refused
 from tests.crowd.world import SCALE, crowd
 
 
@@ -76,7 +76,8 @@ def test_filter_and_subset_are_of_whole_turns() -> None:
     assert files["qrels/filtered/question_relevance.qrel"] == b"1_10 0 R2 3\n"
     assert files["qrels/subset/question_relevance.qrel"] == b"1_2 0 R9 2\n1_2 0 R10 1\n2_1 0 R2 1\n"
     # Of 1_3 only the removed worker's label was there.
-    assert [problem.turn_id for problem in refused(crowd_files, studied(), turns=["1_3", "1_2", "x"])] == ["1_3", "x"]
+    problems = refused(crowd_files, studied(), turns=["1_3", "1_2", "x"])
+    assert [problem.turn_id for problem in problems] == ["1_3", "x"]
 
 
 def test_ids_become_columns(tmp_path: Path) -> None:
@@ -261,8 +262,7 @@ def test_a_hostile_criterion_is_shown_as_it_is() -> None:
 
 
 def test_the_manifest_has_the_digests_and_names_no_place(tmp_path: Path) -> None:
-    source = tmp_path / "labels.csv"
-    source.write_bytes(b"x")
+    source = put(tmp_path / "labels.csv", b"x")
     files = crowd_files(studied())
     write_crowd(tmp_path / "out", files, [source], {"aggregator": "majority"})
     written = {

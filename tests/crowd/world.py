@@ -65,12 +65,6 @@ def rows(labels: CrowdLabels) -> Rows:
     ]
 
 
-def put(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
 def read(*paths: Path, warnings: list[Problem] | None = None, **options) -> dict[str, CrowdLabels]:
     return read_tables(paths, Layout(**{"columns": {}, "scales": SCALE} | options), warnings)
 

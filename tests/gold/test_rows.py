@@ -185,8 +185,8 @@ def test_a_message_says_what_was_found_and_what_was_expected() -> None:
 
 @pytest.mark.parametrize("turn_id", ["\ud800", "", 7])
 def test_a_faulty_turn_id_names_no_turn(turn_id: object) -> None:
-    told = refused(parse_gold, jsonl({**FULL, "turn_id": turn_id}), "g.jsonl")
-    assert [problem.turn_id for problem in told] == [None]
+    problems = refused(parse_gold, jsonl({**FULL, "turn_id": turn_id}), "g.jsonl")
+    assert [problem.turn_id for problem in problems] == [None]
 
 
 @pytest.mark.parametrize("topic_id", ["1", "1-1_1", "2-1"])

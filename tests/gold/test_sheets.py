@@ -29,7 +29,7 @@ from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
 from judge.runs.records import TokenCount
-from tests.conftest import PROJECT, refused
+from tests.conftest import PROJECT, put, refused
 
 HOSTILE = (
     '=HYPERLINK("http://evil.example","x")',
@@ -188,8 +188,7 @@ def test_cells_that_hold_no_grade_are_counted_and_words_of_no_level_are_named(wo
     for row in rows:
         row |= {"assessor": "ann", "grade": ""}
     rows[1]["grade"], rows[2]["grade"] = "1", "Unable to judge."
-    path = world / "ann.csv"
-    path.write_text(as_csv(rows), encoding="utf-8")
+    path = put(world / "ann.csv", as_csv(rows))
     options = {"source": "csv", "out": world / "gold.jsonl"}
     notes = import_gold_files(GoldImportPlan(files=[path], **options)).notes
     assert [note for note in notes if "not used" not in note] == [
@@ -306,8 +305,7 @@ def test_the_results_of_a_batch_come_back(world: Path, per_task: int, packed: bo
                 }
             shown = {f"Input.{name}": value for name, value in row.items()}
             rows.append({**HEAD, "WorkerId": worker, **shown, **answers, "Approve": "", "Reject": ""})
-    path = world / "Batch_1_batch_results.csv"
-    path.write_text(as_csv(rows), encoding="utf-8")
+    path = put(world / "Batch_1_batch_results.csv", as_csv(rows))
     assert gold_of(world, "crowd", path) == expected("ann", "bob")
     assert crowd_of(world, path) == expected("ann", "bob")
 
@@ -418,8 +416,7 @@ def label_studio(tasks: Iterable[dict[str, dict[str, str]]], shape: str, *, alia
 @pytest.mark.parametrize("alias", [True, False])
 def test_the_exports_of_label_studio_come_back(world: Path, shape: str, alias: bool) -> None:
     tasks = json.loads(written(world, "labelstudio")["tasks.json"])
-    path = world / f"export.{shape.removesuffix('-min')}"
-    path.write_text(label_studio(tasks, shape, alias=alias), encoding="utf-8")
+    path = put(world / f"export.{shape.removesuffix('-min')}", label_studio(tasks, shape, alias=alias))
     assert gold_of(world, "crowd", path) == expected("ann", "bob")
     assert crowd_of(world, path) == expected("ann", "bob")
 
@@ -428,14 +425,12 @@ def test_levels_of_a_prompt_of_ones_own_come_back(world: Path) -> None:
     text = (PROJECT / "prompts/groundedness/yes_no.md").read_text(encoding="utf-8")
     for level in find_criterion("groundedness/yes_no").scale.levels:
         text = text.replace(level.description, ("Nope.", "Yep, all of it.")[level.grade])
-    prompt = world / "mine.md"
-    prompt.write_text(text, encoding="utf-8")
+    prompt = put(world / "mine.md", text)
     rows = table(written(world, "csv", plan=None, prompts=[prompt], assessors=("ann",))["sheet-ann.csv"])
     assert "Yep, all of it." in (world / "csv/levels.csv").read_text(encoding="utf-8")
     for row in rows:
         row["grade"] = ("nope", "Yep, all of it")[int(row["response_id"][1:]) % 2]
-    path = world / "ann.csv"
-    path.write_text(as_csv(rows), encoding="utf-8")
+    path = put(world / "ann.csv", as_csv(rows))
     wanted = sorted((name, "groundedness", "ann", int(name[1:]) % 2) for name in IDS)
     assert gold_of(world, "csv", path, prompts=[prompt]) == wanted
     graded = grade_crowd(CrowdPlan(labels=[path], prompts=[prompt], out=world / "crowd"))
@@ -483,8 +478,7 @@ def test_the_labeling_interface_is_well_formed_and_names_what_the_tasks_have(wor
     ],
 )
 def test_other_tools_come_back_too(world: Path, name: str, content: str) -> None:
-    path = world / name
-    path.write_text(content, encoding="utf-8")
+    path = put(world / name, content)
     found = gold_of(world, "crowd", path, criterion="groundedness")
     assert found == [("R00002", "groundedness", "w", 2), ("R100000", "groundedness", "w", 0)]
 
@@ -553,7 +547,8 @@ def test_a_plan_of_another_pool_and_ids_that_are_formulas_are_refused(world: Pat
     (world / "plan.jsonl").write_bytes(jsonl_bytes([other]))
     assert [problem.code for problem in refused(written, world, "csv")] == ["not_in_pool"]
     (world / "pool/pool.jsonl").write_bytes(pool_jsonl(Pool((response("R00002", "x", "=1+1_2"),), POOL.passages, ())))
-    assert [problem.code for problem in refused(written, world, "labelstudio", plan=None, topics=None)] == ["wrong_id"]
+    problems = refused(written, world, "labelstudio", plan=None, topics=None)
+    assert [problem.code for problem in problems] == ["wrong_id"]
 
 
 def test_a_plan_asks_for_each_response_what_it_lacks(world: Path) -> None:

@@ -16,16 +16,9 @@ from judge.jobs.gold import CROWD, GOLD_SOURCES, read_label_tables
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 BEGIN_HEADER = "model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\n"
-
-
-def put(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 def imported(source: str, *paths: Path, **options) -> Imported:
@@ -53,7 +46,7 @@ CRITERION = {"constants": {"criterion": "relevance"}}
 
 
 def test_qrels_without_texts_name_the_response_by_its_id(tmp_path: Path) -> None:
-    path = put(tmp_path, "q.qrel", "\n1-1_1 0 R00000 3\n1-1_1\t0\tR00001\t0\r\n")
+    path = put(tmp_path / "q.qrel", "\n1-1_1 0 R00000 3\n1-1_1\t0\tR00001\t0\r\n")
     assert imported("qrels", path, **CRITERION).rows == (
         GoldRow("1-1_1", "1-1", "relevance", 3, "qrels", response_id="R00000"),
         GoldRow("1-1_1", "1-1", "relevance", 0, "qrels", response_id="R00001"),
@@ -61,13 +54,13 @@ def test_qrels_without_texts_name_the_response_by_its_id(tmp_path: Path) -> None
 
 
 def test_a_bank_gives_qrels_their_texts(tmp_path: Path) -> None:
-    path = put(tmp_path, "q.qrel", "1-1_1 0 R00000 3\n")
+    path = put(tmp_path / "q.qrel", "1-1_1 0 R00000 3\n")
     (row,) = imported("qrels", path, bank={"R00000": " Cafe\u0301 "}, **CRITERION).rows
     assert (row.text_sha256, row.response_id) == (text_digest("Café"), "R00000")
 
 
 def test_a_pool_gives_qrels_texts_and_the_run_that_tells_them_apart(tmp_path: Path) -> None:
-    path = put(tmp_path, "q.qrel", "1-1_1 0 R00000 3\n1-1_1 0 R00001 1\n")
+    path = put(tmp_path / "q.qrel", "1-1_1 0 R00000 3\n1-1_1 0 R00001 1\n")
     pool = Pool((pooled("R00000", "Yes.", "mill10", "mill9"), pooled("R00001", "Yes.", "harbor")), {}, ())
     rows = imported("qrels", path, pool=pool, **CRITERION).rows
     assert [row.run_id for row in rows] == ["mill9", "harbor"]
@@ -79,7 +72,7 @@ def test_a_pool_gives_qrels_texts_and_the_run_that_tells_them_apart(tmp_path: Pa
 
 
 def test_every_fault_of_qrels_has_its_line(tmp_path: Path) -> None:
-    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 x\n1-1_1 0 R1\n1-1_1 0 R2 1\n1-1_1 0 R2 2\n")
+    path = put(tmp_path / "q.qrel", "1-1_1 0 R0 x\n1-1_1 0 R1\n1-1_1 0 R2 1\n1-1_1 0 R2 2\n")
     assert faults("qrels", path, **CRITERION) == [
         ("wrong_grade", "line 1"),
         ("wrong_columns", "line 2"),
@@ -88,19 +81,19 @@ def test_every_fault_of_qrels_has_its_line(tmp_path: Path) -> None:
 
 
 def test_an_id_without_a_text_is_named_with_its_line(tmp_path: Path) -> None:
-    path = put(tmp_path, "q.qrel", "\n1-1_1 0 R0 1\n1-1_1 0 R1 1\n")
+    path = put(tmp_path / "q.qrel", "\n1-1_1 0 R0 1\n1-1_1 0 R1 1\n")
     assert faults("qrels", path, bank={"R0": "a"}, **CRITERION) == [("not_in_bank", "line 3: $.response_id")]
     pool = Pool((pooled("R0", "a", "x"), pooled("R1", "b", "x", turn_id="1-1_2")), {}, ())
     assert faults("qrels", path, pool=pool, **CRITERION) == [("not_in_pool", "line 3: $.response_id")]
 
 
 def test_qrels_need_a_criterion(tmp_path: Path) -> None:
-    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n")
+    path = put(tmp_path / "q.qrel", "1-1_1 0 R0 1\n")
     assert faults("qrels", path) == [("missing_field", "line 1: $.criterion")]
 
 
 def test_a_text_with_two_ids_in_a_turn_has_a_second_assessor(tmp_path: Path) -> None:
-    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n1-1_1 0 R1 3\n1-1_1 0 R2 0\n1-1_2 0 R0 1\n")
+    path = put(tmp_path / "q.qrel", "1-1_1 0 R0 1\n1-1_1 0 R1 3\n1-1_1 0 R2 0\n1-1_2 0 R0 1\n")
     done = imported("qrels", path, bank={"R0": "a", "R1": " a", "R2": "a "}, **CRITERION)
     assert [(row.turn_id, row.grade, row.assessor) for row in done.rows] == [
         ("1-1_1", 1, "qrels"),
@@ -123,11 +116,11 @@ def test_a_text_with_two_ids_in_a_turn_has_a_second_assessor(tmp_path: Path) -> 
     ],
 )
 def test_bytes_that_are_no_qrels_are_a_fault(tmp_path: Path, content: bytes, code: str) -> None:
-    assert [found for found, _ in faults("qrels", put(tmp_path, "q", content), **CRITERION)] == [code]
+    assert [found for found, _ in faults("qrels", put(tmp_path / "q", content), **CRITERION)] == [code]
 
 
 def test_a_missing_file_and_a_faulty_one_are_reported_together(tmp_path: Path) -> None:
-    found = faults("qrels", tmp_path / "none", put(tmp_path, "q", "1 0 R0\n"), **CRITERION)
+    found = faults("qrels", tmp_path / "none", put(tmp_path / "q", "1 0 R0\n"), **CRITERION)
     assert [code for code, _ in found] == ["unreadable_file", "wrong_columns"]
 
 
@@ -141,11 +134,11 @@ def test_a_folder_or_a_missing_file_is_an_input_error_of_every_source(tmp_path: 
 
 
 def test_a_plan_gives_probability_stratum_text_and_run(tmp_path: Path) -> None:
-    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n1-1_1 0 R1 1\n")
+    path = put(tmp_path / "q.qrel", "1-1_1 0 R0 1\n1-1_1 0 R1 1\n")
     planned = PlanRow("1-1_1", "1-1", "R0", text_digest("a"), ("x", "y"), ("relevance",), 0.25, "drawn")
     problems = refused(imported, "qrels", path, plan={("1-1_1", "R0"): planned}, **CRITERION)
     assert [(p.code, p.path) for p in problems] == [("not_in_plan", "line 2: $.response_id")]
-    put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n")
+    put(tmp_path / "q.qrel", "1-1_1 0 R0 1\n")
     unnamed = {"constants": {"criterion": "relevanc"}}
     assert faults("qrels", path, plan={("1-1_1", "R0"): planned}, **unnamed) == [("not_in_plan", "line 1: $.criterion")]
     (row,) = imported("qrels", path, plan={("1-1_1", "R0"): planned}, **CRITERION).rows
@@ -159,20 +152,20 @@ def test_a_plan_gives_probability_stratum_text_and_run(tmp_path: Path) -> None:
 
 def test_a_plan_that_is_not_finished_is_said(tmp_path: Path) -> None:
     """Of 3 responses planned under relevance 1 has a grade; the criterion that nobody graded yet is no part of it."""
-    path = put(tmp_path, "q.qrel", "1-1_1 0 R0 1\n")
+    path = put(tmp_path / "q.qrel", "1-1_1 0 R0 1\n")
     plan = {
         ("1-1_1", key): PlanRow("1-1_1", "1-1", key, text_digest(key), ("x",), ("novelty", "relevance"), 0.25, "drawn")
         for key in ("R0", "R1", "R2")
     }
     said = "2 of 3 planned responses without a grade: inclusion probabilities are those of the finished plan"
     assert [said in note for note in imported("qrels", path, plan=plan, **CRITERION).notes].count(True) == 1
-    put(tmp_path, "q.qrel", "".join(f"1-1_1 0 {key} 1\n" for key in ("R0", "R1", "R2")))
+    put(tmp_path / "q.qrel", "".join(f"1-1_1 0 {key} 1\n" for key in ("R0", "R1", "R2")))
     assert not any(said[6:] in note for note in imported("qrels", path, plan=plan, **CRITERION).notes)
 
 
 def test_options_fill_in_what_the_file_does_not_say(tmp_path: Path) -> None:
     constants = {"criterion": "c", "assessor": "nist", "made": "postedit", "inclusion_probability": 0.5}
-    (row,) = imported("qrels", put(tmp_path, "q", "1_1 0 R0 1\n"), constants=constants).rows
+    (row,) = imported("qrels", put(tmp_path / "q", "1_1 0 R0 1\n"), constants=constants).rows
     assert (row.criterion, row.assessor, row.made, row.inclusion_probability) == ("c", "nist", "postedit", 0.5)
 
 
@@ -180,14 +173,14 @@ def test_options_fill_in_what_the_file_does_not_say(tmp_path: Path) -> None:
     ("field", "value"), [("inclusion_probability", 1.5), ("made", "guess"), ("assessor", "\ud800")]
 )
 def test_an_option_that_no_row_may_have_is_a_fault(tmp_path: Path, field: str, value: object) -> None:
-    path = put(tmp_path, "q", "1_1 0 R0 1\n")
+    path = put(tmp_path / "q", "1_1 0 R0 1\n")
     assert faults("qrels", path, constants={"criterion": "c", field: value}) == [("wrong_value", f"line 1: $.{field}")]
 
 
 @pytest.mark.parametrize("content", ["[]", '{"R0": 1}', '{"R0": "a\\u0000"}', '{"R0": "\\ud800"}', "{", "", "\x00" * 9])
 def test_what_is_no_bank_is_an_input_error(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError, match="not usable as a response bank") as caught:
-        read_bank(put(tmp_path, "bank.json", content))
+        read_bank(put(tmp_path / "bank.json", content))
     assert caught.value.problems
 
 
@@ -214,11 +207,11 @@ ROWS = (
     ],
 )
 def test_a_table_is_read_however_it_was_saved(tmp_path: Path, name: str, content: str | bytes) -> None:
-    assert imported("csv", put(tmp_path, name, content)).rows == ROWS
+    assert imported("csv", put(tmp_path / name, content)).rows == ROWS
 
 
 def test_columns_are_mapped_and_constants_fill_in(tmp_path: Path) -> None:
-    path = put(tmp_path, "t.csv", 'Turn,Answer,Mark,P\n1-1_1,"Yes, ""by train"".\nReally.",2,0.5\n')
+    path = put(tmp_path / "t.csv", 'Turn,Answer,Mark,P\n1-1_1,"Yes, ""by train"".\nReally.",2,0.5\n')
     columns = {"turn_id": "Turn", "text": "Answer", "grade": "Mark", "inclusion_probability": "P"}
     done = imported(
         "csv", path, columns=columns, constants={"criterion": "c", "assessor": "a", **typed({"split": "dev"})}
@@ -239,7 +232,7 @@ def test_columns_are_mapped_and_constants_fill_in(tmp_path: Path) -> None:
 
 def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
     path = put(
-        tmp_path, "t.csv", TABLE.replace("assessor", "assessor,note").replace("ann", "ann,!").replace("bob", "bob,!")
+        tmp_path / "t.csv", TABLE.replace("assessor", "assessor,note").replace("ann", "ann,!").replace("bob", "bob,!")
     )
     assert imported("csv", path).notes == (f"{path}: columns not used: 'note'", BLIND)
 
@@ -248,25 +241,26 @@ BLIND = "taken as given blind; --made says otherwise"
 
 
 def test_grades_of_unstated_origin_are_taken_as_given_blind_and_that_is_said(tmp_path: Path) -> None:
-    table = put(tmp_path, "t.csv", TABLE)
-    crowd = put(tmp_path, "c.csv", "task,worker,label\n1-1_1/R0,w,3\n")
-    qrels = put(tmp_path, "q.txt", "1-1_1 0 R0 3\n")
+    table = put(tmp_path / "t.csv", TABLE)
+    crowd = put(tmp_path / "c.csv", "task,worker,label\n1-1_1/R0,w,3\n")
+    qrels = put(tmp_path / "q.txt", "1-1_1 0 R0 3\n")
     for source, path in (("csv", table), ("crowd", crowd), ("qrels", qrels)):
         said = imported(source, path, constants={"criterion": "c"})
         assert said.notes == (BLIND,)
         assert {row.made for row in said.rows} == {"blind"}
         assert imported(source, path, constants={"criterion": "c", "made": "postedit"}).notes == ()
     stated = put(
-        tmp_path, "s.csv", TABLE.replace("assessor", "assessor,made").replace("ann", "ann,blind").replace("bob", "bob,")
+        tmp_path / "s.csv",
+        TABLE.replace("assessor", "assessor,made").replace("ann", "ann,blind").replace("bob", "bob,"),
     )
     assert imported("csv", stated).notes == (BLIND,)
     both = stated.read_text(encoding="utf-8").replace("bob,", "bob,postedit")
-    assert imported("csv", put(tmp_path, "b.csv", both)).notes == ()
+    assert imported("csv", put(tmp_path / "b.csv", both)).notes == ()
 
 
 @pytest.mark.parametrize("probability", ["1e-310", "0.9e-9", "0", "nan"])
 def test_a_probability_too_small_to_weigh_with_is_a_fault(tmp_path: Path, probability: str) -> None:
-    path = put(tmp_path, "t.csv", TABLE)
+    path = put(tmp_path / "t.csv", TABLE)
     said = faults("csv", path, constants=typed({"inclusion_probability": probability}))
     assert [code for code, _ in said] == ["wrong_value", "wrong_value"]
     assert imported("csv", path, constants=typed({"inclusion_probability": "1e-9"})).rows
@@ -282,7 +276,7 @@ def test_every_faulty_row_of_a_table_is_named(tmp_path: Path) -> None:
         "1-1_1,R4,c,1,ann",
         "1-1_1,R4,c,2,ann",
     ]
-    path = put(tmp_path, "t.csv", "\n".join([TABLE.partition("\n")[0], *rows]))
+    path = put(tmp_path / "t.csv", "\n".join([TABLE.partition("\n")[0], *rows]))
     assert faults("csv", path) == [
         ("wrong_value", "line 2: $.grade"),
         ("wrong_columns", "line 3"),
@@ -305,17 +299,17 @@ def test_every_faulty_row_of_a_table_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_table_is_a_fault(tmp_path: Path, content: str, fault: tuple[str, str]) -> None:
-    path = put(tmp_path, "t.csv", content.encode("utf-8", "surrogateescape"))
+    path = put(tmp_path / "t.csv", content.encode("utf-8", "surrogateescape"))
     assert faults("csv", path)[0] == fault
 
 
 def test_a_nul_in_a_table_is_a_fault(tmp_path: Path) -> None:
-    path = put(tmp_path, "t.csv", TABLE.replace("ann", "a\x00n"))
+    path = put(tmp_path / "t.csv", TABLE.replace("ann", "a\x00n"))
     assert faults("csv", path) == [("wrong_value", "line 2: $.assessor")]
 
 
 def test_a_mapped_column_must_be_there_and_a_field_must_exist(tmp_path: Path) -> None:
-    path = put(tmp_path, "t.csv", TABLE)
+    path = put(tmp_path / "t.csv", TABLE)
     assert faults("csv", path, columns={"grade": "Mark"}) == [("missing_column", "line 1")]
     with pytest.raises(UsageError, match="'mark' is no field"):
         imported("csv", path, columns={"mark": "grade"})
@@ -331,7 +325,7 @@ def test_a_mapped_column_must_be_there_and_a_field_must_exist(tmp_path: Path) ->
     ],
 )
 def test_a_table_that_lacks_columns_has_one_problem(tmp_path: Path, header: str, told: str) -> None:
-    path = put(tmp_path, "t.csv", "\n".join([header, *["x" + ",x" * header.count(",")] * 39]))
+    path = put(tmp_path / "t.csv", "\n".join([header, *["x" + ",x" * header.count(",")] * 39]))
     (problem,) = refused(imported, "csv", path)
     assert problem.code == "missing_column"
     assert told in problem.message
@@ -341,7 +335,7 @@ def test_a_table_that_lacks_columns_has_one_problem(tmp_path: Path, header: str,
 def test_whole_floats_are_grades_where_their_integers_are(tmp_path: Path, source: str) -> None:
     rows = ("2.0", "0.00", "1", "-1.0", "1.5", "7.0")
     lines = (f"1-1_1,R{place},relevance,w,{grade}" for place, grade in enumerate(rows))
-    path = put(tmp_path, "t.csv", "\n".join(["turn_id,response_id,criterion,assessor,grade", *lines]))
+    path = put(tmp_path / "t.csv", "\n".join(["turn_id,response_id,criterion,assessor,grade", *lines]))
     assert faults(source, path) == [("wrong_value", f"line {line}: $.grade") for line in (5, 6, 7)]
     path.write_text("\n".join(path.read_text().splitlines()[:4]))
     assert [row.grade for row in imported(source, path).rows] == [2, 0, 1]
@@ -354,7 +348,7 @@ def test_whole_floats_are_grades_where_their_integers_are(tmp_path: Path, source
 
 
 def test_each_label_of_a_worker_is_a_row(tmp_path: Path) -> None:
-    path = put(tmp_path, "c.csv", "task,worker,label\n1-1_1/R0,w1,2\n1-1_1/R0,w2,0\n")
+    path = put(tmp_path / "c.csv", "task,worker,label\n1-1_1/R0,w1,2\n1-1_1/R0,w2,0\n")
     assert imported("crowd", path, **CRITERION).rows == (
         GoldRow("1-1_1", "1-1", "relevance", 2, "w1", response_id="R0"),
         GoldRow("1-1_1", "1-1", "relevance", 0, "w2", response_id="R0"),
@@ -362,20 +356,20 @@ def test_each_label_of_a_worker_is_a_row(tmp_path: Path) -> None:
 
 
 def test_a_crowds_task_may_be_mapped(tmp_path: Path) -> None:
-    path = put(tmp_path, "c.tsv", "turn\ttask\tworker\tlabel\n1-1_1\tR0\tw1\t2\n")
+    path = put(tmp_path / "c.tsv", "turn\ttask\tworker\tlabel\n1-1_1\tR0\tw1\t2\n")
     (row,) = imported("crowd", path, columns={"turn_id": "turn", "response_id": "task"}, **CRITERION).rows
     assert (row.turn_id, row.response_id) == ("1-1_1", "R0")
 
 
 def test_a_crowds_faults_are_named(tmp_path: Path) -> None:
-    path = put(tmp_path, "c.csv", "task,worker,label\nR0,w1,2\n1_1/R0,,2\n1_1/R0,w1,good\n1_1/R1,w1,1\n1_1/R1,w1,1\n")
+    path = put(tmp_path / "c.csv", "task,worker,label\nR0,w1,2\n1_1/R0,,2\n1_1/R0,w1,good\n1_1/R1,w1,1\n1_1/R1,w1,1\n")
     assert faults("crowd", path, **CRITERION) == [
         ("wrong_task", "line 2"),
         ("missing_field", "line 3: $.assessor"),
         ("wrong_value", "line 4: $.grade"),
         ("duplicate_row", "line 6: $"),
     ]
-    assert faults("crowd", put(tmp_path, "d.csv", "item,worker,label\n1,2,3\n"), **CRITERION) == [
+    assert faults("crowd", put(tmp_path / "d.csv", "item,worker,label\n1,2,3\n"), **CRITERION) == [
         ("missing_column", "line 1")
     ]
 
@@ -396,8 +390,7 @@ FULL, NOT = "Fully attributable", "Not fully attributable"
 
 def test_begin_rows_are_turns_and_share_a_topic_by_their_knowledge(tmp_path: Path) -> None:
     path = put(
-        tmp_path,
-        "b.tsv",
+        tmp_path / "b.tsv",
         begin(
             ("t5", "wow", 'K "one"', "A", FULL),
             ("gpt2", "wow", "K two", '"B', NOT),
@@ -420,7 +413,7 @@ def test_begin_rows_are_turns_and_share_a_topic_by_their_knowledge(tmp_path: Pat
 
 
 def test_generic_responses_may_count_as_not_attributable(tmp_path: Path) -> None:
-    path = put(tmp_path, "b.tsv", begin(("t5", "wow", "K", "A", FULL), ("t5", "wow", "K", "Hm.", "Generic")))
+    path = put(tmp_path / "b.tsv", begin(("t5", "wow", "K", "A", FULL), ("t5", "wow", "K", "Hm.", "Generic")))
     done = imported("begin", path, generic_as_zero=True)
     assert [(row.turn_id, row.grade) for row in done.rows] == [("wow-0001_1", 1), ("wow-0001_2", 0)]
     assert done.notes == ("1 generic responses are taken as grade 0",)
@@ -428,30 +421,30 @@ def test_generic_responses_may_count_as_not_attributable(tmp_path: Path) -> None
 
 def test_begins_faults_are_named(tmp_path: Path) -> None:
     rows = [("t5", "wow", "", "A", FULL), ("t5", "wow", "K", "A\x00", FULL), ("t5", "wow", "K", "A", "fully")]
-    assert faults("begin", put(tmp_path, "b.tsv", begin(*rows))) == [
+    assert faults("begin", put(tmp_path / "b.tsv", begin(*rows))) == [
         ("empty_cell", "line 2"),
         ("wrong_value", "line 3"),
         ("wrong_value", "line 4"),
     ]
-    assert faults("begin", put(tmp_path, "c.tsv", "a\tb\n1\t2\n")) == [("missing_column", "line 1")]
+    assert faults("begin", put(tmp_path / "c.tsv", "a\tb\n1\t2\n")) == [("missing_column", "line 1")]
 
 
 def test_a_source_in_which_nothing_is_left_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no grade to import; 1 generic responses are left out"):
-        imported("begin", put(tmp_path, "b.tsv", begin(("t5", "wow", "K", "Hm.", "Generic"))))
+        imported("begin", put(tmp_path / "b.tsv", begin(("t5", "wow", "K", "Hm.", "Generic"))))
 
 
 def test_a_source_without_texts_has_no_pool(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="qrels has no texts to make a pool of"):
-        imported("qrels", put(tmp_path, "q", "1_1 0 R0 1\n"), with_pool=True, **CRITERION)
+        imported("qrels", put(tmp_path / "q", "1_1 0 R0 1\n"), with_pool=True, **CRITERION)
 
 
 # CAsT-ReGIn
 
 
 def cast(folder: Path, turns: object, bank: object = None) -> Path:
-    put(folder, "qrels/response_judgments.json", json.dumps(turns))
-    put(folder, "response_bank.json", json.dumps({"R00000": " Yes.", "R00001": "Yes. "} if bank is None else bank))
+    put(folder / "qrels/response_judgments.json", json.dumps(turns))
+    put(folder / "response_bank.json", json.dumps({"R00000": " Yes.", "R00001": "Yes. "} if bank is None else bank))
     return folder
 
 

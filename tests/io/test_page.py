@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 
 from judge.io.page import chip, look, policy, render_page
 from tests.browsing import NARROW, faults, overflow
+from tests.conftest import put
 
 HOSTILE = "</script><img src=x onerror=alert(1)>{{ 7 * 7 }}"
 SCRIPT = "document.title = 'ran';"
@@ -93,8 +94,7 @@ def test_a_chip_shows_its_grade_on_the_color_of_its_level(grade: int, level: int
 
 @pytest.mark.slow
 def test_a_page_in_a_browser_runs_its_own_script_and_no_other(folder: Path, page: Page) -> None:
-    path = folder / "page.html"
-    path.write_text(written(folder, HOSTILE), encoding="utf-8")
+    path = put(folder / "page.html", written(folder, HOSTILE))
     page.goto(path.as_uri())
     assert page.title() == "ran"
     assert page.locator("img").count() == 0

@@ -16,6 +16,7 @@ from judge.io.ids import natural_key
 from judge.io.processes import mapped, processes_for
 from judge.io.safe import printable
 from judge.io.stored import LARGEST_FILE, allow_files, read_stored
+from tests.conftest import run_python
 
 pytestmark = pytest.mark.slow
 
@@ -116,15 +117,8 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
     # A file in the current folder must not stand in for a module.
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/pickle.py").write_text("open('loaded', 'w')")
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, tmp_path / "script.py"],
-        cwd=tmp_path / "elsewhere",
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python(tmp_path / "script.py", cwd=tmp_path / "elsewhere")
+    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["begun", "['A', 'B', 'C']"]
     assert not (tmp_path / "elsewhere/loaded").exists()
 

@@ -8,14 +8,14 @@ from judge.errors import UsageError
 from judge.io.table import tsv
 from judge.io.tabular import read_table
 from judge.records import Problem
+from tests.conftest import put
 
 
 def table(
     tmp_path: Path, text: str | bytes, name: str = "t.csv", **options: object
 ) -> tuple[list[tuple[int, dict[str, str]]], list[tuple[str, str]]]:
     """Line and cells of every row; code and place of every problem."""
-    path = tmp_path / name
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path = put(tmp_path / name, text.encode() if isinstance(text, str) else text)
     problems: list[Problem] = []
     rows = read_table(path, problems, **options)[1]
     return [(row.line, row.cells) for row in rows], [(one.code, one.path) for one in problems]

@@ -38,7 +38,7 @@ from tests.calibration_world import (
     write_output,
     write_pool,
 )
-from tests.conftest import PROJECT, refused
+from tests.conftest import PROJECT, put, refused
 from tests.mock import Mock, start_mock
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
@@ -279,8 +279,7 @@ def test_one_criterion_or_one_prompt_can_be_picked(tmp_path: Path, gold: Path) -
     write_pool(tmp_path / "run", pool(WORLD))
     said = [judgment(one.turn_id, one.response_id, grade, "server/m", prompt)
             for one in WORLD for prompt, grade in ((GRADED, one.gold), (YES_NO, int(one.gold > 1)))]  # fmt: skip
-    path = tmp_path / "run" / "judgments.jsonl"
-    path.write_bytes(jsonl(said))
+    path = put(tmp_path / "run" / "judgments.jsonl", jsonl(said))
     with pytest.raises(UsageError, match="--gold-scale PROMPT"):
         tried(gold=[gold], judgments=[path])
     both = tried(gold=[gold], judgments=[path], gold_scale=GRADED).calibration
@@ -310,8 +309,7 @@ def test_only_the_prompt_that_was_picked_is_in_the_question_to_sealed_grades(tmp
     write_pool(tmp_path / "run", pool(WORLD))
     said = [judgment(one.turn_id, one.response_id, grade, "server/m", prompt)
             for one in WORLD for prompt, grade in ((GRADED, one.gold), (YES_NO, int(one.gold > 1)))]  # fmt: skip
-    path = tmp_path / "run" / "judgments.jsonl"
-    path.write_bytes(jsonl(said))
+    path = put(tmp_path / "run" / "judgments.jsonl", jsonl(said))
     numbers = []
     for prompt in (GRADED, YES_NO, GRADED):
         found = tried(gold=[split / "dev.jsonl"], test=split / "test.jsonl", judgments=[path], criterion=prompt,
@@ -336,8 +334,7 @@ def test_judgments_under_a_prompt_of_ones_own_ask_for_its_file(tmp_path: Path, g
     judgments.write_text(judgments.read_text(encoding="utf-8").replace('"graded"', '"mine"'), encoding="utf-8")
     with pytest.raises(UsageError, match="--prompt PATH"):
         tried(gold=[gold], judgments=[judgments])
-    own = tmp_path / "mine.md"
-    own.write_bytes((PROJECT / "prompts" / "groundedness" / "graded.md").read_bytes())
+    own = put(tmp_path / "mine.md", (PROJECT / "prompts" / "groundedness" / "graded.md").read_bytes())
     found = tried(gold=[gold], judgments=[judgments], prompts=[str(own)])
     assert found.calibration.verdicts[0].judge == "server/good mine"
     own = own.rename(tmp_path / "graded.md")
@@ -797,8 +794,7 @@ def test_a_model_that_cannot_be_asked_a_prompt_is_refused_first(tmp_path: Path, 
 
 
 def test_families_by_run_or_judge(tmp_path: Path) -> None:
-    path = tmp_path / "families.tsv"
-    path.write_bytes("\ufeffape\tgpt\r\n\r\nserver/m\tllama 3\nape\tgpt\n".encode())
+    path = put(tmp_path / "families.tsv", "\ufeffape\tgpt\r\n\r\nserver/m\tllama 3\nape\tgpt\n".encode())
     assert read_families(path) == {"ape": "gpt", "server/m": "llama 3"}
     for line in (b"ape", b"ape\t", b"\tgpt", b"ape\tgpt\tx", b"ape\tgpt\nape\tllama"):
         path.write_bytes(b"a\tb\n" + line + b"\n")
@@ -810,8 +806,7 @@ def test_families_by_run_or_judge(tmp_path: Path) -> None:
 
 
 def test_families_reach_the_diagnostics(tmp_path: Path, gold: Path, judgments: Path) -> None:
-    path = tmp_path / "families.tsv"
-    path.write_text("ape\tgpt\nbee\tgpt\nserver/good\tgpt\n", encoding="utf-8")
+    path = put(tmp_path / "families.tsv", "ape\tgpt\nbee\tgpt\nserver/good\tgpt\n")
     found = tried(gold=[gold], judgments=[judgments], families=path).calibration
     assert [(one.judge, one.family, one.runs, one.is_self) for one in found.families] == [
         ("server/bad graded", "gpt", 2, False), ("server/good graded", "gpt", 2, True),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from judge.judges.journal_tools import read_journal, verify_journal
-from tests.conftest import INPUTS, PROJECT, json_lines
+from tests.conftest import INPUTS, PROJECT, json_lines, run_python, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
@@ -29,22 +29,18 @@ def command(mock: Mock, out: Path, *more: str) -> list[str]:
     # An option may be given once, so what a test says replaces what is usual.
     kept = [word for name, value in usual.items() if name not in more for word in (name, value)]
     asked = [*INPUTS, "--base-url", mock.base_url, "--out", str(out), *kept, *more]
-    return [sys.executable, "-m", "judge", "run", *asked]
+    return ["-m", "judge", "run", *asked]
 
 
 def finish(mock: Mock, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(mock, out, *more), cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE
-    )
+    return run_python(*command(mock, out, *more))
 
 
 def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.03, p429=0.1, p500=0.05, pbad=0.02, retry_after=0.05)
     out = tmp_path / "out"
     for least in (20, 45, 80):
-        process = subprocess.Popen(
-            command(mock, out), cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = start_python(*command(mock, out), stderr=subprocess.DEVNULL)
         wait_for_paid(mock, process, least)
         process.kill()
         process.wait()
@@ -69,9 +65,8 @@ def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
 
 def started(mock: Mock, out: Path, *, least: int = 10, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     """A run that has paid for some calls."""
-    process = subprocess.Popen(
-        [*before, *command(mock, out)], cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    words = [*before, sys.executable, *command(mock, out)]
+    process = subprocess.Popen(words, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for_paid(mock, process, least)
     return process
 
@@ -118,7 +113,7 @@ def test_a_terminal_that_closes_loses_no_call(mock: Mock, tmp_path: Path) -> Non
     out = tmp_path / "out"
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(sys.executable, command(mock, out))
+        os.execv(sys.executable, [sys.executable, *command(mock, out)])
     os.set_blocking(terminal, False)
     deadline = time.monotonic() + PATIENCE
     while sum(mock.paid_per_item().values()) < 10:
@@ -171,10 +166,7 @@ def test_a_wrong_key_stops_at_once(mock: Mock, tmp_path: Path) -> None:
 
 def test_a_server_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
     absent = Mock(1)
-    done = subprocess.run(
-        [word if word != "10" else "1" for word in command(absent, tmp_path / "out")],
-        cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE,
-    )  # fmt: skip
+    done = finish(absent, tmp_path / "out", "--attempts", "1")
     assert done.returncode == 3
     assert "does not answer" in done.stderr
     assert "Traceback" not in done.stderr
@@ -233,8 +225,7 @@ def test_a_reply_with_odd_facts_is_paid_for_once(mock: Mock, tmp_path: Path) -> 
 
 
 def test_processes_that_start_at_once_on_a_new_folder_name_each_other_alone(mock: Mock, tmp_path: Path) -> None:
-    out, pipe = tmp_path / "out", subprocess.PIPE
-    started = [subprocess.Popen(command(mock, out), cwd=PROJECT, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
+    started = [start_python(*command(mock, tmp_path / "out")) for _ in range(3)]
     said = [(process.communicate(timeout=PATIENCE)[1], process.returncode) for process in started]
     refused = [errors for errors, code in said if code]
     assert len(refused) < 3

@@ -57,7 +57,7 @@ def test_a_frame_of_pandas_is_one_of_polars(tmp_path: Path) -> None:
     assert digests[0] == digests[1] == digests[2]
 
 
-def test_problems_of_a_frame_name_the_row(tmp_path: Path) -> None:
+def test_refused_a_frame_name_the_row(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({**COLUMNS, "label": [3, None, 1, 0, "x", [1]], "worker": ["a", "b", None, "a", "b", "c"]})
     problems = refused(grade, table.drop(5), tmp_path / "o")

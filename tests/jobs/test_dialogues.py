@@ -2,10 +2,7 @@
 
 import csv
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -22,7 +19,7 @@ from judge.jobs.pooling import Pooling, pool_runs
 from judge.jobs.run_inputs import Plan, read_run
 from judge.pool.bank import read_pool_folder
 from judge.records import JudgedUnit
-from tests.conftest import PROJECT, annex
+from tests.conftest import PROJECT, annex, run_python
 from tests.mock import start_mock
 
 EXAMPLE = PROJECT / "examples"
@@ -149,14 +146,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
 
 
 def judge(folder: Path, *arguments: str | Path, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "judge", *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", "judge", *arguments, cwd=folder, environment={"COLUMNS": "80"})
     assert done.returncode == code, done.stderr
     return done.stdout
 

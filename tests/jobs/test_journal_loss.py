@@ -3,13 +3,12 @@
 import random
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from judge.judges.journal_tools import read_journal, verify_journal
-from tests.conftest import PROJECT
+from tests.conftest import run_python, start_python
 from tests.jobs.test_crash import command, finish, started
 from tests.jobs.test_run import files
 from tests.mock import Mock, wait_for_paid
@@ -32,7 +31,7 @@ def killed(server: Mock, tmp_path_factory: pytest.TempPathFactory) -> Path:
     server.reset()
     server.config(latency=0.03)
     out = tmp_path_factory.mktemp("killed") / "out"
-    process = subprocess.Popen(command(server, out), cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = start_python(*command(server, out), stderr=subprocess.DEVNULL)
     wait_for_paid(server, process, 90)
     process.kill()
     process.wait()
@@ -77,10 +76,7 @@ def test_a_journal_that_lost_its_end_is_refused_and_salvaged(mock, killed, untro
     assert f"judge journal salvage {journal} -o NEW" in done.stderr
     assert mock.stats()["requests"] == 0
     new = tmp_path / "new.sqlite"
-    salvaged = subprocess.run(
-        [sys.executable, "-m", "judge", "journal", "salvage", str(out), "-o", str(new)],
-        cwd=PROJECT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    salvaged = run_python("-m", "judge", "journal", "salvage", out, "-o", new)
     assert salvaged.returncode in (0, 1), salvaged.stderr
     kept = len(list(read_journal(new)))
     new.replace(journal)
@@ -125,10 +121,7 @@ def test_two_commands_on_one_journal(mock: Mock, tmp_path: Path) -> None:
             f"judge: {out / 'journal.sqlite'}: cannot be used as a journal: another judge process is using it"
         ]
         for action in ("verify", "stats", "export"):
-            other = subprocess.run(
-                [sys.executable, "-m", "judge", "journal", action, str(out)],
-                cwd=PROJECT, capture_output=True, text=True, check=False,
-            )  # fmt: skip
+            other = run_python("-m", "judge", "journal", action, out)
             assert other.returncode == 2
             assert "another judge process is using it" in other.stderr
     finally:

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import INPUTS, PROJECT
+from tests.conftest import INPUTS, ended, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.time_limit import PATIENCE
@@ -31,23 +30,10 @@ PASSING = {"dropped": 0.03, "half-sent": 0.03, "html": 0.02, "error-in-200": 0.0
 PAID_AND_LOST = ("dropped", "half-sent")
 
 
-def start(mock: Mock, folder: Path) -> subprocess.Popen[bytes]:
+def start(mock: Mock, folder: Path) -> subprocess.Popen[str]:
     """`judge run` in a folder of its own, where all command lines are the same."""
-    command = [
-        sys.executable, "-m", "judge", "run", *INPUTS, "--model", "server/mock", "--base-url", mock.base_url,
-        "--concurrency", str(CONCURRENCY), "--attempts", "12", "--out", "out",
-    ]  # fmt: skip
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    return subprocess.Popen(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-
-
-def end(process: subprocess.Popen[bytes]) -> str:
-    """What a process that ends by itself says on stderr."""
-    _, complaint = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, complaint.decode()
-    return complaint.decode()
+    asked = ("--model", "server/mock", "--base-url", mock.base_url, "--concurrency", CONCURRENCY, "--attempts", 12)
+    return start_python("-m", "judge", "run", *INPUTS, *asked, "--out", "out", cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +41,7 @@ def untroubled(server: Mock, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     """The files of a run that nothing happened to."""
     folder = tmp_path_factory.mktemp("untroubled")
     server.reset()
-    end(start(server, folder))
+    ended(start(server, folder))
     return files(folder / "out")
 
 
@@ -68,7 +54,7 @@ def apart_from_calls(found: dict[str, bytes]) -> dict[str, Any]:
     return {**found, "manifest.json": manifest, "run.sha256": checksums}
 
 
-def kill(mock: Mock, process: subprocess.Popen[bytes], chance: random.Random) -> bool:
+def kill(mock: Mock, process: subprocess.Popen[str], chance: random.Random) -> bool:
     """Kill a process after so many paid calls, or after some time; False if it ended before."""
     deadline = time.monotonic() + PATIENCE
     if chance.random() < 0.7:
@@ -92,7 +78,7 @@ def test_a_killed_run_loses_nothing(server: Mock, untroubled: dict[str, bytes], 
         latency=0.02, jitter=0.5, p429=0.05, p500=0.03, pdrop=0.02, retry_after=0.05, seed=trial, faults=PASSING
     )
     kills = sum(kill(server, start(server, tmp_path), chance) for _ in range(chance.randrange(1, 4)))
-    end(start(server, tmp_path))
+    ended(start(server, tmp_path))
     finished = files(tmp_path / "out")
     assert apart_from_calls(finished) == apart_from_calls(untroubled)
     report = verify_journal(tmp_path / "out" / "journal.sqlite")
@@ -104,6 +90,6 @@ def test_a_killed_run_loses_nothing(server: Mock, untroubled: dict[str, bytes], 
     assert QUESTIONS <= counted["paid"] - lost <= QUESTIONS + kills * 2 * CONCURRENCY
     # Nothing is left to be asked.
     before = counted["requests"]
-    end(start(server, tmp_path))
+    ended(start(server, tmp_path))
     assert server.stats()["requests"] == before
     assert files(tmp_path / "out") == finished

@@ -22,7 +22,7 @@ from judge.jobs.release import ReleaseOutcome, ReleasePlan, release_folder
 from judge.jobs.release.contents import renamed_pool
 from judge.jobs.release.names import Pseudonyms, completed, read_pseudonyms, remaining
 from tests.calibration_world import contents
-from tests.conftest import PROJECT, refused
+from tests.conftest import PROJECT, put, refused
 from tests.mock import Mock
 
 WORDS = st.sampled_from(["run", "1", "run01", "a.b", "a.b.c", "(x|y)+", "response", "Überlauf", "my run", 'say "hi"'])
@@ -59,8 +59,7 @@ def test_a_later_bundle_keeps_the_pseudonyms_and_adds_new_ones() -> None:
     ],
 )
 def test_a_damaged_file_of_pseudonyms_is_refused_with_its_place(tmp_path: Path, content: bytes, message: str) -> None:
-    path = tmp_path / "names.json"
-    path.write_bytes(content)
+    path = put(tmp_path / "names.json", content)
     with pytest.raises(InputError) as caught:
         read_pseudonyms(path)
     said = f"{caught.value} {' '.join(f'{problem.path}: {problem.message}' for problem in caught.value.problems)}"

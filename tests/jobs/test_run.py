@@ -13,7 +13,7 @@ import pytest
 from judge.cli import main
 from judge.errors import InputError
 from judge.jobs.manifest import RECORD, check_folder
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -382,10 +382,8 @@ def test_closed_and_full_streams_give_no_traceback(tmp_path: Path, redirect: str
 def test_a_run_id_outside_the_terminal_s_alphabet_prints(tmp_path: Path, example: Path) -> None:
     path = example / "harbor-grounded.json"
     path.write_text(path.read_text(encoding="utf-8").replace("harbor-grounded", "hafen-größe"), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "judge", "run", "--runs", str(example), *GROUNDEDNESS, "--out", str(tmp_path / "out")],
-        cwd=PROJECT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )  # fmt: skip
+    asked = ("run", "--runs", example, *GROUNDEDNESS, "--out", tmp_path / "out")
+    done = run_python("-m", "judge", *asked, environment={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert "hafen-gr\\xf6\\xdfe" in done.stdout
 

@@ -3,7 +3,6 @@
 import contextlib
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from judge.judges.journal_tools import read_journal
-from tests.conftest import INPUTS, PROJECT, manifest
+from tests.conftest import INPUTS, PROJECT, manifest, run_python, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock, start_mock
 from tests.time_limit import PATIENCE
@@ -32,20 +31,13 @@ def servers() -> Iterator[tuple[Mock, Mock]]:
 
 def command(out: Path, *urls: str, more: tuple[str, ...], model: str = "server/mock") -> list[str]:
     addresses = [word for url in urls for word in ("--base-url", url)]
-    return [sys.executable, "-m", "judge", "run", *INPUTS, "--model", model, *addresses, "--out", str(out), *more]
+    return ["-m", "judge", "run", *INPUTS, "--model", model, *addresses, "--out", str(out), *more]
 
 
 def run(
     out: Path, *urls: str, more: tuple[str, ...] = ("--concurrency", "8"), model: str = "server/mock"
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(out, *urls, more=more, model=model),
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
+    return run_python(*command(out, *urls, more=more, model=model))
 
 
 def judged(out: Path) -> int:
@@ -108,10 +100,8 @@ def test_a_server_more_or_less_is_the_same_judge(servers: tuple[Mock, Mock], tmp
 def test_a_server_that_dies_is_set_aside_and_used_again_when_it_is_back(tmp_path: Path) -> None:
     with start_mock("--latency", "0.2") as first, contextlib.ExitStack() as mortal:
         second = mortal.enter_context(start_mock("--latency", "0.2"))
-        process = subprocess.Popen(
-            command(tmp_path / "out", first.base_url, second.base_url, more=("--concurrency", "4")),
-            cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        urls = (first.base_url, second.base_url)
+        process = start_python(*command(tmp_path / "out", *urls, more=("--concurrency", "4")))
         wait_for(20, first, second)
         mortal.close()
         wait_for(first.stats()["paid"] + 12, first)

@@ -17,6 +17,7 @@ from judge.errors import ContextLengthError, InputError, OperationalError, Rejec
 from judge.judges import engine as module
 from judge.judges.engine import Engine, EngineReply, json_grammar, load_engine, start, trained_context, usable_cores
 from judge.judges.forms import answer_schema, nuggets_schema
+from tests.conftest import put
 
 TOKENS = {"1": -1.0, "The": -2.0, " 2": -3.0}
 """First tokens of the played engine, with the logarithms of their probabilities."""
@@ -201,8 +202,7 @@ def test_a_missing_library_is_explained(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.slow
 def test_a_file_that_cannot_be_loaded_is_said_without_a_word_of_the_engine(tmp_path: Path) -> None:
-    path = tmp_path / "broken.gguf"
-    path.write_bytes(b"GGUF\x03\x00\x00\x00" + bytes(16))
+    path = put(tmp_path / "broken.gguf", b"GGUF\x03\x00\x00\x00" + bytes(16))
     code = (
         "import sys\nfrom pathlib import Path\nfrom judge.errors import OperationalError\n"
         "from judge.judges.engine import start\n"
@@ -251,8 +251,7 @@ CONTEXT = entry("qwen2.context_length", 4, struct.pack("<I", 32768))
     ],
 )
 def test_the_trained_context_is_found(tmp_path: Path, data: bytes, expected: int | None) -> None:
-    path = tmp_path / "m.gguf"
-    path.write_bytes(data + b"tensors follow")
+    path = put(tmp_path / "m.gguf", data + b"tensors follow")
     assert trained_context(path) == expected
 
 
@@ -271,8 +270,7 @@ def test_the_trained_context_is_found(tmp_path: Path, data: bytes, expected: int
     ],
 )
 def test_damage_is_one_clear_error(tmp_path: Path, data: bytes, message: str) -> None:
-    path = tmp_path / "m.gguf"
-    path.write_bytes(data)
+    path = put(tmp_path / "m.gguf", data)
     with pytest.raises(InputError, match=message) as caught:
         trained_context(path)
     assert str(path) in str(caught.value)
@@ -285,8 +283,7 @@ def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=200))
 def test_random_bytes_after_the_magic_never_cause_another_error(tmp_path_factory, data: bytes) -> None:
-    path = tmp_path_factory.mktemp("gguf") / "m.gguf"
-    path.write_bytes(b"GGUF\x03\x00\x00\x00" + data)
+    path = put(tmp_path_factory.mktemp("gguf") / "m.gguf", b"GGUF\x03\x00\x00\x00" + data)
     try:
         found = trained_context(path)
     except InputError:

@@ -19,6 +19,7 @@ from judge.judges.model import ModelOptions
 from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.judges.weights import is_here, weights_file
 from judge.records import Level, Scale
+from tests.conftest import put
 
 pytestmark = pytest.mark.slow
 
@@ -45,9 +46,7 @@ def request(form: AnswerForm = "label", text: str = "Is this natural?", sample: 
 def gguf(folder: Path, context: int = 2048) -> Path:
     key = b"llama.context_length"
     entry = struct.pack("<Q", len(key)) + key + struct.pack("<II", 4, context)
-    path = folder / "mine.gguf"
-    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + entry)
-    return path
+    return put(folder / "mine.gguf", b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + entry)
 
 
 class FakeEngine:

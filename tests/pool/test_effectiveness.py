@@ -11,6 +11,7 @@ from judge.runs.formats import read_run
 from judge.runs.measures import Measures, Ranking
 from judge.runs.ranking import provenance_run, ranking
 from judge.runs.records import Provenance, Response, Run, RunTurn
+from tests.conftest import put
 
 GRADES = {"1_1": {"a": 2, "b": 1, "c": 0, "n": -1}, "1_2": {"d": 1}}
 
@@ -101,8 +102,7 @@ def test_the_files_give_the_same_in_ir_measures(shared, tmp_path, run: str, meas
     read = read_run(shared / run).run
     assert read
     (found,) = mean(measure, read_relevance(shared / qrels).grades, ranking(read))
-    written = tmp_path / "run"
-    written.write_text(provenance_run(read), encoding="utf-8")
+    written = put(tmp_path / "run", provenance_run(read))
     parsed = ir_measures.parse_measure(measure)
     expected = ir_measures.calc_aggregate(
         [parsed], ir_measures.read_trec_qrels(str(shared / qrels)), ir_measures.read_trec_run(str(written))

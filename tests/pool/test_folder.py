@@ -15,7 +15,7 @@ from judge.pool.bank import BESIDE, excluded_tsv, passages_jsonl, pool_jsonl, re
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry, SeenResponses, pool_places
 from judge.records import Passage
 from judge.runs.records import Exclusion, TokenCount
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 FILES = ("pool.jsonl", *BESIDE)
 RESPONSE = PooledResponse("R00000", "1_1", "1", "One.", ("p:1",), TokenCount(2, 2, 1, None), False, ())
@@ -52,8 +52,7 @@ def test_only_what_is_wanted_is_read(folder: Path) -> None:
 
 
 def test_a_packed_file_is_unpacked(folder: Path) -> None:
-    packed = folder / "pool.jsonl.gz"
-    packed.write_bytes(gzip.compress((folder / "pool.jsonl").read_bytes()))
+    packed = put(folder / "pool.jsonl.gz", gzip.compress((folder / "pool.jsonl").read_bytes()))
     assert read_pool_folder(packed, "passages.jsonl").responses == POOL.responses
 
 

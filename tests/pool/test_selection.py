@@ -21,7 +21,7 @@ from judge.results.turns import first_ranked
 from judge.runs.families import read_teams
 from judge.runs.formats import read_run
 from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 
 def psg(passage_id: str, score: float | None = None, used: bool | None = None) -> Provenance:
@@ -363,8 +363,7 @@ def test_turn_ids_in_either_spelling() -> None:
 
 
 def test_a_file_of_turns(tmp_path: Path) -> None:
-    path = tmp_path / "turns.txt"
-    path.write_bytes(b"\xef\xbb\xbf9-1-3\r\n\n  9-1_4\t\n9-1_3\n")
+    path = put(tmp_path / "turns.txt", b"\xef\xbb\xbf9-1-3\r\n\n  9-1_4\t\n9-1_3\n")
     assert read_turns(path) == {"9-1_3", "9-1_4"}
     assert read_turns(path, ["9-1_3", "9-1_4", "9-1_5"]) == {"9-1_3", "9-1_4"}
     with pytest.raises(InputError, match="1 of 2 turn ids are unknown") as caught:
@@ -374,8 +373,7 @@ def test_a_file_of_turns(tmp_path: Path) -> None:
 
 
 def test_a_file_of_runs(tmp_path: Path) -> None:
-    path = tmp_path / "runs.txt"
-    path.write_text("my run\nrun-2\nrun-10\n", encoding="utf-8")
+    path = put(tmp_path / "runs.txt", "my run\nrun-2\nrun-10\n")
     assert read_run_ids(path, ["my run", "run-2", "run-10", "more"]) == {"my run", "run-2", "run-10"}
     with pytest.raises(InputError, match="2 of 3 run ids are unknown") as caught:
         read_run_ids(path, ["my run"])
@@ -387,8 +385,7 @@ def test_a_file_of_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\n \t\r\n"])
 def test_an_empty_list_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "list.txt"
-    path.write_bytes(content)
+    path = put(tmp_path / "list.txt", content)
     with pytest.raises(InputError, match="holds no turn id"):
         read_turns(path)
     with pytest.raises(InputError, match="holds no run id"):
@@ -396,14 +393,12 @@ def test_an_empty_list_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_file_of_teams(tmp_path: Path) -> None:
-    path = tmp_path / "teams.tsv"
-    path.write_text("run_id\tteam\nr1\tTeam One\n\nmy run\t B \nr1\tTeam One\n", encoding="utf-8")
+    path = put(tmp_path / "teams.tsv", "run_id\tteam\nr1\tTeam One\n\nmy run\t B \nr1\tTeam One\n")
     assert read_teams(path) == {"r1": "Team One", "my run": "B"}
 
 
 def test_faults_of_a_file_of_teams_are_all_listed(tmp_path: Path) -> None:
-    path = tmp_path / "teams.tsv"
-    path.write_text("r1\tA\nr2\nr3\t\n\tB\nr4\tA\tB\nr1\tC\nrun_id\tteam\n", encoding="utf-8")
+    path = put(tmp_path / "teams.tsv", "r1\tA\nr2\nr3\t\n\tB\nr4\tA\tB\nr1\tC\nrun_id\tteam\n")
     assert [(one.code, one.path) for one in refused(read_teams, path)] == [
         ("wrong_columns", "line 2"),
         ("wrong_columns", "line 3"),
@@ -414,8 +409,7 @@ def test_faults_of_a_file_of_teams_are_all_listed(tmp_path: Path) -> None:
 
 
 def test_passage_qrels(tmp_path: Path) -> None:
-    path = tmp_path / "qrels"
-    path.write_bytes(gzip.compress(b"9-1-3 0 a 2\n9-1_3\t0\tb\t0\n132_1-1 0 c -1\n"))
+    path = put(tmp_path / "qrels", gzip.compress(b"9-1-3 0 a 2\n9-1_3\t0\tb\t0\n132_1-1 0 c -1\n"))
     relevance = read_relevance(path, minimum=2, max_rank=3, known=["9-1_3"])
     grades = {"9-1_3": {"a": 2, "b": 0}, "132_1-1": {"c": -1}}
     assert relevance == PassageRelevance(grades, minimum=2, max_rank=3)
@@ -426,8 +420,7 @@ def test_passage_qrels(tmp_path: Path) -> None:
 
 
 def test_passage_qrels_that_grade_a_passage_under_two_spellings_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "qrels"
-    path.write_text("9-1-3 0 a 2\n9-1_3 0 a 0\n", encoding="utf-8")
+    path = put(tmp_path / "qrels", "9-1-3 0 a 2\n9-1_3 0 a 0\n")
     with pytest.raises(InputError, match="1 passages graded twice") as caught:
         read_relevance(path)
     assert caught.value.problems[0].turn_id == "9-1_3"
@@ -435,8 +428,7 @@ def test_passage_qrels_that_grade_a_passage_under_two_spellings_are_refused(tmp_
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = tmp_path_factory.mktemp("any") / "file"
-    path.write_bytes(content)
+    path = put(tmp_path_factory.mktemp("any") / "file", content)
     for read in (read_turns, read_teams, read_relevance, lambda path: read_run_ids(path, ["r"])):
         with contextlib.suppress(InputError, UsageError):
             read(path)
@@ -467,8 +459,7 @@ def test_the_sample_run_of_cast_2022_finds_one_turn_more_at_rank_three_than_at_o
 
 
 def test_passage_qrels_of_conversations_need_only_their_topic(tmp_path: Path) -> None:
-    path = tmp_path / "qrels"
-    path.write_text("1-1_12~5f2c9a01be42d370 0 a 2\n", encoding="utf-8")
+    path = put(tmp_path / "qrels", "1-1_12~5f2c9a01be42d370 0 a 2\n")
     assert read_relevance(path, known=["1-1_1"]).grades == {"1-1_12~5f2c9a01be42d370": {"a": 2}}
     with pytest.raises(InputError, match="judges no passage of any of the turns"):
         read_relevance(path, known=["2-1_1"])

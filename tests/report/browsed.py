@@ -20,6 +20,7 @@ from judge.records import Passage, Scale
 from judge.report.folders import folder_names
 from judge.report.page import Browser
 from judge.runs.records import TokenCount
+from tests.conftest import put
 
 FERRY = Passage("ferry-1", "The ferry leaves the pier at noon. Tickets cost 4 crowns.", "collection")
 BUS = Passage("bus-7", "Bus 7 stops at the harbor every ten minutes.", "collection")
@@ -129,8 +130,7 @@ def write_folder(
     if sent is not None:
         _journal(folder / "journal.sqlite", sent)
     if topics:
-        path = folder.parent / "topics.json"
-        path.write_text(json.dumps(TOPICS), encoding="utf-8")
+        path = put(folder.parent / "topics.json", json.dumps(TOPICS))
         configured = {"topics": sha256(path.read_bytes())}
         manifest = {"schema": 2, "configuration": configured, "options": {"topics": str(path)}, "status": "complete"}
         (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")

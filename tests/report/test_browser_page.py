@@ -16,6 +16,7 @@ from judge.report.listing import listing
 from judge.report.page import browse
 from judge.runs.records import Exchange
 from tests.browsing import NARROW, WIDE, faults, overflow
+from tests.conftest import put
 from tests.report.browsed import BUS, FERRY, failed, judgment, opened, response, runs, write_folder, write_page
 
 pytestmark = pytest.mark.slow
@@ -62,9 +63,7 @@ def gold_file(folder: Path, *grades: tuple[str, str, int]) -> Path:
         GoldRow("1-1_1", "1-1", "groundedness", grade, assessor, response_id=response_id)
         for response_id, assessor, grade in grades
     ]
-    path = folder.parent / "gold.jsonl"
-    path.write_bytes(gold_jsonl(rows))
-    return path
+    return put(folder.parent / "gold.jsonl", gold_jsonl(rows))
 
 
 def show(page: Page, folders: Sequence[Path], gold: Sequence[Path] = (), at: str = "", **options: Any) -> str:

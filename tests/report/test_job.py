@@ -21,7 +21,7 @@ from judge.report.job import ReportPlan, write_report
 from judge.report.parts import Said
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
-from tests.conftest import INPUTS, PROJECT
+from tests.conftest import INPUTS, PROJECT, put
 
 pytestmark = pytest.mark.slow
 
@@ -378,8 +378,7 @@ def test_gold_off_the_scale_of_one_folder_names_the_folder_its_prompt_and_the_wa
 
 def test_sealed_gold_stays_closed(made: Path, tmp_path: Path) -> None:
     rows = (made / "gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    gold = tmp_path / "groundedness.jsonl"
-    gold.write_text("".join(row for row in rows if '"groundedness"' in row), encoding="utf-8")
+    gold = put(tmp_path / "groundedness.jsonl", "".join(row for row in rows if '"groundedness"' in row))
     split = ["--test", "0.34", "--seed", "1", "--out", str(tmp_path / "split")]
     assert main(["gold", "split", str(gold), *split]) == 0
     with pytest.raises((InputError, UsageError)):

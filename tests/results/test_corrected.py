@@ -252,7 +252,7 @@ def test_two_probabilities_of_one_response_are_refused() -> None:
 
 
 def test_certainty_that_left_responses_out_is_refused() -> None:
-    problems = refused(lambda: World(1.0, a=TEN + REST).rows())
+    problems = refused(World(1.0, a=TEN + REST).rows)
     assert "probability 1 for all 10 gold grades, but 20 responses" in problems[0].message
 
 

@@ -19,6 +19,7 @@ from judge.results.leaderboard import COLUMNS, board, by_criterion, leaderboard,
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
 from judge.runs.records import Exclusion, TokenCount
+from tests.conftest import put
 
 UNABLE = Level(-1, "unable", "")
 
@@ -312,13 +313,11 @@ def test_the_share_of_all_turns_is_that_of_trec_eval_from_the_published_files(tm
     here = pool(*(one for one in items if one.response_id != "R0021"), excluded=(excluded("deep", "0_1"),))
     results = [one for one in results if one.response_id != "R0021"]
     rows = {one.run_id: one for one in leaderboard(here, results, [criterion()])}
-    qrels = tmp_path / "x.qrel"
-    qrels.write_text(qrels_text(results, criterion()), encoding="utf-8")
+    qrels = put(tmp_path / "x.qrel", qrels_text(results, criterion()))
     measure = ir_measures.P(rel=2) @ 1
     for run_id, found in rows.items():
         entries = [(r.turn_id, r.response_id, e.rank) for r in here.responses for e in r.runs if e.run_id == run_id]
-        file = tmp_path / f"{run_id}.run"
-        file.write_text(response_run(run_id, entries), encoding="utf-8")
+        file = put(tmp_path / f"{run_id}.run", response_run(run_id, entries))
         read = list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(file)))
         assert found.share_of_turns == pytest.approx(ir_measures.calc_aggregate([measure], *read)[measure])
         assert 0 < found.share_of_turns < found.share_positive

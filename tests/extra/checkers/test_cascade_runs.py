@@ -1,9 +1,7 @@
 """`--cascade` from files to files: what is settled, what is asked and paid for, and what every output says of it."""
 
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from math import ceil
@@ -24,7 +22,7 @@ from judge.jobs.run_inputs import Plan, read_run
 from judge.judges.journal_tools import read_journal, read_spending
 from judge.judges.records import Completion, Request
 from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, write_pool
-from tests.conftest import INPUTS, PROJECT, json_lines, manifest
+from tests.conftest import INPUTS, PROJECT, ended, json_lines, manifest, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.scoring import Serve
@@ -163,22 +161,20 @@ def test_a_dry_run_counts_only_what_would_be_asked(mock: Mock, tmp_path: Path) -
 def test_a_killed_run_pays_for_nothing_twice(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.05)
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "judge", *arguments(out, mock, "--cascade", CASCADE, "--concurrency", "2")]
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": path}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = ["-m", "judge", *arguments(out, mock, "--cascade", CASCADE, "--concurrency", "2")]
+    process = start_python(*command, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + PATIENCE
     while mock.stats()["paid"] < 10 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     assert process.poll() is None
     process.kill()
     process.wait()
-    subprocess.run(command, env=environment, check=True, capture_output=True)
+    ended(start_python(*command))
     asked = {row["request_digest"] for row in json_lines(out / "judgments.jsonl") if row["judge"] == "server/m"}
     # Beyond one call for each question only those that were in flight, or being written, at the kill.
     assert len(asked) <= mock.stats()["paid"] <= len(asked) + 2 * 2
     again = mock.stats()["requests"]
-    subprocess.run(command, env=environment, check=True, capture_output=True)
+    ended(start_python(*command))
     assert mock.stats()["requests"] == again
 
 

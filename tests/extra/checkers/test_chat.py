@@ -20,6 +20,7 @@ from judge.judges.backends import open_model
 from judge.judges.journal_rows import request_digest
 from judge.judges.model import Model, ModelOptions, Price
 from judge.judges.records import NO_SCORE, Completion, Request
+from tests.conftest import put
 from tests.scoring import ScoreServer, Serve
 
 CRITERION = find_criterion("groundedness/sentences")
@@ -209,8 +210,7 @@ def test_samples_of_one_response_share_no_reply() -> None:
 
 def test_the_user_may_give_the_instruction_or_none(serve: Serve, tmp_path: Path) -> None:
     server = serve(lambda body: (200, replied("Yes")))
-    file = tmp_path / "minicheck.txt"
-    file.write_text("\N{ZERO WIDTH NO-BREAK SPACE}Is the claim in the document?\n", encoding="utf-8")
+    file = put(tmp_path / "minicheck.txt", "\N{ZERO WIDTH NO-BREAK SPACE}Is the claim in the document?\n")
     scored(server, ("p", "s"), settings={"instruction": "none"})
     scored(server, ("p", "s"), settings={"instruction": str(file)})
     roles = [[message["role"] for message in body["messages"]] for _, body in server.asked]
@@ -290,8 +290,7 @@ def test_what_cannot_work_is_refused_before_anything_is_sent(name, options, erro
 
 @pytest.mark.parametrize(("content", "message"), [(b" \n", "is empty"), (b"\xff", "not UTF-8")])
 def test_a_file_without_an_instruction_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
-    file = tmp_path / "i.txt"
-    file.write_bytes(content)
+    file = put(tmp_path / "i.txt", content)
     model = open_model(f"checker/chat/m#instruction={file}", ModelOptions(base_url="http://a:1"))
     with pytest.raises(InputError, match=message):
         model.check([CRITERION])

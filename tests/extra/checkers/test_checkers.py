@@ -1,11 +1,9 @@
 """A checker in a whole run: its requests are retried, its replies are recorded, and no key gets out."""
 
 import json
-import os
 import re
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 
 from judge.cli import main
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, start_python
 from tests.mock import Mock
 from tests.scoring import ScoreServer, Serve
 from tests.time_limit import PATIENCE
@@ -239,9 +237,8 @@ def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[
 
     server, out = ScoreServer(answer), tmp_path / "out"
     options = ("--base-url", server.url, "--limit", "12", "--concurrency", "2", "--out", str(out))
-    command = [sys.executable, "-m", "judge", "run", *COMMAND, "--model", "checker/chat/m", *options]
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
+    command = ("-m", "judge", "run", *COMMAND, "--model", "checker/chat/m", *options)
+    process = start_python(*command, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + PATIENCE
         while answered < whole[0] // 2:

@@ -14,7 +14,7 @@ from judge.extra.desk.store import DeskLabel
 from judge.gold import ImportOptions, import_gold, read_gold
 from judge.gold.desk import come_up
 from judge.gold.rows import text_digest
-from tests.conftest import refused
+from tests.conftest import put, refused
 from tests.extra.desk.world import GRADED, plan_of, response, write_judgments, write_plan, write_pool
 
 
@@ -81,9 +81,7 @@ def gold_file(folder: Path) -> Path:
         }
         for one in map(response, range(1, 13))
     ]  # fmt: skip
-    path = folder / "gold.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return put(folder / "gold.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def test_sealed_test_items_are_refused(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
 from judge.runs.records import TokenCount
 from tests.calibration_world import jsonl, judgment
+from tests.conftest import put
 
 HOSTILE = (
     '</p><script>document.title = "taken"</script><img src=x onerror="document.title = \'taken\'">'
@@ -73,9 +74,7 @@ def write_plan(folder: Path, numbers: Sequence[int], criteria: Sequence[str] = (
         )
         for one in map(response, numbers)
     )
-    path = folder / "plan.jsonl"
-    path.write_bytes(plan_jsonl(LabelingPlan(rows, 1, 1, 1, 0, "none")))
-    return path
+    return put(folder / "plan.jsonl", plan_jsonl(LabelingPlan(rows, 1, 1, 1, 0, "none")))
 
 
 def write_judgments(folder: Path, grades: dict[int, int], prompt: str = "groundedness/graded") -> Path:
@@ -84,9 +83,7 @@ def write_judgments(folder: Path, grades: dict[int, int], prompt: str = "grounde
         judgment(one.turn_id, one.response_id, grade, "server/m", prompt)
         for one, grade in ((response(number), grade) for number, grade in grades.items())
     ]
-    path = folder / "judgments.jsonl"
-    path.write_bytes(jsonl(rows))
-    return path
+    return put(folder / "judgments.jsonl", jsonl(rows))
 
 
 def plan_of(folder: Path, **changes: Any) -> AssessPlan:

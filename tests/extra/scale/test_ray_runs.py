@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ import pytest
 
 from judge.jobs.manifest import JOURNAL
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import INPUTS, PROJECT
+from tests.conftest import INPUTS, PROJECT, ended, start_python
 from tests.extra.scale.test_shared_runs import QUESTIONS, results, wait_for_paid
 from tests.mock import Mock
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
@@ -60,20 +59,10 @@ def second(nodes: RayNodes) -> int:
 
 
 def start(mock: Mock, out: Path, *more: str, model: str = "server/mock", **environment: str) -> "subprocess.Popen[str]":
-    command = [
-        sys.executable, "-m", "judge", "run", *INPUTS, "--model", model,
-        "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), "--out", str(out), *more,
-    ]  # fmt: skip
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        command,
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": path, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # As Ctrl-C reaches all processes of a terminal's group.
-        start_new_session=True,
+    asked = ("--model", model, "--base-url", mock.base_url, "--concurrency", CONCURRENCY, "--out", out, *more)
+    # A session of its own, as Ctrl-C reaches all processes of a terminal's group.
+    process = start_python(
+        "-m", "judge", "run", *INPUTS, *asked, environment=environment, stdout=subprocess.PIPE, start_new_session=True
     )
     STARTED.append(process)
     return process
@@ -342,10 +331,7 @@ again = asyncio.run(as_a_notebook("again"))
 assert list(here.results) == list(again.results)
 assert dict(os.environ) == before
 """
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, check=True, timeout=180
-    )
+    ended(start_python("-c", script, cwd=tmp_path))
     assert recorded(tmp_path / "here") == recorded(tmp_path / "there")
 
 

@@ -1,10 +1,8 @@
 """Calibrations, probes, benches and banks of nuggets on a shared journal: nothing is paid twice."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,11 @@ from judge.errors import UsageError
 from judge.extra.bench.job import BenchPlan, bench_judges
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, ended, start_python
 from tests.extra.bench.bench_world import dataset, items, write
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.postgres import Postgres
-from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.long
 
@@ -42,22 +39,12 @@ def calibrating(mock: Mock, pooled: Path, folder: Path, *more: str) -> subproces
     """`judge calibrate` in a folder with its own copy of the gold, because looks at gold are counted beside it."""
     folder.mkdir()
     shutil.copy(PROJECT / "gold" / "example.gold.jsonl", folder)
-    command = [
-        sys.executable, "-m", "judge", "calibrate", "--gold", "example.gold.jsonl", "--pool", str(pooled), "--model",
+    return start_python(
+        "-m", "judge", "calibrate", "--gold", "example.gold.jsonl", "--pool", pooled, "--model",
         "server/mock", "--base-url", mock.base_url, "--concurrency", "4", "--prompt", "groundedness/graded",
         "--prompt", "groundedness/yes_no", "--criterion", "groundedness", "--gold-scale", "groundedness/graded",
-        "--replicates", "200", "--permutations", "200", "--out", "out", *more,
-    ]  # fmt: skip
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    return subprocess.Popen(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True,
+        "--replicates", "200", "--permutations", "200", "--out", "out", *more, cwd=folder,
     )  # fmt: skip
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    _, complaint = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, complaint
 
 
 def test_two_calibrations_at_once_pay_once_and_say_what_one_with_a_file_says(
@@ -67,14 +54,14 @@ def test_two_calibrations_at_once_pay_once_and_say_what_one_with_a_file_says(
     url = postgres.database()
     processes = [calibrating(mock, pooled, tmp_path / name, "--journal", url) for name in "ab"]
     for process in processes:
-        end(process)
+        ended(process)
     paid = mock.stats()["paid"]
     assert paid == verify_journal(url).sound > 0
     assert set(mock.paid_per_item().values()) == {1}
     first, second = (results(tmp_path / name / "out") for name in "ab")
     assert first == second
     assert not (tmp_path / "a" / "out" / "journal.sqlite").exists()
-    end(calibrating(mock, pooled, tmp_path / "c"))
+    ended(calibrating(mock, pooled, tmp_path / "c"))
     assert mock.stats()["paid"] == 2 * paid
     assert results(tmp_path / "c" / "out") == first
 

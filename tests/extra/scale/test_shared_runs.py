@@ -1,8 +1,6 @@
 """Several `judge run` over one pool with a shared journal: no call is repeated, whoever is killed, the server too."""
 
-import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 from judge.ask.inquiry import is_filler
 from judge.judges.journal_rows import COLUMNS, recorded
 from judge.judges.journal_tools import placed_rows, read_spending, verify_journal
-from tests.conftest import INPUTS, PROJECT
+from tests.conftest import INPUTS, ended, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.postgres import Postgres
@@ -31,22 +29,8 @@ COMMAND = (
 
 
 def start(mock: Mock, out: Path, url: str, *more: str, lease: int = 3) -> subprocess.Popen[str]:
-    command = [
-        sys.executable, "-c", COMMAND.format(lease=lease), "run", *INPUTS, "--model", "server/mock",
-        "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), "--out", str(out), "--journal", url, *more,
-    ]  # fmt: skip
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    return subprocess.Popen(
-        command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-
-
-def end(process: subprocess.Popen[str], code: int = 0) -> str:
-    """What a process that ends by itself says on stderr."""
-    _, complaint = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code, complaint
-    return complaint
+    asked = ("--model", "server/mock", "--base-url", mock.base_url, "--concurrency", CONCURRENCY, "--journal", url)
+    return start_python("-c", COMMAND.format(lease=lease), "run", *INPUTS, *asked, "--out", out, *more)
 
 
 def wait_for_paid(mock: Mock, least: int) -> None:
@@ -65,7 +49,7 @@ def test_three_processes_pay_once_and_write_the_same(postgres: Postgres, mock: M
     # A password need not be right where the server asks for none, and must be in no file all the same.
     url = postgres.database().replace("judge@", "judge:Sesame-opens@")
     processes = [start(mock, tmp_path / name, url) for name in "abc"]
-    said = [end(process) for process in processes]
+    said = [ended(process) for process in processes]
     assert mock.stats()["paid"] == QUESTIONS
     assert set(mock.paid_per_item().values()) == {1}
     first, *others = (results(tmp_path / name) for name in "abc")
@@ -74,7 +58,7 @@ def test_three_processes_pay_once_and_write_the_same(postgres: Postgres, mock: M
     assert not any("Sesame" in text for text in said)
     assert verify_journal(url)[:2] == (QUESTIONS, ())
     # Nothing is left to be asked, from another folder either.
-    end(start(mock, tmp_path / "d", url))
+    ended(start(mock, tmp_path / "d", url))
     assert mock.stats()["paid"] == QUESTIONS
     assert results(tmp_path / "d") == first
 
@@ -84,7 +68,7 @@ def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(post
     more = ("--criteria", "groundedness", "--prompt", "groundedness/sentences", "--cascade", "checker/overlap@0.3:0.7")
     processes = [start(mock, tmp_path / name, url, *more) for name in "ab"]
     for process in processes:
-        end(process)
+        ended(process)
     rows = [msgspec.json.decode(line) for line in (tmp_path / "a" / "judgments.jsonl").read_bytes().splitlines()]
     asked = {row["request_digest"] for row in rows if row["judge"] == "server/mock"}
     assert 0 < len(asked) < len(rows)
@@ -92,8 +76,8 @@ def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(post
     assert results(tmp_path / "a") == results(tmp_path / "b")
     # Both judges are in the shared journal, and a dry run finds them there.
     assert {row.judge for row in read_spending(url)} == {"checker/overlap", "server/mock"}
-    end(start(mock, tmp_path / "c", url, *more, "--dry-run"))
-    end(start(mock, tmp_path / "c", url, *more))
+    ended(start(mock, tmp_path / "c", url, *more, "--dry-run"))
+    ended(start(mock, tmp_path / "c", url, *more))
     assert mock.stats()["paid"] == len(asked)
 
 
@@ -105,7 +89,7 @@ def test_a_question_is_asked_in_one_form_though_the_processes_learn_of_white_spa
     # The slower one has heard too few replies when the other one begins to ask in the text form.
     processes = [start(mock, tmp_path / name, url, *more) for name, more in (("a", ()), ("b", ("--rpm", "240")))]
     for process in processes:
-        end(process)
+        ended(process)
     text, sound = set(), set()
     for _, row in placed_rows(url):
         entry, question = recorded(row), row[COLUMNS.index("criterion") : COLUMNS.index("completion")]
@@ -125,7 +109,7 @@ def test_what_a_killed_process_was_asking_is_asked_by_another(postgres: Postgres
     wait_for_paid(mock, 40)
     killed.kill()
     killed.communicate()
-    end(other)
+    ended(other)
     assert verify_journal(url)[:2] == (QUESTIONS, ())
     # Calls in flight and replies that were being written are paid for twice, nothing else.
     assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
@@ -145,7 +129,7 @@ def test_a_server_that_is_killed_costs_no_call(postgres: Postgres, mock: Mock, t
     assert mock.stats()["requests"] == paid < QUESTIONS
     postgres.start()
     for process in processes:
-        end(process)
+        ended(process)
     assert set(mock.paid_per_item().values()) == {1}
     assert results(tmp_path / "a") == results(tmp_path / "b")
 
@@ -156,11 +140,11 @@ def test_a_server_that_stays_away_ends_the_run_and_the_same_command_goes_on(post
     wait_for_paid(mock, 30)
     postgres.kill()
     try:
-        assert "the journal's database was away for longer than 1 seconds" in end(process, 3)
-        assert "cannot be reached" in end(start(mock, tmp_path / "out", url), 3)
+        assert "the journal's database was away for longer than 1 seconds" in ended(process, 3)
+        assert "cannot be reached" in ended(start(mock, tmp_path / "out", url), 3)
     finally:
         postgres.start()
-    end(start(mock, tmp_path / "out", url))
+    ended(start(mock, tmp_path / "out", url))
     assert verify_journal(url)[:2] == (QUESTIONS, ())
     # What was in flight as the server died is lost with the process that waited in vain.
     assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
