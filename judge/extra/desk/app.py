@@ -48,24 +48,14 @@ def plain_page(heading: str, text: str, status: int, onward: str | None = None) 
 
 def asset_address(name: str) -> str:
     """The address of a style sheet, a script or a picture; another content has another address."""
-    return f"/{ASSETS}/{name}?{sha256(_asset(name))[:12]}"
-
-
-def asset_file(name: str) -> Response | None:
-    """A style sheet, a script or a picture; None if there is none of this name."""
-    if name != "base.css" and name not in _names():
-        return None
-    return Response(_asset(name), media_type=_KINDS[Path(name).suffix], headers={"cache-control": "max-age=3600"})
+    return f"/{ASSETS}/{name}?{sha256(_assets()[name])[:12]}"
 
 
 @cache
-def _names() -> frozenset[str]:
-    return frozenset(path.name for path in TEMPLATES.iterdir() if path.suffix in _KINDS)
-
-
-@cache
-def _asset(name: str) -> bytes:
-    return look().encode() if name == "base.css" else (TEMPLATES / name).read_bytes()
+def _assets() -> Mapping[str, bytes]:
+    """The style sheets, the scripts and the pictures by name."""
+    own = {path.name: path.read_bytes() for path in TEMPLATES.iterdir() if path.suffix in _KINDS}
+    return {"base.css": look().encode(), **own}
 
 
 _Entry = TypeVar("_Entry")
@@ -188,8 +178,11 @@ class Guard:
             return plain_page("No such page", f"The address is longer than {LONGEST_PATH:,} characters.", 414)
         first = _first(request)
         if first == ASSETS:
-            file = asset_file(request.url.path.removeprefix(f"/{ASSETS}/"))
-            return file or plain_page("No such file", "The desk has no file of this name.", 404)
+            name = request.url.path.removeprefix(f"/{ASSETS}/")
+            if name not in _assets():
+                return plain_page("No such file", "The desk has no file of this name.", 404)
+            kept = {"cache-control": "max-age=3600"}
+            return Response(_assets()[name], media_type=_KINDS[Path(name).suffix], headers=kept)
         seat = self._seats.get(first)
         given = request.query_params.get("token")
         if seat is None or not same_secret(given or request.cookies.get(self._cookie), seat.token):
@@ -299,8 +292,11 @@ def desk_app(
         hosts: Further names by which browsers may address the desk; see Guard.
         port: Its port, so that two desks on one machine have different cookies.
     """
-    routes = [Route(f"/{{_seat}}{path}", _page(handler), methods=["GET"]) for path, handler in pages.items()]
-    routes += [Route(f"/{{_seat}}{path}", _action(handler), methods=["POST"]) for path, handler in actions.items()]
+    routes = [
+        Route(f"/{{_seat}}{path}", _answer(handler), methods=[method])
+        for method, handlers in (("GET", pages), ("POST", actions))
+        for path, handler in handlers.items()
+    ]
     app = Starlette(
         routes=routes, exception_handlers={HTTPException: _refused, JudgeError: _failed, Exception: _broken}
     )
@@ -312,18 +308,11 @@ def missing_page() -> NoReturn:
     raise HTTPException(404)
 
 
-def _page(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+def _answer(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        return await handler(Visit(request, {}))
-
-    return answer
-
-
-def _action(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        form = await _form(request)
+        form = await _form(request) if request.method == "POST" else {}
         seat: Seat = request.scope["seat"]
-        if not same_secret(form.pop("form_token", None), seat.form_token):
+        if request.method == "POST" and not same_secret(form.pop("form_token", None), seat.form_token):
             raise HTTPException(403, "This form is not from this desk, or the desk's link has changed since.")
         return await handler(Visit(request, form))
 
@@ -349,9 +338,9 @@ async def _form(request: Request) -> dict[str, str]:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - the handler of this class alone
-    heading = {404: "No such page", 405: "No such page"}.get(error.status_code, "Nothing was changed")
-    text = "This desk has no page of this address." if heading == "No such page" else error.detail
-    return plain_page(heading, text, error.status_code, onward=None)
+    if error.status_code in (404, 405):
+        return plain_page("No such page", "This desk has no page of this address.", error.status_code)
+    return plain_page("Nothing was changed", error.detail, error.status_code)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

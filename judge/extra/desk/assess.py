@@ -86,11 +86,11 @@ class AssessDesk:
         labeled = self._store.labeled(visit.seat.path)
         found = self._store.tasks(visit.seat.path)
         if kept in _KEPT:
-            found = [task for task in found if _KEPT[kept](_last(labeled.get(task.place)))]
+            found = [task for task in found if _KEPT[kept](labeled.get(task.place))]
         part = list_page(found, visit.query.get("page"), LISTED)
         return visit.page(
             "assess_list.html",
-            tasks=[self._line(task, _last(labeled.get(task.place))) for task in part.shown],
+            tasks=[self._line(task, labeled.get(task.place)) for task in part.shown],
             kept=kept,
             filters=FILTERS,
             page=part.page,
@@ -106,14 +106,14 @@ class AssessDesk:
                 *("" if choice.grade is None else choice.grade, int(choice.grade is None), choice.comment),
             )
             for task in self._store.tasks(visit.seat.path)
-            if (choice := _last(labeled.get(task.place)))
+            if (choice := labeled.get(task.place))
         ]
         headers = {"content-disposition": 'attachment; filename="labels.tsv"'}
         return Response(tsv(_COLUMNS, rows), media_type="text/tab-separated-values", headers=headers)
 
     def _task_page(self, visit: Visit, task: DeskTask, problem: str = "", comment: str | None = None) -> Response:
         labeled = self._store.labeled(visit.seat.path)
-        choice = _last(labeled.get(task.place))
+        choice = labeled.get(task.place)
         view = task_view(self._work, task, choice)
         status = 422 if problem else 200
         told = view["comment"] if comment is None else comment
@@ -153,10 +153,6 @@ class AssessDesk:
             "words": label_words(self._work.criteria[task.criterion], choice) if choice else "",
             "choice": choice,
         }
-
-
-def _last(choices: Sequence[DeskLabel] | None) -> DeskLabel | None:
-    return choices[-1] if choices else None
 
 
 _KEPT: Mapping[str, Callable[[DeskLabel | None], bool]] = {

@@ -130,7 +130,8 @@ def read_work(plan: AssessPlan) -> Work:
         for place, (response, row) in enumerate(responses.items())
     )
     suggestions = _suggestions(plan, {item.response_id: item.turn_id for item in items}, criteria)
-    kept = tuple(zip(items, responses, strict=True))
+    # What the assessors see, and what the labels will say about it.
+    digest = sha256(jsonl_bytes([(item, each.passages) for item, each in zip(items, responses, strict=True)]))
     if not any(item.criteria for item in items):
         raise UsageError(f"{plan.plan}: plans no label of {', '.join(criteria)}")
     return Work(
@@ -143,10 +144,10 @@ def read_work(plan: AssessPlan) -> Work:
         settings={
             "assessors": ", ".join(plan.assessors),
             "prompts": ", ".join(f"{prompt.prompt_id} ({prompt.digest[:12]})" for prompt in criteria.values()),
-            "items": f"{count(len(items), 'response')} ({_digest(kept)[:12]})",
+            "items": f"{count(len(items), 'response')} ({digest[:12]})",
             "double": f"{plan.shared:g}",
             "seed": str(plan.seed),
-            "made": plan.made if plan.judgments is None else f"{plan.made} of {_judge(suggestions)}",
+            "made": plan.made if plan.judgments is None else f"{plan.made} of {next(iter(suggestions.values())).judge}",
         },
     )
 
@@ -274,12 +275,3 @@ def _suggestions(
     if len(judges) != 1:
         raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(sorted(judges)) or 'none'}")
     return found
-
-
-def _judge(suggestions: Mapping[tuple[str, str], Suggestion]) -> str:
-    return next(iter(suggestions.values())).judge
-
-
-def _digest(kept: Sequence[tuple[DeskItem, PooledResponse]]) -> str:
-    """A digest of what the assessors see and of what the labels will say about it."""
-    return sha256(jsonl_bytes([(item, response.passages) for item, response in kept]))

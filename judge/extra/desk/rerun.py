@@ -20,6 +20,7 @@ from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks
 from judge.calibrate.intake import same_grades
 from judge.calibrate.report.lookup import SEPARABLE
+from judge.calibrate.selection import turned
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.extra.desk.server import DeskAddress
 from judge.gold import GOLD_FILES, match, read_unsealed
@@ -30,7 +31,7 @@ from judge.io.paths import StrPath, file_in
 from judge.io.plan import Option
 from judge.io.safe import shown, storable
 from judge.io.stored import read_stored
-from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges, forecast_calibration
+from judge.jobs.calibration import CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate
@@ -197,11 +198,6 @@ class ReviewPlan(AskingOptions, DeskAddress):
         """The folder for new wordings and reruns."""
         return self.out or self.folder.with_name(f"{self.folder.resolve().name}-review")
 
-    @property
-    def asks(self) -> bool:
-        """Whether a wording may be asked again."""
-        return bool(self.models)
-
 
 class Rewording(NamedTuple):
     """What is asked again."""
@@ -300,29 +296,19 @@ def _spread(pool: Pool, rows: Sequence[GoldRow], criterion: str, items: int) -> 
 def cost(plan: ReviewPlan, question: Rewording) -> JobForecast:
     """What asking would send; nothing is sent or written."""
     calibration, pool = _rerun(plan, question)
-    return forecast_calibration(calibration, pool=pool, known=_paid(plan))
+    return forecast_calibration(calibration, pool=pool, known=(plan.folder / JOURNAL,))
 
 
 def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress], None]) -> BeforeAfter:
     """Ask both wordings on the items, and compare them."""
     calibration, pool = _rerun(plan, question)
-    return before_after(calibrate_judges(calibration, report=report, pool=pool, known=_paid(plan)), question)
-
-
-def _paid(plan: ReviewPlan) -> tuple[Path, ...]:
-    return (plan.folder / JOURNAL,)
-
-
-def before_after(outcome: CalibrationOutcome, question: Rewording) -> BeforeAfter:
-    """What a rerun found."""
+    outcome = calibrate_judges(calibration, report=report, pool=pool, known=(plan.folder / JOURNAL,))
     found = outcome.calibration
     old, new = _row(found, question.old.name), _row(found, question.new.name)
     difference = next((row for row in found.comparisons if {row.a, row.b} == {old.name, new.name}), None)
     gain = difference.difference if difference is not None else None
     if difference is not None and gain is not None and difference.a == old.name:
-        low, high = (None if end is None else -end for end in (gain.high, gain.low))
-        value = None if gain.value is None else -gain.value
-        gain = Estimate(value, low, high, gain.n, gain.topics, gain.reason)
+        gain = turned(gain)
     looks = next(iter(found.looks), None)
     changes: dict[str, list[ChangedItem]] = {"gained": [], "lost": [], "moved": [], "kept": []}
     for item in outcome.disagreements:

@@ -138,7 +138,7 @@ class Review:
         self.cases = Cases(_read(plan.folder))
         names = [prompt for _, prompt in self.cases.raters if prompt is not None]
         self.shelf = Shelf(plan.home / "prompts", names, plan.prompts)
-        if plan.asks:
+        if plan.models:
             _check_part(dev_rows(plan), self.cases.items)
         self.job = Job(plan)
         self.app: ASGIApp = desk_app(
@@ -226,7 +226,7 @@ class Review:
         expected, problem, running = None, None, self.job.running
         try:
             # The journal is the rerun's own until its end.
-            asks = self.plan.asks and not running
+            asks = self.plan.models and not running
             expected = await asyncio.to_thread(cost, self.plan, question) if asks else None
         except JudgeError as error:
             problem = str(error)
@@ -248,7 +248,7 @@ class Review:
         )
 
     async def _ask(self, visit: Visit) -> Response:
-        if not self.plan.asks:
+        if not self.plan.models:
             raise UsageError("this desk was started without what asking again needs")
         self.job.start(self._question(visit.form))
         return visit.go("/rerun")
@@ -260,7 +260,7 @@ class Review:
     def _outcome(self, visit: Visit) -> Response:
         job, question = self.job, self.job.question
         if question is None:
-            return self._show(visit, "review_none.html", asks=self.plan.asks)
+            return self._show(visit, "review_none.html", asks=self.plan.models)
         found = job.outcome
         return self._show(
             visit,

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import filelock
+import msgspec
 
 from judge.errors import InputError, OperationalError
 from judge.extra.desk.app import Seat, checked_token, new_token
@@ -118,7 +118,7 @@ class _Saved(NamedTuple):
     choice: DeskLabel
 
 
-class LabelStore:
+class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
     """A store of labels, open in one process at a time.
 
     Labels may be kept from any thread, one at a time. A new store is made where there is none; one that was made with
@@ -184,8 +184,9 @@ class LabelStore:
                 [(number, name, new_token()) for number, name in enumerate(assessors, 1)],
             )
             write.executemany(
-                "INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (_item_row(place, item) for place, item in enumerate(items, 1)),
+                "INSERT INTO item VALUES (:item, :turn_id, :topic_id, :response_id, :text_sha256, :run_id, "
+                ":inclusion_probability, :stratum, :shared)",
+                ({"item": place, **msgspec.structs.asdict(item)} for place, item in enumerate(items, 1)),
             )
             write.executemany("INSERT INTO task VALUES (?, ?, ?, ?)", tasks)
 
@@ -213,7 +214,7 @@ class LabelStore:
         for assessor, shared in read("SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"):
             self.shared[str(assessor)] = shared
         self._saved: dict[str, list[_Saved]] = {path: [] for path in self._tasks}
-        self._current: dict[str, dict[int, list[DeskLabel]]] = {path: {} for path in self._tasks}
+        self._current: dict[str, dict[int, DeskLabel]] = {path: {} for path in self._tasks}
         places = {(path, task.item, task.criterion): task for path, tasks in self._tasks.items() for task in tasks}
         for number, assessor, item, criterion, grade, comment, undoes in read(
             "SELECT number, assessor, item, criterion, grade, comment, undoes FROM label ORDER BY number"
@@ -226,26 +227,17 @@ class LabelStore:
 
     def _keep(self, path: str, saved: _Saved) -> None:
         self._saved[path].append(saved)
-        self._current[path].setdefault(saved.task.place, []).append(saved.choice)
+        self._current[path][saved.task.place] = saved.choice
 
     def _take_back(self, path: str) -> DeskTask:
         task = self._saved[path].pop().task
-        choices = self._current[path][task.place]
-        choices.pop()
-        if not choices:
-            del self._current[path][task.place]
+        del self._current[path][task.place]
+        for saved in self._saved[path]:
+            if saved.task == task:
+                self._current[path][task.place] = saved.choice
         return task
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Release the file."""
+    def __exit__(self, *error: object) -> None:
         # Back to a single plain file, which can be copied.
         with contextlib.suppress(sqlite3.Error):
             self._connection.execute("PRAGMA journal_mode = DELETE")
@@ -255,8 +247,8 @@ class LabelStore:
         """The tasks of the assessor with this seat, in order; the first has place 1."""
         return self._tasks[path]
 
-    def labeled(self, path: str) -> Mapping[int, Sequence[DeskLabel]]:
-        """The choices of this assessor by the place of the task; the last one counts."""
+    def labeled(self, path: str) -> Mapping[int, DeskLabel]:
+        """The last choices of this assessor by the place of the task."""
         return self._current[path]
 
     def last(self, path: str) -> tuple[DeskTask, DeskLabel] | None:
@@ -275,8 +267,7 @@ class LabelStore:
         """Keep a label; returns when it is on the disk. The same label as before is not kept again."""
         row = (int(path), task.item + 1, task.criterion, choice.grade, choice.grade is None, choice.comment, made, None)
         with self._alone():
-            earlier = self._current[path].get(task.place)
-            if not earlier or earlier[-1] != choice:
+            if self._current[path].get(task.place) != choice:
                 self._keep(path, _Saved(self._add(row), task, choice))
 
     def undo(self, path: str) -> DeskTask | None:
@@ -334,10 +325,3 @@ def _itself(path: Path) -> Path:
     if real.is_file() and real.stat().st_nlink > 1:
         raise InputError(f"{path}: has another name too (a hard link), and labels could get lost: use a copy of it")
     return real
-
-
-def _item_row(place: int, item: DeskItem) -> tuple[Any, ...]:
-    return (
-        place, item.turn_id, item.topic_id, item.response_id, item.text_sha256, item.run_id,
-        item.inclusion_probability, item.stratum, item.shared,
-    )  # fmt: skip

@@ -67,7 +67,7 @@ def test_a_label_leads_to_the_next_task_and_is_kept(tmp_path: Path) -> None:
         assert "1 of 12" in second.text
         assert "number 1</a>: 2</p>" in second.text
         assert response_of(second) != response_of(first)
-        assert opened.store.labeled("1")[1][-1] == (2, "one\nfact")
+        assert opened.store.labeled("1")[1] == (2, "one\nfact")
         again = opened.visitor.get(f"{home}1")
         assert 'value="2" data-key="2" required checked' in again.text
         assert ">one\nfact</textarea>" in again.text

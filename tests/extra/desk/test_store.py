@@ -52,7 +52,7 @@ def test_a_label_is_there_after_the_store_is_opened_again(tmp_path: Path) -> Non
         assert labels(path) == [("ann", "R00003", "groundedness", 2, 0, "why")]
     with store(path) as again:
         assert again.seats == seats
-        assert again.labeled("1") == {1: [DeskLabel(2, "why")]}
+        assert again.labeled("1") == {1: DeskLabel(2, "why")}
         assert again.labeled("2") == {}
         assert again.last("1") == (task, DeskLabel(2, "why"))
         ask = again._connection.execute
@@ -80,13 +80,13 @@ def test_undo_goes_back_step_by_step_and_removes_nothing(tmp_path: Path) -> None
         opened.save("1", first, DeskLabel(3, ""), "blind")
         opened.save("2", opened.tasks("2")[0], DeskLabel(0, ""), "blind")
         assert opened.undo("1") == first
-        assert opened.labeled("1") == {1: [DeskLabel(2, "")], 2: [DeskLabel(1, "")]}
+        assert opened.labeled("1") == {1: DeskLabel(2, ""), 2: DeskLabel(1, "")}
         assert opened.undo("1") == second
     with store(path) as again:
-        assert again.labeled("1") == {1: [DeskLabel(2, "")]}
+        assert again.labeled("1") == {1: DeskLabel(2, "")}
         assert again.undo("1") == first
         assert again.undo("1") is None
-        assert again.labeled("2") == {1: [DeskLabel(0, "")]}
+        assert again.labeled("2") == {1: DeskLabel(0, "")}
     assert labels(path) == [("bob", "R00001", "groundedness", 0, 0, "")]
     # Four labels, and the numbers of the three that were taken back.
     assert [row[-1] for row in rows(path)] == [None, None, None, None, 3, 2, 1]
