@@ -6,7 +6,6 @@ include problems that are only counted, not listed.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
-from statistics import median_low
 
 import msgspec
 
@@ -125,9 +124,9 @@ def token_summary(run: Run, count_tokens: Callable[[str], TokenCount], limit: in
     counts = [count_tokens(text) for text in texts if countable(text)]
     if not (counts and run.eval_response):
         return ()
-    lengths = {rule: [getattr(tokens, rule) for tokens in counts] for rule, _ in TOKEN_RULES}
+    lengths = {rule: sorted(getattr(tokens, rule) for tokens in counts) for rule, _ in TOKEN_RULES}
     return tuple(
-        Tokens(rule, median_low(by_rule), max(by_rule), sum(length > limit for length in by_rule))
+        Tokens(rule, by_rule[(len(by_rule) - 1) // 2], by_rule[-1], sum(length > limit for length in by_rule))
         for rule, by_rule in lengths.items()
     )
 
