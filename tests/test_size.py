@@ -11,13 +11,13 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 359,
-    "lines": 74_268,
+    "lines": 74_189,
     "files under 40 lines": 28,
     "classes": 740,
     "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 6,
-    "lines of tests": 69_236,
+    "lines of tests": 69_021,
     "words of documents": 44_897,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""

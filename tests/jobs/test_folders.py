@@ -42,39 +42,21 @@ pytestmark = pytest.mark.slow
 
 WORLD = items(topics=8)
 RUNS = PROJECT / "examples/runs"
-CALLERS = {
-    "jobs/validation",
-    "crowd/outputs",
-    "jobs/calibration/__init__",
-    "extra/reproduce/cast_regin",
-    "jobs/leaderboard",
-    "jobs/gold_sheet",
-    "extra/evaluate/responses",
-    "extra/evaluate/spans",
-    "extra/bench/job",
-    "extra/reproduce/job",
-    "extra/evaluate/measured",
-    "extra/evaluate/qrels",
-    "extra/evaluate/wording",
-    "extra/nuggets/create",
-    "extra/nuggets/questions",
-    "extra/nuggets/scoring",
-    "extra/probe/job",
-    "jobs/folder",
-    "jobs/release/__init__",
-    "jobs/run",
-    "report/job",
-}
+CALLERS = set(
+    """
+    jobs/validation crowd/outputs jobs/calibration/__init__ extra/reproduce/cast_regin jobs/leaderboard
+    jobs/gold_sheet extra/evaluate/responses extra/evaluate/spans extra/bench/job extra/reproduce/job
+    extra/evaluate/measured extra/evaluate/qrels extra/evaluate/wording extra/nuggets/create extra/nuggets/questions
+    extra/nuggets/scoring extra/probe/job jobs/folder jobs/release/__init__ jobs/run report/job
+    """.split()
+)
 """The modules that write a folder."""
-NAMING = {
-    "extra/probe/card",
-    "calibrate/report/folder",
-    "crowd/summary",
-    "extra/bench/card",
-    "jobs/crowd",
-    "jobs/manifest",
-    "jobs/release/contents",
-}
+NAMING = set(
+    """
+    extra/probe/card calibrate/report/folder crowd/summary extra/bench/card jobs/crowd jobs/manifest
+    jobs/release/contents
+    """.split()
+)
 """Other modules that name the files of one."""
 READ = {r"plan\.jsonl", r"seal\.json", r"\.names\.json"}
 """What they name, and only read or write beside the folder."""

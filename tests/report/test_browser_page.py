@@ -537,19 +537,7 @@ def test_a_hostile_text_stays_a_text_wherever_it_stands(page: Page, tmp_path: Pa
     page.locator("#browse-list a").first.click()
     page.locator(".browse-sent summary").click()
     item = page.locator("#browse-item")
-    for name in (
-        "run",
-        "judge",
-        "model",
-        "variant",
-        "criterion",
-        "rationale",
-        "level",
-        "id",
-        "passage",
-        "asked",
-        "replied",
-    ):
+    for name in "run judge model variant criterion rationale level id passage asked replied".split():
         expect(item).to_contain_text(f"{trick} {name}")
     page.get_by_role("button", name="Next").click()
     expect(item).to_contain_text(f"{trick} detail")

@@ -153,7 +153,7 @@ def _refusal(model: Model, dataset: Dataset, prompt: Criterion | None) -> str | 
 def _unaskable(drawn: Drawn, prompt: Criterion) -> str | None:
     if not drawn.has_texts:
         return "its texts were not released with the labels; --stored measures the judges whose labels were"
-    if needs_turn(prompt) and not drawn.has_turns:
+    if needs_turn(prompt) and not any(item.utterance or item.context for item in drawn.every):
         return f"{prompt.prompt_id} shows the conversation, and the dataset has none"
     return None
 

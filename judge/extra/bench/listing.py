@@ -92,11 +92,6 @@ class Drawn(Record, frozen=True):
         """Whether a judge can be asked about the items."""
         return all(item.response is not None for item in self.every)
 
-    @property
-    def has_turns(self) -> bool:
-        """Whether some item has the conversation before it."""
-        return any(item.utterance or item.context for item in self.every)
-
 
 def read_dataset(dataset: Dataset, folder: Path, limit: int | None, seed: int) -> Drawn:
     """Read a dataset and draw items of it without replacement; all of them without a limit, or if there are no more."""

@@ -155,19 +155,14 @@ def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> _Assess
     for path, name in zip(files, names, strict=True):
         try:
             grades = read_grades(path)
+            highest = max((grade for items in grades.values() for grade in items.values()), default=None)
+            if highest is None or highest > _HIGHEST_GRADE:
+                said = "grades nothing" if highest is None else f"grade {highest}: expected at most {_HIGHEST_GRADE}"
+                raise InputError(said)
+            assessments.append((name if names.count(name) == 1 else str(path), grades))
         except InputError as error:
             message = str(error).removeprefix(f"{path}: ")
             problems += error.problems or (Problem("unreadable_qrels", "error", str(path), None, "", message),)
-            continue
-        if not grades:
-            problems.append(Problem("unreadable_qrels", "error", str(path), None, "", "grades nothing"))
-            continue
-        highest = max(grade for items in grades.values() for grade in items.values())
-        if highest > _HIGHEST_GRADE:
-            message = f"grade {highest}: expected at most {_HIGHEST_GRADE}"
-            problems.append(Problem("unreadable_qrels", "error", str(path), None, "", message))
-            continue
-        assessments.append((name if names.count(name) == 1 else str(path), grades))
     return assessments
 
 

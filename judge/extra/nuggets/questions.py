@@ -209,11 +209,6 @@ class NuggetCommand(NamedTuple):
     labels: Callable[[Sequence[Any]], dict[str, int]]
     """How many answers have each label, the best one first."""
 
-    @property
-    def file(self) -> str:
-        """The file of answers."""
-        return f"{self.answers}.jsonl"
-
 
 MATCH = NuggetCommand("match", "matches", "pairs", check_match_prompt, match_questions, _match_counts)
 CLAIMS = NuggetCommand("claims", "claims", "responses", check_claim_prompt, claim_questions, _claim_counts)
@@ -366,7 +361,7 @@ def _ask(
     reasons = Counter(failure.reason for failure in missing)
     models = sorted({answer.model for answer in answers if answer.model})
     files = {
-        command.file: jsonl_bytes(answers),
+        f"{command.answers}.jsonl": jsonl_bytes(answers),
         LABEL_FAILURES: jsonl_bytes(missing),
         NUGGETS: manifest(status, command.labels(answers), reasons, models),
     }

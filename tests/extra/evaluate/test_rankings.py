@@ -223,18 +223,7 @@ REAL = [
     ("ikat/2023/sample_run.json", "ikat/qrels/2023_test_qrels.trec"),
     ("cast2022/sample_run.json", "cast2022/cast2022.qrel"),
 ]
-TREC_EVAL = {
-    "ndcg_cut_3",
-    "ndcg_cut_5",
-    "ndcg",
-    "P_10",
-    "P_20",
-    "recall_10",
-    "recall_20",
-    "recall_1000",
-    "map",
-    "recip_rank",
-}
+TREC_EVAL = {*"ndcg_cut_3 ndcg_cut_5 ndcg P_10 P_20 recall_10 recall_20 recall_1000 map recip_rank".split()}
 
 
 @pytest.mark.parametrize(("run", "qrels"), REAL)

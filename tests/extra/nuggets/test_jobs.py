@@ -55,7 +55,7 @@ def plan(mock: Mock, pooled: Path, out: Path, asked: Asked = MATCH, **more: obje
 
 
 def results(folder: Path, asked: Asked) -> dict[str, bytes]:
-    names = (asked.plan.command.file, "failures.jsonl", "nuggets.json")
+    names = (f"{asked.plan.command.answers}.jsonl", "failures.jsonl", "nuggets.json")
     return {name: (folder / name).read_bytes() for name in names}
 
 
@@ -114,7 +114,7 @@ def test_a_reply_without_a_label_is_a_failure(mock: Mock, pooled: Path, tmp_path
     outcome = asked.ask(plan(mock, pooled, tmp_path, asked, limit=1))
     assert [failed.reason for failed in outcome.failures] == ["unreadable"]
     assert not outcome.answers
-    assert (tmp_path / asked.plan.command.file).read_bytes() == b""
+    assert (tmp_path / f"{asked.plan.command.answers}.jsonl").read_bytes() == b""
 
 
 def ask_until_killed(mock: Mock, paid: int, command: str, *words: object) -> None:
@@ -141,7 +141,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(mock: Mock, pooled: Path, tmp_
     words = "--pool", pooled, "--bank", BANK, "--concurrency", 2, "--out", tmp_path / "out"
     ask_until_killed(mock, 10, asked.plan.command.name, *words)
     mock.config(latency=0.0)
-    assert not (tmp_path / "out" / asked.plan.command.file).exists()
+    assert not (tmp_path / "out" / f"{asked.plan.command.answers}.jsonl").exists()
     asked.ask(plan(mock, pooled, tmp_path / "out", asked))
     assert results(tmp_path / "out", asked) == results(tmp_path / "whole", asked)
     # A kill costs at most the calls in flight, and those that were not yet on the disk.

@@ -188,14 +188,6 @@ def _mean(run: RunLabels, criterion: LabeledCriterion, unit: Callable[[str], str
     return mean_interval(list(run.grades.values()), list(map(unit, turns)), bounds=criterion.bounds)
 
 
-def _turn(turn_id: str) -> str:
-    return turn_id
-
-
-def _theme(turn_id: str) -> str:
-    return cluster_of(topic_of(turn_id), "theme")
-
-
 def _means(labels: CriterionLabels, names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     notes = [
@@ -210,7 +202,7 @@ def _means(labels: CriterionLabels, names: Mapping[str, str], tests: Mapping[str
             run = runs[key]
             over_topics = _mean(run, criterion)
             lines.append(
-                (criterion.name, names[key], len(run.grades), over_topics, _mean(run, criterion, _turn), letters)
+                (criterion.name, names[key], len(run.grades), over_topics, _mean(run, criterion, str), letters)
             )
             notes += _degenerate(run, criterion, names[key])
             if run.unable:
@@ -246,13 +238,14 @@ def _units(runs: Mapping[str, RunLabels], names: Mapping[str, str], keys: Sequen
         if not n:
             continue
         topics = _mean(runs[key], criterion)
+        themes = _mean(runs[key], criterion, lambda turn_id: cluster_of(topic_of(turn_id), "theme"))
         exact = Estimate(good / n, *clopper_pearson(good, n), n, topics.topics)
         score = Estimate(good / n, *wilson(good, n), n, topics.topics)
         lines += [
             (names[key], f"{good}/{n}", "Clopper-Pearson, turns", exact),
             (names[key], f"{good}/{n}", "Wilson, turns", score),
             (names[key], f"{good}/{n}", "t, topics", topics),
-            (names[key], f"{good}/{n}", "t, themes", _mean(runs[key], criterion, _theme)),
+            (names[key], f"{good}/{n}", "t, themes", themes),
         ]
     notes = (
         "Clopper-Pearson and Wilson take each turn as independent of the others of its dialogue. Table 7 gives no "

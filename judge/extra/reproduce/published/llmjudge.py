@@ -240,6 +240,7 @@ def _unknown(path: Path, rows: Sequence[QrelRow], keys: dict[tuple[str, str], in
 def _numbers(judge: JudgeLabels) -> list[PublishedNumber]:
     lacking = judge.given.count(None)
     reason = f"{lacking} of {len(judge.given)} pairs have no label here" if lacking else ""
+    absent = _NOT_PRINTED if judge.name not in TABLE_3 else _NOT_AT_HAND
     kappa, alpha = TABLE_3.get(judge.name, (None, None, None, None))[:2]
     cells: list[tuple[str, str, str | None, Estimate]] = [
         ("Table 3", "kappa", kappa, agreement(judge, "kappa").estimate),
@@ -252,13 +253,9 @@ def _numbers(judge: JudgeLabels) -> list[PublishedNumber]:
     return [
         beside_ours(table, judge.name, measure, published, ours, reason)
         if published is not None
-        else PublishedNumber(table, judge.name, measure, None, ours, None, _absent(judge, table))
+        else PublishedNumber(table, judge.name, measure, None, ours, None, absent)
         for table, measure, published, ours in cells
     ]
-
-
-def _absent(judge: JudgeLabels, table: str) -> str:
-    return _NOT_PRINTED if judge.name not in TABLE_3 else _NOT_AT_HAND
 
 
 def _notes(judges: Sequence[JudgeLabels]) -> list[str]:
