@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "scale.md"
-SIZES = (10**4, 10**5, 10**6, 10**7, 10**8)
+SIZES = (10**4, 10**6, 10**8)
 GPUS = 8
 
 PROMPT_TOKENS, REPLY_TOKENS = 1500, 150

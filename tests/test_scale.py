@@ -79,10 +79,10 @@ def test_every_step_is_drawn_in_both_panels_and_in_the_legend() -> None:
 
 
 def test_steps_of_the_table_alone_are_not_drawn() -> None:
-    text = f"{HEADER}10000\tdrift\t10\t9.0\t100\t1\n10000\trun\t10\t9.0\t100\t0\n"
+    text = f"{HEADER}10000\tdrift\t10\t9.0\t400\t1\n10000\tcrowd\t10\t99\t399\t0\n10000\trun\t10\t9.0\t100\t0\n"
     rows = scale_picture.read_rows(text)
-    assert [row.step for row in rows] == ["run", "drift"]
-    assert "| `judge drift` | 10,000 | 9.0 | 100 MiB |" in scale_picture.table(rows)
+    assert [row.step for row in rows] == ["run", "drift", "crowd"]
+    assert scale_picture.table(rows).splitlines()[2:] == ["| `judge drift` | 10,000 | 9.0 | 400 MiB |"]
     assert scale_picture.picture(rows) == scale_picture.picture(rows[:1])
 
 

@@ -27,6 +27,8 @@ LISTED = (
     *("requests", "completions import", "run --model replay", "run --cascade"),
 )
 """The steps of the table alone."""
+LISTED_FROM = (100.0, 400.0)
+"""CPU seconds and MiB; a step that took less of both is in neither picture nor table."""
 _DONE = ("0", "1")
 """Exit codes of a step that did all of its work; 1 says that it found something."""
 _ORDER = (*STEPS, *LISTED)
@@ -98,11 +100,12 @@ def read_rows(text: str) -> list[Row]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The largest measurement of each step as a Markdown table."""
+    """The largest measurement of each large step as a Markdown table."""
     lines = ["| step | judgments | CPU seconds | peak memory |", "|---|--:|--:|--:|"]
     lines += [
         f"| `judge {row.step}` | {row.judgments:,} | {row.cpu:,.1f} | {row.peak:,.0f} MiB |"
         for row in {row.step: row for row in rows}.values()
+        if row.cpu >= LISTED_FROM[0] or row.peak >= LISTED_FROM[1]
     ]
     return "\n".join(lines)
 
