@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -98,20 +99,24 @@ def prompt_digest(prompt: str) -> str:
 
 def judgment(
     turn_id: str, response_id: str, grade: int, judge: str = "server/m", prompt: str = "groundedness/graded",
-    *, unable: bool = False, expected: float | None = None, sample: int = 0, digest: str | None = None,
+    *, unable: bool = False, expected: float | None = None, sample: int = 0, digest: str | None = None, **changed: Any,
 ) -> Judgment:  # fmt: skip
+    """A judgment under a prompt, which is a bundled one or has this digest; `changed` replaces fields."""
     criterion, _, variant = prompt.partition("/")
-    return Judgment(
+    made = Judgment(
         response_id, turn_id, topic_of(turn_id), criterion, variant, grade, unable, expected, None, None, (), judge,
         "m-2026", digest or prompt_digest(prompt), "r" * 64, "json", False, sample,
     )  # fmt: skip
+    return msgspec.structs.replace(made, **changed)
 
 
-def failure(turn_id: str, response_id: str, reason: str, judge: str = "server/m") -> Failure:
+def failure(turn_id: str, response_id: str, reason: str, judge: str = "server/m", **changed: Any) -> Failure:
+    """A failure under groundedness/graded; `changed` replaces fields."""
     digest = prompt_digest("groundedness/graded")
-    return Failure(
+    made = Failure(
         response_id, turn_id, topic_of(turn_id), "groundedness", "graded", reason, "", None, judge, digest, None, 0
     )  # fmt: skip
+    return msgspec.structs.replace(made, **changed)
 
 
 def jsonl(records: Iterable[object]) -> bytes:

@@ -20,12 +20,12 @@ from judge.cli import main
 from judge.errors import InputError
 from judge.records import Problem
 from tests.browsing import browser, page
-from tests.mock import Mock, start_mock
+from tests.mock import Mock, ask, start_mock
 from tests.postgres import postgres
 from tests.scoring import serve
 from tests.time_limit import PATIENCE
 
-__all__ = ["browser", "page", "postgres", "serve"]
+__all__ = ["ask", "browser", "page", "postgres", "serve"]
 
 PROJECT = Path(__file__).parent.parent
 WITHOUT_ANNEXES = os.environ.get("JUDGE_TESTS") == "core"
@@ -89,6 +89,14 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw nothing of a calibration: it takes most of the time and is tested elsewhere."""
     for name in ("forest", "confusion_maps"):
         monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+
+
+@pytest.fixture
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take every key, address and proxy of a judge out of the environment."""
+    for name in list(os.environ):
+        if re.search(r"^OPENAI_|_API_KEY$|_API_BASE$|_BASE_URL$|_proxy$", name, re.I):
+            monkeypatch.delenv(name)
 
 
 INPUTS = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json"), "--passages",

@@ -4,11 +4,12 @@ It compares words: each logit is a line over the share of the sentence's tokens 
 often as both hold it.
 """
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.mock import used
 
 WORDS = ("[UNK]", "[CLS]", "[SEP]", "the", "ferry", "leaves", "at", "noon", "dogs", "ride", "free", "rain")
 
@@ -101,11 +102,4 @@ def write_encoder(
 def scored_by(scorer: Any, pairs: Sequence[tuple[str, str]]) -> list[Any]:
     """What a checker makes of pairs of texts."""
     scorer.check([])
-
-    async def ask() -> list[Any]:
-        try:
-            return list(await scorer.score(pairs))
-        finally:
-            await scorer.aclose()
-
-    return asyncio.run(ask())
+    return list(used(scorer, lambda scorer: scorer.score(pairs)))

@@ -2,7 +2,8 @@
 
 import contextlib
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 _AGAIN = 10.0
@@ -10,6 +11,14 @@ _AGAIN = 10.0
 
 PATIENCE = 300.0
 """Seconds that a test waits for what has to happen, however busy the machine is."""
+
+
+def wait_until(met: Callable[[], bool]) -> None:
+    """Return once it is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 class TimeLimitError(Exception):

@@ -9,12 +9,9 @@ from judge.ask.tasks import Task
 from judge.judges.records import Completion, provider_name
 from tests.ask.test_prompt import pooled, turn
 from tests.ask.test_prompt import render as rendered
+from tests.calibration_world import judgment
 
-JUDGMENT = Judgment(
-    response_id="R1", turn_id="1_1", topic_id="1", criterion="c", variant="v", grade=1, unable=False, expected=None,
-    probabilities=None, rationale=None, sentences=(), judge="server/m", model=None, criterion_digest="d",
-    request_digest="r", form="json", repaired=False, sample=0,
-)  # fmt: skip
+JUDGMENT = judgment("1_1", "R1", 1, prompt="c/v", digest="d", model=None)
 
 
 def notes(judge: str, *models: str | None) -> tuple[str, ...]:

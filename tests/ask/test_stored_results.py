@@ -16,20 +16,15 @@ from judge.ask.stored_results import ResultWriter, StoredResults, read_results, 
 from judge.errors import InputError, OperationalError
 from judge.io.line_stream import jsonl_bytes
 from judge.io.table import Table
+from tests import calibration_world as world
 
 
 def judgment(number: int, rationale: str | None = None) -> Judgment:
-    return Judgment(
-        *(f"R{number}", "1_1", "1", "relevance", "graded", number % 4, False, None, None, rationale, ()),
-        *("server/m", "m", "c" * 64, "d" * 64, "json", False, 0),
-    )
+    return world.judgment("1_1", f"R{number}", number % 4, rationale=rationale)
 
 
 def failure(number: int, raw: str) -> Failure:
-    return Failure(
-        *(f"R{number}", "1_1", "1", "relevance", "graded", "unreadable", "no grade", raw, "server/m", "c" * 64),
-        *("d" * 64, 0),
-    )
+    return world.failure("1_1", f"R{number}", "unreadable", raw=raw)
 
 
 def test_each_result_has_its_place_whatever_the_order() -> None:

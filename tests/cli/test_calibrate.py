@@ -42,10 +42,9 @@ def pictures() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of a calibration's time and is tested elsewhere."""
-    for name in ("forest", "confusion_maps") if "pictures" not in request.fixturenames else ():
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+def _no_pictures(request: pytest.FixtureRequest) -> None:
+    if "pictures" not in request.fixturenames:
+        request.getfixturevalue("no_pictures")
 
 
 def calibrate(gold: Iterable[Path] | Path, *more: str | Path) -> int:
@@ -121,17 +120,8 @@ def test_a_certificate_of_calibrate_is_one_that_run_takes(tmp_path: Path, capsys
     write_pool(tmp_path / "pool", pool(WORLD))
     gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD))
     out = tmp_path / "cal"
-    asking = [
-        "--model",
-        "baseline/overlap",
-        "--prompt",
-        "groundedness/graded",
-        "--pool",
-        tmp_path / "pool",
-        "--out",
-        out,
-    ]
-    assert calibrate(gold, *asking, "--require", "wkappa.lo>=0.4") == 0
+    asking = ("--model", "baseline/overlap", "--prompt", "groundedness/graded", "--require", "wkappa.lo>=0.4")
+    assert calibrate(gold, *asking, "--pool", tmp_path / "pool", "--out", out) == 0
     capsys.readouterr()
     run = ["run", "--runs", str(PROJECT / "examples" / "runs" / "harbor-grounded.json"), "--criteria", "groundedness",
            "--passages", str(PROJECT / "examples" / "passages.jsonl"), "--model", "baseline/overlap"]  # fmt: skip

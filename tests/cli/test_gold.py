@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from judge.ask.records import Judgment
@@ -11,6 +10,7 @@ from judge.cli import main
 from judge.gold import read_gold, read_plan
 from judge.pool.bank import read_pool
 from judge.pool.records import PooledResponse
+from tests.calibration_world import jsonl, judgment
 from tests.conftest import put
 
 PROJECT = Path(__file__).parent.parent.parent
@@ -175,18 +175,7 @@ def test_a_pool_that_is_there_is_not_written_over(begin: Path, tmp_path: Path, c
 
 def test_a_plan_that_is_there_is_not_written_over(begin: Path, tmp_path: Path, capsys) -> None:
     gold("import", "begin", begin, "--out", tmp_path / "g", "--pool-out", tmp_path / "pool")
-    arguments = (
-        "plan",
-        "--pool",
-        tmp_path / "pool",
-        "--per-run",
-        "1",
-        "--out",
-        tmp_path / "plan",
-        "--n",
-        "6",
-        "--seed",
-    )
+    arguments = ("plan", "--pool", tmp_path / "pool", "--per-run", 1, "--out", tmp_path / "plan", "--n", 6, "--seed")
     assert gold(*arguments, "1") == 0
     before = (tmp_path / "plan").read_bytes()
     assert gold(*arguments, "1") == 0
@@ -195,12 +184,10 @@ def test_a_plan_that_is_there_is_not_written_over(begin: Path, tmp_path: Path, c
     assert (tmp_path / "plan").read_bytes() == before
 
 
-def judgment(response: PooledResponse, share: float) -> Judgment:
+def judged(response: PooledResponse, share: float) -> Judgment:
     probabilities = {"yes": share, "no": 1 - share}
-    return Judgment(
-        response.response_id, response.turn_id, response.topic_id, "groundedness", "yes_no", 1, False, share,
-        probabilities, None, (), "b/m", None, "", "", "label", False, 0,
-    )  # fmt: skip
+    of = (response.turn_id, response.response_id, 1, "b/m", "groundedness/yes_no")
+    return judgment(*of, expected=share, probabilities=probabilities, form="label")
 
 
 @pytest.mark.parametrize(("shares", "alike"), [((0.5, 1.0), False), ((1.0, 1.0), True)])
@@ -208,8 +195,7 @@ def test_judgments_give_a_plan_its_criteria_and_probabilities(begin, tmp_path, c
     pool, out, path = tmp_path / "pool", tmp_path / "plan.jsonl", tmp_path / "judgments.jsonl"
     gold("import", "begin", begin, "--out", tmp_path / "g", "--pool-out", pool)
     responses = read_pool((pool / "pool.jsonl").read_bytes(), b"", "p").responses
-    judged = [judgment(response, shares[number // 2 % 2]) for number, response in enumerate(responses)]
-    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in judged))
+    path.write_bytes(jsonl(judged(response, shares[number // 2 % 2]) for number, response in enumerate(responses)))
     capsys.readouterr()
     assert gold("plan", "--pool", pool, "--judgments", path, "--n", 6, "--seed", 0, "--per-run", 1, "--out", out) == 0
     rows = read_plan(out.read_bytes(), "p")

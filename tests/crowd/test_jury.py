@@ -9,6 +9,7 @@ from judge.crowd.jury import Member, Verdicts, cautions, consensus, juries, jury
 from judge.errors import UsageError
 from judge.judges.records import AnswerForm
 from judge.records import Criterion, FailureReason
+from tests.calibration_world import failure, judgment
 
 GRADED = find_criterion("relevance/graded")
 IKAT = find_criterion("relevance/ikat")
@@ -23,32 +24,14 @@ def jury(size: int, prompt: Criterion = IKAT) -> tuple[Member, ...]:
 
 
 def result(member: Member, said: Said, item: str = "1-1_1", form: AnswerForm = "json") -> Judgment | Failure:
-    criterion, _, variant = member.prompt.partition("/")
-    common = {
-        "response_id": f"R{item}",
-        "turn_id": item,
-        "topic_id": item.partition("_")[0],
-        "criterion": criterion,
-        "variant": variant,
-        "judge": member.judge,
-        "criterion_digest": member.prompt_digest,
-        "request_digest": f"{member.judge}:{item}:{member.sample}",
-        "sample": member.sample,
-    }
+    about = {"request_digest": f"{member.judge}:{item}:{member.sample}", "sample": member.sample}
     if isinstance(said, str) and said != "unable":
-        return msgspec.convert({**common, "kind": "failure", "reason": said, "detail": "", "raw": None}, Failure)
-    return Judgment(
-        **common,  # type: ignore[arg-type]
-        grade=-1 if said == "unable" else int(said),
-        unable=said == "unable",
-        expected=None,
-        probabilities=None,
-        rationale="because",
-        sentences=(),
-        model="m-2026",
-        form=form,
-        repaired=False,
-    )
+        criterion, _, variant = member.prompt.partition("/")
+        about |= {"criterion": criterion, "variant": variant, "criterion_digest": member.prompt_digest}
+        return failure(item, f"R{item}", said, member.judge, **about)
+    grade = -1 if said == "unable" else int(said)
+    about |= {"unable": said == "unable", "rationale": "because", "form": form, "digest": member.prompt_digest}
+    return judgment(item, f"R{item}", grade, member.judge, member.prompt, **about)
 
 
 def decide(rows: list[list[Said]], aggregator: str = "majority", prompt: Criterion = IKAT) -> Verdicts:

@@ -18,6 +18,7 @@ from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.runs.records import TokenCount
+from tests.calibration_world import judgment
 
 CRITERIA = ("groundedness",)
 
@@ -38,10 +39,7 @@ def grid(topics: int, turns: int, runs: int, skip: int = 0) -> Pool:
 def judged(
     response: PooledResponse, grade: int = 0, judge: str = "b/m", probabilities: dict[str, float] | None = None
 ) -> Judgment:
-    return Judgment(
-        response.response_id, response.turn_id, response.topic_id, "groundedness", "graded", grade, False, None,
-        probabilities, None, (), judge, None, "", "", "json", False, 0,
-    )  # fmt: skip
+    return judgment(response.turn_id, response.response_id, grade, judge, probabilities=probabilities)
 
 
 def turns_of(plan) -> set[str]:

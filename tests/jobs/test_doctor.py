@@ -3,7 +3,6 @@
 import contextlib
 import http.server
 import json
-import os
 import threading
 from collections import namedtuple
 from collections.abc import Iterator
@@ -34,12 +33,7 @@ from judge.judges.connection import Pinged
 from judge.judges.records import Completion, Request
 from tests.mock import Mock
 
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.endswith(("_API_KEY", "_BASE_URL", "_API_BASE")):
-            monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("no_keys")
 
 
 def by_check(report: CheckReport, model: str | None = None) -> dict[str, CheckFinding]:

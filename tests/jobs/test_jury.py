@@ -12,10 +12,10 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import read_labels
 from judge.cli import main
-from judge.gold.rows import GoldRow
 from judge.judges.backends.baseline import Overlap
 from judge.judges.model import Price
 from judge.judges.records import Completion, Request
+from tests.calibration_world import row, write_gold
 from tests.conftest import INPUTS, PROJECT, json_lines, manifest, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock, wait_for_paid
@@ -233,20 +233,9 @@ def test_a_jury_is_calibrated_certified_and_ranked_like_any_judge(mock: Mock, tm
     assert run_example(out, *jury) == 0
     (labels,) = read_labels(out / "judgments.jsonl")
     assert (labels.judge, labels.prompt) == ("jury/majority", "groundedness/graded")
-    rows = [
-        GoldRow(
-            one["turn_id"],
-            one["topic_id"],
-            "groundedness",
-            one["grade"],
-            "ann",
-            one["response_id"],
-            inclusion_probability=1.0,
-        )
-        for one in json_lines(out / "judgments.jsonl")
-    ]
-    gold = tmp_path / "gold.jsonl"
-    gold.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    graded = json_lines(out / "judgments.jsonl")
+    rows = [row(one["turn_id"], one["response_id"], one["grade"], inclusion_probability=1.0) for one in graded]
+    gold = write_gold(tmp_path / "gold.jsonl", rows)
     command = ["calibrate", "--gold", str(gold), "--judgments", str(out / "judgments.jsonl"), "--out", str(trial)]
     assert main([*command, "--replicates", "200", "--permutations", "200"]) in (0, 1)
     shown = capsys.readouterr()

@@ -26,16 +26,14 @@ MALFORMED = "clueweb22-en9999-02-00093"
 """What the run `thistle-faulty` cites once: no passage has such an id."""
 
 
-def pool(out: Path, *more: object, runs: Path = RUNS, passages: Path | None = PASSAGES) -> int:
+def pool(out: Path, *more: object, runs: Path = RUNS, passages: Path | None = PASSAGES, command: str = "pool") -> int:
     evidence = [] if passages is None else ["--passages", passages]
-    arguments = ["pool", "--runs", runs, "--topics", TOPICS, *evidence, "--out", out, *more]
+    arguments = [command, "--runs", runs, "--topics", TOPICS, *evidence, "--out", out, *more]
     return main([str(one) for one in arguments])
 
 
 def run(out: Path, *more: object, runs: Path = RUNS, passages: Path | None = PASSAGES) -> int:
-    evidence = [] if passages is None else ["--passages", passages]
-    arguments = ["run", "--runs", runs, "--topics", TOPICS, *evidence, *BASELINE, "--out", out, *more]
-    return main([str(one) for one in arguments])
+    return pool(out, *BASELINE, *more, runs=runs, passages=passages, command="run")
 
 
 def lines(path: Path) -> list[list[str]]:

@@ -13,6 +13,7 @@ import pytest
 from judge.cli import main
 from judge.errors import InputError
 from judge.jobs.manifest import RECORD, check_folder
+from tests.calibration_world import contents, table
 from tests.conftest import PROJECT, run_python
 
 pytestmark = pytest.mark.slow
@@ -31,12 +32,8 @@ def run(runs: Path, out: Path, *more: str, passages: Path | None = PASSAGES) -> 
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        # The report says what the calls in the journal took.
-        if path.is_file() and not path.name.startswith(("journal.sqlite", "report."))
-    }
+    # The report says what the calls in the journal took.
+    return {name: data for name, data in contents(folder).items() if not Path(name).name.startswith("report.")}
 
 
 @pytest.fixture
@@ -69,8 +66,7 @@ def test_the_share_of_all_turns_is_what_trec_eval_makes_of_the_written_files(jud
 
 def rows(out: Path) -> dict[str, dict[str, str]]:
     """The leaderboard's fields by run id."""
-    head, *lines = ((out / "leaderboard.tsv").read_text(encoding="utf-8")).splitlines()
-    return {line.split("\t")[0]: dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines}
+    return {line["run_id"]: line for line in table(out / "leaderboard.tsv")}
 
 
 def counts(row: dict[str, str]) -> list[int]:

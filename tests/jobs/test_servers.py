@@ -3,7 +3,6 @@
 import contextlib
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from judge.judges.journal_tools import read_journal
 from tests.conftest import INPUTS, PROJECT, manifest, run_python, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock, start_mock
-from tests.time_limit import PATIENCE
+from tests.time_limit import PATIENCE, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -45,10 +44,7 @@ def judged(out: Path) -> int:
 
 
 def wait_for(least: int, *mocks: Mock) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while sum(mock.stats()["paid"] for mock in mocks) < least:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: sum(mock.stats()["paid"] for mock in mocks) >= least)
 
 
 def closed_port() -> int:

@@ -9,20 +9,17 @@ from judge.errors import UsageError
 from judge.judges.backends import open_model
 from judge.judges.backends.baseline import Overlap
 from judge.judges.model import ModelOptions
-from judge.judges.records import Completion, Message, Request
+from judge.judges.records import Completion
 from judge.records import Level, Scale
 from tests.ask.test_loop import criterion
+from tests.conftest import ask
 
 UP = Scale(tuple(Level(grade, str(grade), "x") for grade in range(4)), "higher", (2, 3), None)
 DOWN = Scale((Level(0, "no", "grounded"), Level(1, "yes", "not grounded")), "lower", (0,), None)
 
 
 def grade(scale: Scale, response: str, *passages: str) -> Completion:
-    request = Request(
-        response_id="R00000", turn_id="1_1", criterion="groundedness", form="label",
-        messages=(Message("user", "?"),), scale=scale, labels=scale.labels, sentences=0,
-        response=response, passages=passages,
-    )  # fmt: skip
+    request = ask("label", scale=scale, labels=scale.labels, response=response, passages=passages)
     return asyncio.run(Overlap().complete(request))
 
 

@@ -1,8 +1,6 @@
 """Replies that no honest server sends, to every backend that asks one: redirects, bombs, drips."""
 
-import asyncio
 import contextlib
-import os
 import socket
 import struct
 import threading
@@ -18,6 +16,7 @@ from judge.judges.connection import longest_reply
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion
 from tests.mock import Mock, ask, start_mock
+from tests.mock import complete as mock_complete
 
 pytestmark = pytest.mark.slow
 
@@ -31,10 +30,7 @@ def mocks() -> Iterator[tuple[Mock, Mock]]:
 
 
 @pytest.fixture
-def mock(mocks: tuple[Mock, Mock], monkeypatch: pytest.MonkeyPatch) -> Mock:
-    for name in list(os.environ):
-        if name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")) or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+def mock(mocks: tuple[Mock, Mock], no_keys: None, monkeypatch: pytest.MonkeyPatch) -> Mock:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, "sk-test-0123456789")
     for each in mocks:
@@ -43,15 +39,7 @@ def mock(mocks: tuple[Mock, Mock], monkeypatch: pytest.MonkeyPatch) -> Mock:
 
 
 def complete(name: str, base_url: str, **options: Any) -> Completion:
-    model = open_model(name, ModelOptions(base_url=base_url, **options))
-
-    async def whole() -> Completion:
-        try:
-            return await model.complete(ask())
-        finally:
-            await model.aclose()
-
-    return asyncio.run(whole())
+    return mock_complete(open_model(name, ModelOptions(base_url=base_url, **options)), ask())
 
 
 @pytest.fixture(params=JUDGES)

@@ -6,8 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,7 +18,8 @@ from judge.judges.journal_rows import Row, request_digest
 from judge.judges.journal_tools import read_journal
 from judge.judges.records import Completion, Message, Request
 from judge.records import Level, Scale
-from tests.time_limit import PATIENCE
+from tests.conftest import ask
+from tests.time_limit import PATIENCE, wait_until
 
 FULL = 2
 """What SQLite calls this level of `PRAGMA synchronous`."""
@@ -27,19 +27,9 @@ SCALE = Scale((Level(0, "0", "no"), Level(1, "1", "yes")), "higher", (1,), None)
 
 
 def request(content: str = "q", sample: int = 0) -> Request:
-    return Request(
-        response_id="R00000",
-        turn_id="1-1_1",
-        criterion="naturalness",
-        form="text",
-        messages=(Message("user", content),),
-        scale=SCALE,
-        labels=SCALE.labels,
-        sentences=0,
-        response="r",
-        passages=(),
-        sample=sample,
-    )
+    scale = {"scale": SCALE, "labels": SCALE.labels}
+    messages = (Message("user", content),)
+    return ask(response_id="R00000", criterion="naturalness", messages=messages, response="r", sample=sample, **scale)
 
 
 def completion(text: str = "Grade: 1") -> Completion:
@@ -47,12 +37,15 @@ def completion(text: str = "Grade: 1") -> Completion:
 
 
 def put(journal: Journal, digest: str, *texts: str) -> None:
+    put_all(journal, {f"{digest}{i}": text for i, text in enumerate(texts)})
+
+
+def put_all(journal: Journal, texts: Mapping[str, str]) -> None:
+    """Completions with these texts, by digest."""
+
     async def run() -> None:
         await asyncio.gather(
-            *(
-                journal.write(f"{digest}{i}", "b/m", {"t": 0}, request(), completion(text))
-                for i, text in enumerate(texts)
-            )
+            *(journal.write(key, "b/m", {"t": 0}, request(), completion(text)) for key, text in texts.items())
         )
 
     asyncio.run(run())
@@ -281,10 +274,7 @@ def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(tmp_p
     monkeypatch.setattr("judge.judges.journal_store.Store.period", 0.05)
     with Journal(tmp_path / "j") as journal:
         put(journal, "d", "Grade: 1")
-        deadline = time.monotonic() + PATIENCE
-        while b"d0" not in (tmp_path / "j").read_bytes():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: b"d0" in (tmp_path / "j").read_bytes())
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -19,7 +19,7 @@ from judge.judges.model import ModelOptions
 from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.judges.weights import is_here, weights_file
 from judge.records import Level, Scale
-from tests.conftest import put
+from tests.conftest import ask, put
 
 pytestmark = pytest.mark.slow
 
@@ -28,19 +28,10 @@ LEVELS = tuple(Level(grade, str(grade), f"level {grade}") for grade in range(4))
 
 
 def request(form: AnswerForm = "label", text: str = "Is this natural?", sample: int = 0, sentences: int = 0) -> Request:
-    return Request(
-        response_id="R00000",
-        turn_id="1_1",
-        criterion="naturalness",
-        form=form,
-        messages=(Message("system", "You grade texts from 0 to 3."), Message("user", text)),
-        scale=Scale(LEVELS, "higher", (2, 3), None),
-        labels=("0", "1", "2", "3"),
-        sentences=sentences,
-        response=text,
-        passages=(),
-        sample=sample,
-    )
+    messages = (Message("system", "You grade texts from 0 to 3."), Message("user", text))
+    scale = Scale(LEVELS, "higher", (2, 3), None)
+    asked = {"criterion": "naturalness", "messages": messages, "scale": scale, "response": text}
+    return ask(form, sentences=sentences, sample=sample, **asked)
 
 
 def gguf(folder: Path, context: int = 2048) -> Path:

@@ -83,10 +83,7 @@ def test_what_no_record_can_show_is_refused(name: str, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_an_address_of_litellm_is_recorded_and_changes_no_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.endswith(("_API_BASE", "_BASE_URL")):
-            monkeypatch.delenv(name)
+def test_an_address_of_litellm_is_recorded_and_changes_no_digest(no_keys: None, monkeypatch) -> None:
     name = "litellm/openai/gpt-4o-mini"
     usual = open_model(name)
     assert usual.endpoint is None

@@ -1,7 +1,6 @@
 """The judge of OpenAI against a real server process on this machine; what it shares with others is in test_server."""
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,7 @@ SECRET = "sk-test-0123456789"
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith("OPENAI_") or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+def _environment(no_keys: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
 

@@ -1,7 +1,6 @@
 """What every backend that sends makes of refusals, limits and faults, against a real server process on this machine."""
 
 import asyncio
-import os
 from typing import Any
 
 import msgspec
@@ -32,10 +31,7 @@ JUDGES = ["server/mock", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini", "li
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith("OPENAI_") or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+def _environment(no_keys: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "JUDGE_API_KEY"):
         monkeypatch.setenv(name, SECRET)
 

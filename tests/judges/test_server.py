@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -16,8 +16,8 @@ from judge.judges.backends.openai import OpenAIModel
 from judge.judges.backends.server import ServerModel
 from judge.judges.forms import answer_schema
 from judge.judges.model import ModelOptions
-from judge.judges.records import Completion, Request
-from tests.mock import Mock, ask
+from judge.judges.records import Completion
+from tests.mock import Mock, ask, complete, used
 
 pytestmark = pytest.mark.slow
 
@@ -26,10 +26,7 @@ Kind = Callable[[str, ModelOptions], ServerModel]
 
 
 @pytest.fixture
-def mock(server: Mock, monkeypatch: pytest.MonkeyPatch) -> Mock:
-    for name in list(os.environ):
-        if name == "JUDGE_API_KEY" or name.startswith("OPENAI_"):
-            monkeypatch.delenv(name)
+def mock(server: Mock, no_keys: None) -> Mock:
     server.reset()
     return server
 
@@ -45,21 +42,6 @@ def either(mock: Mock, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
 
 def served(mock: Mock, kind: Kind = ServerModel, **options: Any) -> ServerModel:
     return kind("m", ModelOptions(**{"base_url": mock.url, **options}))
-
-
-def use(model: ServerModel, work: Callable[[ServerModel], Awaitable[Any]]) -> Any:
-    async def whole() -> Any:
-        try:
-            return await work(model)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(whole())
-
-
-def complete(model: ServerModel, request: Request) -> Completion:
-    found: Completion = use(model, lambda model: model.complete(request))
-    return found
 
 
 def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
@@ -149,7 +131,7 @@ def test_many_calls_fly_at_once_over_kept_connections(mock: Mock) -> None:
     async def many(model: ServerModel) -> list[Completion]:
         return await asyncio.gather(*(model.complete(ask(text=str(number))) for number in range(150)))
 
-    found = use(served(mock), many)
+    found = used(served(mock), many)
     assert len({completion.text for completion in found}) > 1
     # aiohttp's own limit is 100.
     assert mock.stats()["max_in_flight"] > 100
@@ -170,7 +152,7 @@ def test_a_cancelled_call_leaves_nothing_open(mock: Mock) -> None:
         with pytest.raises(asyncio.CancelledError):
             await call
 
-    use(served(mock), cancel)
+    used(served(mock), cancel)
 
 
 @pytest.mark.parametrize(

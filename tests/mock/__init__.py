@@ -7,10 +7,11 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from judge.judges.model import Model
@@ -22,20 +23,13 @@ SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher
 SCRIPT = Path(__file__).with_name("server.py")
 
 
-def ask(form: AnswerForm = "text", text: str = "Is it grounded?", sentences: int = 0) -> Request:
-    """A request with one system and one user message."""
-    return Request(
-        response_id="R00001",
-        turn_id="1-1_1",
-        criterion="groundedness",
-        form=form,
-        messages=(Message("system", "You grade responses."), Message("user", text)),
-        scale=SCALE,
-        labels=SCALE.labels,
-        sentences=sentences,
-        response="",
-        passages=(),
+def ask(form: AnswerForm = "text", text: str = "Is it grounded?", sentences: int = 0, **changed: Any) -> Request:
+    """A request with one system and one user message; `changed` replaces fields."""
+    messages = (Message("system", "You grade responses."), Message("user", text))
+    asked = Request(
+        "R00001", "1-1_1", "groundedness", form, messages, SCALE, SCALE.labels, sentences, response="", passages=()
     )
+    return msgspec.structs.replace(asked, **changed)
 
 
 class Mock:
@@ -105,12 +99,18 @@ def start_mock(*arguments: str) -> Iterator[Mock]:
 
 def complete(model: Model, request: Request) -> Completion:
     """Ask a judge once, and close it."""
+    completion: Completion = used(model, lambda model: model.complete(request))
+    return completion
 
-    async def whole() -> Completion:
+
+def used(judge: Any, work: Callable[[Any], Awaitable[Any]]) -> Any:
+    """What comes of work with a judge or a scorer, which is closed after it."""
+
+    async def whole() -> Any:
         try:
-            return await model.complete(request)
+            return await work(judge)
         finally:
-            await model.aclose()
+            await judge.aclose()
 
     return asyncio.run(whole())
 

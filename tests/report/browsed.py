@@ -13,14 +13,14 @@ from judge.io.stored import sha256
 from judge.jobs.judged import JudgedFolder
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import new_row
-from judge.judges.records import Completion, Message, Request
+from judge.judges.records import Completion, Message
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool_folder
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage, Scale
 from judge.report.folders import folder_names
 from judge.report.page import Browser
 from judge.runs.records import TokenCount
-from tests.conftest import put
+from tests.conftest import ask, put
 
 FERRY = Passage("ferry-1", "The ferry leaves the pier at noon. Tickets cost 4 crowns.", "collection")
 BUS = Passage("bus-7", "Bus 7 stops at the harbor every ten minutes.", "collection")
@@ -160,18 +160,8 @@ def _results(folder: Path, graded: str, missing: str, results: Sequence[Judgment
 def _journal(path: Path, sent: dict[str, tuple[str, str]]) -> None:
     rows = []
     for digest, (asked, reply) in sent.items():
-        request = Request(
-            response_id="R00001",
-            turn_id="1-1_1",
-            criterion="groundedness",
-            form="json",
-            messages=(Message("system", "You assess groundedness."), Message("user", asked)),
-            scale=Scale((), "higher", (), None),
-            labels=(),
-            sentences=0,
-            response="",
-            passages=(),
-        )
+        messages = (Message("system", "You assess groundedness."), Message("user", asked))
+        request = ask("json", messages=messages, scale=Scale((), "higher", (), None), labels=())
         completion = Completion(text=reply, finish_reason="stop", model="made-up-1")
         rows.append(new_row(digest, "server/made-up", {}, request, completion))
     with Journal(path) as journal:

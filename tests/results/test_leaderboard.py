@@ -19,6 +19,7 @@ from judge.results.leaderboard import COLUMNS, board, by_criterion, leaderboard,
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
 from judge.runs.records import Exclusion, TokenCount
+from tests import calibration_world as world
 from tests.conftest import put
 
 UNABLE = Level(-1, "unable", "")
@@ -48,25 +49,15 @@ def excluded(run_id: str, turn_id: str, reason: str = "over_limit", rank: int | 
 
 
 def judgment(
-    response: PooledResponse,
-    grade: int,
-    *,
-    name: str = "groundedness",
-    variant: str = "graded",
-    unable: bool = False,
-    expected: float | None = None,
+    response: PooledResponse, grade: int, *, name: str = "groundedness", variant: str = "graded", **changed: object
 ) -> Judgment:
-    return Judgment(
-        response.response_id, response.turn_id, response.topic_id, name, variant, grade, unable, expected, None, None,
-        (), "litellm/m", "m", "c" * 64, "r" * 64, "json", False, 0,
-    )  # fmt: skip
+    of = (response.turn_id, response.response_id, grade, "litellm/m", f"{name}/{variant}")
+    return world.judgment(*of, digest="c" * 64, **changed)
 
 
 def failure(response: PooledResponse, name: str = "groundedness", reason: str = "unreadable") -> Failure:
-    return Failure(
-        response.response_id, response.turn_id, response.topic_id, name, "graded", reason, "", None, "litellm/m",
-        "c" * 64, "r" * 64, 0,
-    )  # fmt: skip
+    of = (response.turn_id, response.response_id, reason, "litellm/m")
+    return world.failure(*of, criterion=name, criterion_digest="c" * 64)
 
 
 def row(run_id: str, *, mean: Estimate | None = None, **changes: object) -> LeaderboardRow:

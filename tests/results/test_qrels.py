@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
-from judge.io.ids import topic_of
 from judge.io.trec import parse_qrels, qrels_lines
 from judge.records import Criterion, Level, Scale
 from judge.results.qrels import qrel_name, qrels_text, sidecar
+from tests import calibration_world as world
 
 UNABLE = Level(-1, "unable", "Cannot be judged.")
 INVERTED = Scale(
@@ -22,24 +22,15 @@ def criterion(scale: Scale = INVERTED, name: str = "groundedness", variant: str 
 
 
 def judgment(
-    turn_id: str,
-    response_id: str,
-    grade: int,
-    unable: bool = False,
-    name: str = "groundedness",
-    variant: str = "yesno",
-    model: str | None = "gpt-x-2026",
+    turn_id: str, response_id: str, grade: int, name: str = "groundedness", variant: str = "yesno", **changed: object
 ) -> Judgment:
-    return Judgment(
-        response_id, turn_id, topic_of(turn_id), name, variant, grade, unable, None, None, None, (), "litellm/gpt-x",
-        model, "c" * 64, "r" * 64, "json", False, 0,
-    )  # fmt: skip
+    about = {"model": "gpt-x-2026", **changed}
+    return world.judgment(turn_id, response_id, grade, "litellm/gpt-x", f"{name}/{variant}", digest="c" * 64, **about)
 
 
 def failure(response_id: str, reason: str, name: str = "groundedness") -> Failure:
-    return Failure(
-        response_id, "9-1_3", "9-1", name, "yesno", reason, "", None, "litellm/gpt-x", "c" * 64, None, 0
-    )  # fmt: skip
+    about = {"criterion": name, "variant": "yesno", "criterion_digest": "c" * 64}
+    return world.failure("9-1_3", response_id, reason, "litellm/gpt-x", **about)
 
 
 def test_grades_stand_as_given_in_natural_order_without_the_unable_and_other_criteria() -> None:

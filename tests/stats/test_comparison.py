@@ -17,6 +17,7 @@ from judge.stats import comparison
 from judge.stats.agreement import STATISTICS
 from judge.stats.comparison import Comparison, holm, sign_flip
 from tests.stats.test_agreement import llmjudge_tables
+from tests.stats.test_selection import misread, rng
 
 MAIZE = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48])
 GRADES = (0, 1, 2)
@@ -26,20 +27,11 @@ def compare(*arguments: Any, **options: Any) -> tuple[Comparison, ...]:
     return comparison.compare(*arguments, **options).pairs
 
 
-def rng(seed: int = 7) -> np.random.Generator:
-    return np.random.default_rng(seed)
-
-
 def judges(seed: int, T: int, m: int, turns: int = 6, noise: float = 0.8) -> list[NDArray[np.int64]]:
     """Tables of m judges that differ by chance alone."""
     source = rng(seed)
     truth = source.normal(size=(T, turns)) + source.normal(size=(T, 1)) / 2
-    human = np.digitize(truth, [-0.5, 0.5])
-    tables = np.zeros((m, T, 3, 3), dtype=np.int64)
-    for table in tables:
-        judge = np.digitize(truth + noise * source.normal(size=truth.shape), [-0.5, 0.5])
-        np.add.at(table, (np.arange(T)[:, None], human, judge), 1)
-    return list(tables)
+    return list(misread(source, truth, [noise] * m))
 
 
 def right_and_wrong(right: list[int], of: int = 4) -> NDArray[np.int64]:

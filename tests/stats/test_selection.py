@@ -23,8 +23,12 @@ def rng(seed: int = 7) -> np.random.Generator:
 def candidates(seed: int, T: int, noises: list[float], turns: int = 7) -> NDArray[np.int64]:
     """Tables (m x T x 3 x 3) of candidates that misread the truth by so much."""
     source = rng(seed)
-    truth = source.normal(size=(T, turns))
-    human = np.digitize(truth, [-0.5, 0.5])
+    return misread(source, source.normal(size=(T, turns)), noises)
+
+
+def misread(source: np.random.Generator, truth: NDArray[np.float64], noises: list[float]) -> NDArray[np.int64]:
+    """Tables of judges that see the true values of T topics with so much noise."""
+    T, human = len(truth), np.digitize(truth, [-0.5, 0.5])
     tables = np.zeros((len(noises), T, 3, 3), dtype=np.int64)
     for table, noise in zip(tables, noises, strict=True):
         judge = np.digitize(truth + noise * source.normal(size=truth.shape), [-0.5, 0.5])

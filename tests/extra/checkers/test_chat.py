@@ -21,6 +21,7 @@ from judge.judges.journal_rows import request_digest
 from judge.judges.model import Model, ModelOptions, Price
 from judge.judges.records import NO_SCORE, Completion, Request
 from tests.conftest import put
+from tests.mock import used
 from tests.scoring import ScoreServer, Serve
 
 CRITERION = find_criterion("groundedness/sentences")
@@ -57,14 +58,12 @@ def answered(
 
     checker.pairs = lambda request: list(pairs)  # type: ignore[method-assign]
 
-    async def ask() -> tuple[Completion, Sequence[PairScore]]:
-        try:
-            request = await replied_to(checker, _request())
-            return (request.replies or ())[-1], (await checker.answer(request, pairs))[1]
-        finally:
-            await checker.aclose()
+    async def answer(checker: Any) -> tuple[Completion, Sequence[PairScore]]:
+        request = await replied_to(checker, _request())
+        return (request.replies or ())[-1], (await checker.answer(request, pairs))[1]
 
-    return asyncio.run(ask())
+    found: tuple[Completion, Sequence[PairScore]] = used(checker, answer)
+    return found
 
 
 async def replied_to(checker: Model, request: Request) -> Request:

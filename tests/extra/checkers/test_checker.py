@@ -20,6 +20,7 @@ from judge.judges.records import Completion
 from judge.pool.records import PooledResponse, RunEntry
 from judge.records import Passage
 from judge.runs.records import TokenCount
+from tests.mock import used
 from tests.scoring import Serve
 
 CRITERION = find_criterion("groundedness/sentences")
@@ -221,13 +222,8 @@ def test_many_pairs_take_several_requests(serve: Serve) -> None:
     """40 sentences beside one passage are 40 pairs, 32 of them in the first request."""
     server = serve(lambda body: (200, {"data": [{"index": n, "score": 0.5} for n, _ in enumerate(body["text_1"])]}))
     scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/score"), {})
-
-    async def ask() -> list[PairScore]:
-        found = await scorer.score([("p", f"s{number}") for number in range(40)])
-        await scorer.aclose()
-        return found
-
-    assert asyncio.run(ask()) == [PairScore(0.5)] * 40
+    pairs = [("p", f"s{number}") for number in range(40)]
+    assert used(scorer, lambda scorer: scorer.score(pairs)) == [PairScore(0.5)] * 40
     assert [len(body["text_1"]) for _, body in server.asked] == [32, 8]
 
 
@@ -254,15 +250,8 @@ def test_many_pairs_take_several_requests(serve: Serve) -> None:
 def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(serve, path, status, reply, error, message) -> None:
     server = serve(lambda body: (status, reply))
     scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/{path}"), {})
-
-    async def ask() -> None:
-        try:
-            await scorer.score([("passage", "sentence")])
-        finally:
-            await scorer.aclose()
-
     with pytest.raises(error) as raised:
-        asyncio.run(ask())
+        used(scorer, lambda scorer: scorer.score([("passage", "sentence")]))
     assert message in str(raised.value)
 
 

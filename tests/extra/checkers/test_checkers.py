@@ -15,7 +15,7 @@ from judge.cli import main
 from tests.conftest import PROJECT, start_python
 from tests.mock import Mock
 from tests.scoring import ScoreServer, Serve
-from tests.time_limit import PATIENCE
+from tests.time_limit import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -240,10 +240,7 @@ def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[
     command = ("-m", "judge", "run", *COMMAND, "--model", "checker/chat/m", *options)
     process = start_python(*command, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + PATIENCE
-        while answered < whole[0] // 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: answered >= whole[0] // 2)
         process.kill()
         process.wait()
         assert judged_by_chat(server, out) == 0

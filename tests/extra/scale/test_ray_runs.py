@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from tests.conftest import INPUTS, PROJECT, ended, start_python
 from tests.extra.scale.test_shared_runs import QUESTIONS, results, wait_for_paid
 from tests.mock import Mock
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
-from tests.time_limit import time_limit
+from tests.time_limit import time_limit, wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("late")]
 
@@ -159,10 +158,7 @@ def test_a_driver_that_is_killed_leaves_no_worker_and_loses_what_was_in_flight(
     wait_for_paid(mock, 40)
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 60
-    while workers(second):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not workers(second))
     end(start(mock, tmp_path / "out"))
     # Calls in flight, and replies on their way to the journal.
     assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
@@ -282,10 +278,7 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(number: int | None, short: P
         assert list(short.iterdir()) == []
     # Where the driver is killed, Ray's agents may stay a while longer.
     agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent") if number == signal.SIGKILL else ()
-    deadline = time.monotonic() + 60
-    while any(not line.startswith(agents) for line in processes_of(short).values()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: all(line.startswith(agents) for line in processes_of(short).values()))
     assert not (tmp_path / ".ray").exists()
 
 

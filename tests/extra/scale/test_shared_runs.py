@@ -14,7 +14,7 @@ from tests.conftest import INPUTS, ended, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.postgres import Postgres
-from tests.time_limit import PATIENCE
+from tests.time_limit import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("late")]
 
@@ -34,10 +34,7 @@ def start(mock: Mock, out: Path, url: str, *more: str, lease: int = 3) -> subpro
 
 
 def wait_for_paid(mock: Mock, least: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while mock.stats()["paid"] < least:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: mock.stats()["paid"] >= least)
 
 
 def results(out: Path) -> dict[str, bytes]:

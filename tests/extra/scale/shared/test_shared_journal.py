@@ -21,7 +21,7 @@ from judge.judges.journal_rows import new_row
 from judge.judges.journal_tools import exported_lines, merge_journals, read_spending, salvage_journal, verify_journal
 from judge.judges.records import Completion
 from tests.ask.test_loop import Scripted, criterion, pool
-from tests.judges.test_journal import completion, request
+from tests.judges.test_journal import completion, put_all, request
 from tests.judges.test_journal_check import DIGESTS as OLD_DIGESTS
 from tests.judges.test_journal_check import old_row
 from tests.postgres import Postgres
@@ -48,12 +48,7 @@ def opened(url: str, max_wait: float = 60.0) -> Journal:
 
 
 def put(journal: Journal, *digests: str, text: str = "Grade: 1") -> None:
-    async def run() -> None:
-        await asyncio.gather(
-            *(journal.write(digest, "b/m", {"t": 0}, request(), completion(text)) for digest in digests)
-        )
-
-    asyncio.run(run())
+    put_all(journal, dict.fromkeys(digests, text))
 
 
 def leased(journal: Journal, *digests: str) -> list[Any]:
