@@ -34,23 +34,12 @@ def estimate(value: float | None, half: float = 0.1, n: int = 150, topics: int =
 def agreement(judge: str = "local/qwen", wkappa: float | None = 0.61, **changed: Any) -> AgreementRow:
     """A judge on test grades; `changed` replaces fields."""
     fields: dict[str, Any] = {
-        "prompt": "groundedness/graded",
-        "criterion": "groundedness",
-        "split": "test",
-        "reference": "consensus of 3",
-        "baseline": False,
-        "gold": 153,
-        "n": 150,
-        "topics": 25,
-        "coverage": 150 / 153,
+        "prompt": "groundedness/graded", "criterion": "groundedness", "split": "test", "reference": "consensus of 3",
+        "baseline": False, "gold": 153, "n": 150, "topics": 25, "coverage": 150 / 153,
         "without_grade": {"unable": 1, "unreadable": 2},
         "statistics": {
-            "percent": estimate(0.7, 0.05),
-            "kappa": estimate(wkappa and wkappa - 0.1),
-            "wkappa": estimate(wkappa),
-            "alpha_ordinal": estimate(wkappa),
-            "ac2": estimate(0.8),
-            "bias": estimate(0.31, 0.2),
+            "percent": estimate(0.7, 0.05), "kappa": estimate(wkappa and wkappa - 0.1), "wkappa": estimate(wkappa),
+            "alpha_ordinal": estimate(wkappa), "ac2": estimate(0.8), "bias": estimate(0.31, 0.2),
         },
         "item": {"wkappa": estimate(wkappa, 0.05)},
         "design_effect": {"wkappa": 3.2},
@@ -61,7 +50,7 @@ def agreement(judge: str = "local/qwen", wkappa: float | None = 0.61, **changed:
         "ceiling": estimate(0.68, 0.07),
         "test_retest": None,
         "primary": "wkappa",
-    }
+    }  # fmt: skip
     return AgreementRow(judge=judge, **{**fields, **changed})
 
 
@@ -75,27 +64,11 @@ def corrected(run_id: str, raw: float, value: float | None, rank: int | None, **
     """A run's row."""
     found = estimate(value, 0.15, 30, 12)
     fields: dict[str, Any] = {
-        "criterion": "groundedness",
-        "family": None,
-        "n": 120,
-        "missing": 0,
-        "raw": estimate(raw, 0.1, 120, 40),
-        "raw_bound": raw,
-        "gold": 30,
-        "corrected": found,
-        "bound": value,
-        "bound_low": found.low,
-        "bound_high": found.high,
-        "method": "ppi++",
-        "weight": 0.8,
-        "effective_n": 55.0,
-        "bias": 0.2,
-        "rank": rank,
-        "rank_low": 1,
-        "rank_high": 3,
-        "tie": "a",
-        "flags": (),
-    }
+        "criterion": "groundedness", "family": None, "n": 120, "missing": 0, "raw": estimate(raw, 0.1, 120, 40),
+        "raw_bound": raw, "gold": 30, "corrected": found, "bound": value, "bound_low": found.low,
+        "bound_high": found.high, "method": "ppi++", "weight": 0.8, "effective_n": 55.0, "bias": 0.2, "rank": rank,
+        "rank_low": 1, "rank_high": 3, "tie": "a", "flags": (),
+    }  # fmt: skip
     return CorrectedRow(run_id=run_id, **{**fields, **changed})
 
 
@@ -112,46 +85,21 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
         agreement=tuple(rows),
         comparisons=tuple(
             ComparisonRow(
-                name,
-                chosen,
-                estimate(-0.02, 0.05),
-                0.4,
-                0.7,
-                1.0,
-                False,
-                criterion=criterion,
-                split="test",
-                statistic="wkappa",
+                name, chosen, estimate(-0.02, 0.05), 0.4, 0.7, 1.0, False, criterion=criterion, split="test",
+                statistic="wkappa"
             )
             for name in names
         ),
         selections=(
             Choice(
-                criterion,
-                "wkappa",
-                (chosen, *names),
-                chosen,
-                "dev",
-                estimate(0.66),
-                estimate(0.61),
-                0.6,
-                None,
-                0.05,
-                names,
-                2,
+                criterion, "wkappa", (chosen, *names), chosen, "dev", estimate(0.66), estimate(0.61), 0.6, None, 0.05,
+                names, 2
             ),
         ),
         verdicts=(
             TrustVerdict(
-                criterion,
-                chosen,
-                prompt,
-                "test",
-                "TRUSTED",
-                ("wkappa.lo >= 0.4",),
-                ("wkappa.lo is 0.51",),
-                estimate(0.61),
-                "wkappa",
+                criterion, chosen, prompt, "test", "TRUSTED", ("wkappa.lo >= 0.4",), ("wkappa.lo is 0.51",),
+                estimate(0.61), "wkappa"
             ),
         ),
         calibration_map=(CalibrationMapRow(judge, prompt, criterion, "dev", 0, 40, 0.25, 0.26, 2.0),),
@@ -164,17 +112,9 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
         ),
         alternative=(
             AlternativeRow(
-                judge,
-                prompt,
-                criterion,
-                "dev",
-                0.15,
-                0.5,
-                0.62,
-                {"ann": 0.01, "bob": 0.2},
-                {"ann": True, "bob": False},
-                {"ann": 50, "bob": 49},
+                judge, prompt, criterion, "dev", 0.15, 0.5, 0.62, {"ann": 0.01, "bob": 0.2},
+                {"ann": True, "bob": False}, {"ann": 50, "bob": 49}
             ),
         ),
         warnings=("The gold was post-edited from an LLM's grades.",),
-    )
+    )  # fmt: skip

@@ -44,39 +44,24 @@ SCALE = Scale(LEVELS, "higher", (2, 3), None)
 
 def criterion(name: str = "naturalness", inputs: tuple[str, ...] = ("response",)) -> Criterion:
     return Criterion(
-        name=name,
-        variant="test",
-        version=1,
-        inputs=inputs,
-        answer="grade",
-        scale=SCALE,
-        sentence_levels=(),
-        rollup=None,
-        system="Grade.\n{{levels}}",
-        user="".join(f"{{{{{one}}}}}\n" for one in inputs) + "{{answer}}",
-        file="test.md",
-        digest=f"digest of {name}",
-    )
+        name=name, variant="test", version=1, inputs=inputs, answer="grade", scale=SCALE, sentence_levels=(),
+        rollup=None, system="Grade.\n{{levels}}", user="".join(f"{{{{{one}}}}}\n" for one in inputs) + "{{answer}}",
+        file="test.md", digest=f"digest of {name}",
+    )  # fmt: skip
 
 
 def pool(texts: Sequence[str], passages: tuple[str, ...] = ("p1",), known: bool = True) -> Pool:
     return Pool(
         responses=tuple(
             PooledResponse(
-                response_id=f"R{index:05}",
-                turn_id=f"1-1_{index}",
-                topic_id="1-1",
-                text=text,
-                passages=passages,
-                tokens=TokenCount(1, 1, 1, None),
-                truncated=False,
-                runs=(RunEntry("run", 1, "used", "sha"),),
+                response_id=f"R{index:05}", turn_id=f"1-1_{index}", topic_id="1-1", text=text, passages=passages,
+                tokens=TokenCount(1, 1, 1, None), truncated=False, runs=(RunEntry("run", 1, "used", "sha"),),
             )
             for index, text in enumerate(texts)
         ),
         passages={key: Passage(key, f"text of {key}", "collection") for key in passages} if known else {},
         exclusions=(),
-    )
+    )  # fmt: skip
 
 
 Answer = str | Exception | Completion

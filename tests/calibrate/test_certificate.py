@@ -43,31 +43,15 @@ OPTIONS = {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": Non
 
 def certified(criterion: Criterion = GRADED, **changed: object) -> Certified:
     fields: dict[str, object] = {
-        "criterion": criterion.name,
-        "judge": "baseline/overlap",
-        "prompt": criterion.prompt_id,
-        "prompt_digest": criterion.digest,
-        "parser": PARSER_VERSION,
-        "renderer": RENDERER_VERSION,
-        "parameters": dict(OPTIONS),
-        "models_returned": ("overlap-1",),
-        "gold": "a" * 64,
-        "seal": CertifiedSeal("5" * 64, 7, "6" * 64),
-        "split": "test",
-        "n": 120,
-        "topics": 24,
-        "tried": 3,
-        "looks": msgspec.structs.replace(LOOKS, criterion=criterion.name),
-        "made": ("blind",),
-        "graded": 120,
-        "resampling": {"seed": 2023, "replicates": 2000, "permutations": 10_000},
-        "binary": False,
-        "statistic": "wkappa",
-        "estimate": ESTIMATES[str(changed.get("verdict", "TRUSTED"))],
-        "others": {},
-        "requirements": ("wkappa.lo>=0.4",),
-        "verdict": "TRUSTED",
-    }
+        "criterion": criterion.name, "judge": "baseline/overlap", "prompt": criterion.prompt_id,
+        "prompt_digest": criterion.digest, "parser": PARSER_VERSION, "renderer": RENDERER_VERSION,
+        "parameters": dict(OPTIONS), "models_returned": ("overlap-1",), "gold": "a" * 64,
+        "seal": CertifiedSeal("5" * 64, 7, "6" * 64), "split": "test", "n": 120, "topics": 24, "tried": 3,
+        "looks": msgspec.structs.replace(LOOKS, criterion=criterion.name), "made": ("blind",), "graded": 120,
+        "resampling": {"seed": 2023, "replicates": 2000, "permutations": 10_000}, "binary": False,
+        "statistic": "wkappa", "estimate": ESTIMATES[str(changed.get("verdict", "TRUSTED"))], "others": {},
+        "requirements": ("wkappa.lo>=0.4",), "verdict": "TRUSTED",
+    }  # fmt: skip
     return Certified(**{**fields, **changed})  # type: ignore[arg-type]
 
 

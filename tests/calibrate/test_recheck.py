@@ -29,23 +29,12 @@ def item(
     number: int = 1,
 ) -> RecheckedItem:
     return RecheckedItem(
-        response_id=f"R{number:05}",
-        turn_id=f"{topic}_1",
-        topic_id=topic,
-        criterion="groundedness",
-        variant="graded",
-        judge="openai/m",
-        sample=0,
-        grade=grade,
-        again_grade=again,
-        again_missing=missing,
-        model="m-2026-01-31",
-        again_model=None if missing else "m-2026-01-31",
-        system_fingerprint=served[0],
-        again_system_fingerprint=None if missing else served[1],
-        request_digest=f"first{number}",
+        response_id=f"R{number:05}", turn_id=f"{topic}_1", topic_id=topic, criterion="groundedness", variant="graded",
+        judge="openai/m", sample=0, grade=grade, again_grade=again, again_missing=missing, model="m-2026-01-31",
+        again_model=None if missing else "m-2026-01-31", system_fingerprint=served[0],
+        again_system_fingerprint=None if missing else served[1], request_digest=f"first{number}",
         again_request_digest=None if missing else f"second{number}",
-    )
+    )  # fmt: skip
 
 
 def test_flips_distances_and_their_intervals_over_topics() -> None:

@@ -59,17 +59,9 @@ def test_an_agreement_row_says_what_was_found() -> None:
     found = calibration(others=0)
     row = cells(agreement_tsv(found.agreement, found.verdicts))[0]
     assert {column: text for column, text in row.items() if text} == {
-        "judge": "local/qwen",
-        "prompt": "groundedness/graded",
-        "criterion": "groundedness",
-        "split": "test",
-        "reference": "consensus of 3",
-        "baseline": "false",
-        "gold": "153",
-        "n": "150",
-        "topics": "25",
-        "coverage": "0.980392",
-        "without_grade": "unreadable:2,unable:1",
+        "judge": "local/qwen", "prompt": "groundedness/graded", "criterion": "groundedness", "split": "test",
+        "reference": "consensus of 3", "baseline": "false", "gold": "153", "n": "150", "topics": "25",
+        "coverage": "0.980392", "without_grade": "unreadable:2,unable:1",
         **{"percent": "0.700000", "percent_lo": "0.650000", "percent_hi": "0.750000"},
         **{"kappa": "0.510000", "kappa_lo": "0.410000", "kappa_hi": "0.610000"},
         **{"wkappa": "0.610000", "wkappa_lo": "0.510000", "wkappa_hi": "0.710000"},
@@ -81,11 +73,9 @@ def test_an_agreement_row_says_what_was_found() -> None:
         **{"primary_item_lo": "0.560000", "primary_item_hi": "0.660000", "deff": "3.200000"},
         **{"bowker_chi2": "7.600000", "bowker_df": "3", "bowker_p": "0.055000"},
         **{"stuart_maxwell_chi2": "6.900000", "stuart_maxwell_df": "2", "stuart_maxwell_p": "0.031700"},
-        **{"ceiling": "0.680000", "ceiling_lo": "0.610000", "ceiling_hi": "0.750000"},
-        "primary": "wkappa",
-        "binary": "false",
-        "verdict": "TRUSTED",
-    }
+        **{"ceiling": "0.680000", "ceiling_lo": "0.610000", "ceiling_hi": "0.750000"}, "primary": "wkappa",
+        "binary": "false", "verdict": "TRUSTED",
+    }  # fmt: skip
 
 
 def test_a_verdict_is_about_its_own_row_only() -> None:

@@ -19,14 +19,9 @@ SCALES = {name: find_criterion(name).scale for name in ("groundedness", "natural
 
 def line(**fields: object) -> bytes:
     base = {
-        "turn_id": "1-1_1",
-        "topic_id": "1-1",
-        "criterion": "groundedness",
-        "grade": 3,
-        "assessor": "ann",
-        "response_id": "R00000",
-        "inclusion_probability": 1.0,
-    }
+        "turn_id": "1-1_1", "topic_id": "1-1", "criterion": "groundedness", "grade": 3, "assessor": "ann",
+        "response_id": "R00000", "inclusion_probability": 1.0,
+    }  # fmt: skip
     return json.dumps({**base, **fields}).encode() + b"\n"
 
 

@@ -161,15 +161,10 @@ def test_a_row_names_the_response_and_what_to_label() -> None:
     pool = Pool((pooled(7, "9-1_2", "a", "b"),), {}, ())
     (row,) = make_plan(pool, 1, 0, criteria=("groundedness", "naturalness"), per_run=1).rows
     assert json.loads(msgspec.json.encode(row)) == {
-        "turn_id": "9-1_2",
-        "topic_id": "9-1",
-        "response_id": "R00007",
-        "text_sha256": text_digest("text 7"),
-        "runs": ["a", "b"],
-        "criteria": ["groundedness", "naturalness"],
-        "inclusion_probability": 1.0,
+        "turn_id": "9-1_2", "topic_id": "9-1", "response_id": "R00007", "text_sha256": text_digest("text 7"),
+        "runs": ["a", "b"], "criteria": ["groundedness", "naturalness"], "inclusion_probability": 1.0,
         "stratum": "certain",
-    }
+    }  # fmt: skip
 
 
 def gold(response: PooledResponse, criterion: str = "groundedness") -> GoldRow:

@@ -18,27 +18,14 @@ from tests.conftest import refused
 
 DIGEST = hashlib.sha256(b"Yes, by train.").hexdigest()
 FULL = {
-    "turn_id": "1-1_1",
-    "topic_id": "1-1",
-    "criterion": "groundedness",
-    "grade": 3,
-    "assessor": "ann",
-    "response_id": None,
-    "text_sha256": DIGEST,
-    "run_id": "harbor",
-    "made": "postedit",
-    "inclusion_probability": 0.25,
-    "stratum": "short",
-    "split": "dev",
-}
+    "turn_id": "1-1_1", "topic_id": "1-1", "criterion": "groundedness", "grade": 3, "assessor": "ann",
+    "response_id": None, "text_sha256": DIGEST, "run_id": "harbor", "made": "postedit", "inclusion_probability": 0.25,
+    "stratum": "short", "split": "dev",
+}  # fmt: skip
 LEAST = {
-    "turn_id": "1-1_1",
-    "topic_id": "1-1",
-    "criterion": "naturalness",
-    "grade": 0,
-    "assessor": "ann",
+    "turn_id": "1-1_1", "topic_id": "1-1", "criterion": "naturalness", "grade": 0, "assessor": "ann",
     "response_id": "R00001",
-}
+}  # fmt: skip
 
 
 def jsonl(*rows: object) -> bytes:
@@ -61,16 +48,9 @@ def row(text: str = "Yes, by train.", **fields: object) -> GoldRow:
 
 
 def pooled(response_id: str, text: str, *runs: str, turn_id: str = "1-1_1") -> PooledResponse:
-    return PooledResponse(
-        response_id,
-        turn_id,
-        "1-1",
-        text,
-        (f"p{response_id}",),
-        TokenCount(3, 3, 3, None),
-        False,
-        tuple(RunEntry(run, 1, "used", "") for run in runs),
-    )
+    entries = tuple(RunEntry(run, 1, "used", "") for run in runs)
+    count, passages = TokenCount(3, 3, 3, None), (f"p{response_id}",)
+    return PooledResponse(response_id, turn_id, "1-1", text, passages, count, False, entries)
 
 
 def pool(*responses: PooledResponse) -> Pool:

@@ -21,24 +21,11 @@ pl = pytest.importorskip("polars")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 SHARE = st.floats(0, 1)
 JUDGMENT = st.builds(
-    Judgment,
-    response_id=TEXT,
-    turn_id=TEXT,
-    topic_id=TEXT,
-    criterion=TEXT,
-    variant=TEXT,
-    grade=st.integers(-3, 9),
-    unable=st.booleans(),
-    expected=st.none() | SHARE,
-    probabilities=st.none() | st.dictionaries(TEXT, SHARE, max_size=3),
-    rationale=st.none() | TEXT,
-    sentences=st.lists(TEXT, max_size=2).map(tuple),
-    judge=TEXT,
-    model=st.none() | TEXT,
-    criterion_digest=TEXT,
-    request_digest=TEXT,
-    form=st.sampled_from(["json", "text", "label"]),
-    repaired=st.booleans(),
+    Judgment, response_id=TEXT, turn_id=TEXT, topic_id=TEXT, criterion=TEXT, variant=TEXT, grade=st.integers(-3, 9),
+    unable=st.booleans(), expected=st.none() | SHARE,
+    probabilities=st.none() | st.dictionaries(TEXT, SHARE, max_size=3), rationale=st.none() | TEXT,
+    sentences=st.lists(TEXT, max_size=2).map(tuple), judge=TEXT, model=st.none() | TEXT, criterion_digest=TEXT,
+    request_digest=TEXT, form=st.sampled_from(["json", "text", "label"]), repaired=st.booleans(),
     sample=st.integers(0, 3),
     support=st.lists(
         st.builds(SentenceSupport, st.lists(TEXT, max_size=2).map(tuple), st.none() | SHARE), max_size=2
@@ -46,7 +33,7 @@ JUDGMENT = st.builds(
     cascade=st.none() | TEXT,
     checker_failed=st.none() | st.just("refused"),
     nuggets=st.lists(TEXT, max_size=2).map(tuple),
-)
+)  # fmt: skip
 JUDGED = Judgment(
     response_id="R0", turn_id="1-1_1", topic_id="1-1", criterion="c", variant="v", grade=2, unable=False,
     expected=1.5, probabilities={"1": 0.5, "2": 0.5}, rationale="<b>\u2028", sentences=("yes", "no"), judge="b/m",

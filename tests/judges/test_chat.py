@@ -27,15 +27,9 @@ def test_everything_worth_keeping_is_read() -> None:
     body = reply({"content": "Grade: 2"}, model="m-2026", system_fingerprint="fp", **usage(12, 3, 15))
     found = read(body)
     assert found == Completion(
-        text="Grade: 2",
-        finish_reason="stop",
-        model="m-2026",
-        system_fingerprint="fp",
-        prompt_tokens=12,
-        completion_tokens=3,
-        latency=0.25,
-        raw=json.dumps(body),
-    )
+        text="Grade: 2", finish_reason="stop", model="m-2026", system_fingerprint="fp", prompt_tokens=12,
+        completion_tokens=3, latency=0.25, raw=json.dumps(body),
+    )  # fmt: skip
 
 
 def usage(prompt: int, reply: int, total: int, **more: Any) -> dict[str, Any]:

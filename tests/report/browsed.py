@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
 from judge.io.line_stream import jsonl_bytes
@@ -20,6 +22,7 @@ from judge.records import Passage, Scale
 from judge.report.folders import folder_names
 from judge.report.page import Browser
 from judge.runs.records import TokenCount
+from tests import calibration_world as world
 from tests.conftest import ask, put
 
 FERRY = Passage("ferry-1", "The ferry leaves the pier at noon. Tickets cost 4 crowns.", "collection")
@@ -39,15 +42,9 @@ TOPICS = [
 def response(number: int, text: str, turn: str = "1-1_1", **changed: Any) -> PooledResponse:
     """A pooled response of run-a that used the passage about the ferry; `changed` replaces fields."""
     fields: dict[str, Any] = {
-        "response_id": f"R{number:05}",
-        "turn_id": turn,
-        "topic_id": turn.rpartition("_")[0],
-        "text": text,
-        "passages": ("ferry-1",),
-        "tokens": TokenCount(9, 9, 9, None),
-        "truncated": False,
-        "runs": (RunEntry("run-a", 1, "used", "0" * 64),),
-    }
+        "response_id": f"R{number:05}", "turn_id": turn, "topic_id": turn.rpartition("_")[0], "text": text,
+        "passages": ("ferry-1",), "tokens": TokenCount(9, 9, 9, None), "truncated": False, "runs": runs("run-a"),
+    }  # fmt: skip
     return PooledResponse(**{**fields, **changed})
 
 
@@ -58,46 +55,15 @@ def runs(*names: str) -> tuple[RunEntry, ...]:
 
 def judgment(number: int, grade: int, turn: str = "1-1_1", **changed: Any) -> Judgment:
     """A judgment of groundedness; `changed` replaces fields."""
-    fields: dict[str, Any] = {
-        "response_id": f"R{number:05}",
-        "turn_id": turn,
-        "topic_id": turn.rpartition("_")[0],
-        "criterion": "groundedness",
-        "variant": "mine",
-        "grade": grade,
-        "unable": False,
-        "expected": None,
-        "probabilities": None,
-        "rationale": None,
-        "sentences": (),
-        "judge": "server/made-up",
-        "model": None,
-        "criterion_digest": "c" * 64,
-        "request_digest": f"{number:064x}",
-        "form": "json",
-        "repaired": False,
-        "sample": 0,
-    }
-    return Judgment(**{**fields, **changed})
+    made = world.judgment(turn, f"R{number:05}", grade, "server/made-up", "groundedness/mine", digest="c" * 64)
+    return replace(made, **{"model": None, "request_digest": f"{number:064x}", **changed})
 
 
 def failed(number: int, reason: str = "unreadable", turn: str = "1-1_1", **changed: Any) -> Failure:
     """A failure of groundedness; `changed` replaces fields."""
-    fields: dict[str, Any] = {
-        "response_id": f"R{number:05}",
-        "turn_id": turn,
-        "topic_id": turn.rpartition("_")[0],
-        "criterion": "groundedness",
-        "variant": "mine",
-        "reason": reason,
-        "detail": "no line of the form `Grade: LABEL`",
-        "raw": "I had rather not say.",
-        "judge": "server/made-up",
-        "criterion_digest": "c" * 64,
-        "request_digest": None,
-        "sample": 0,
-    }
-    return Failure(**{**fields, **changed})
+    said = {"detail": "no line of the form `Grade: LABEL`", "raw": "I had rather not say."}
+    about = {"variant": "mine", "criterion_digest": "c" * 64}
+    return replace(world.failure(turn, f"R{number:05}", reason, "server/made-up"), **{**about, **said, **changed})
 
 
 def write_folder(

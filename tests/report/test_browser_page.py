@@ -27,6 +27,8 @@ ASKED = f'<passage n="1">\n{FERRY.text}\n</passage>\n<response>\nThe ferry leave
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Four responses of two turns and three runs, with every kind of outcome."""
+    said = {"rationale": "Nobody said that one may swim.", "expected": 1.25}
+    said["probabilities"] = {"0": 0.25, "1": 0.25, "2": 0.5}
     return write_folder(
         tmp_path / "out",
         [
@@ -36,16 +38,7 @@ def folder(tmp_path: Path) -> Path:
             response(4, "Hello!", "1-1_2", runs=runs("run-b"), truncated=True),
         ],
         [
-            judgment(
-                1,
-                1,
-                rationale="Nobody said that one may swim.",
-                sentences=("supported", "unsupported"),
-                expected=1.25,
-                probabilities={"0": 0.25, "1": 0.25, "2": 0.5},
-                request_digest="a" * 64,
-                repaired=True,
-            ),
+            judgment(1, 1, **said, sentences=("supported", "unsupported"), request_digest="a" * 64, repaired=True),
             failed(2, "no_passages", detail="1 of 2 used passages have no text", raw=None),
             judgment(3, 3, "1-1_2"),
             judgment(4, -1, "1-1_2", unable=True),
@@ -508,18 +501,10 @@ TRICKS = [
 def test_a_hostile_text_stays_a_text_wherever_it_stands(page: Page, tmp_path: Path, trick: str) -> None:
     passage = Passage(f"{trick} id", f"{trick} passage", "collection")
     said = judgment(
-        1,
-        2,
-        "1-1_1",
-        judge=f"{trick} judge",
-        model=f"{trick} model",
-        variant=f"{trick} variant",
-        criterion=f"{trick} criterion",
-        rationale=f"{trick} rationale",
-        sentences=(f"{trick} label",),
-        probabilities={f"{trick} level": 1.0},
-        request_digest="a" * 64,
-    )
+        1, 2, "1-1_1", judge=f"{trick} judge", model=f"{trick} model", variant=f"{trick} variant",
+        criterion=f"{trick} criterion", rationale=f"{trick} rationale", sentences=(f"{trick} label",),
+        probabilities={f"{trick} level": 1.0}, request_digest="a" * 64,
+    )  # fmt: skip
     folder = write_folder(
         tmp_path / "out",
         [

@@ -353,24 +353,11 @@ def test_the_tsv_has_four_decimals_and_empty_fields_where_undefined() -> None:
     rows = [
         row("x"),
         row(
-            "y",
-            mean=undefined,
-            n=0,
-            unable=0,
-            missing=9,
-            not_asked=75,
-            unanswered=0,
-            expected_mean=None,
-            positive=0,
-            share_positive=None,
-            rank=None,
-            bound=None,
-            share_of_turns=0.0,
-            harness=0,
-            reasons={"unreadable": 9},
+            "y", mean=undefined, n=0, unable=0, missing=9, not_asked=75, unanswered=0, expected_mean=None, positive=0,
+            share_positive=None, rank=None, bound=None, share_of_turns=0.0, harness=0, reasons={"unreadable": 9},
             flags=("MISSING", "TRIAL"),
         ),
-    ]
+    ]  # fmt: skip
     head, first, second = (line.split("\t") for line in records_tsv(COLUMNS, rows, 4).splitlines())
     assert tuple(head) == tuple(COLUMNS)
     assert dict(zip(head, first, strict=True)) == {

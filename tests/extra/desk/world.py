@@ -89,12 +89,9 @@ def write_judgments(folder: Path, grades: dict[int, int], prompt: str = "grounde
 def plan_of(folder: Path, **changes: Any) -> AssessPlan:
     """One assessor who labels the whole pool for groundedness."""
     fields: dict[str, Any] = {
-        "pool": folder / "out",
-        "store": folder / "labels.sqlite",
-        "assessors": ["ann"],
-        "prompts": ["groundedness"],
+        "pool": folder / "out", "store": folder / "labels.sqlite", "assessors": ["ann"], "prompts": ["groundedness"],
         "seed": 1,
-    }
+    }  # fmt: skip
     return AssessPlan(**fields | changes)
 
 
