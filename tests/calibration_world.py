@@ -72,6 +72,17 @@ def labels(
     return Labels(judge, prompt, "d" * 64 if prompt else None, f"{judge}.txt", "e" * 64, tuple(grades))
 
 
+def pooled(
+    response_id: str, text: str, *runs: str, turn_id: str = "1-1_1", passages: tuple[str, ...] | None = None
+) -> PooledResponse:
+    """A response that runs gave at rank 1, with a passage of its own unless others are named."""
+    entries = tuple(RunEntry(run, 1, "used", "0" * 64) for run in runs)
+    size = len(text.split())
+    used = (f"p{response_id}",) if passages is None else passages
+    count = TokenCount(size, size, size, None)
+    return PooledResponse(response_id, turn_id, topic_of(turn_id), text, used, count, False, entries)
+
+
 def pool(world: Iterable[Item], *, shift: int = 0, words: Callable[[Item], int] = lambda one: 0) -> Pool:
     """The responses with passages that hold as many thirds of their words as they deserve; ids moved by `shift`."""
     responses, passages = [], {}
@@ -81,13 +92,7 @@ def pool(world: Iterable[Item], *, shift: int = 0, words: Callable[[Item], int] 
         text = " ".join([*terms, *["the"] * words(one)])
         key = f"passage{number}"
         passages[key] = Passage(key, " ".join([f"start{number}", *terms[: one.deserved]]), "collection")
-        count = len(text.split())
-        responses.append(
-            PooledResponse(
-                f"R{number + shift:05}", one.turn_id, topic_of(one.turn_id), text, (key,),
-                TokenCount(count, count, count, None), False, (RunEntry(one.run_id, 1, "used", "0" * 64),),
-            )
-        )  # fmt: skip
+        responses.append(pooled(f"R{number + shift:05}", text, one.run_id, turn_id=one.turn_id, passages=(key,)))
     return Pool(tuple(responses), passages, ())
 
 

@@ -121,11 +121,6 @@ TEXT = {
 }
 
 
-@pytest.mark.parametrize("reply", TEXT)
-def test_text_form(reply: str) -> None:
-    assert outcome(read(reply)) == TEXT[reply]
-
-
 JSON = {
     '{"rationale": "r", "grade": "2"}': 2,
     '{"rationale": "r", "grade": 2}': 2,
@@ -184,11 +179,6 @@ JSON = {
 }
 
 
-@pytest.mark.parametrize("reply", JSON, ids=lambda reply: reply[:60])
-def test_json_form(reply: str) -> None:
-    assert outcome(read(reply, "json")) == JSON[reply]
-
-
 # Part of a reply → the grades that it claims in the text form, and in the JSON form.
 PARTS: dict[str, tuple[set[int], set[int]]] = {
     "<think>": (set(), set()),
@@ -238,9 +228,15 @@ LABEL = {
 }
 
 
-@pytest.mark.parametrize("reply", LABEL)
-def test_label_form(reply: str) -> None:
-    assert outcome(read(reply, "label")) == LABEL[reply]
+FORMS = {"text": TEXT, "json": JSON, "label": LABEL}
+
+
+@pytest.mark.parametrize(
+    ("form", "reply"),
+    [pytest.param(form, reply, id=f"{form}: {reply[:60]}") for form, replies in FORMS.items() for reply in replies],
+)
+def test_each_form_of_an_answer(form: AnswerForm, reply: str) -> None:
+    assert outcome(read(reply, form)) == FORMS[form][reply]
 
 
 @pytest.mark.parametrize(

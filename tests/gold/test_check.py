@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
 from judge.gold import check_gold, plain_scale
-from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.runs.records import TokenCount
+from judge.pool.records import Pool
+from tests.calibration_world import pooled
 
 PROJECT = Path(__file__).parent.parent.parent
 SCALES = {name: find_criterion(name).scale for name in ("groundedness", "naturalness")}
@@ -33,15 +33,7 @@ def codes(*contents: bytes, pool: Pool | None = None, **more) -> list[tuple[str,
 
 
 def pool_of(*texts: str, runs: tuple[str, ...] = ("harbor",)) -> Pool:
-    entries = tuple(RunEntry(run, 1, "used", "") for run in runs)
-    return Pool(
-        tuple(
-            PooledResponse(f"R{n:05d}", "1-1_1", "1-1", text, (), TokenCount(1, 1, 1, None), False, entries)
-            for n, text in enumerate(texts)
-        ),
-        {},
-        (),
-    )
+    return Pool(tuple(pooled(f"R{n:05d}", text, *runs) for n, text in enumerate(texts)), {}, ())
 
 
 def sha(text: str) -> str:

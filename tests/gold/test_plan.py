@@ -16,17 +16,15 @@ from judge.gold import make_plan, plan_jsonl, read_plan
 from judge.gold.plan import turn_uncertainty
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
-from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.runs.records import TokenCount
+from judge.pool.records import Pool, PooledResponse
+from tests import calibration_world as world
 from tests.calibration_world import judgment
 
 CRITERIA = ("groundedness",)
 
 
 def pooled(number: int, turn_id: str, *runs: str) -> PooledResponse:
-    topic, text = turn_id.rpartition("_")[0], f"text {number}"
-    entries = tuple(RunEntry(run, 1, "used", "") for run in runs)
-    return PooledResponse(f"R{number:05d}", turn_id, topic, text, (), TokenCount(2, 2, 2, None), False, entries)
+    return world.pooled(f"R{number:05d}", f"text {number}", *runs, turn_id=turn_id)
 
 
 def grid(topics: int, turns: int, runs: int, skip: int = 0) -> Pool:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from judge.errors import InputError
 from judge.gold import check_scale, match, parse_gold, read_gold
 from judge.gold.rows import GoldRow
-from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.pool.records import Pool, PooledResponse
 from judge.records import Level, Scale
-from judge.runs.records import TokenCount
+from tests.calibration_world import pooled
 from tests.conftest import refused
 
 DIGEST = hashlib.sha256(b"Yes, by train.").hexdigest()
@@ -45,12 +45,6 @@ def row(text: str = "Yes, by train.", **fields: object) -> GoldRow:
     digest = hashlib.sha256(text.encode()).hexdigest()
     base = {"turn_id": "1-1_1", "topic_id": "1-1", "criterion": "groundedness", "grade": 3, "assessor": "ann"}
     return GoldRow(**{**base, "text_sha256": digest, **fields})  # type: ignore[arg-type]
-
-
-def pooled(response_id: str, text: str, *runs: str, turn_id: str = "1-1_1") -> PooledResponse:
-    entries = tuple(RunEntry(run, 1, "used", "") for run in runs)
-    count, passages = TokenCount(3, 3, 3, None), (f"p{response_id}",)
-    return PooledResponse(response_id, turn_id, "1-1", text, passages, count, False, entries)
 
 
 def pool(*responses: PooledResponse) -> Pool:

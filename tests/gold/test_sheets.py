@@ -26,9 +26,9 @@ from judge.jobs.crowd import CrowdPlan, grade_crowd
 from judge.jobs.gold import GoldImportPlan, import_gold_files
 from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet
 from judge.pool.bank import passages_jsonl, pool_jsonl
-from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
-from judge.runs.records import TokenCount
+from tests.calibration_world import pooled
 from tests.conftest import PROJECT, put, refused
 
 HOSTILE = (
@@ -47,8 +47,7 @@ SCALES = {"groundedness": 4, "naturalness": 5}
 
 
 def response(response_id: str, text: str, turn_id: str = "1-1_2") -> PooledResponse:
-    runs = (RunEntry(RUN, 1, "used", ""),)
-    return PooledResponse(response_id, turn_id, "1-1", text, ("p",), TokenCount(1, 1, 1, None), False, runs)
+    return pooled(response_id, text, RUN, turn_id=turn_id, passages=("p",))
 
 
 RESPONSES = tuple(response(name, text) for name, text in zip(IDS, HOSTILE, strict=True))

@@ -14,8 +14,8 @@ from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sources import CAST_CRITERIA
 from judge.jobs.gold import CROWD, GOLD_SOURCES, read_label_tables
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
-from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.runs.records import TokenCount
+from judge.pool.records import Pool
+from tests.calibration_world import pooled
 from tests.conftest import put, refused
 
 BEGIN_HEADER = "model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\n"
@@ -33,11 +33,6 @@ def faults(source: str, *paths: Path, **options) -> list[tuple[str, str]]:
         imported(source, *paths, **options)
     assert caught.value.exit_code == 2
     return [(problem.code, problem.path) for problem in caught.value.problems]
-
-
-def pooled(response_id: str, text: str, *runs: str, turn_id: str = "1-1_1") -> PooledResponse:
-    entries = tuple(RunEntry(run, 1, "used", "") for run in runs)
-    return PooledResponse(response_id, turn_id, "1-1", text, (), TokenCount(1, 1, 1, None), False, entries)
 
 
 # qrels

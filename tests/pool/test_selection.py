@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from judge.errors import InputError, UsageError
-from judge.io.ids import topic_of
 from judge.pool.build import Candidate
 from judge.pool.lists import own_turn_id, read_relevance, read_run_ids, read_turns
 from judge.pool.records import Pool, PooledResponse, RunEntry
@@ -20,7 +20,8 @@ from judge.pool.selection import PassageRelevance, Selection, candidates, draw_t
 from judge.results.turns import first_ranked
 from judge.runs.families import read_teams
 from judge.runs.formats import read_run
-from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn, TokenCount
+from judge.runs.records import Exclusion, Provenance, Response, Run, RunTurn
+from tests import calibration_world as world
 from tests.conftest import put, refused
 
 
@@ -34,6 +35,10 @@ def psg(passage_id: str, score: float | None = None, used: bool | None = None) -
 def run_of(*turns: tuple[str, list[tuple[int, str]]], eval_response: bool = True) -> Run:
     made = tuple(RunTurn(turn, tuple(Response(rank, text, ()) for rank, text in given)) for turn, given in turns)
     return Run("r", "automatic", None, "ikat2024", "r.json", "d", eval_response, made)
+
+
+TWO = (("1_1", [(1, "a"), (2, "b")]), ("1_2", [(1, "c")]))
+"""Two turns, one of them with two responses."""
 
 
 def rows(found: tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]) -> tuple[list[Any], list[Any]]:
@@ -59,20 +64,19 @@ def test_depth_takes_the_smallest_ranks(depth: int, kept: list[Any], below: list
     assert excluded == [("1_1", rank, "below_depth") for rank, _ in below]
 
 
-def test_an_empty_response_is_excluded_and_the_next_rank_does_not_move_up() -> None:
-    run = run_of(("1_1", [(1, " \n\u00a0"), (2, "second")]), ("1_2", [(1, "")]), ("1_3", []))
-    assert rows(candidates(run, Selection())) == (
-        [],
-        [("1_1", 1, "empty_text"), ("1_1", 2, "below_depth"), ("1_2", 1, "empty_text")],
-    )
-
-
-def test_a_run_that_asks_not_to_be_judged_gives_one_row_a_turn() -> None:
-    run = run_of(("1_1", [(1, "a"), (2, "b")]), ("1_2", [(1, "c")]), eval_response=False)
-    assert rows(candidates(run, Selection())) == (
-        [],
-        [("1_1", None, "eval_response_false"), ("1_2", None, "eval_response_false")],
-    )
+@pytest.mark.parametrize(
+    ("run", "turns", "kept", "excluded"),
+    [
+        # The next rank does not move up.
+        (run_of(("1_1", [(1, " \n\u00a0"), (2, "second")]), ("1_2", [(1, "")]), ("1_3", [])), None, [],
+         [("1_1", 1, "empty_text"), ("1_1", 2, "below_depth"), ("1_2", 1, "empty_text")]),
+        # One row stands for a turn of a run that asks not to be judged, and for one that is not selected.
+        (run_of(*TWO, eval_response=False), None, [], [(turn, None, "eval_response_false") for turn in ("1_1", "1_2")]),
+        (run_of(*TWO), frozenset({"1_2", "7_7"}), [("1_2", 1, "c")], [("1_1", None, "not_selected_turn")]),
+    ],
+)  # fmt: skip
+def test_what_is_left_out_has_its_reason(run: Run, turns, kept: list[Any], excluded: list[Any]) -> None:
+    assert rows(candidates(run, Selection(turns=turns))) == (kept, excluded)
 
 
 def test_a_candidate_keeps_only_what_it_used() -> None:
@@ -88,14 +92,6 @@ def test_a_depth_below_one_is_refused() -> None:
 
 
 # Turns and runs
-
-
-def test_turns_that_are_not_selected_give_one_row_each() -> None:
-    run = run_of(("1_1", [(1, "a"), (2, "b")]), ("1_2", [(1, "c")]))
-    assert rows(candidates(run, Selection(turns=frozenset({"1_2", "7_7"})))) == (
-        [("1_2", 1, "c")],
-        [("1_1", None, "not_selected_turn")],
-    )
 
 
 def test_the_widest_reason_is_named() -> None:
@@ -244,9 +240,8 @@ def test_every_response_is_pooled_or_left_out_once(responses, depth, extra, form
 
 
 def pooled(response_id: str, turn_id: str, run_id: str, rank: int) -> PooledResponse:
-    entry = RunEntry(run_id, rank, "used", "0" * 64)
-    count = TokenCount(1, 1, 1, None)
-    return PooledResponse(response_id, turn_id, topic_of(turn_id), "text", (), count, False, (entry,))
+    made = world.pooled(response_id, "text", turn_id=turn_id, passages=())
+    return replace(made, runs=(RunEntry(run_id, rank, "used", "0" * 64),))
 
 
 @pytest.mark.parametrize(

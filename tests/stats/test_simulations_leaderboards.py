@@ -30,17 +30,18 @@ def test_with_ten_gold_grades_a_run_intervals_cover_and_some_pairs_are_told_apar
     assert false <= 0.05
 
 
-@pytest.mark.parametrize("kind", ["e", "s", "d"])
-def test_equal_runs_are_seldom_told_apart_from_eight_topics_on(kind: str) -> None:
-    assert all_within(getattr(simulate, kind)(60, rng(), runs=(5, 10, 24), topics=(8,)))
-
-
-def test_runs_of_unequal_noise_are_seldom_told_apart() -> None:
-    assert all_within(simulate.n(60, rng(), runs=(10,), topics=(8, 25)))
-
-
-def test_a_run_that_fails_on_some_topics_is_seldom_told_apart_on_25() -> None:
-    assert all_within(simulate.fail(60, rng(), topics=(25,)))
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        *((kind, {"runs": (5, 10, 24), "topics": (8,)}) for kind in ("e", "s", "d")),
+        # Runs of unequal noise.
+        ("n", {"runs": (10,), "topics": (8, 25)}),
+        # A run that fails on some topics.
+        ("fail", {"topics": (25,)}),
+    ],
+)
+def test_equal_runs_are_seldom_told_apart(kind: str, sizes: dict[str, tuple[int, ...]]) -> None:
+    assert all_within(getattr(simulate, kind)(60, rng(), **sizes))
 
 
 def test_differences_have_power_and_point_the_right_way() -> None:
