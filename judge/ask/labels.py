@@ -184,15 +184,7 @@ def _by_judge(groups: Mapping[_JudgeKey, _Group], source: str, digest: str) -> t
 def _label(result: Judgment | Failure, turn_id: str, response_id: str) -> Label:
     if isinstance(result, Failure):
         return Label(turn_id, response_id, None, result.reason, sample=result.sample)
-    graded = not result.unable
-    return Label(
-        turn_id=turn_id,
-        response_id=response_id,
-        grade=result.grade if graded else None,
-        reason=None if graded else "unable",
-        expected=result.expected if graded else None,
-        sample=result.sample,
-        probabilities=result.probabilities if graded else None,
-        rationale=result.rationale,
-        settled=result.settled,
-    )
+    grade, reason, expected = (None, "unable", None) if result.unable else (result.grade, None, result.expected)
+    probabilities = None if result.unable else result.probabilities
+    said = result.sample, probabilities, result.rationale, result.settled
+    return Label(turn_id, response_id, grade, reason, expected, *said)

@@ -152,18 +152,10 @@ class Loop:
         if self._report is None:
             return
         elsewhere = "waiting for other processes" if self._elsewhere and not self._waiting else ""
-        self._report(
-            Progress(
-                done=len(self._results),
-                total=len(self._wanted),
-                recalled=self._recalled,
-                failures=self._failures,
-                cost=self.calls.budget.spent,
-                estimated=self.calls.budget.estimated,
-                servers=tuple(self._model.servers),
-                limited=self.calls.limited() or elsewhere,
-            )
-        )
+        done, total, budget = len(self._results), len(self._wanted), self.calls.budget
+        costs = budget.spent, budget.estimated, tuple(self._model.servers)
+        limited = self.calls.limited() or elsewhere
+        self._report(Progress(done, total, self._recalled, self._failures, *costs, limited))
 
     def _first(self, number: int) -> tuple[str, Request]:
         """Digest and first request of a task; made for many tasks in a row, which takes half the CPU."""

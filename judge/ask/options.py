@@ -62,16 +62,8 @@ class JudgeOptions(Options, section="asking"):
     @property
     def options(self) -> ModelOptions:
         """The options as a model takes them."""
-        return ModelOptions(
-            base_url=self.base_url[0] if self.base_url else None,
-            replicas=self.base_url[1:],
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
-            seed=self.seed,
-            timeout=self.timeout,
-            threads=self.threads,
-            logprobs=self.logprobs,
-        )
+        addresses = {"base_url": self.base_url[0] if self.base_url else None, "replicas": self.base_url[1:]}
+        return ModelOptions(**self.part(JudgeOptions) | addresses)
 
 
 class LoopOptions(Options, section="the loop"):
@@ -103,16 +95,9 @@ class LoopOptions(Options, section="the loop"):
 
         An InputError if the file cannot be read or holds what is no price.
         """
-        return Settings(
-            concurrency=self.concurrency,
-            attempts=self.attempts,
-            max_cost=self.max_cost,
-            prices=dict(map(_price, self.price)),
-            price_table={} if self.prices is None else read_prices(self.prices),
-            rpm=self.rpm,
-            tpm=self.tpm,
-            max_wait=self.max_wait,
-        )
+        limits = {name: value for name, value in self.part(LoopOptions).items() if name not in ("price", "prices")}
+        table = {} if self.prices is None else read_prices(self.prices)
+        return Settings(prices=dict(map(_price, self.price)), price_table=table, **limits)
 
 
 class AskingOptions(JudgeOptions, LoopOptions):

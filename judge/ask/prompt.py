@@ -76,10 +76,7 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
         turn_id=response.turn_id,
         criterion=criterion.name,
         form=form,
-        messages=(
-            Message("system", f"{system}\n\n{NOTICE}"),
-            Message("user", user),
-        ),
+        messages=(Message("system", f"{system}\n\n{NOTICE}"), Message("user", user)),
         scale=criterion.scale,
         labels=answer_labels(criterion),
         sentences=labeled if criterion.answer == "sentences" else 0,

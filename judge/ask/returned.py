@@ -146,16 +146,9 @@ def settled_counts(results: Iterable[Judgment | Failure]) -> tuple[SettledCount,
         else:
             counts["asked"] += 1
             counts["checker_failed"] += result.checker_failed is not None
+    kinds = ("settled", "asked", "without_evidence", "checker_failed")
     return tuple(
-        SettledCount(
-            criterion=criterion,
-            cascade=name,
-            checker=checkers.get(name) or judges_in(name)[0],
-            settled=counts["settled"],
-            asked=counts["asked"],
-            without_evidence=counts["without_evidence"],
-            checker_failed=counts["checker_failed"],
-        )
+        SettledCount(criterion, name, checkers.get(name) or judges_in(name)[0], *(counts[kind] for kind in kinds))
         for (criterion, name), counts in rows.items()
     )
 

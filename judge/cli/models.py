@@ -25,7 +25,8 @@ def list_models(output: JsonOutput) -> int:
         print_json([_row(weights) for weights in CATALOG.values()])
         return 0
     for weights in CATALOG.values():
-        print(_described(weights))
+        here = "fetched" if is_here(weights) else "not fetched"
+        print(f"local/{weights.name:<14}  {weights.size / 1e6:>5,.0f} MB  {weights.license}  {here}")
         for text in (weights.title, weights.about):
             print_text(f"    {text}")
     say(f"weights are kept in {cache_folder() / 'models'}")
@@ -62,11 +63,6 @@ def _row(weights: ModelWeights) -> dict[str, Any]:
         "sha256": weights.sha256,
         "fetched": is_here(weights),
     }
-
-
-def _described(weights: ModelWeights) -> str:
-    here = "fetched" if is_here(weights) else "not fetched"
-    return f"local/{weights.name:<14}  {weights.size / 1e6:>5,.0f} MB  {weights.license}  {here}"
 
 
 COMMANDS = {"models": {"list": list_models, "pull": pull}}

@@ -232,14 +232,10 @@ def print_grids(grids: Sequence[Table[Any]], form: str) -> None:
         return
     for place, grid in enumerate(grids):
         print("\n" if place else "", end="")
-        if form == "table":
-            _print(grid)
-        else:
+        if form != "table":
             print(FORMS[form][1](grid), end="")
-
-
-def _print(grid: Table[Any]) -> None:
-    print_text(grid.title, "heading")
-    print_table(grid.columns, list(grid.cells()), words=grid.words())
-    for note in grid.notes:
-        print_text(note)
+            continue
+        print_text(grid.title, "heading")
+        print_table(grid.columns, list(grid.cells()), words=grid.words())
+        for note in grid.notes:
+            print_text(note)

@@ -176,16 +176,9 @@ _PASSAGES = (
     Passage("sample-1", "Lake Brenn thaws in late April. Its water stays below 12 degrees until June.", "collection"),
     Passage("sample-2", "The lake's only beach, at Oss, has lifeguards from June to August.", "collection"),
 )
-_RESPONSE = PooledResponse(
-    response_id="R00000",
-    turn_id="1-1_2",
-    topic_id="1-1",
-    text="In May the water is still below 12 degrees. There are lifeguards at Oss all year. Do you like cold water?",
-    passages=tuple(passage.passage_id for passage in _PASSAGES),
-    tokens=TokenCount(bare=20, english=24, whitespace=21, cut=None),
-    truncated=False,
-    runs=(),
-)
+_TEXT = "In May the water is still below 12 degrees. There are lifeguards at Oss all year. Do you like cold water?"
+_USED = tuple(passage.passage_id for passage in _PASSAGES)
+_RESPONSE = PooledResponse("R00000", "1-1_2", "1-1", _TEXT, _USED, TokenCount(20, 24, 21, None), False, ())
 _NUGGETS = ("Lifeguards are at the beach of Oss from June to August.", "The lake is below 12 degrees until June.")
 _CANDIDATES = ("Nobody guards the beach of Oss in May.", "The lake has fewer than 12 degrees in May.")
 _TURN = Turn(

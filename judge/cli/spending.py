@@ -56,7 +56,7 @@ def print_forecast(rows: Sequence[ModelForecast]) -> None:
     if unpriced := [row.model for row in rows if row.cost is None]:
         print_fact("cost", f"unknown: no price for {', '.join(unpriced)} here ({GIVES_PRICE})")
     else:
-        cost, most = (sum(amount or 0.0 for amount in amounts) for amounts in zip(*map(_costs, rows), strict=True))
+        cost, most = (sum(getattr(row, name) or 0.0 for row in rows) for name in ("cost", "most"))
         print_fact("cost", f"about {_money(cost)}, at most {_money(most)}" if most else "nothing")
     bases = dict.fromkeys(map(_basis, rows))
     print_fact("estimated by", "; ".join(bases) if len(bases) == 1 else "each model's own calls, as far as counted")
@@ -64,10 +64,6 @@ def print_forecast(rows: Sequence[ModelForecast]) -> None:
         print()
         print_table(_EXPECTED, [_expected(row) for row in rows])
     say("nothing was sent and nothing was written")
-
-
-def _costs(row: ModelForecast) -> tuple[float | None, float | None]:
-    return row.cost, row.most
 
 
 def _basis(row: ModelForecast) -> str:
@@ -82,7 +78,7 @@ def _expected(row: ModelForecast) -> tuple[str, ...]:
         row.model,
         f"{row.calls:,}",
         *tokens,
-        *map(_money, _costs(row)),
+        *map(_money, (row.cost, row.most)),
         f"{row.counted_calls:,}" if row.counted_calls else "-",
     )
 

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import shtab
 
@@ -54,7 +54,6 @@ def _print_findings(findings: Sequence[CheckFinding]) -> None:
 
 
 Shell = Literal["bash", "zsh", "fish"]
-SHELLS: tuple[str, ...] = get_args(Shell)
 
 
 class CompletionPlan(Options):

@@ -58,35 +58,20 @@ def blank(rows: int) -> "tuple[Figure, Axes]":
     return figure, axes
 
 
+def _write(axes: "Axes", text: str, at: tuple[float, float], points: tuple[float, float], **settings: Any) -> None:
+    """Write text so many points away from a place."""
+    axes.annotate(text, at, points, textcoords="offset points", annotation_clip=False, parse_math=False, **settings)
+
+
 def left(axes: "Axes", place: int, text: str) -> None:
     """Write text that ends at the axes, in the row `place`."""
-    axes.annotate(
-        text,
-        (0, place),
-        (-8, 0),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        ha="right",
-        va="center",
-        annotation_clip=False,
-        parse_math=False,
-    )
+    _write(axes, text, (0, place), (-8, 0), xycoords=("axes fraction", "data"), ha="right", va="center")
 
 
 def right(axes: "Axes", place: int, text: str, inches: float, *, color: str = INK) -> None:
     """Write text in the row `place`, in a column that starts so many inches to the right of the axes."""
-    axes.annotate(
-        text,
-        (1, place),
-        (8 + 72 * inches, 0),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        va="center",
-        color=color,
-        size=8,
-        annotation_clip=False,
-        parse_math=False,
-    )
+    of = ("axes fraction", "data")
+    _write(axes, text, (1, place), (8 + 72 * inches, 0), xycoords=of, va="center", color=color, size=8)
 
 
 def name_axis(axes: "Axes", label: str) -> None:
@@ -97,16 +82,7 @@ def name_axis(axes: "Axes", label: str) -> None:
 
 def title(axes: "Axes", text: str) -> None:
     """Write the title of the picture above the legend."""
-    axes.annotate(
-        text,
-        (0, 1),
-        (0, 38),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        size=10.5,
-        annotation_clip=False,
-        parse_math=False,
-    )
+    _write(axes, text, (0, 1), (0, 38), xycoords="axes fraction", size=10.5)
 
 
 def legend(figure: "Figure", axes: "Axes", keys: Sequence[tuple[str, str, str, str]]) -> None:
@@ -293,10 +269,10 @@ def slope_plot(
                 zorder=2 + line.emphasis, clip_on=False,
             )  # fmt: skip
             name = drawn(line.name, 40)
-            _write(axes, 0, first, f"{name}   {line.left[1]}   {line.left[0]}")
-            _write(axes, 1, second, f"{line.right[0]}   {line.right[1]}   {name}")
+            _beside(axes, 0, first, f"{name}   {line.left[1]}   {line.left[0]}")
+            _beside(axes, 1, second, f"{line.right[0]}   {line.right[1]}   {name}")
         for end, text in enumerate(sides):
-            _write(axes, end, -1, drawn(text, 40), color=GRAY)
+            _beside(axes, end, -1, drawn(text, 40), color=GRAY)
         used = sorted({line.emphasis for line in lines})
         legend(figure, axes, [("o", _EMPHASES[kind], _EMPHASES[kind], meanings[kind]) for kind in used])
         title(axes, drawn(heading, _HEADING))
@@ -312,8 +288,6 @@ def _places(ranks: Sequence[int]) -> list[int]:
     return rows
 
 
-def _write(axes: Any, end: int, row: float, text: str, *, color: str = INK) -> None:
-    axes.annotate(
-        text, (end, row), (8 if end else -8, 0), textcoords="offset points", ha="left" if end else "right", va="center",
-        size=8, color=color, annotation_clip=False, parse_math=False,
-    )  # fmt: skip
+def _beside(axes: "Axes", end: int, row: float, text: str, *, color: str = INK) -> None:
+    points, side = ((8, 0), "left") if end else ((-8, 0), "right")
+    _write(axes, text, (end, row), points, ha=side, va="center", size=8, color=color)

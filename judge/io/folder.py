@@ -64,7 +64,9 @@ def content_digest(content: FileContent) -> str:
 
 
 def is_content(path: Path, content: FileContent) -> bool:
-    """Whether a file holds exactly this content; an OSError if it cannot be read."""
+    """Whether a file is there with exactly this content; an OSError if it cannot be read."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return all(file.read(len(piece)) == piece for piece in pieces_of(content)) and not file.read(1)
 
@@ -205,7 +207,7 @@ def replace_folder(
     new = {(name, content_digest(content)) for name, content in files.items()}
     earlier = recorded(folder, record)
     gone = [] if more else _gone(folder, earlier, files, read)
-    changed = [name for name, content in files.items() if not _holds(folder / name, content)]
+    changed = [name for name, content in files.items() if not is_content(folder / name, content)]
     own = {name for name, _ in earlier}
     if foreign := [name for name in changed if name not in own and (folder / name).exists()]:
         raise InputError(
@@ -220,7 +222,8 @@ def replace_folder(
         changed = [name for name in changed if name != last] + [last] * (last in files)
     remove_files(folder, gone)
     # A file that a kill left half-written may not be among the files of this call.
-    remove_files(folder, map(_temporary, sorted(own)))
+    places = map(PurePosixPath, sorted(own))
+    remove_files(folder, (str(place.with_name(temporary_name(place.name))) for place in places))
     for name in changed:
         write_atomic(folder / name, files[name])
     if not more:
@@ -285,14 +288,10 @@ def recorded(folder: Path, record: str) -> set[tuple[str, str]]:
             raise InputError(f"{path}: line {number}: {shown(line)}: expected a line of `sha256sum`")
         # A record can be edited by hand: no file outside the folder may be removed, and a second spelling of a name may
         # be that of a file of this call.
-        if _is_plain(entry[2]) and entry[2] != record:
-            entries.add((entry[2], entry[1]))
+        name, place = entry[2], PurePosixPath(entry[2])
+        if name not in (".", record) and str(place) == name and not place.is_absolute() and ".." not in place.parts:
+            entries.add((name, entry[1]))
     return entries
-
-
-def _is_plain(name: str) -> bool:
-    path = PurePosixPath(name)
-    return str(path) == name != "." and not path.is_absolute() and ".." not in path.parts
 
 
 def _gone(
@@ -321,15 +320,6 @@ def _is_as(folder: Path, name: str, digest: str) -> bool:
     path = folder / name
     # Read without a bound: the files of a job may be larger than the files that are read from others.
     return path.is_file() and file_sha256(path) == digest
-
-
-def _temporary(name: str) -> str:
-    path = PurePosixPath(name)
-    return str(path.with_name(temporary_name(path.name)))
-
-
-def _holds(path: Path, content: FileContent) -> bool:
-    return path.is_file() and is_content(path, content)
 
 
 def _write_record(path: Path, entries: Iterable[tuple[str, str]]) -> None:

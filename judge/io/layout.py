@@ -40,7 +40,8 @@ def table_lines(
         else width
         for place, width in enumerate(widths)
     ]
-    kept = [place for place in range(len(header)) if not place or not rows or _says(rows, place)]
+    said = {place for row in rows for place, cell in enumerate(row) if cell not in NOTHING}
+    kept = [place for place in range(len(header)) if not place or not rows or place in said]
     lead = [place for place in kept if place < named]
     lines: list[str] = []
     for number, block in enumerate(_blocks(lead, [place for place in kept if place >= named], least, columns)):
@@ -63,10 +64,6 @@ def _naming(rows: Sequence[Sequence[str]], words: Collection[int]) -> int:
         if len({tuple(row[:n]) for row in rows}) == len(rows):
             return n
     return max(leading, 1)
-
-
-def _says(rows: Sequence[Sequence[str]], place: int) -> bool:
-    return not all(row[place] in NOTHING for row in rows)
 
 
 def _blocks(lead: list[int], rest: list[int], least: Sequence[int], columns: int) -> list[list[int]]:

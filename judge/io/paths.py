@@ -4,7 +4,7 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,8 @@ def file_in(given: StrPath, *names: str) -> Path:
     path = Path(given)
     # A path that cannot be is told by its reader.
     with contextlib.suppress(OSError, ValueError):
-        return _in_folder(path, names) if path.is_dir() else path
+        if path.is_dir():
+            if found := next((path / name for name in names if (path / name).is_file()), None):
+                return found
+            raise InputError(f"{path}: a folder without {' or '.join(names)}; name the file")
     return path
-
-
-def _in_folder(path: Path, names: Sequence[str]) -> Path:
-    for name in names:
-        if (path / name).is_file():
-            return path / name
-    raise InputError(f"{path}: a folder without {' or '.join(names)}; name the file")

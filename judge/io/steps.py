@@ -167,8 +167,8 @@ class ProgressLine:
     def tick(self) -> None:
         """Draw, if it is time."""
         with self._lock:
-            now = self._clock()
-            due = now - self._begun >= FIRST if self._shown is None else now - self._shown >= self._pause()
+            now, pause = self._clock(), _TICK if self._live else EVERY
+            due = now - self._begun >= FIRST if self._shown is None else now - self._shown >= pause
             if self._over.is_set() or self._rests or not due:
                 return
             self._shown = now
@@ -200,9 +200,6 @@ class ProgressLine:
     def seconds(self) -> float:
         """The time since the first word about the present step."""
         return self._clock() - self._changed
-
-    def _pause(self) -> float:
-        return _TICK if self._live else EVERY
 
     def _run(self) -> None:
         while not self._over.wait(_TICK):

@@ -14,7 +14,7 @@ from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Options, Positive
 from judge.io.steps import Steps, quiet
 from judge.jobs.manifest import MANIFEST, read_earlier_pool
-from judge.passages import differing, files_of, listed, read_passages, same_text
+from judge.passages import differing, files_of, listed, read_passages
 from judge.pool.bank import BESIDE
 from judge.pool.intake import read_runs
 from judge.pool.selection import Selection
@@ -125,7 +125,7 @@ def extract_passages(
 
         hashes = open_hashes(plan.passage_hashes)
         kept = listed(stored, hashes.find)
-        foreign = differing(kept, hashes.find, same_text)
+        foreign = differing(kept, hashes.find)
     texts = sorted(
         (passage for passage in kept.values() if passage.passage_id not in foreign),
         key=lambda passage: natural_key(passage.passage_id),

@@ -111,19 +111,10 @@ class CallSum:
 
     def spending(self, judge: str) -> Spending:
         """What they took, under the name of the judge."""
-        return Spending(
-            judge=judge,
-            completions=self._completions,
-            attempts=self._attempts,
-            prompt_tokens=self._prompt_tokens,
-            cached_tokens=self._cached_tokens,
-            completion_tokens=self._completion_tokens,
-            counted=self._counted,
-            cost=round(sum(sorted(self.costs)), 9),
-            priced=len(self.costs),
-            seconds=round(sum(sorted(self.seconds)), 3),
-            timed=len(self.seconds),
-        )
+        tokens = self._prompt_tokens, self._cached_tokens, self._completion_tokens, self._counted
+        cost, seconds = round(sum(sorted(self.costs)), 9), round(sum(sorted(self.seconds)), 3)
+        priced, timed = len(self.costs), len(self.seconds)
+        return Spending(judge, self._completions, self._attempts, *tokens, cost, priced, seconds, timed)
 
 
 def read_prices(path: StrPath) -> dict[str, Price]:

@@ -12,6 +12,8 @@ from judge.io.steps import Meter, Steps, quiet
 from judge.passages.streams import BOM, MAX_TEXT, Bad, CollectionProblems, Hit, cause, expanded, is_index, open_stream
 from judge.records import Passage, Problem
 
+Find = Callable[[Sequence[str]], Sequence[bytes | None]]
+"""Gives the MD5 of each passage id; None for one that is not in the collection's hash list."""
 _UNREADABLE = ("passages_unreadable", "the passage files cannot be used as they are")
 
 
@@ -64,42 +66,28 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def listed(
-    passages: Mapping[str, Passage], find: Callable[[Sequence[str]], Sequence[bytes | None]]
-) -> dict[str, Passage]:
-    """The passages whose id is in the collection's hash list; no other passage is evidence, whatever its text.
-
-    `find` gives the MD5 of each id, None for one that is not listed.
-    """
+def listed(passages: Mapping[str, Passage], find: Find) -> dict[str, Passage]:
+    """The passages whose id is in the collection's hash list; no other passage is evidence, whatever its text."""
     md5s = find([passage.passage_id for passage in passages.values()])
     return {key: passage for (key, passage), md5 in zip(passages.items(), md5s, strict=True) if md5 is not None}
 
 
-def differing(
-    passages: Mapping[str, Passage],
-    find: Callable[[Sequence[str]], Sequence[bytes | None]],
-    same: Callable[[str, bytes], bool],
-) -> list[str]:
-    """The keys, in natural order, of the passages whose text does not have the listed MD5.
+def differing(passages: Mapping[str, Passage], find: Find) -> list[str]:
+    """The keys, in natural order, of the passages whose text does not have the listed MD5 (`same_text`).
 
-    A passage that is not listed is not among them. `find` is as in `listed`; `same` tells whether a text has an MD5.
+    A passage that is not listed is not among them.
     """
     keys = sorted(passages, key=natural_key)
     listed_md5s = zip(keys, find([passages[key].passage_id for key in keys]), strict=True)
-    return [key for key, md5 in listed_md5s if md5 is not None and not same(passages[key].text, md5)]
+    return [key for key, md5 in listed_md5s if md5 is not None and not same_text(passages[key].text, md5)]
 
 
-def check_texts(
-    passages: Mapping[str, Passage],
-    find: Callable[[Sequence[str]], Sequence[bytes | None]],
-    same: Callable[[str, bytes], bool],
-    file: str,
-) -> list[Problem]:
+def check_texts(passages: Mapping[str, Passage], find: Find, file: str) -> list[Problem]:
     """A problem for each passage that is `differing`; `file` names the source of the texts."""
     message = "its text is not the one of the hash list: the MD5 differs"
     return [
         Problem("passage_text_differs", "error", file, None, f"passage {passages[key].passage_id}: $", message)
-        for key in differing(passages, find, same)
+        for key in differing(passages, find)
     ]
 
 

@@ -122,7 +122,9 @@ class _Build:
                     if offset > before.st_size + 1:
                         # It may grow as fast as it is read.
                         break
-                self._seen.append(_seen(stream, _stored_name(file, self._folder)))
+                absolute, base = file.resolve(), self._folder.resolve()
+                inside = absolute.relative_to(base) if absolute.is_relative_to(base) else absolute
+                self._seen.append(_seen(stream, str(inside)))
                 after = os.fstat(stream.fileno())
                 # The last line may lack its line break, which the block has.
                 whole = offset - before.st_size in (0, 1)
@@ -223,11 +225,6 @@ def _text(stored: bytes, passage_id: str, where: str) -> str:
         raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
     # One character too many is enough for the refusal.
     return text[: MAX_TEXT + 1]
-
-
-def _stored_name(file: Path, folder: Path) -> str:
-    absolute, base = file.resolve(), folder.resolve()
-    return str(absolute.relative_to(base) if absolute.is_relative_to(base) else absolute)
 
 
 def _seen(stream: IO[bytes], name: str) -> _File:

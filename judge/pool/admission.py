@@ -97,32 +97,16 @@ def admit(
         excluded = tuple(row for row in excluded if row.turn_id not in in_dialogues)
     if run is None:
         return Admitted(checked.problems, excluded, header, checked.trace)
-    submission = Submission(
-        run_id=run.run_id,
-        run_type=run.run_type,
-        team=run.team,
-        format=run.format,
-        file=run.file,
-        digest=run.digest,
-        eval_response=run.eval_response,
-        turns=len(run.turns),
-        year=checked.trace.year if checked.trace else None,
-    )
+    about = run.run_id, run.run_type, run.team, run.format, run.file, run.digest, run.eval_response
+    submission = Submission(*about, len(run.turns), year=checked.trace.year if checked.trace else None)
     if measured is not None and run.eval_response:
         measured(with_own_turns(run, own))
     if selection.unit == "dialogue":
         kept, dropped = dialogue_candidates(run, said, own) if said is not None else ((), ())
     else:
         kept, dropped = candidates(run, selection, own)
-    return Admitted(
-        problems=checked.problems,
-        exclusions=(*excluded, *dropped),
-        header=header,
-        trace=checked.trace,
-        submission=submission,
-        candidates=kept,
-        turns=tuple(own.values()),
-    )
+    all_excluded, said_turns = (*excluded, *dropped), tuple(own.values())
+    return Admitted(checked.problems, all_excluded, header, checked.trace, submission, kept, said_turns)
 
 
 def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, unit: JudgedUnit) -> Run | None:

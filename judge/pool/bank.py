@@ -46,7 +46,9 @@ def stored_pool(pool: Pool) -> dict[str, Pieces]:
     return {
         "pool.jsonl": Pieces(lambda: jsonl_pieces(pool.responses)),
         "bank.json": Pieces(lambda: _bank(pool)),
-        "passages.jsonl": Pieces(lambda: jsonl_pieces(_passage_lines(pool))),
+        "passages.jsonl": Pieces(
+            lambda: jsonl_pieces(_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
+        ),
     }
 
 
@@ -63,10 +65,6 @@ def _bank(pool: Pool) -> Iterator[bytes]:
         yield begin + f"    {name}: {text}".encode()
         begin = b",\n"
     yield b"\n}\n" if pool.responses else b"{}\n"
-
-
-def _passage_lines(pool: Pool) -> Iterator["_PassageLine"]:
-    return (_PassageLine(p.passage_id, p.text, key, p.source) for key, p in pool.passages.items())
 
 
 class _PassageLine(msgspec.Struct, frozen=True):

@@ -39,14 +39,8 @@ def own_turns(run: Run) -> dict[str, PooledTurn]:
             turn = turns[turn_id]
             new = [statement for statement in dict.fromkeys(map(storable_text, turn.ptkb)) if statement not in told]
             told |= dict.fromkeys(new)
-            bare = PooledTurn(
-                turn_id=turn_id,
-                topic_id=topic_id,
-                utterance=storable_text(turn.utterance or ""),
-                ptkb=tuple(new),
-                previous=last.turn_id if last is not None else None,
-                answer=answer,
-            )
+            utterance, previous = storable_text(turn.utterance or ""), last.turn_id if last is not None else None
+            bare = PooledTurn(turn_id, topic_id, utterance, tuple(new), previous, answer)
             last = found[turn_id] = msgspec.structs.replace(bare, turn_id=conversation_turn_id(turn_id, _digest(bare)))
             best = min(turn.responses, key=lambda response: response.rank, default=None)
             answer = storable_text(best.text) if best is not None else ""

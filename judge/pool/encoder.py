@@ -6,6 +6,7 @@ first use. sentence-transformers downloads a named model on first use.
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Similarity:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._passage = cache(lambda passage: self._encode(split_sentences(passage)))
 
     def __call__(self, text: str, passages: Sequence[str]) -> float | None:
         """The similarity, from -1 to 1; None where the text or all passages have no sentence with a vector."""
@@ -43,12 +44,6 @@ class Similarity:
             return None
         best = np.max([(own @ vectors.T).max(axis=1) for vectors in known], axis=0)
         return float(best.mean())
-
-    def _passage(self, passage: str) -> NDArray[np.float32]:
-        vectors = self._vectors.get(passage)
-        if vectors is None:
-            vectors = self._vectors[passage] = self._encode(split_sentences(passage))
-        return vectors
 
     def _encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
         """One vector of length one a sentence (N x D); a zero vector stays zero, one that is not finite is dropped."""

@@ -1,6 +1,6 @@
 """From a folder of runs to a pool: read, check, keep what may be judged, one file in memory at a time."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -100,9 +100,13 @@ def read_runs(
     )
     # The list of hashes is open here, and the measure is kept here.
     processes = processes_for(files) if hashes is None and measured is None else 1
+    admitted: list[Admitted] = []
     with closing(mapped(take, files, processes)) as taken:
-        read = counted("reading and checking runs", taken, len(files), steps)
-        admitted = list(read if processes == 1 else _counting(read, count_tokens))
+        for read in counted("reading and checking runs", taken, len(files), steps):
+            admitted.append(read)
+            # The tokens are counted while other processes read on; the counter remembers them.
+            for candidate in read.candidates if processes > 1 else ():
+                count_tokens(normalize(candidate.text))
     return _submitted(admitted, folder_problems, count_tokens, limits, selection.unit)
 
 
@@ -129,14 +133,6 @@ def _submitted(
         turns=tuple(turn for run in admitted for turn in run.turns),
         unit=unit,
     )
-
-
-def _counting(read: Iterable[Admitted], count_tokens: TokenCounter) -> Iterator[Admitted]:
-    """The runs, whose tokens are counted while other processes read; the counter remembers them."""
-    for run in read:
-        for candidate in run.candidates:
-            count_tokens(normalize(candidate.text))
-        yield run
 
 
 def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[str, str]) -> Submitted:
@@ -196,7 +192,7 @@ def make_pool(
         files = paths(passages)
         collection = read_passages(files, wanted, steps)
         if hashes is not None:
-            problems = check_texts(collection, hashes.find, same_text, ", ".join(map(str, files)))
+            problems = check_texts(collection, hashes.find, ", ".join(map(str, files)))
             if problems:
                 raise InputError("the passages are not those of the hash list", problems)
             collection = listed(collection, hashes.find)

@@ -86,8 +86,9 @@ def choose_runs(rule: RunRule, scores: Mapping[str, RunScore], measure: str) -> 
     """
     automatic_only = rule == "best-automatic-per-team"
     considered = [score for score in scores.values() if score.automatic or not automatic_only]
-    if rule != "above-median":
-        _require_teams(considered)
+    nameless = sorted((score.run_id for score in considered if not score.team), key=natural_key)
+    if nameless and rule != "above-median":
+        raise UsageError(f"no team is known for {', '.join(map(printable, nameless))}: name them in a file of teams")
     middle = median(score.value for score in considered) if considered else 0.0
     of_all = f"the median {middle:.4f} of the {len(considered)} {'automatic runs' if automatic_only else 'runs'}"
     best: dict[str | None, RunScore] = {}
@@ -115,12 +116,6 @@ def choose_runs(rule: RunRule, scores: Mapping[str, RunScore], measure: str) -> 
         why = "; ".join(f"{printable(run_id)}: {found[run_id][1]}" for run_id in sorted(found, key=natural_key))
         raise UsageError(f"the rule {rule} chooses no run: {why or 'there is none'}")
     return found, _table(scores.values(), found, measure)
-
-
-def _require_teams(scores: Iterable[RunScore]) -> None:
-    nameless = sorted((score.run_id for score in scores if not score.team), key=natural_key)
-    if nameless:
-        raise UsageError(f"no team is known for {', '.join(map(printable, nameless))}: name them in a file of teams")
 
 
 def _table(scores: Iterable[RunScore], found: Mapping[str, tuple[bool, str]], measure: str) -> str:

@@ -42,16 +42,9 @@ def with_runs(
         had = expected if earlier.turns is not None else None
         runs[earlier.run_id] = msgspec.structs.replace(earlier, turns=had)
     for run in submitted.runs:
-        runs[run.run_id] = PooledRun(
-            run_id=run.run_id,
-            run_type=run.run_type,
-            team=run.team,
-            format=run.format,
-            digest=run.digest,
-            selected=run.selected and run.eval_response,
-            turns=expected if rules_of(run.format).all_turns else None,
-            year=run.year,
-        )
+        selected, had = run.selected and run.eval_response, expected if rules_of(run.format).all_turns else None
+        about = run.run_id, run.run_type, run.team, run.format, run.digest
+        runs[run.run_id] = PooledRun(*about, selected, had, run.year)
     rows = [row for row in pool.exclusions if row.reason != "unreached_topic"]
     detail = "the run never reached the topic" if selection.unit == "response" else "the run said nothing in the topic"
     for run_id, answered in own.items():

@@ -112,24 +112,12 @@ def read_folder(
     judged = read_judged(folder, criterion, prompts=prompts)
     corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
     tables = judged.tables
-    asked_again = read_rechecked(folder / RECHECK, judged.criteria)
-    return RunFolder(
-        name=name,
-        judged=judged,
-        rows=tables.leaderboard,
-        pairs=tables.differences,
-        sentences=tables.sentences,
-        problems=read_problems(folder / "problems.json"),
-        screen=read_screen(folder / "screen.tsv"),
-        spending=_spending(folder / JOURNAL),
-        corrected=corrected,
-        compared=compared,
-        rechecked=asked_again,
-        recorded=_times(
-            folder / JOURNAL,
-            (digest for item in asked_again for digest in (item.request_digest, item.again_request_digest) if digest),
-        ),
-    )
+    problems, screen = read_problems(folder / "problems.json"), read_screen(folder / "screen.tsv")
+    rechecked = read_rechecked(folder / RECHECK, judged.criteria)
+    digests = (digest for item in rechecked for digest in (item.request_digest, item.again_request_digest) if digest)
+    spending, recorded = _spending(folder / JOURNAL), _times(folder / JOURNAL, digests)
+    rows = tables.leaderboard, tables.differences, tables.sentences
+    return RunFolder(name, judged, *rows, problems, screen, spending, corrected, compared, rechecked, recorded)
 
 
 def check_finished(folder: Path) -> None:
@@ -160,9 +148,13 @@ def read_calibration(path: Path) -> Calibration:
     return calibration
 
 
-def _decoded(path: Path, what: str, decode: Callable[[bytes], _Content]) -> _Content:
+def _decoded(path: Path, what: str, decode: Callable[[bytes], _Content], lacking: Any = None) -> _Content:
+    """The content of a file, or what stands for one that is not there."""
+    content: _Content = lacking
     try:
-        return decode(read_stored(path))
+        if lacking is None or path.is_file():
+            content = decode(read_stored(path))
+        return content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, csv.Error, KeyError) as error:
         raise InputError(f"{path}: not {what} as judge writes them: {error}") from error
 
@@ -222,21 +214,17 @@ def _off_scale(judged: JudgedFolder, error: InputError) -> InputError:
 
 def read_problems(path: Path) -> tuple[Problem, ...]:
     """The problems in a folder's `problems.json`, none without it; an InputError if it is not as judge writes it."""
-    if not path.is_file():
-        return ()
-    return _decoded(path, "the problems of runs", msgspec.json.Decoder(tuple[Problem, ...]).decode)
+    return _decoded(path, "the problems of runs", msgspec.json.Decoder(tuple[Problem, ...]).decode, ())
 
 
 def read_screen(path: Path) -> tuple[tuple[str, str], ...]:
     """Code and response of each flag in a folder's `screen.tsv`, none without it; an InputError if it is damaged."""
-    if not path.is_file():
-        return ()
 
     def flags(content: bytes) -> tuple[tuple[str, str], ...]:
         lines = csv.DictReader(io.StringIO(content.decode()), delimiter="\t", quoting=csv.QUOTE_NONE)
         return tuple((line["code"], line["response_id"]) for line in lines)
 
-    return _decoded(path, "the flags of a screen", flags)
+    return _decoded(path, "the flags of a screen", flags, ())
 
 
 def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[RecheckedItem, ...]:
@@ -244,9 +232,7 @@ def read_rechecked(path: Path, criteria: Sequence[Criterion]) -> tuple[Rechecked
 
     An InputError if the file is not as judge writes it, or has a grade that is not on its criterion's scale.
     """
-    if not path.is_file():
-        return ()
-    items = _decoded(path, "the questions of a recheck", msgspec.json.Decoder(RecheckedItem).decode_lines)
+    items = _decoded(path, "the questions of a recheck", msgspec.json.Decoder(RecheckedItem).decode_lines, [])
     grades = {prompt.name: {None, *(level.grade for level in prompt.scale.levels)} for prompt in criteria}
     kept = tuple(item for item in items if item.criterion in grades)
     for item in kept:

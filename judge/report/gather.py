@@ -60,14 +60,16 @@ def read_folder_items(
         for vote in read_replies(folder):
             if drawn.holds(vote):
                 votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
-    turns, notes = _conversations(folder, name, pool)
+    turns, notes = _of_topics(folder, name)
+    if all(response.turn_id in pool.turns for response in pool.responses):
+        notes = ()
     journal = folder / JOURNAL
     if not journal.is_file():
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
     return BrowsedItems(
         sides=(BrowsedSide(name, journal if journal.is_file() else None),),
         items=_run_items(pool, filter(drawn.holds, judged.results), votes, side, matched),
-        turns=turns,
+        turns=turns_shown(pool, turns) or {},
         scales={(side, criterion): scale for criterion, scale in _scales(judged.results, own).items()},
         notes=notes,
     )
@@ -144,14 +146,6 @@ def _scales(results: Sequence[Judgment | Failure], own: Sequence[Criterion]) -> 
     return scales
 
 
-def _conversations(folder: Path, name: str, pool: Pool) -> tuple[dict[str, Turn], tuple[str, ...]]:
-    """The turns of the pool's conversations and of the topics file, and a note where the latter cannot be shown."""
-    turns, notes = _of_topics(folder, name)
-    if all(response.turn_id in pool.turns for response in pool.responses):
-        notes = ()
-    return turns_shown(pool, turns) or {}, notes
-
-
 def _of_topics(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str, ...]]:
     """The turns of the topics file that the manifest names, if it still is the same file; else a note."""
     manifest: Mapping[str, Any] = read_manifest(folder) or {}
@@ -188,7 +182,11 @@ def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) 
     lines = parse_disagreements(read_stored(path), str(path))
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
     sides = {judge: first + number for number, judge in enumerate(judges)}
-    turns = {line.turn_id: turn for line in lines if (turn := _turn(line))}
+    turns = {
+        line.turn_id: Turn(line.turn_id, line.topic_id, line.utterance, None, line.context, ())
+        for line in lines
+        if line.utterance is not None
+    }
     journal = folder / JOURNAL
     asked = _asked(folder, {(*_judge(said), line.response_id) for line in lines for said in line.judges})
     return BrowsedItems(
@@ -255,19 +253,6 @@ def _opinion(line: Disagreement, said: JudgeGrade, asked: Mapping[_Said, Opinion
         rationale=said.rationale,
     )
     return msgspec.structs.replace(given, off=spread([said.difference, 0]))
-
-
-def _turn(line: Disagreement) -> Turn | None:
-    if line.utterance is None:
-        return None
-    return Turn(
-        turn_id=line.turn_id,
-        topic_id=line.topic_id,
-        utterance=line.utterance,
-        resolved_utterance=None,
-        context=line.context,
-        ptkb=(),
-    )
 
 
 MOST_ITEMS = 50_000

@@ -153,26 +153,27 @@ def corrected(
     the family of the judge, or those of a jury's members.
     """
     families = families or {}
-    higher = criterion.scale.polarity == "higher"
+    higher, ends, worst = criterion.scale.polarity == "higher", _ends(criterion), worst_grade(criterion.scale)
     samples = _samples(runs, gold, families, cluster)
-    corrections = correct(samples, target=target, bounds=_ends(criterion), fallback=fallback)
-    worst = worst_grade(criterion.scale)
+    corrections = correct(samples, target=target, bounds=ends, fallback=fallback)
     bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(runs, corrections, strict=True)]
-    rows = [_row(run, correction, criterion, gold, cluster) for run, correction in zip(runs, corrections, strict=True)]
-    topics = [row.raw.topics if target == "pool" else row.corrected.topics for row in rows]
+    raws = [mean_interval([given.grade for _, given in run.graded], run.clusters(cluster), bounds=ends) for run in runs]
+    means = [_mean(run, correction, gold, cluster) for run, correction in zip(runs, corrections, strict=True)]
+    topics = [(raw if target == "pool" else mean).topics for raw, mean in zip(raws, means, strict=True)]
     run_places = places(bounded, topics, higher_is_better=higher)
-    for number, (run, bound, place) in enumerate(zip(runs, bounded, run_places, strict=True)):
-        family = families.get(run.run_id)
-        rows[number] = msgspec.structs.replace(
-            rows[number],
-            family=family,
-            bound=bound.value,
-            rank=place.rank if place else None,
-            rank_low=place.low if place else None,
-            rank_high=place.high if place else None,
-            tie=place.letters if place else "",
-            flags=_flags(run, bound, own_family=family in judge_families),
-        )
+    rows = []
+    for run, correction, bound, raw, mean, place in zip(
+        runs, corrections, bounded, raws, means, run_places, strict=True
+    ):
+        n, family = len(run.graded), families.get(run.run_id)
+        raw_bound = run.bound(raw.value, [worst] * len(run.failed), worst)
+        low, high = _bounds(run, correction, gold, ends, worst)
+        how = correction.method, correction.weight, correction.effective_n, correction.bias
+        ranks = (place.rank, place.low, place.high, place.letters) if place else (None, None, None, "")
+        flags = _flags(run, bound, own_family=family in judge_families)
+        graded = run.run_id, criterion.name, family, n, run.turns - n, raw, raw_bound, correction.n, mean
+        found = (*graded, bound.value, low, high, *how, *ranks, flags, cluster)
+        rows.append(CorrectedRow(*found))
     return tuple(sorted(rows, key=lambda row: _order(row, higher)))
 
 
@@ -207,16 +208,11 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     both = [(row.raw_bound, row.bound) for row in rows if row.bound is not None]
     pairs = [(sign * raw, sign * bound) for raw, bound in both if raw is not None]
     raw, best = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    tau_b, tau, overlap = (defined(of(raw, best)) for of in (kendall_tau_b, tau_ap, rbo))
     shares = {k: defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
-    return RankingChange(
-        runs=len(pairs),
-        tau_b=defined(kendall_tau_b(raw, best)),
-        tau_ap=defined(tau_ap(raw, best)),
-        rbo=defined(rbo(raw, best)),
-        top={k: share for k, share in shares.items() if share is not None},
-        flips=sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2)),
-        pairs=len(pairs) * (len(pairs) - 1) // 2,
-    )
+    top = {k: share for k, share in shares.items() if share is not None}
+    flips = sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2))
+    return RankingChange(len(pairs), tau_b, tau, overlap, top, flips, len(pairs) * (len(pairs) - 1) // 2)
 
 
 def _ends(criterion: Criterion) -> tuple[int, int]:
@@ -271,45 +267,11 @@ def _bounded(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade]
     )
 
 
-def _row(
-    run: RunTurns, correction: Corrected, criterion: Criterion, gold: Mapping[str, GoldGrade], cluster: Cluster
-) -> CorrectedRow:
-    """The row of a run before the runs are compared: without its bound, its rank and its flags."""
-    n, worst, clusters = len(run.graded), worst_grade(criterion.scale), run.clusters(cluster)
-    raw = mean_interval([given.grade for _, given in run.graded], clusters, bounds=_ends(criterion))
-    with_gold = {name for name, (response, _) in zip(clusters, run.graded, strict=True) if response.response_id in gold}
-    low, high = _bounds(run, correction, gold, _ends(criterion), worst)
-    return CorrectedRow(
-        run_id=run.run_id,
-        criterion=criterion.name,
-        family=None,
-        n=n,
-        missing=run.turns - n,
-        raw=raw,
-        raw_bound=run.bound(raw.value, [worst] * len(run.failed), worst),
-        gold=correction.n,
-        corrected=Estimate(
-            value=correction.value,
-            low=correction.low,
-            high=correction.high,
-            n=correction.n,
-            topics=len(with_gold),
-            reason=correction.reason,
-        ),
-        bound=None,
-        bound_low=low,
-        bound_high=high,
-        method=correction.method,
-        weight=correction.weight,
-        effective_n=correction.effective_n,
-        bias=correction.bias,
-        rank=None,
-        rank_low=None,
-        rank_high=None,
-        tie="",
-        flags=(),
-        cluster=cluster,
-    )
+def _mean(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade], cluster: Cluster) -> Estimate:
+    graded = zip(run.clusters(cluster), run.graded, strict=True)
+    with_gold = {name for name, (response, _) in graded if response.response_id in gold}
+    topics, of = len(with_gold), correction
+    return Estimate(of.value, of.low, of.high, of.n, topics, of.reason)
 
 
 def _bounds(

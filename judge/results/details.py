@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from judge.io.cells import markdown_cell, number
 from judge.io.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
@@ -87,16 +88,9 @@ def sentence_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iter
         counts = [given.sentences.count(label) for _, given in labeled]
         counted = [sum(one != ignored for one in given.sentences) for _, given in labeled]
         shares = [(n / of, response) for n, of, (response, _) in zip(counts, counted, labeled, strict=True) if of]
-        yield SentenceRow(
-            run_id=run.run_id,
-            criterion=criterion.name,
-            label=label,
-            responses=len(labeled),
-            with_label=sum(n > 0 for n in counts),
-            sentences=sum(counts),
-            share=None if label == ignored else _mean_share(shares, cluster),
-            cluster=cluster,
-        )
+        with_label, sentences = sum(n > 0 for n in counts), sum(counts)
+        share = None if label == ignored else _mean_share(shares, cluster)
+        yield SentenceRow(run.run_id, criterion.name, label, len(labeled), with_label, sentences, share, cluster)
 
 
 def citation_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[CitationRow]:
@@ -136,41 +130,23 @@ def topic_rows(run: RunTurns, criterion: Criterion) -> Iterator[TopicRow]:
     topics: dict[str, list[str]] = {}
     for turn_id in run.turn_ids if any(map(is_own_turn, run.turn_ids)) else ():
         topics.setdefault(topic_of(turn_id), []).extend([] if is_unreached(turn_id) else [turn_id])
-    rows = []
+    row, rows = partial(TopicRow, run.run_id, criterion.name), []
     for topic_id in sorted(topics, key=natural_key):
         turns = topics[topic_id]
         values = [graded[turn_id] for turn_id in turns if turn_id in graded]
-        bounded = [counted[turn_id] for turn_id in turns if turn_id in counted]
-        rows.append(
-            TopicRow(
-                run_id=run.run_id,
-                criterion=criterion.name,
-                topic_id=topic_id,
-                topics=1,
-                reached=int(bool(turns)),
-                turns=len(turns),
-                n=len(values),
-                mean=_mean(values),
-                bound=_mean(bounded) if turns else float(worst),
-            )
-        )
+        bound = _mean(counted.get(turn_id) for turn_id in turns) if turns else float(worst)
+        rows.append(row(topic_id, 1, int(bool(turns)), len(turns), len(values), _mean(values), bound))
     yield from rows
     if rows:
-        yield TopicRow(
-            run_id=run.run_id,
-            criterion=criterion.name,
-            topic_id=ALL,
-            topics=len(rows),
-            reached=sum(row.reached for row in rows),
-            turns=sum(row.turns for row in rows),
-            n=sum(row.n for row in rows),
-            mean=_mean([row.mean for row in rows if row.mean is not None]),
-            bound=_mean([row.bound for row in rows if row.bound is not None]),
-        )
+        reached, asked, n = (sum(getattr(each, name) for each in rows) for name in ("reached", "turns", "n"))
+        mean, bound = _mean(each.mean for each in rows), _mean(each.bound for each in rows)
+        yield row(ALL, len(rows), reached, asked, n, mean, bound)
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are there."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 SENTENCES: TsvColumns = {

@@ -126,14 +126,9 @@ def pilots(
 def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> GradeTable:
     """Values, runs, turns and assessors as columns, turns in natural order."""
     rows = sorted(grades, key=lambda row: natural_key(row[2]))
+    values, runs, turns = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     assessors = [assessor for *_, assessor in rows if assessor is not None]
-    return GradeTable(
-        values=[row[0] for row in rows],
-        runs=[row[1] for row in rows],
-        topics=[topic_of(row[2]) for row in rows],
-        turns=[row[2] for row in rows],
-        assessors=assessors or None,
-    )
+    return GradeTable(values, runs, list(map(topic_of, turns)), turns, assessors or None)
 
 
 def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goals) -> Pilot:
@@ -172,16 +167,11 @@ def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goa
 
 
 def _planned(of: GradeVariance, design: Design, topics: int) -> PlannedDesign:
-    mean, difference = ((variance(of, design) / topics) ** 0.5 for variance in (mean_variance, difference_variance))
-    return PlannedDesign(
-        topics=topics,
-        labels=design.labels,
-        grades=round(topics * design.turns * design.labels),
-        mean=half_width_factor(topics) * mean,
-        difference=half_width_factor(topics) * difference,
-        detectable=power_factor(topics) * difference,
-        reliability=reliability(of, design, topics),
-    )
+    sd, sd_of_two = ((variance(of, design) / topics) ** 0.5 for variance in (mean_variance, difference_variance))
+    mean, difference = (half_width_factor(topics) * each for each in (sd, sd_of_two))
+    grades, detectable = round(topics * design.turns * design.labels), power_factor(topics) * sd_of_two
+    reliable = reliability(of, design, topics)
+    return PlannedDesign(topics, design.labels, grades, mean, difference, detectable, reliable)
 
 
 def warnings(found: Sequence[Pilot]) -> tuple[str, ...]:

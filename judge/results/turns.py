@@ -227,20 +227,11 @@ def _of_run(
         nobodys = outcome is None or outcome == "budget"
         lost = outcome == "provider_error" and turn_id not in reached
         (left_out if nobodys or lost else failed).append(response)
-    return RunTurns(
-        run_id=run_id,
-        turn_ids=tuple(sorted(turns, key=natural_key)),
-        graded=tuple(graded),
-        failed=tuple(failed),
-        left_out=tuple(left_out),
-        unable=unable,
-        reasons=dict(sorted(reasons.items())),
-        not_asked=not_asked,
-        share_of_turns=share_of_turns,
-        turns_per_topic=lengths.get(run_id),
-        far_shorter=_far_shorter(run_id, lengths),
-        own_texts=any(key in own_texts for response, _ in graded for key in response.passages),
-    )
+    turn_ids, of_reasons = tuple(sorted(turns, key=natural_key)), dict(sorted(reasons.items()))
+    of_responses = tuple(graded), tuple(failed), tuple(left_out)
+    length, short = lengths.get(run_id), _far_shorter(run_id, lengths)
+    own = any(key in own_texts for response, _ in graded for key in response.passages)
+    return RunTurns(run_id, turn_ids, *of_responses, unable, of_reasons, not_asked, share_of_turns, length, short, own)
 
 
 def _depths(turn_ids: Collection[str]) -> Counter[str]:

@@ -7,12 +7,13 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from judge.cli import COMMANDS, command_parser, main
 from judge.cli.parser import CommandParser
-from judge.cli.start import SHELLS
+from judge.cli.start import Shell
 from judge.errors import UsageError
 from judge.judges.backends import open_model
 from tests.conftest import PROJECT
@@ -134,7 +135,7 @@ def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", get_args(Shell))
 def test_every_option_stands_in_the_script_of_a_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = script(shell, capsys)
     for place, parser in PLACES.items():

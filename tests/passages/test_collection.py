@@ -22,7 +22,6 @@ from judge.passages import (
     jsonl,
     listed,
     read_passages,
-    same_text,
     streams,
 )
 from judge.passages.index import index_collection
@@ -415,8 +414,8 @@ def test_texts_are_checked_against_the_hash_list() -> None:
         return [md5s[key] for key in ids]
 
     assert listed(given, find) == {key: one for key, one in given.items() if key != "e:0"}
-    assert differing(given, find, same_text) == ["d:9", "d:10"]
-    found = check_texts(given, find, same_text, "c.jsonl")
+    assert differing(given, find) == ["d:9", "d:10"]
+    found = check_texts(given, find, "c.jsonl")
     assert [(one.code, one.file, one.path) for one in found] == [
         ("passage_text_differs", "c.jsonl", "passage d:9: $"),
         ("passage_text_differs", "c.jsonl", "passage d:10: $"),

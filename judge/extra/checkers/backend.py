@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from judge.errors import InputError, UsageError
-from judge.extra.checkers.checkers import THRESHOLD, Checker, OverlapChecker
+from judge.extra.checkers.checkers import THRESHOLD, Checker, OverlapChecker, probability
 from judge.extra.checkers.onnx import OnnxChecker, read_model_files
 from judge.extra.checkers.served import NO_INSTRUCTION, ChatChecker, ServerChecker, read_instruction
 from judge.io.safe import did_you_mean
@@ -34,7 +34,9 @@ def open_model(model: str, options: ModelOptions) -> Model:
         )
     rest, settings = _settings(rest, kind)
     checker = kind(rest, options, settings)
-    checker.threshold = _threshold(written)
+    checker.threshold = probability(written)
+    if not 0 < checker.threshold <= 1:
+        raise UsageError(f"threshold {written!r} of a checker: expected a number above 0 and up to 1, as in @0.5")
     # The name goes into every record: it must not depend on a folder, and two files must not share it.
     if kind is OnnxChecker:
         path = Path(rest).expanduser()
@@ -44,16 +46,6 @@ def open_model(model: str, options: ModelOptions) -> Model:
     shown = ",".join(f"{setting}={value}" for setting, value in settings.items())
     checker.name = f"checker/{first}{rest and f'/{rest}'}{shown and f'#{shown}'}{at and f'@{written}'}"
     return checker
-
-
-def _threshold(written: str) -> float:
-    try:
-        threshold = float(written)
-    except ValueError:
-        threshold = -1.0
-    if not 0 < threshold <= 1:
-        raise UsageError(f"threshold {written!r} of a checker: expected a number above 0 and up to 1, as in @0.5")
-    return threshold
 
 
 def _titled(name: str, digest: Callable[[], str]) -> str:

@@ -17,7 +17,7 @@ from judge.ask.returned import settled_counts
 from judge.ask.stored_results import StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError
-from judge.extra.checkers.checkers import SUPPORTED, THRESHOLD, is_checkable
+from judge.extra.checkers.checkers import SUPPORTED, THRESHOLD, is_checkable, probability
 from judge.io.safe import printable
 from judge.io.steps import Step
 from judge.judges.address import without_credentials
@@ -73,7 +73,7 @@ class Cascade(Record, frozen=True, order=True):
 def parse_cascade(text: str) -> Cascade:
     """Read `CHECKER@LOW:HIGH`; a UsageError if it has another form, a threshold, or bounds that are none."""
     found = _WRITTEN.fullmatch(text)
-    low, high = (_number(found[name]) if found else -1.0 for name in ("low", "high"))
+    low, high = (probability(found[name]) if found else -1.0 for name in ("low", "high"))
     if found is None or not backend_facts(found["checker"]).checker or not 0 <= low < high <= 1:
         raise UsageError(
             f"cascade {printable(text)!r}: expected a checker and two probabilities, the lower one first, such as "
@@ -81,19 +81,12 @@ def parse_cascade(text: str) -> Cascade:
         )
     # An `@` before a `/` is part of a path.
     before, at, last = found["checker"].rpartition("@")
-    if at and _number(last) >= 0:
+    if at and probability(last) >= 0:
         raise UsageError(
             f"cascade {printable(text)!r}: the bounds say which threshold the checker labels by, so leave out "
             f"{printable('@' + last)!r} and write {printable(f'{before}@{low:.12g}:{high:.12g}')} (--cascade)"
         )
     return Cascade(found["checker"], low, high)
-
-
-def _number(written: str) -> float:
-    try:
-        return float(written)
-    except ValueError:
-        return -1.0
 
 
 def check_cascade(cascade: str | None, address: str | None, *, jury: bool = False, together: bool = False) -> None:

@@ -175,6 +175,14 @@ class Checker(Model):
         )
 
 
+def probability(written: str) -> float:
+    """The number that is written; -1 if it is none."""
+    try:
+        return float(written)
+    except ValueError:
+        return -1.0
+
+
 def is_checkable(criterion: Criterion) -> bool:
     """Whether checkers have the labels that a prompt's sentences need."""
     needed = _LABELS.get(criterion.name)

@@ -171,20 +171,7 @@ def cascade_bounds(panel: Panel, cascades: Mapping[str, Cascade], seed: int) -> 
     for (column, alone), pair in zip(beside, compared.pairs, strict=True):
         cascade = cascades[column.judge]
         judged, settled = settled_items(panel, column, split)
-        rows.append(
-            CascadeBounds(
-                criterion=panel.criterion,
-                split=split,
-                statistic=statistic,
-                checker=cascade.checker,
-                alone=alone.judge,
-                prompt=str(column.prompt),
-                low=cascade.low,
-                high=cascade.high,
-                items=judged,
-                settled=settled,
-                value=common_values(panel, alone, column, split, statistic)[1],
-                difference=pair.difference,
-            )
-        )
+        _, value = common_values(panel, alone, column, split, statistic)
+        about = panel.criterion, split, statistic, cascade.checker, alone.judge, str(column.prompt)
+        rows.append(CascadeBounds(*about, cascade.low, cascade.high, judged, settled, value, pair.difference))
     return tuple(rows)

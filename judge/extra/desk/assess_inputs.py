@@ -218,18 +218,11 @@ def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[P
 
 
 def _item(response: PooledResponse, row: PlanRow | None, criteria: tuple[str, ...], shared: bool) -> DeskItem:
-    return DeskItem(
-        turn_id=response.turn_id,
-        topic_id=response.topic_id,
-        response_id=response.response_id,
-        text_sha256=text_digest(response.text),
-        # One text may rest on different passages in different runs, so the row names a run.
-        run_id=min((entry.run_id for entry in response.runs), key=natural_key, default=None),
-        inclusion_probability=row.inclusion_probability if row else 1.0,
-        stratum=row.stratum if row else "certain",
-        criteria=criteria,
-        shared=shared,
-    )
+    ids = response.turn_id, response.topic_id, response.response_id, text_digest(response.text)
+    # One text may rest on different passages in different runs, so the row names a run.
+    run_id = min((entry.run_id for entry in response.runs), key=natural_key, default=None)
+    drawn = (row.inclusion_probability, row.stratum) if row else (1.0, "certain")
+    return DeskItem(*ids, run_id, *drawn, criteria, shared)
 
 
 def _turns(

@@ -181,9 +181,9 @@ def negated(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> 
     """
     text = item.response.text
     candidates = [
-        (_support(text, start, item.passages), -start, start, end, instead)
+        (containment(sentence, item.passages), -start, start, end, instead)
         for start, end, instead in _negations(text)
-        if not _is_question(text, end)
+        if not (sentence := _sentence(text, start)).endswith("?")
     ]
     if not candidates:
         return Inapplicable("no statement whose verb takes or has a plain negation")
@@ -250,16 +250,11 @@ def _negations(text: str) -> Iterator[tuple[int, int, str]]:
         yield match.start(), match.end(), "cannot" if match[0] == "can" else f"{match[0]} not"
 
 
-def _is_question(text: str, place: int) -> bool:
-    end = _END.search(text, place)
-    return end is not None and end[0] == "?"
-
-
-def _support(text: str, place: int, passages: Sequence[str]) -> float:
-    """The share of content words in the passages of the sentence around a place."""
+def _sentence(text: str, place: int) -> str:
+    """The sentence around a place, with the sign at its end."""
     start = max((match.end() for match in _END.finditer(text, 0, place)), default=0)
     end = _END.search(text, place)
-    return containment(text[start : end.start() if end else len(text)], passages)
+    return text[start : end.end() if end else len(text)]
 
 
 def _shuffled(candidates: Sequence[str], rng: np.random.Generator) -> list[str]:

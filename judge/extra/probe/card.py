@@ -82,7 +82,8 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     both = [pair for pair in roomy if pair.altered is not None]
     shifts = [_sign(pair) * pair.shift for pair in both if pair.shift is not None]
     shift = _mean(shifts, both, (-steps, steps))
-    size = _size(shifts, both) if probe.expects == "stays" else None
+    # Its interval is plain: on log odds, that of a size near 0 would reach far beyond any margin.
+    size = _mean([*map(abs, shifts)], both, (0, math.inf)) if probe.expects == "stays" else None
     missing = len(roomy) - len(both)
     falls = [pair for pair in graded if pair.altered is not None] if probe.expects == "falls" else []
     words = [pair.words for pair in falls if pair.words]
@@ -114,16 +115,9 @@ def canary_rows(pairs: Sequence[ProbePair], steps: int) -> tuple[CanaryRow, ...]
         both = [pair for pair in roomy if pair.altered is not None]
         shifts = [_sign(pair) * pair.shift for pair in both if pair.shift is not None]
         family = next(pair.probe for pair in pairs if pair.canary == name).partition("@")[0]
-        rows.append(
-            CanaryRow(
-                canary=name,
-                family=family,
-                n=len(both),
-                moved=sum(_moved(pair, "resists") for pair in both),
-                missing=len(roomy) - len(both),
-                shift=round(sum(sorted(shifts)) / len(shifts), DECIMALS) if shifts else None,
-            )
-        )
+        moved, missing = sum(_moved(pair, "resists") for pair in both), len(roomy) - len(both)
+        shift = round(sum(sorted(shifts)) / len(shifts), DECIMALS) if shifts else None
+        rows.append(CanaryRow(name, family, len(both), moved, missing, shift))
     return tuple(rows)
 
 
@@ -157,11 +151,6 @@ def _overlap(pairs: Sequence[ProbePair], steps: int) -> Estimate | None:
     return _mean(shifts, known, (-steps, steps)) if known else None
 
 
-def _size(shifts: Sequence[float], pairs: Sequence[ProbePair]) -> Estimate:
-    """The mean size, its interval plain: on log odds, that of a size near 0 would reach far beyond any margin."""
-    return _mean([*map(abs, shifts)], pairs, (0, math.inf))
-
-
 def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float]) -> Estimate:
     rounded = [round(value, DECIMALS) + 0.0 for value in values]
     return _rounded(mean_interval(rounded, [pair.topic_id for pair in pairs], bounds=bounds, what=SHIFTS))
@@ -187,12 +176,10 @@ def _rounded(estimate: Estimate) -> Estimate:
 PROBE_LAYOUT = 1
 """Version of `probe.json`."""
 CARD = "probe.json"
+MEASURES = ("shift", "size", "moved", "overlap", "auc", "overlap_auc")
 COLUMNS = (
     *("prompt", "judge", "kind", "probe", "expects", "items", "inapplicable", "ungraded", "no_room", "missing"),
-    *("n", "topics", "shift", "shift_low", "shift_high", "size", "size_low", "size_high"),
-    *("moved", "moved_low", "moved_high"),
-    *("overlap", "overlap_low", "overlap_high", "auc", "auc_low", "auc_high"),
-    *("overlap_auc", "overlap_auc_low", "overlap_auc_high", "word", "reason"),
+    *("n", "topics", *(f"{name}{end}" for name in MEASURES for end in ("", "_low", "_high")), "word", "reason"),
 )
 
 
@@ -239,12 +226,7 @@ def probe_tsv(card: ProbeCard) -> bytes:
         (
             *(of.prompt, of.judge, row.kind, row.probe, row.expects, row.items, row.inapplicable, row.ungraded),
             *(row.no_room, row.missing, row.shift.n, row.shift.topics),
-            *_ends(row.shift),
-            *_ends(row.size),
-            *_ends(row.moved),
-            *_ends(row.overlap),
-            *_ends(row.auc),
-            *_ends(row.overlap_auc),
+            *(end for measure in MEASURES for end in _ends(getattr(row, measure))),
             *(row.word, row.measure.reason),
         )
         for of in card.judges
@@ -364,8 +346,7 @@ def _line(row: ProbeRow) -> tuple[Cell, ...]:
         if number
     )
     counts = (row.probe, MUST[row.expects], row.shift.n, row.shift.topics, left_out or None)
-    measures = (row.shift, row.size, row.moved, row.overlap, row.auc, row.overlap_auc)
-    return (*counts, *measures, f"{row.word}{because}")
+    return (*counts, *(getattr(row, measure) for measure in MEASURES), f"{row.word}{because}")
 
 
 def _told(row: CanaryRow) -> str:

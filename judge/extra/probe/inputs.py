@@ -20,7 +20,7 @@ from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.certificate import Certificate, read_certificate
+from judge.calibrate.certificate import Certificate, Match, match_run, read_certificate
 from judge.errors import InputError, UsageError
 from judge.extra.probe.alterations import Inapplicable, ProbeItem, Twin, WantedLabels
 from judge.extra.probe.card import MARGIN
@@ -249,11 +249,9 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
     chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
     criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
     _check_criteria(criteria, kinds)
-    certificate = None
-    if plan.certificate is not None:
-        certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     names = tuple(dict.fromkeys(plan.models)) or default_models()[-1:]
     judge = open_judge(names, plan.options, criteria, plan.settings, keys=keys and not recalls(plan))
+    certificate = _certificate(plan, judge, criteria)
     pool, turns = _read(plan, unit_of(criteria), steps)
     check_unit(criteria, pool.unit)
     steps(Step("drawing items and altering them"))
@@ -312,6 +310,27 @@ def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...])
         other = first.setdefault(criterion.prompt_id, criterion)
         if other is not criterion:
             raise UsageError(f"{other.file} and {criterion.file} are both called {criterion.prompt_id}: rename one")
+
+
+def _certificate(plan: ProbePlan, judge: Judge, criteria: Sequence[Criterion]) -> Certificate | None:
+    """The certificate of a plan; one of another judge is refused before anything is asked."""
+    if plan.certificate is None:
+        return None
+    certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
+    differing: list[str] = []
+    for model in judge.models:
+        options = judging_options(plan.options, (model,))
+        for criterion in criteria:
+            different = different_items(match_run(certificate, [criterion], model.name, options))
+            if not different:
+                return certificate
+            differing.append(f"{criterion.prompt_id} by {model.name}: {different}")
+    raise UsageError(f"the certificate is of another judge ({'. '.join(differing)})")
+
+
+def different_items(matches: Sequence[Match]) -> str:
+    """What a certificate says otherwise than what is found here, in words; empty if nothing."""
+    return "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in matches if not m.same)
 
 
 def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[str, Turn] | None]:

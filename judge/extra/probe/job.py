@@ -13,9 +13,8 @@ from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import Failure, Judgment
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run
+from judge.calibrate.certificate import Certificate, certificate_digest, match_run
 from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow
-from judge.errors import UsageError
 from judge.extra.probe.alterations import Inapplicable, Twin
 from judge.extra.probe.card import (
     CARD,
@@ -28,7 +27,7 @@ from judge.extra.probe.card import (
     probe_row,
     probe_tsv,
 )
-from judge.extra.probe.inputs import ProbeInputs, ProbePlan, read_probe
+from judge.extra.probe.inputs import ProbeInputs, ProbePlan, different_items, read_probe
 from judge.extra.probe.probes import ProbePair, probes_of, standing, why_missing
 from judge.io.folder import replace_folder
 from judge.io.installed import __version__, undrawn
@@ -84,7 +83,7 @@ def probe_judges(
         OperationalError: Asking stopped early; the same call goes on from there.
     """
     with job_progress(progress, report) as shown:
-        inputs = _inputs(plan, steps=shown.steps)
+        inputs = read_probe(plan, steps=shown.steps)
         changed = _check_out(inputs)
         with Asking.of(plan, inputs.pool, inputs.turns, shown, known=inputs.known) as asking:
             unfinished = {MANIFEST: _manifest(inputs, UNFINISHED)}
@@ -97,20 +96,13 @@ def probe_judges(
 
 def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
     """Count what `probe_judges` would send beyond what the journals hold."""
-    inputs = _inputs(plan, keys=False, steps=steps)
+    inputs = read_probe(plan, keys=False, steps=steps)
     if plan.out.exists():
         _check_out(inputs)
     with Asking.of(plan, inputs.pool, inputs.turns, known=inputs.known, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
     twins = len(inputs.tasks) - len(inputs.items) * len(inputs.criteria)
     return JobForecast({"items": len(inputs.items), "twins": twins}, forecast.rows)
-
-
-def _inputs(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> ProbeInputs:
-    inputs = read_probe(plan, keys=keys, steps=steps)
-    if inputs.certificate is not None:
-        _check_bound(inputs, inputs.certificate)
-    return inputs
 
 
 def _check_out(inputs: ProbeInputs) -> bool:
@@ -134,17 +126,9 @@ def _outcome(
         mine = [*_pairs(inputs, model.name, iter(answers), iter(overlap))]
         pairs += mine
         judges += _probed_judges(inputs, model, answers, mine)
-    card = ProbeCard(
-        schema=PROBE_LAYOUT,
-        judge_version=__version__,
-        seed=plan.resampling_seed,
-        margin=plan.margin,
-        items=len(inputs.items),
-        topics=len({item.response.topic_id for item in inputs.items}),
-        pooled=len(inputs.drawn_from.responses),
-        incomplete=inputs.incomplete,
-        judges=tuple(judges),
-    )
+    items, topics = len(inputs.items), len({item.response.topic_id for item in inputs.items})
+    drawn = items, topics, len(inputs.drawn_from.responses), inputs.incomplete
+    card = ProbeCard(PROBE_LAYOUT, __version__, plan.resampling_seed, plan.margin, *drawn, tuple(judges))
     files = {
         CARD: json_bytes(card),
         "probe.tsv": probe_tsv(card),
@@ -238,23 +222,6 @@ def _probed_judges(
         )
 
 
-def _check_bound(inputs: ProbeInputs, certificate: Certificate) -> None:
-    """Refuse a certificate of another judge before anything is asked."""
-    differing: list[str] = []
-    for model in inputs.judge.models:
-        options = judging_options(inputs.plan.options, (model,))
-        for criterion in inputs.criteria:
-            different = _different(match_run(certificate, [criterion], model.name, options))
-            if not different:
-                return
-            differing.append(f"{criterion.prompt_id} by {model.name}: {different}")
-    raise UsageError(f"the certificate is of another judge ({'. '.join(differing)})")
-
-
-def _different(matches: Sequence[Match]) -> str:
-    return "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in matches if not m.same)
-
-
 def with_probe(
     certificate: Certificate, card: ProbeCard, digest: str, criteria: Sequence[Criterion]
 ) -> tuple[Certificate | None, tuple[str, ...]]:
@@ -269,7 +236,7 @@ def with_probe(
         differing: list[str] = []
         for of in (each for each in card.judges if each.criterion == entry.criterion):
             criterion, returned = by_digest[of.prompt_digest], {of.criterion: of.models_returned}
-            different = _different(match_run(certificate, [criterion], of.judge, of.options, returned))
+            different = different_items(match_run(certificate, [criterion], of.judge, of.options, returned))
             if not different:
                 entries.append(msgspec.structs.replace(entry, probed=_certified(card, of, digest)))
                 break

@@ -132,11 +132,6 @@ def _line(row: JournalSpending) -> tuple[Cell, ...]:
         f"{row.completion_tokens:,}" if row.counted else None,
         dollars(row.cost) if row.priced else None,
         lasting(row.seconds) if row.timed else None,
-        _moment(row.first),
-        _moment(row.last),
+        # `2025-01-31 12:00` of a recorded time.
+        *(recorded[:16].replace("T", " ") for recorded in (row.first, row.last)),
     )
-
-
-def _moment(recorded: str) -> str:
-    """`2025-01-31 12:00` of a recorded time."""
-    return recorded[:16].replace("T", " ")

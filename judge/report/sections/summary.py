@@ -25,24 +25,10 @@ def summary(folder: RunFolder) -> Iterator[Section]:
     yield Section("summary", "In short", tuple(_parts(folder)))
 
 
-def lead(folder: RunFolder) -> str:
-    """What was judged by whom, in one sentence."""
-    pool = folder.judged.pool
-    runs = sum(run.selected for run in pool.runs) or len({row.run_id for row in folder.rows})
-    topics = count(len({response.topic_id for response in pool.responses}), "topic")
-    criteria = " and ".join(criterion.name for criterion in folder.judged.criteria)
-    return (
-        f"{count(len(pool.responses), pool.unit)} of {count(runs, 'run')} on {topics}, graded for {criteria} by "
-        f"{judges_of(folder)}."
-    )
-
-
 def judges_of(folder: RunFolder) -> str:
     """The judges that gave the grades, as text."""
-    return (
-        ", ".join(sorted({printable(judge) for judges in folder.judged.said_by.values() for judge in judges}))
-        or "nobody"
-    )
+    names = {printable(judge) for judges in folder.judged.said_by.values() for judge in judges}
+    return ", ".join(sorted(names)) or "nobody"
 
 
 def banner(folder: RunFolder) -> Said:
@@ -161,7 +147,12 @@ def about(folder: ReportedFolder) -> str:
     if isinstance(folder, CalibrationFolder):
         judges = count(len({row.name for row in folder.calibration.agreement if not row.baseline}), "judge")
         return f"{judges} compared with people's grades of the same responses."
-    return lead(folder)
+    pool = folder.judged.pool
+    runs = sum(run.selected for run in pool.runs) or len({row.run_id for row in folder.rows})
+    topics = count(len({response.topic_id for response in pool.responses}), "topic")
+    criteria = " and ".join(criterion.name for criterion in folder.judged.criteria)
+    judged = f"{count(len(pool.responses), pool.unit)} of {count(runs, 'run')} on {topics}"
+    return f"{judged}, graded for {criteria} by {judges_of(folder)}."
 
 
 def _means(folders: Sequence[RunFolder], criterion: str) -> Table[Any]:
