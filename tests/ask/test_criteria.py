@@ -253,8 +253,7 @@ def test_the_body_is_checked_even_if_the_front_matter_cannot_be_read(tmp_path: P
     ],
 )
 def test_a_file_that_is_no_prompt_at_all(tmp_path: Path, stored: bytes, line: int) -> None:
-    path = put(tmp_path / "mine.md", stored)
-    assert f"line {line}" in [problem.path for problem in refused(load_criterion, path)]
+    assert f"line {line}" in [problem.path for problem in refused(load_criterion, put(tmp_path / "mine.md", stored))]
 
 
 @pytest.mark.parametrize("name", ["no such.md", "."])
@@ -371,8 +370,7 @@ def test_list_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str], monkeyp
 
 def test_show_prints_the_file_or_the_messages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompts", "show", "naturalness"]) == 0
-    stored = (bundled("prompts") / "naturalness" / "graded.md").read_text(encoding="utf-8")
-    assert capsys.readouterr().out == stored
+    assert capsys.readouterr().out == (bundled("prompts") / "naturalness" / "graded.md").read_text(encoding="utf-8")
     for name in [criterion.prompt_id for criterion in bundled_criteria()]:
         assert main(["prompts", "show", name, "--rendered", "--form", "text"]) == 0
         assert "{{" not in capsys.readouterr().out

@@ -279,8 +279,7 @@ def test_rubbish_is_refused_in_every_place_a_file_may_be_given(tmp_path, capsys,
         assert calibrate(gold, "--judgments", tmp_path / "judgments.jsonl", *more) == 2
         if content.strip() != b"\x00" * 40:
             assert calibrate(gold, "--judgments", judgments, "--families", bad, *more) == 2
-    err = capsys.readouterr().err
-    assert "Traceback" not in err
+    assert "Traceback" not in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

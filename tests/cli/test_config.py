@@ -87,8 +87,7 @@ def test_a_folder_is_extended_with_the_options_that_it_was_made_with(here: Path,
     assert judged("--depth", "2", "--runs", "runs", "--out", "out", "--max-cost", "3") == 0
     capsys.readouterr()
     assert main(["run", "--runs", str(late), "--extend", "out"]) == 0
-    err = capsys.readouterr().err
-    assert err.startswith("as out was made: --criteria --depth --model --passages --topics\n")
+    assert capsys.readouterr().err.startswith("as out was made: --criteria --depth --model --passages --topics\n")
     options = manifest("out")["options"]
     assert options == {
         "runs": ["late/mill.json"], "topics": "topics.json", "passages": ["passages.jsonl"], "depth": 2,

@@ -143,8 +143,7 @@ def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "naturalness by nobody: --full lets local/qwen2.5-1.5b judge it" in " ".join(done.stdout.split())
     assert "duplicate_turn" in (tmp_path / "judge-demo/report/report.html").read_text("utf-8").replace("<wbr>", "")
-    board = (tmp_path / "judge-demo/judged/leaderboard.tsv").read_text(encoding="utf-8")
-    assert "plover-remembers" in board
+    assert "plover-remembers" in (tmp_path / "judge-demo/judged/leaderboard.tsv").read_text(encoding="utf-8")
     recall = (tmp_path / "judge-demo/nugget-scores/runs.tsv").read_text(encoding="utf-8")
     assert "harbor-grounded" in recall
     # No nugget is of a turn that only an interactive run has.

@@ -36,8 +36,7 @@ def row(**fields: object) -> str:
 
 
 def test_sound_gold_is_silent_and_exits_0(tmp_path: Path, capsys) -> None:
-    path = put(tmp_path / "g.jsonl", row())
-    assert gold("check", path) == 0
+    assert gold("check", put(tmp_path / "g.jsonl", row())) == 0
     out, err = capsys.readouterr()
     assert out == ""
     assert (
@@ -98,14 +97,12 @@ def test_a_check_that_cannot_be_made_exits_2(capsys, arguments: list[str], says:
 def test_a_criterion_named_like_a_file_opens_no_file(tmp_path: Path, capsys) -> None:
     secret = tmp_path / "secret.md"
     secret.write_text("secret", encoding="utf-8")
-    path = put(tmp_path / "g.jsonl", row(criterion=str(secret)))
-    assert gold("check", path) == 1
+    assert gold("check", put(tmp_path / "g.jsonl", row(criterion=str(secret)))) == 1
     assert "missing_polarity" in capsys.readouterr().out
 
 
 def test_hostile_text_cannot_drive_the_terminal(tmp_path: Path, capsys) -> None:
-    path = put(tmp_path / "g\x1b.jsonl", row(criterion="\x1b[2J\u202e", run_id="\x1b]0;"))
-    gold("check", path)
+    gold("check", put(tmp_path / "g\x1b.jsonl", row(criterion="\x1b[2J\u202e", run_id="\x1b]0;")))
     said = "".join(capsys.readouterr())
     assert "missing_polarity" in said
     assert "\x1b" not in said

@@ -118,8 +118,7 @@ def test_gold_takes_the_lead_from_the_judges_favorite(folder: Path, capsys: pyte
     assert (own["flags"], own["family"], solid["flags"], weak["flags"]) == ("SELF", "gpt", "", "MISSING")
     assert (weak["n"], weak["missing"], own["gold_n"]) == ("23", "1", "12")
     assert weak["bound_lo"] != weak["lo"]
-    markdown = (out / "corrected.md").read_text(encoding="utf-8")
-    assert markdown.startswith("# Leaderboard, corrected by gold")
+    assert (out / "corrected.md").read_text(encoding="utf-8").startswith("# Leaderboard, corrected by gold")
     assert (out / "corrected.svg").read_bytes().lstrip().startswith(b"<")
     assert (out / "corrected.png").read_bytes().startswith(b"\x89PNG")
 
@@ -242,8 +241,7 @@ def test_dev_grades_alone_are_no_sample_of_the_pool(folder: Path, parts: Path, c
 
 def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("judgments.jsonl", "failures.jsonl"):
-        content = (folder / name).read_bytes()
-        (folder / name).write_bytes(content.replace(b'"litellm/m"', b'"jury/median"'))
+        (folder / name).write_bytes((folder / name).read_bytes().replace(b'"litellm/m"', b'"jury/median"'))
     arguments = "--gold", folder.parent / "gold.jsonl", "--families", folder.parent / "families.tsv", "--json"
     assert run(folder, *arguments) == 0
     shown = json.loads(capsys.readouterr().out)

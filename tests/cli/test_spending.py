@@ -42,8 +42,7 @@ def test_estimate_and_account_stand_side_by_side(mock: Mock, tmp_path, capsys) -
     out = tmp_path / "out"
     price = ("--price", "0.4/0.1/1.6")
     assert run(mock, out, *price, "--dry-run") == 0
-    told = capsys.readouterr().out
-    estimated = int(told.partition("prompt tokens       about ")[2].split()[0])
+    estimated = int(capsys.readouterr().out.partition("prompt tokens       about ")[2].split()[0])
     assert run(mock, out, *price) == 0
     rows = table(capsys.readouterr().err)
     (took,) = manifest(out)["spending"]

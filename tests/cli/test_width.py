@@ -232,8 +232,7 @@ def test_each_prompt_that_is_checked_has_its_problems(world: Path, monkeypatch, 
     monkeypatch.chdir(world)
     Path("bad.md").write_text("no prompt", encoding="utf-8")
     assert main(["prompts", "check", "good.md", "bad.md", "none.md", "--json"]) == 1
-    checked = json.loads(capsys.readouterr().out)
-    assert [(row["file"], row["prompt"], len(row["problems"])) for row in checked] == [
+    assert [(row["file"], row["prompt"], len(row["problems"])) for row in json.loads(capsys.readouterr().out)] == [
         ("good.md", "groundedness/good", 0), ("bad.md", None, 1), ("none.md", None, 1),
     ]  # fmt: skip
 

@@ -152,9 +152,8 @@ def test_the_json_of_cast_regins_own_grades_is_its_own(shared: Path) -> None:
         for turn_id, turn in turns.items()
     }
     assert {turn_id: turn["Questions"] for turn_id, turn in made.items()} == order
-    filtered = (released.parent / "question_relevance_filtered.qrel").read_text()
     assert sorted(files["qrels/filtered/question_relevance.qrel"].decode().splitlines()) == sorted(
-        filtered.splitlines()
+        (released.parent / "question_relevance_filtered.qrel").read_text().splitlines()
     )
 
 

@@ -111,8 +111,7 @@ def test_the_same_label_twice_counts_once_with_a_warning(tmp_path: Path) -> None
 
 
 def test_one_item_under_two_criteria_is_no_repetition(tmp_path: Path) -> None:
-    path = put(tmp_path / "t.csv", f"{HEADER}a,1_1,R1,relevance,3\na,1_1,R1,novelty,1\nb,1_2,R1,novelty,1\n")
-    labels = read(path)
+    labels = read(put(tmp_path / "t.csv", f"{HEADER}a,1_1,R1,relevance,3\na,1_1,R1,novelty,1\nb,1_2,R1,novelty,1\n"))
     assert list(labels) == ["novelty", "relevance"]
     assert [(one.workers, len(one.items)) for one in labels.values()] == [(("a", "b"), 2), (("a",), 1)]
 
@@ -275,8 +274,7 @@ def test_nested_json_is_a_fault_only_where_it_is_needed(tmp_path: Path) -> None:
 def test_json_is_bounded_by_its_cells_and_a_list_by_its_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.io.stored._largest", 6_000)
     row = {"worker": "a", "turn_id": "1_1", "item_id": "R1", "label": 1, "why": "," * 61}
-    path = put(tmp_path / "t.jsonl", json.dumps(row))
-    assert rows(read(path, scales=ONE)["relevance"]) == [("a", "1_1", "R1", 1)]
+    assert rows(read(put(tmp_path / "t.jsonl", json.dumps(row)), scales=ONE)["relevance"]) == [("a", "1_1", "R1", 1)]
     assert faults(put(tmp_path / "t.json", json.dumps([row])), scales=ONE) == [("too_many_values", "")]
     # Nothing is read after the row that is too many.
     (problem,) = problems_of(put(tmp_path / "t.jsonl", f"{json.dumps(row | {'why': ''})}\n" * 13 + "{"), scales=ONE)

@@ -477,8 +477,7 @@ def test_the_labeling_interface_is_well_formed_and_names_what_the_tasks_have(wor
     ],
 )
 def test_other_tools_come_back_too(world: Path, name: str, content: str) -> None:
-    path = put(world / name, content)
-    found = gold_of(world, "crowd", path, criterion="groundedness")
+    found = gold_of(world, "crowd", put(world / name, content), criterion="groundedness")
     assert found == [("R00002", "groundedness", "w", 2), ("R100000", "groundedness", "w", 0)]
 
 

@@ -83,8 +83,7 @@ def test_an_id_without_a_text_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 def test_qrels_need_a_criterion(tmp_path: Path) -> None:
-    path = put(tmp_path / "q.qrel", "1-1_1 0 R0 1\n")
-    assert faults("qrels", path) == [("missing_field", "line 1: $.criterion")]
+    assert faults("qrels", put(tmp_path / "q.qrel", "1-1_1 0 R0 1\n")) == [("missing_field", "line 1: $.criterion")]
 
 
 def test_a_text_with_two_ids_in_a_turn_has_a_second_assessor(tmp_path: Path) -> None:
@@ -271,8 +270,7 @@ def test_every_faulty_row_of_a_table_is_named(tmp_path: Path) -> None:
         "1-1_1,R4,c,1,ann",
         "1-1_1,R4,c,2,ann",
     ]
-    path = put(tmp_path / "t.csv", "\n".join([TABLE.partition("\n")[0], *rows]))
-    assert faults("csv", path) == [
+    assert faults("csv", put(tmp_path / "t.csv", "\n".join([TABLE.partition("\n")[0], *rows]))) == [
         ("wrong_value", "line 2: $.grade"),
         ("wrong_columns", "line 3"),
         ("missing_field", "line 4: $"),
@@ -294,8 +292,7 @@ def test_every_faulty_row_of_a_table_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_table_is_a_fault(tmp_path: Path, content: str, fault: tuple[str, str]) -> None:
-    path = put(tmp_path / "t.csv", content.encode("utf-8", "surrogateescape"))
-    assert faults("csv", path)[0] == fault
+    assert faults("csv", put(tmp_path / "t.csv", content.encode("utf-8", "surrogateescape")))[0] == fault
 
 
 def test_a_nul_in_a_table_is_a_fault(tmp_path: Path) -> None:

@@ -101,8 +101,7 @@ def sealed(files: Mapping[str, bytes]) -> dict[str, bytes]:
 def is_vouched_for(folder: Path) -> bool:
     """Whether the folder holds what its seal says, if it has one."""
     there = contents(folder)
-    vouched = json.loads(there.get(SEAL, b"{}"))
-    return all(there.get(name) == content.encode() for name, content in vouched.items())
+    return all(there.get(name) == content.encode() for name, content in json.loads(there.get(SEAL, b"{}")).items())
 
 
 @settings(deadline=None)
@@ -235,8 +234,7 @@ def test_an_input_that_was_changed_is_the_jobs_no_longer(tmp_path: Path) -> None
 @pytest.mark.parametrize("line", ["", "[]", "0" * 64, f"{'0' * 63}  a.tsv", f"{'0' * 64} a.tsv", "\udcff"])
 def test_a_damaged_record_is_refused(tmp_path: Path, line: str) -> None:
     replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
-    record = (tmp_path / RECORD).read_bytes()
-    (tmp_path / RECORD).write_bytes(record + line.encode(errors="surrogateescape") + b"\n")
+    (tmp_path / RECORD).write_bytes((tmp_path / RECORD).read_bytes() + line.encode(errors="surrogateescape") + b"\n")
     refused(tmp_path, {"a.tsv": b"2"}, r"job\.sha256: (line 3: |not UTF-8)")
 
 

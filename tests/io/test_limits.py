@@ -160,8 +160,7 @@ def bombs(folder: Path) -> Iterator[tuple[str, list[str]]]:
         (folder / name).write_bytes(gzip.compress(content, 6) if name.endswith(".gz") else content)
         return str(folder / name)
 
-    topics = put("topics.json.gz", b"[", b"{}," * 2_000_000, b"{}]")
-    yield "topics", ["validate", "--runs", runs, "--topics", topics]
+    yield "topics", ["validate", "--runs", runs, "--topics", put("topics.json.gz", b"[", b"{}," * 2_000_000, b"{}]")]
     yield "gold", ["gold", "check", put("gold.jsonl.gz", b"{}\n" * 4_000_000)]
     qrels = put("qrels.gz", b"x\n" * 4_000_000)
     pool = ["pool", "--runs", runs, "--out", str(folder / "out")]

@@ -94,8 +94,7 @@ def test_a_chip_shows_its_grade_on_the_color_of_its_level(grade: int, level: int
 
 @pytest.mark.slow
 def test_a_page_in_a_browser_runs_its_own_script_and_no_other(folder: Path, page: Page) -> None:
-    path = put(folder / "page.html", written(folder, HOSTILE))
-    page.goto(path.as_uri())
+    page.goto(put(folder / "page.html", written(folder, HOSTILE)).as_uri())
     assert page.title() == "ran"
     assert page.locator("img").count() == 0
     assert faults(page) == []

@@ -172,8 +172,7 @@ def test_released_qrels_are_rewritten_byte_for_byte(shared: Path) -> None:
     files = sorted((shared / "cast-regin").rglob("*.qrel"))
     assert len(files) == 7
     for file in files:
-        text = file.read_bytes().decode()
-        assert qrels_lines(parse_qrels(text, file.name)).encode() == file.read_bytes()
+        assert qrels_lines(parse_qrels(file.read_bytes().decode(), file.name)).encode() == file.read_bytes()
 
 
 def test_the_published_label_file_with_off_scale_grades_is_refused_by_line(shared: Path) -> None:

@@ -102,8 +102,7 @@ def judged(given: list[Given], turns: list[str]) -> list[Given]:
 
 
 def gold(name: str) -> list[GoldRow]:
-    lines = (PROJECT / "gold" / name).read_bytes().splitlines()
-    return [msgspec.json.decode(line, type=GoldRow) for line in lines]
+    return [msgspec.json.decode(line, type=GoldRow) for line in (PROJECT / "gold" / name).read_bytes().splitlines()]
 
 
 def units_of(rows: list[GoldRow], judged: list[Given]) -> list[Unit]:

@@ -198,9 +198,8 @@ def test_looks_at_unsealed_gold_are_counted_beside_it(tmp_path: Path, gold: Path
     assert text.startswith("groundedness: 3 candidates have met these grades in 3 different questions;")
     lines, _ = parse_ledger((gold.parent / "gold.jsonl.looks").read_bytes(), BEGINNING, "looks")
     assert [line.compared for line in lines] == [{"groundedness": 120}] * 3
-    report = (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
     assert f"so far 3 questions to these grades, 3 candidates in all; its last line has the SHA-256 `{looks.head}`" in (
-        report
+        (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
     )
     assert json.loads((tmp_path / "out" / "calibration.json").read_bytes())["looks"][0]["number"] == 3
 

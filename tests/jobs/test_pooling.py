@@ -294,8 +294,7 @@ def test_the_limits_of_a_profile_hold_and_are_recorded(tmp_path):
         "overridden": ["citation_limit"],
     }  # fmt: skip
     assert made["configuration"]["token_rule"]["limit"] == 512
-    problems = (tmp_path / "out" / "problems.json").read_text(encoding="utf-8")
-    assert "too_many_citations" in problems
+    assert "too_many_citations" in (tmp_path / "out" / "problems.json").read_text(encoding="utf-8")
     # An extension takes the options over, and with them the limits.
     assert main(["pool", "--extend", str(tmp_path / "out"), "--runs", str(talks), "--out", str(tmp_path / "more")]) == 0
     later = manifest(tmp_path / "more")
@@ -433,8 +432,7 @@ def test_a_broken_run_that_is_not_selected_stops_nothing(tmp_path, example, caps
     chosen.write_text("harbor-grounded\n", encoding="utf-8")
     both = only(example, "harbor-grounded", "mill-fluent-invented")
     path = both / "mill-fluent-invented.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(document | {"turns": []}), encoding="utf-8")
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"turns": []}), encoding="utf-8")
     assert run(tmp_path / "all", runs=both) == 2
     assert run(tmp_path / "out", "--select-runs", chosen, runs=both) == 0
     chosen.write_text("mill-fluent-invented\n", encoding="utf-8")

@@ -163,8 +163,7 @@ def test_extending_keeps_the_old_ids_and_asks_only_for_what_is_new(tmp_path, exa
     assert "another configuration" in capsys.readouterr().err
     assert main(["run", "--runs", str(example), "--topics", str(TOPICS), "--passages", str(PASSAGES), *GROUNDEDNESS,
                  "--extend", str(out)]) == 0  # fmt: skip
-    after = json.loads((out / "bank.json").read_text(encoding="utf-8"))
-    assert before.items() < after.items()
+    assert before.items() < json.loads((out / "bank.json").read_text(encoding="utf-8")).items()
     assert "mill-fluent-invented" in capsys.readouterr().out
 
 
@@ -334,8 +333,7 @@ def test_the_readme_shows_what_is_printed(tmp_path: Path, capsys: pytest.Capture
 
 def test_the_python_api_does_the_same(judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lines of the page, run as they stand there."""
-    page = (PROJECT / "docs" / "run.md").read_text(encoding="utf-8")
-    code = page.split("```python\n")[1].split("```")[0]
+    code = (PROJECT / "docs" / "run.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(PROJECT / "examples")
     exec(compile(code, "run.md", "exec"), {})

@@ -251,8 +251,7 @@ CONTEXT = entry("qwen2.context_length", 4, struct.pack("<I", 32768))
     ],
 )
 def test_the_trained_context_is_found(tmp_path: Path, data: bytes, expected: int | None) -> None:
-    path = put(tmp_path / "m.gguf", data + b"tensors follow")
-    assert trained_context(path) == expected
+    assert trained_context(put(tmp_path / "m.gguf", data + b"tensors follow")) == expected
 
 
 @pytest.mark.parametrize(

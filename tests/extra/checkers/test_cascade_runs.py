@@ -389,8 +389,7 @@ def test_bounds_that_meet_gold_are_counted_as_candidates_and_only_on_request(moc
     def looks(**more: Any) -> tuple[Calibration, tuple[int, int]]:
         found = calibration(tmp_path, mock, "checker/overlap@0.1:0.9", **more)
         assert found.looks[0].ledger == "gold"
-        certificate = json.loads((tmp_path / "out" / "certificate.json").read_bytes())
-        (entry,) = certificate["certified"]
+        (entry,) = json.loads((tmp_path / "out" / "certificate.json").read_bytes())["certified"]
         assert entry["looks"]["candidates"] == found.looks[0].candidates
         return found, (found.looks[0].number, found.looks[0].candidates)
 

@@ -152,8 +152,7 @@ def test_a_reply_is_taken_whatever_it_says_beside_its_text() -> None:
     strange = {"content": [3, {"type": "text", "text": "Grade: 1"}], "usage": usage, "model": {}, "stop_reason": []}
     found = read("litellm/anthropic/m", {"result": {"type": "succeeded", "message": strange}})
     assert (found.text, found.model, found.finish_reason, found.prompt_tokens) == ("Grade: 1", None, None, None)
-    response = json.loads(GENERATED) | {"usageMetadata": 7}
-    assert read("litellm/gemini/m", {"response": response}).text == "Grade: 1"
+    assert read("litellm/gemini/m", {"response": json.loads(GENERATED) | {"usageMetadata": 7}}).text == "Grade: 1"
 
 
 @pytest.mark.parametrize("judge", ["local/m", "mine/m"])
