@@ -100,6 +100,12 @@ class Scale(Record, frozen=True, dict=True):
         """All labels that a judge may write; the label of `unable` comes last."""
         return tuple(level.label for level in (*self.levels, *((self.unable,) if self.unable else ())))
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The lowest and the highest grade."""
+        grades = [level.grade for level in self.levels]
+        return min(grades), max(grades)
+
     @cached_property
     def words(self) -> dict[int, str]:
         """Grade to label where there are two, such as yes and no; empty for a longer scale."""

@@ -17,6 +17,7 @@ from judge.jobs.recheck import Rechecked
 from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
+from judge.report.sections.words import scale_of
 from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
 from judge.results.tables import told_apart
@@ -44,10 +45,8 @@ def print_leaderboard(
         print()
         print_text(line)
     for criterion in criteria:
-        better = "higher is better" if criterion.scale.polarity == "higher" else "lower is better"
-        grades = [level.grade for level in criterion.scale.levels]
         print()
-        print_text(f"{criterion.name}, prompt {criterion.prompt_id}, grades {min(grades)} to {max(grades)}, {better}")
+        print_text(f"{criterion.name}, prompt {criterion.prompt_id}, {scale_of(criterion)}")
         table = board([row for row in rows if row.criterion == criterion.name], unit)
         below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in table.cells()]
         shown = table.pick(worded(name, unit) for name in ON_TERMINAL)

@@ -167,9 +167,11 @@ def _grouped(
         distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
         groups.setdefault(distinct, []).append((text != whole, entry))
     if changed:
+        ordered = sorted(changed, key=passage_order)
+        told = [f"the text of passage {key} is not the one that the pool holds" for key in ordered]
         raise InputError(
             "passages have other texts than in the pool that is to be extended; pool into a new folder",
-            [_changed(key) for key in sorted(changed, key=passage_order)],
+            [Problem("passage_changed", "error", "passages.jsonl", None, "$", message) for message in told],
         )
     return groups, too_long
 
@@ -227,11 +229,6 @@ def evidence_of(collection: Mapping[str, Passage] | None = None, *, verified: bo
         return run_key(passage_id, text), Passage(passage_id, text, "run")
 
     return evidence
-
-
-def _changed(key: str) -> Problem:
-    message = f"the text of passage {key} is not the one that the pool holds"
-    return Problem("passage_changed", "error", "passages.jsonl", None, "$", message)
 
 
 def lacking_texts(response: PooledResponse, pool: Pool) -> list[str]:

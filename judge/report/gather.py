@@ -66,13 +66,10 @@ def read_folder_items(
     journal = folder / JOURNAL
     if not journal.is_file():
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
-    return BrowsedItems(
-        sides=(BrowsedSide(name, journal if journal.is_file() else None),),
-        items=_run_items(pool, filter(drawn.holds, judged.results), votes, side, matched),
-        turns=turns_shown(pool, turns) or {},
-        scales={(side, criterion): scale for criterion, scale in _scales(judged.results, own).items()},
-        notes=notes,
-    )
+    sides = (BrowsedSide(name, journal if journal.is_file() else None),)
+    items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched)
+    scales = {(side, criterion): scale for criterion, scale in _scales(judged.results, own).items()}
+    return BrowsedItems(sides, items, turns_shown(pool, turns) or {}, scales, notes)
 
 
 def _run_items(
@@ -181,7 +178,7 @@ def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) 
     path = folder / DISAGREEMENTS
     lines = parse_disagreements(read_stored(path), str(path))
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
-    sides = {judge: first + number for number, judge in enumerate(judges)}
+    numbers = {judge: first + number for number, judge in enumerate(judges)}
     turns = {
         line.turn_id: Turn(line.turn_id, line.topic_id, line.utterance, None, line.context, ())
         for line in lines
@@ -189,15 +186,9 @@ def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) 
     }
     journal = folder / JOURNAL
     asked = _asked(folder, {(*_judge(said), line.response_id) for line in lines for said in line.judges})
-    return BrowsedItems(
-        sides=tuple(
-            BrowsedSide(_name("" if alone else name, judge), journal if journal.is_file() else None) for judge in sides
-        ),
-        items=_calibration_items(lines, sides, asked),
-        turns=turns,
-        scales={},
-        notes=(),
-    )
+    there = journal if journal.is_file() else None
+    sides = tuple(BrowsedSide(_name("" if alone else name, judge), there) for judge in judges)
+    return BrowsedItems(sides, _calibration_items(lines, numbers, asked), turns, {}, ())
 
 
 def _asked(folder: Path, wanted: Collection[_Said]) -> dict[_Said, Opinion]:

@@ -153,7 +153,7 @@ def corrected(
     the family of the judge, or those of a jury's members.
     """
     families = families or {}
-    higher, ends, worst = criterion.scale.polarity == "higher", _ends(criterion), worst_grade(criterion.scale)
+    higher, ends, worst = criterion.scale.polarity == "higher", criterion.scale.ends, worst_grade(criterion.scale)
     samples = _samples(runs, gold, families, cluster)
     corrections = correct(samples, target=target, bounds=ends, fallback=fallback)
     bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(runs, corrections, strict=True)]
@@ -213,12 +213,6 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     top = {k: share for k, share in shares.items() if share is not None}
     flips = sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2))
     return RankingChange(len(pairs), tau_b, tau, overlap, top, flips, len(pairs) * (len(pairs) - 1) // 2)
-
-
-def _ends(criterion: Criterion) -> tuple[int, int]:
-    """The lowest and the highest grade of the scale."""
-    grades = [level.grade for level in criterion.scale.levels]
-    return min(grades), max(grades)
 
 
 def _samples(

@@ -43,8 +43,8 @@ def differences(
     with other runs.
     """
     by_run = {run.run_id: run.compared(worst_grade(criterion.scale)) for run in runs}
-    most = float(np.ptp([level.grade for level in criterion.scale.levels]))
-    return paired(criterion.name, by_run, cluster, rng, most=most)
+    lowest, highest = criterion.scale.ends
+    return paired(criterion.name, by_run, cluster, rng, most=float(highest - lowest))
 
 
 def paired(

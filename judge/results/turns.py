@@ -144,8 +144,7 @@ def run_flags(run: RunTurns) -> tuple[RowFlag, ...]:
 
 def worst_grade(scale: Scale) -> int:
     """The grade at the bad end of a scale."""
-    grades = [level.grade for level in scale.levels]
-    return min(grades) if scale.polarity == "higher" else max(grades)
+    return scale.ends[0 if scale.polarity == "higher" else 1]
 
 
 def run_turns(

@@ -285,20 +285,9 @@ def read_probe(plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> P
         "seed": plan.resampling_seed,
         "certificate": certificate.digest if certificate is not None else None,
     }
-    return ProbeInputs(
-        plan=plan,
-        judge=judge,
-        criteria=criteria,
-        kinds=kinds,
-        items=items,
-        drawn_from=pool,
-        incomplete=sum(not is_complete(response, pool) for response in pool.responses) if with_passages else 0,
-        posed=posed,
-        pool=Pool((), {**pool.passages, **passages_of(twins)}, ()),
-        turns=turns,
-        certificate=certificate,
-        configured=configured,
-    )
+    incomplete = sum(not is_complete(response, pool) for response in pool.responses) if with_passages else 0
+    asked_of = posed, Pool((), {**pool.passages, **passages_of(twins)}, ()), turns, certificate, configured
+    return ProbeInputs(plan, judge, criteria, kinds, items, pool, incomplete, *asked_of)
 
 
 def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...]) -> None:

@@ -78,7 +78,6 @@ def _table(
     marks: tuple[tuple[Mark, ...], ...],
 ) -> Table[Any]:
     """A table of columns in the nouns of the criterion's unit, drawn over its scale; an empty column is left out."""
-    grades = [level.grade for level in criterion.scale.levels]
     unit = criterion.unit
     kept = {
         Heading(worded(name, unit), name.places, signed=name.signed, about=worded(name.about, unit)): cells
@@ -91,7 +90,7 @@ def _table(
         titled(criterion.name) + about,
         [worded(reading, criterion.unit)],
         places=2,
-        plot=Plot(drawn, min(grades), max(grades), marks),
+        plot=Plot(drawn, *criterion.scale.ends, marks),
     )
 
 

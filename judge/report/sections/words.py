@@ -78,8 +78,8 @@ def excluded_words(reason: str, unit: JudgedUnit) -> str:
 
 def scale_of(criterion: Criterion) -> str:
     """The grades of a criterion in words: `grades 0 to 3, higher is better`."""
-    grades = [level.grade for level in criterion.scale.levels]
-    return f"grades {min(grades)} to {max(grades)}, {criterion.scale.polarity} is better"
+    lowest, highest = criterion.scale.ends
+    return f"grades {lowest} to {highest}, {criterion.scale.polarity} is better"
 
 
 def titled(name: str) -> str:
