@@ -104,6 +104,25 @@ ANNEXES = {
             "bench datasets": "which public labels are below a folder, and how to get the others",
         }
     ),
+    "citations": Annex(
+        {},
+        {
+            "formats.rag": "judge.extra.citations.formats:RAG",
+            "formats.ragtime": "judge.extra.citations.formats:RAGTIME",
+            "targets.rag": "judge.extra.citations.formats:TO_RAG",
+            "targets.ragtime": "judge.extra.citations.formats:TO_RAGTIME",
+            "profiles.rag": "judge.extra.citations.years:RAG_ANY",
+            "profiles.rag2024": "judge.extra.citations.years:RAG2024",
+            "profiles.rag2025": "judge.extra.citations.years:RAG2025",
+            "profiles.rag2026": "judge.extra.citations.years:RAG2026",
+            "profiles.longeval2026": "judge.extra.citations.years:LONGEVAL2026",
+            "profiles.ragtime": "judge.extra.citations.years:RAGTIME_ANY",
+            "profiles.ragtime2025": "judge.extra.citations.years:RAGTIME2025",
+            "profiles.ragtime2026": "judge.extra.citations.years:RAGTIME2026",
+            "profiles.neuclir2024": "judge.extra.citations.years:NEUCLIR2024",
+            "profiles.dragun2025": "judge.extra.citations.years:DRAGUN2025",
+        },
+    ),
     "crowdmodels": Annex(
         {},
         {

@@ -139,7 +139,7 @@ def _check(plan: ValidationPlan, turns: Mapping[str, Turn] | None, limits: Limit
         hashes = CollectionHashes(open_hashes(plan.passage_hashes).find, same_text)
     # The terminal has no room for lengths, and they need all counts of every text.
     lengths = plan.lengths or plan.report_dir is not None
-    return FileCheck(plan.format, turns, tokens, limits.citation_limit, hashes, lengths, teams)
+    return FileCheck(plan.format, turns, tokens, limits, hashes, lengths, teams)
 
 
 def _together(checked: Sequence[Checked], *, strict: bool) -> tuple[FileReport, ...]:

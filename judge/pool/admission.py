@@ -26,6 +26,7 @@ from judge.runs.check.validate import validate_run
 from judge.runs.check.year import Trace
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import ReadRun, read_run, rules_of
+from judge.runs.profiles import Limits
 from judge.runs.records import Exclusion, Response, Run, RunTurn, Turn
 from judge.runs.tokens import TokenCounter
 
@@ -71,7 +72,7 @@ def admit(
     format: str | None,
     turns: Mapping[str, Turn] | None,
     count_tokens: TokenCounter,
-    citation_limit: int | None,
+    limits: Limits,
     selection: Selection,
     hashes: "Hashes | None" = None,
     measured: Callable[[Run], None] | None = None,
@@ -85,7 +86,7 @@ def admit(
         turns,
         count_tokens,
         hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
-        citation_limit=citation_limit,
+        limits=limits,
     )
     header, run = msgspec.structs.replace(read.run, turns=()), checked.run
     said = _conversations(read, turns, selection.unit)

@@ -93,7 +93,7 @@ def read_runs(
         format=format,
         turns=turns,
         count_tokens=count_tokens,
-        citation_limit=limits.citation_limit,
+        limits=limits,
         selection=selection,
         hashes=hashes,
         measured=measured,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from judge.io.safe import MAX_ID, shown, storable
 from judge.records import Problem
-from judge.runs.check.codes import problem
+from judge.runs.check.codes import as_error, problem
 
 LISTED = 10
 """The most problems of one code that are listed for one list (a response's passages); one more counts the rest."""
@@ -29,13 +29,20 @@ Report = Callable[[str, str, str], None]
 class ProblemLog:
     """The problems of one file in the order of reading, after those that are `known`; `turn_id` is the turn at hand.
 
-    None is added at or below a `silent` path, nor after the first `most`, where one is as bad as all.
+    None is added at or below a `silent` path, nor after the first `most`, where one is as bad as all. Warnings of the
+    codes `errors` are errors.
     """
 
     def __init__(
-        self, file: str, known: Iterable[Problem] = (), silent: Collection[str] = (), most: int | None = None
+        self,
+        file: str,
+        known: Iterable[Problem] = (),
+        silent: Collection[str] = (),
+        most: int | None = None,
+        errors: Collection[str] = (),
     ) -> None:
         self.file = file
+        self.errors = errors
         self.most = most
         self.silent = silent
         self.turn_id: str | None = None
@@ -47,7 +54,8 @@ class ProblemLog:
         if self.most is not None and len(self.problems) >= self.most:
             return
         if not (self.silent and any(above in self.silent for above in ancestors(path))):
-            self.problems.append(problem(code, self.file, path, message, turn_id=self.turn_id, count=count))
+            found = problem(code, self.file, path, message, turn_id=self.turn_id, count=count)
+            self.problems.append(as_error(found) if code in self.errors else found)
 
     def add_once(self, code: str, path: str, message: str) -> None:
         """Add one problem of a code, of which one in a file is enough."""

@@ -4,13 +4,17 @@ The pages of a track contradict each other; docs/interactive.md has what each sa
 hold any other.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from judge.errors import UsageError
 from judge.io.ids import topic_of
 from judge.io.safe import shown
-from judge.runs.records import TokenRule
+from judge.plugins import OpenTable
+from judge.runs.records import Run, TokenRule
+
+UNLIMITED = 1_000_000
+"""A token limit that no response reaches which is judged at all."""
 
 
 class Profile(NamedTuple):
@@ -26,17 +30,26 @@ class Profile(NamedTuple):
     """The way of counting that the limit goes by."""
     citation_limit: int | None
     """The most passages that a response may cite or flag as used; None for no limit."""
+    formats: tuple[str, ...] = ()
+    """The formats of its runs, which no other profile suits; empty for runs of conversations."""
+    errors: frozenset[str] = frozenset()
+    """Codes of warnings that are errors here."""
+    check: Callable[..., None] | None = None
+    """Reports what else is wrong, given a `judge.runs.check.rules.RunCheck` and the turns of the topics, if any."""
 
 
-PROFILES = {
-    "cast2022": Profile("CAsT", 2022, False, 250, "bare", None),
-    "ikat2023": Profile("iKAT", 2023, False, 250, "bare", None),
-    "ikat2024": Profile("iKAT", 2024, False, 250, "bare", None),
-    "ikat2025": Profile("iKAT", 2025, False, 250, "bare", None),
-    # The interface refuses what is longer, so its way of counting is the one that runs were held to.
-    "ikat2025-interactive": Profile("iKAT", 2025, True, 250, "english", 1000),
-    "ikat2026-interactive": Profile("iKAT", 2026, True, 512, "bare", 10),
-}
+PROFILES: OpenTable[Profile] = OpenTable(
+    "profiles",
+    {
+        "cast2022": Profile("CAsT", 2022, False, 250, "bare", None),
+        "ikat2023": Profile("iKAT", 2023, False, 250, "bare", None),
+        "ikat2024": Profile("iKAT", 2024, False, 250, "bare", None),
+        "ikat2025": Profile("iKAT", 2025, False, 250, "bare", None),
+        # The interface refuses what is longer, so its way of counting is the one that runs were held to.
+        "ikat2025-interactive": Profile("iKAT", 2025, True, 250, "english", 1000),
+        "ikat2026-interactive": Profile("iKAT", 2026, True, 512, "bare", 10),
+    },
+)
 """The profiles by name."""
 DEFAULT_PROFILE = "ikat2025"
 """The profile where neither the user nor the topics say which."""
@@ -56,6 +69,19 @@ class Limits(NamedTuple):
         row = PROFILES[self.profile]
         return tuple(name for name in _WORDS if getattr(self, name) != getattr(row, name))
 
+    def row_for(self, run: Run) -> Profile:
+        """The profile, for a run of its formats.
+
+        A UsageError if the run is of a format that the profile does not suit; it names those that do.
+        """
+        row = PROFILES[self.profile]
+        suited = [name for name, other in PROFILES.items() if run.format in other.formats]
+        if (self.profile not in suited) if suited or row.formats else False:
+            suited = suited or [name for name, other in PROFILES.items() if not other.formats]
+            message = f"a run of the format {run.format} needs --profile {', '.join(suited[:-1])} or {suited[-1]}"
+            raise UsageError(f"{run.file}: {message}, not {self.profile}")
+        return row
+
     def recorded(self) -> dict[str, Any]:
         """The limits as JSON values."""
         return {**self._asdict(), "overridden": list(self.overridden)}
@@ -74,7 +100,8 @@ def described(limits: Limits) -> str:
     '300 tokens by the rule bare, any number of used passages (profile ikat2024, not its token limit)'
     """
     citations = "any number of" if limits.citation_limit is None else f"{limits.citation_limit:,}"
-    length = f"{limits.token_limit:,} tokens by the rule {limits.token_rule}"
+    unlimited = limits.token_limit == UNLIMITED
+    length = "any length" if unlimited else f"{limits.token_limit:,} tokens by the rule {limits.token_rule}"
     other = " or ".join(_WORDS[name] for name in limits.overridden)
     profile = f"profile {limits.profile}, not its {other}" if other else f"profile {limits.profile}"
     return f"{length}, {citations} used passages ({profile})"
@@ -103,7 +130,7 @@ def limits_of(
     Limits(profile='ikat2024', token_limit=300, token_rule='bare', citation_limit=None)
     """
     if profile is None:
-        of_year = (name for name, row in PROFILES.items() if row.year == year and not row.interactive)
+        of_year = (name for name, row in PROFILES.items() if row.year == year and not (row.interactive or row.formats))
         profile = next(of_year, DEFAULT_PROFILE)
     if profile not in PROFILES:
         raise UsageError(f"unknown profile {shown(profile)}; one of {', '.join(PROFILES)}")

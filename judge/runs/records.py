@@ -42,6 +42,8 @@ class Turn(Record, frozen=True):
     """The canonical response, where the topics file has one."""
     passage_ids: tuple[str, ...] = ()
     """Ids of the canonical response's passages."""
+    limit: int | None = None
+    """The most characters of a response, after NFKC, where the topic says so."""
 
 
 class Topic(Record, frozen=True):

@@ -1,4 +1,7 @@
-"""Topics files to topics and turns: iKAT 2023, 2024 and 2025, and the CAsT 2022 tree. Texts are kept as they are."""
+"""Topics files to topics and turns: iKAT 2023, 2024 and 2025, the CAsT 2022 tree, requests and plain texts.
+
+Texts are kept as they are. A request (JSON Lines) and a text (TSV: its id and the text) are topics of one turn.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -9,7 +12,7 @@ from judge.io.paths import StrPath
 from judge.io.safe import printable_id, shown
 from judge.io.stored import MAX_PROBLEMS
 from judge.io.table import Table
-from judge.runs.document import open_document
+from judge.runs.document import Document, open_document
 from judge.runs.fields import MAX_TURNS, Fields, ProblemLog, member, usable_turn_id
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 
@@ -31,9 +34,13 @@ def read_topics(path: StrPath) -> Table[Topic]:
     missing, is not JSON, or has a problem of form; `problems` lists all of them.
     """
     document = open_document(Path(path))
+    if document.content.lstrip().startswith(b"{"):
+        document = open_document(Path(path), as_lines=True)
+    elif document.unreadable and b"\t" in document.content.partition(b"\n")[0]:
+        return Table(_texts(document))
     errors = (problem for problem in document.problems if problem.severity == "error")
     log = ProblemLog(document.file, errors, most=MAX_PROBLEMS)
-    topics = [] if document.unreadable else _topics(log, document.value)
+    topics = [] if document.unreadable else _requests(log, document) if document.lines else _topics(log, document.value)
     if log.problems:
         # A node of a tree is read for each of its descendants; its problems are reported once.
         raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(log.problems)))
@@ -69,6 +76,64 @@ def _topics(log: ProblemLog, value: Any) -> list[Topic]:
         seen.add(topic_id)
         topics.append(_cast(log, fields, topic_id) if fields.get(_CAST) is not None else _ikat(log, fields, topic_id))
     return topics
+
+
+_REQUEST = ("title", "problem_statement", "background")
+"""The texts of a request, in the order in which they make its utterance."""
+
+
+def _requests(log: ProblemLog, document: Document) -> list[Topic]:
+    """A topic a line: `request_id`, the texts of `_REQUEST` and, where it has one, its `limit` in characters."""
+    topics: list[Topic] = []
+    seen: dict[str, int] = {}
+    if not any(type(value) is dict and "request_id" in value for _, value in document.lines):
+        found = shown(document.lines[0][1])
+        log.add("wrong_type", "$", f"expected a list of topics, or lines of requests, found {found}")
+        return []
+    for number, value in document.lines:
+        path = f"line {number}: $"
+        fields = Fields(log.add, path, value, value if type(value) is dict else ())
+        topic_id = _number(log, fields, "request_id")
+        texts = [fields.text(name, optional=name != "problem_statement") for name in _REQUEST]
+        limit = fields.get("limit")
+        if limit is not None and (type(limit) is not int or limit < 1):
+            log.add("wrong_type", f"{path}.limit", f"expected characters, 1 or more, found {shown(limit)}")
+            limit = None
+        topics += _of_one_turn(log, seen, number, path, topic_id, "\n\n".join(filter(str.strip, texts)), limit)
+    return topics
+
+
+def _texts(document: Document) -> list[Topic]:
+    """A topic a line of TSV: its id and its text."""
+    log, seen = ProblemLog(document.file, most=MAX_PROBLEMS), dict[str, int]()
+    topics: list[Topic] = []
+    for number, line in enumerate(document.content.decode("utf-8", "replace").splitlines(), start=1):
+        if not line.strip():
+            continue
+        topic_id, tab, text = line.partition("\t")
+        if not (tab and text.strip()) or "\ufffd" in line:
+            log.add("wrong_type", f"line {number}", f"expected an id, a tab and a text in UTF-8, found {shown(line)}")
+            continue
+        topics += _of_one_turn(log, seen, number, f"line {number}", topic_id.strip(), text.strip())
+    if log.problems:
+        raise InputError(f"{document.file}: not a usable topics file", tuple(log.problems))
+    return topics
+
+
+def _of_one_turn(
+    log: ProblemLog, seen: dict[str, int], line: int, path: str, topic_id: str, text: str, limit: int | None = None
+) -> list[Topic]:
+    """The topic of one utterance; none, and a problem, if its id cannot be used or was already given."""
+    turn_id = f"{topic_id}_1"
+    if topic_id in seen:
+        log.add("duplicate_topic", path, f"topic {shown(topic_id)} was already given in line {seen[topic_id]}")
+        return []
+    if not usable_turn_id(turn_id):
+        if topic_id:
+            log.add("malformed_turn_id", path, f"{shown(topic_id)} is no topic id: expected one printable word")
+        return []
+    seen[topic_id] = line
+    return [Topic(topic_id, None, (), (Turn(turn_id, topic_id, text, None, (), (), limit=limit),))]
 
 
 def _ikat(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:

@@ -14,7 +14,7 @@ from judge.runs.fields import LISTED, ProblemLog
 from judge.runs.formats import FORMATS, rules_of
 
 BASE = "$.turns[0].responses[0].passage_provenance"
-WITH_PASSAGES = [name for name in FORMATS if rules_of(name).passages is not None]
+WITH_PASSAGES = [name for name in FORMATS if rules_of(name).passages is not None and rules_of(name).ranked]
 GOOD = "clueweb22-en0000-00-00000:0"
 OTHER = "clueweb22-en0000-00-00001:1"
 

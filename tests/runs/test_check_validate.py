@@ -13,12 +13,13 @@ import pytest
 from judge.io.ids import natural_key
 from judge.pool.selection import Selection, candidates
 from judge.records import Problem
-from judge.runs.check.codes import CODES, NEEDS_HASHES, NEEDS_TOPICS
+from judge.runs.check.codes import CODES, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS
 from judge.runs.check.rules import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.check.year import mixed_years, trace_of
 from judge.runs.formats import ReadRun, find_runs, read_run
 from judge.runs.formats.shape import ResponsePlace, TurnPlace
+from judge.runs.profiles import limits_of
 from judge.runs.records import Exclusion, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs.topics import read_topics
 from tests.conftest import refused
@@ -518,7 +519,7 @@ def test_citations_over_the_limit_are_warned_of(tmp_path):
         content = json.dumps(document).encode() if document is entries else dump(document)
         read = read_run(written(tmp_path, content))
         for limit, found in ((1, [path]), (2, []), (None, [])):
-            validated = validate_run(read, None, None, citation_limit=limit)
+            validated = validate_run(read, None, None, limits=limits_of("ikat2024", citation_limit=limit))
             assert [one.path for one in validated.problems if one.code == "too_many_citations"] == found
             assert len(validated.run.turns) == len(read.run.turns)
 
@@ -540,6 +541,8 @@ def test_every_code_of_the_table_is_provoked_here():
         *TOPICS_FILES,
         *NEEDS_HASHES,
         "too_many_citations",
+        # tests/extra/citations
+        *SECTIONS["Citations of sentences"],
     }
     assert provoked == set(CODES)
     assert all(row.severity in ("error", "warning") and row.meaning for row in CODES.values())

@@ -33,6 +33,11 @@ def problem(code: str, file: str, path: str, message: str, *, turn_id: str | Non
     return Problem(code, CODES[code].severity, file, turn_id, path, message, count)
 
 
+def as_error(problem: Problem) -> Problem:
+    """A problem as an error."""
+    return msgspec.structs.replace(problem, severity="error")
+
+
 _E, _W, _NONE = ("E", "E", "E"), ("W", "W", "W"), ("–", "–", "–")
 """Codes on which the three official validators agree."""
 
@@ -226,6 +231,24 @@ SECTIONS: dict[str, dict[str, Code]] = {
             cause="ids are of another collection or cut into passages in another way, or were made up", needs="hashes"),
         "unusable_passage_id": Code("error", "an empty, overlong or unprintable passage id", _W,
             advice="use the passage ids of the collection"),
+    },
+    "Citations of sentences": {
+        "blank_sentence": Code("warning", "a sentence without text", advice="leave the sentence out",
+            cause="the generation ended with empty lines", fix="the sentence is left out"),
+        "duplicate_citation": Code("warning", "a sentence cites a passage twice, which counts once",
+            advice="cite each passage once in a sentence", fix="the first is kept"),
+        "missing_metadata": Code("warning", "metadata lacks what the track's year asks for", advice="add the member"),
+        "narrative_differs": Code("warning", "the metadata's narrative is not the topic's text",
+            advice="copy the narrative of the topics file", needs="topics"),
+        "over_topic_limit": Code("warning", "more characters than the topic allows", advice="shorten the response",
+            needs="topics"),
+        "too_many_citations_of_sentence": Code("warning", "a sentence with more citations than are looked at",
+            advice="cite the passages that the sentence rests on most"),
+        "too_many_references": Code("warning", "more references than the year allows", advice="list the best ones"),
+        "uncited_reference": Code("warning", "a reference that no sentence cites",
+            advice="list only what is cited", cause="the whole ranking was written"),
+        "unknown_citation": Code("warning", "a citation by the number of no reference, which does not count",
+            advice="number the references from 0", cause="references are numbered from 1"),
     },
     "PTKB": {
         "duplicate_ptkb": Code("warning", "a statement is twice in a list", _NONE, advice="list each statement once",

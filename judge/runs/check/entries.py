@@ -54,7 +54,7 @@ def check_entries(
             if passage_id in seen and passage_id:
                 report("duplicate_passage", k, "id", "{} is already in this list", passage_id)
             seen.add(passage_id)
-    if _all_fall(scores) or (run_type in rules.scoreless and scores.count(None) == len(scores)):
+    if not rules.ranked or _all_fall(scores) or (run_type in rules.scoreless and scores.count(None) == len(scores)):
         return
     ranked = all(score is not None and isfinite(score) for score in scores)
     order = "they are ranked by score" if ranked else "some have none, so the order of the list counts"

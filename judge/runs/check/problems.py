@@ -12,7 +12,7 @@ import msgspec
 from judge.io.cells import count
 from judge.io.safe import printable, printable_id, shown
 from judge.records import Problem
-from judge.runs.check.codes import CODES
+from judge.runs.check.codes import CODES, as_error
 from judge.runs.records import Exclusion, Run, TokenCount
 from judge.runs.tokens import countable
 
@@ -107,7 +107,7 @@ def with_problems(file: FileReport, between: Sequence[Problem], *, strict: bool 
     run_id = printable_id(file.run_id or "")
     out = [Exclusion(run_id, "*", None, problem.code, problem.message) for problem in between]
     if strict:
-        problems = tuple(msgspec.structs.replace(problem, severity="error") for problem in problems)
+        problems = tuple(map(as_error, problems))
     errors, warnings = _numbers(problems)
     return msgspec.structs.replace(
         file,

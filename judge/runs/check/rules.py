@@ -1,7 +1,7 @@
 """The rules of the field on one run: its turns, responses and evidence, and what its errors take out. Pure."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -11,7 +11,7 @@ from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
 from judge.io.safe import MAX_ID, has_content, printable_id, shown, storable
 from judge.records import Problem
-from judge.runs.check.codes import CODES
+from judge.runs.check.codes import CODES, as_error
 from judge.runs.check.entries import check_entries, check_ptkb
 from judge.runs.fields import ProblemLog, ancestors, member, usable_turn_id
 from judge.runs.formats import rules_of
@@ -41,10 +41,12 @@ class RunCheck:
     A problem is of the turn and the response `at` which the check is, or of the whole run.
     """
 
-    def __init__(self, read: ReadRun, run: Run, hashes: CollectionHashes | None) -> None:
+    def __init__(self, read: ReadRun, run: Run, hashes: CollectionHashes | None, errors: Collection[str] = ()) -> None:
+        """`errors` are codes of warnings that are errors here."""
         self.run, self.rules, self.places = run, rules_of(run.format), read.places
-        complaints = [problem for problem in read.problems if problem.severity == "error"]
-        self.log = ProblemLog(run.file, read.problems, {problem.path for problem in complaints})
+        known = [as_error(problem) if problem.code in errors else problem for problem in read.problems]
+        complaints = [problem for problem in known if problem.severity == "error"]
+        self.log = ProblemLog(run.file, known, {problem.path for problem in complaints}, errors=errors)
         self.whole: tuple[str, str] | None = None
         """Code and detail of the first error of the whole run."""
         self.out: dict[tuple[int, int | None], tuple[str, str]] = {}
@@ -89,7 +91,7 @@ class RunCheck:
         self._take_out(self._at, code, path, message)
 
     def _take_out(self, owner: tuple[int, int | None] | None, code: str, path: str, message: str) -> None:
-        if CODES[code].severity != "error":
+        if CODES[code].severity != "error" and code not in self.log.errors:
             return
         if owner is None:
             self.whole = self.whole or (code, detail_of(path, message))

@@ -21,6 +21,7 @@ from judge.runs.check.year import Trace, trace_of
 from judge.runs.document import file_name
 from judge.runs.formats import read_run, rules_of
 from judge.runs.formats.shape import ReadRun
+from judge.runs.profiles import Limits
 from judge.runs.records import Exclusion, Run, RunTurn, Turn
 from judge.runs.tokens import TokenCounter
 
@@ -46,17 +47,21 @@ def validate_run(
     tokens: TokenCounter | None,
     *,
     hashes: CollectionHashes | None = None,
-    citation_limit: int | None = None,
+    limits: Limits | None = None,
 ) -> Validated:
-    """Check one run, as it was read, against the rules of its format.
+    """Check one run, as it was read, against the rules of its format and the limits of a track's year.
 
-    Without the turns of the topics, the token limit of a response, the MD5s of the collection or the most passages that
-    a response may cite, the checks that need them are not made.
+    Without the turns of the topics, a counter of tokens, the MD5s of the collection or limits, the checks that need
+    them are not made.
+
+    Raises:
+        UsageError: The limits are of a profile that does not suit the run's format.
     """
     run = read.run
     if run is None:
         return Validated(None, read.problems)
-    check = RunCheck(read, run, hashes)
+    profile = limits.row_for(run) if limits is not None else None
+    check = RunCheck(read, run, hashes, profile.errors if profile is not None else ())
     check.head()
     unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
     if check.rules.passages is not None and hashes is None:
@@ -77,9 +82,11 @@ def validate_run(
             check.at(i, j)
             if run.eval_response:
                 check.text(place, response.text, tokens)
-            check.passages(i, j, response, citation_limit)
+            check.passages(i, j, response, limits.citation_limit if limits is not None else None)
             check.ptkb(place, response, known)
             check.log.close_lists()
+    if profile is not None and profile.check is not None:
+        profile.check(check, turns)
     if check.rules.own_turns:
         check.conversation()
     if turns is not None and check.rules.all_turns:
@@ -97,7 +104,7 @@ class FileCheck(msgspec.Struct, frozen=True):
     format: str | None
     turns: Mapping[str, Turn] | None
     tokens: TokenCounter
-    citation_limit: int | None
+    limits: Limits
     hashes: CollectionHashes | None
     lengths: bool
     """Whether to count the tokens of every text in every way."""
@@ -110,7 +117,7 @@ class FileCheck(msgspec.Struct, frozen=True):
         run = read.run
         if run is None:
             return file_report(file_name(path), None, read.problems), None, None
-        found = validate_run(read, self.turns, self.tokens, hashes=self.hashes, citation_limit=self.citation_limit)
+        found = validate_run(read, self.turns, self.tokens, hashes=self.hashes, limits=self.limits)
         lengths = token_summary(run, self.tokens, self.tokens.limit) if self.lengths else ()
         year = found.trace.year if found.trace else None
         report = file_report(run.file, run, found.problems, found.exclusions, found.unchecked, lengths, year)

@@ -156,6 +156,8 @@ def _obstacles(read: ReadRun, to: str, target: ConversionTarget, team: str | Non
     problems = [problem for problem in checked.problems if problem.severity == "error"]
     if target.needs_team and not (team or run.team):
         problems.append(obstacle(f"{to} needs a team id and {run.format} has none: give it with --team"))
+    if target.sources and run.format not in target.sources:
+        problems.append(obstacle(f"{to} has sentences that cite, which runs of {run.format} have not"))
     if not (run.eval_response or target.obeys_eval_response):
         problems.append(obstacle(f"the run says eval_response: false, and {to} cannot say that it is not to be judged"))
     return tuple(problems)

@@ -16,6 +16,7 @@ from judge.io.cells import count
 from judge.io.safe import shown, storable
 from judge.io.table import tsv
 from judge.io.trec import column
+from judge.plugins import OpenTable
 from judge.records import Record
 from judge.runs.formats import ReadRun, rules_of
 from judge.runs.formats.shape import PtkbEntry, ResponsePlace, TurnPlace
@@ -361,11 +362,16 @@ class ConversionTarget(msgspec.Struct, frozen=True):
     obeys_eval_response: bool
     """Whether a run that asks not to be judged can be written."""
     needs_team: bool = False
+    sources: tuple[str, ...] = ()
+    """The formats whose runs can be written; empty for all."""
 
 
-TARGETS = {
-    "ikat2025": ConversionTarget(".jsonl", _ikat2025, obeys_eval_response=False, needs_team=True),
-    "ikat2024": ConversionTarget(".json", _ikat2024, obeys_eval_response=True),
-    "trec-run": ConversionTarget(".provenance.run", _trec_run, obeys_eval_response=True),
-}
+TARGETS: OpenTable[ConversionTarget] = OpenTable(
+    "targets",
+    {
+        "ikat2025": ConversionTarget(".jsonl", _ikat2025, obeys_eval_response=False, needs_team=True),
+        "ikat2024": ConversionTarget(".json", _ikat2024, obeys_eval_response=True),
+        "trec-run": ConversionTarget(".provenance.run", _trec_run, obeys_eval_response=True),
+    },
+)
 """Name on the command line to target."""

@@ -18,7 +18,7 @@ from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules, names_of, turn_label
 from judge.runs.ranking import used_provenance
 from judge.runs.records import Provenance, Response, Run, TokenCount
-from judge.runs.tokens import countable
+from judge.runs.tokens import countable, truncated
 
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
@@ -47,8 +47,9 @@ class Fixer:
         self.fixes: list[Fix] = []
         self._file = run.file
         self._texts = run.eval_response
-        self._count_tokens = count_tokens
-        self._turn_id: str | None = None
+        self.count_tokens = count_tokens
+        self.turn_id: str | None = None
+        """The turn in work."""
 
     def run(self, value: Any) -> None:
         """Fix a run that is one JSON object."""
@@ -60,7 +61,10 @@ class Fixer:
         """Fix one turn; `path` is its JSON path."""
         if type(turn) is not dict:
             return
-        self._turn_id = turn_label(turn, self.rules.turn_id)
+        self.turn_id = turn_label(turn, self.rules.turn_id)
+        if self.rules.fix is not None:
+            self.rules.fix(self, turn, path)
+            return
         if self.rules.keyed:
             self._coerce_members(turn.get("references"), f"{path}.references")
             self._order_references(turn, f"{path}.references")
@@ -86,8 +90,9 @@ class Fixer:
             owner = response.get(holder) if holder else response
             self._ptkb(owner.get(name) if type(owner) is dict else None, f"{path}.{names.ptkb}")
 
-    def _note(self, code: str, path: str, before: Any, after: Any) -> None:
-        self.fixes.append(Fix(self._file, self._turn_id, path, code, before, after))
+    def note(self, code: str, path: str, before: Any, after: Any) -> None:
+        """Log a fix of the turn in work."""
+        self.fixes.append(Fix(self._file, self.turn_id, path, code, before, after))
 
     def _coerce(self, value: dict[str, Any], name: str, path: str, read: Callable[[Fields, str], float | None]) -> None:
         """Write a number in another form as the number that its reader reads."""
@@ -99,7 +104,7 @@ class Fixer:
         number = read(fields, name)
         if codes == ["coerced_value"] and number is not None and isfinite(number):
             value[name] = number
-            self._note("coerced_value", member(path, name), before, number)
+            self.note("coerced_value", member(path, name), before, number)
 
     def _coerce_members(self, value: Any, path: str) -> None:
         for name in value if type(value) is dict else ():
@@ -110,13 +115,10 @@ class Fixer:
         text = response.get(name)
         if not (self._texts and type(text) is str and countable(text)):
             return
-        kept = text
-        # The rest can have more tokens by itself than within the whole text; each cut shortens it.
-        while (cut := self._count_tokens(kept).cut) is not None:
-            kept = kept[:cut]
+        kept, _ = truncated(text, self.count_tokens)
         if len(kept) < len(text) and kept.strip():
             response[name] = kept
-            self._note("over_token_limit", f"{path}.{name}", text, kept)
+            self.note("over_token_limit", f"{path}.{name}", text, kept)
 
     def _order_references(self, turn: dict[str, Any], path: str) -> None:
         references = turn.get("references")
@@ -142,7 +144,7 @@ class Fixer:
         """Log a new order, from the first entry that moved to the last."""
         moved = [k for k, old in enumerate(order) if k != old]
         start, stop = moved[0], moved[-1] + 1
-        self._note(code, f"{path}[{start}:{stop}]", list(names[start:stop]), [names[k] for k in order[start:stop]])
+        self.note(code, f"{path}[{start}:{stop}]", list(names[start:stop]), [names[k] for k in order[start:stop]])
 
     def _passages(self, entries: Any, path: str) -> None:
         """Order a response's passages by score, keep each passage once, and flag the passages that count as used."""
@@ -181,9 +183,9 @@ class Fixer:
             if original is entry or not _repeats(entry, original, ("score", "used")):
                 kept.append((k, entry))
                 continue
-            self._note("duplicate_passage", f"{path}[{k}]", dict(entry), None)
+            self.note("duplicate_passage", f"{path}[{k}]", dict(entry), None)
             if entry.get("used") is True and original.get("used") is not True:
-                self._note("duplicate_passage", f"{path}[{at}].used", original.get("used"), True)
+                self.note("duplicate_passage", f"{path}[{at}].used", original.get("used"), True)
                 original["used"] = True
         return kept
 
@@ -202,14 +204,14 @@ class Fixer:
             chosen = set(map(id, used))
             for (k, entry), passage in zip(entries, provenance, strict=True):
                 if id(passage) in chosen:
-                    self._note(code, f"{path}[{k}].used", entry.get("used"), True)
+                    self.note(code, f"{path}[{k}].used", entry.get("used"), True)
                     entry["used"] = True
         without = [entry for _, entry in entries if entry.get("used") is None]
         for entry in without:
             entry["used"] = False
         if without:
             # They share one line of the log: a list may have a thousand of them.
-            self._note(code, f"{path}[*].used", None, False)
+            self.note(code, f"{path}[*].used", None, False)
 
     def _ptkb(self, entries: Any, path: str) -> None:
         """Write statement numbers as numbers and keep each statement once."""
@@ -221,7 +223,7 @@ class Fixer:
             entry = self._ptkb_entry(given, f"{path}[{k}]")
             key = self._ptkb_key(entry)
             if key in first and (type(entry) is not dict or _repeats(entry, first[key], ("score",))):
-                self._note("duplicate_ptkb", f"{path}[{k}]", entry, None)
+                self.note("duplicate_ptkb", f"{path}[{k}]", entry, None)
                 continue
             kept.append(entry)
             if key:
@@ -233,7 +235,7 @@ class Fixer:
         if self.rules.ptkb == "objects" and type(entry) is dict:
             self._coerce(entry, "score", path, Fields.number)
         elif self.rules.ptkb == "numbers" and type(entry) is str and _DIGITS.fullmatch(entry):
-            self._note("coerced_value", path, entry, int(entry))
+            self.note("coerced_value", path, entry, int(entry))
             return int(entry)
         return entry
 

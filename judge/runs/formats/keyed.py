@@ -202,15 +202,26 @@ def _interactive_response(
 def _read_metadata(log: ProblemLog, fields: Fields, others: Sequence[str], first: dict[str, str], turn: str) -> str:
     """The turn id in a turn's metadata, "" where it is not there; the members in `first` are those that turns share.
 
-    `first` keeps what the first turn gives that has a member; another value is reported. `others` are the members that
-    may differ. Messages call a turn `turn`.
+    `others` are the members that may differ.
     """
     given = fields.object("metadata")
     if fields.get("metadata") is not given:
         return ""
     metadata = Fields(log.add, f"{fields.path}.metadata", given, (*first, *others))
     turn_id = metadata.label("topic_id") if "topic_id" in others else ""
-    for name, kept in first.items():
+    read_shared(log, metadata, tuple(first), first, turn)
+    if "description" in others:
+        metadata.text("description", optional=True)
+    return turn_id
+
+
+def read_shared(log: ProblemLog, metadata: Fields, names: Sequence[str], first: dict[str, str], turn: str) -> None:
+    """Read the members of metadata that all turns of a run share; messages call a turn `turn`.
+
+    `first` keeps what the first turn gives that has a member; another value is reported.
+    """
+    for name in names:
+        kept = first.get(name, "")
         label = metadata.label(name, optional=name in ("type", "run_type"))
         here = label if label.strip() else ""
         if name == "team_id" and type(metadata.get(name)) is str and not here:
@@ -221,9 +232,6 @@ def _read_metadata(log: ProblemLog, fields: Fields, others: Sequence[str], first
         elif kept and here not in (kept, ""):
             log.add("inconsistent_metadata", f"{metadata.path}.{name}", f"{shown(here)} here, {shown(kept)} before")
         first[name] = kept or here
-    if "description" in others:
-        metadata.text("description", optional=True)
-    return turn_id
 
 
 def _read_references(log: ProblemLog, fields: Fields, *, free_without: bool) -> References:

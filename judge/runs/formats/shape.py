@@ -53,6 +53,8 @@ class TurnPlace(msgspec.Struct, frozen=True):
     responses: tuple[ResponsePlace, ...]
     references: Mapping[str, float | None] = {}
     """Id and score of the passages with which the list of each response begins, where they are the turn's."""
+    value: Any = None
+    """The turn as its file has it, where a track has rules on it."""
 
 
 class ReadRun(msgspec.Struct, frozen=True):
@@ -96,6 +98,8 @@ class Rules(msgspec.Struct, frozen=True):
 
     Responses then cite the passages that they use, and a score holds for the whole turn, whatever the response's rank.
     """
+    ranked: bool = True
+    """Whether the passages have scores."""
     flags_used: bool = False
     """Whether a run says which passages a response uses, by flags or by citations."""
     ptkb: Literal["numbers", "objects", "texts"] | None = None
@@ -104,6 +108,8 @@ class Rules(msgspec.Struct, frozen=True):
     """What the members of a response are called; several where the format changed."""
     passage_id: re.Pattern[str] | None = None
     """The form of the collection's passage ids."""
+    fix: Callable[..., None] | None = None
+    """Fixes a turn at a path in place of `judge.runs.fix.fixes.Fixer`, which is given first."""
     max_rank: int | None = None
     """How many responses a turn are looked at where passage grades decide, if that is more than the pool depth."""
     year: int | None = None

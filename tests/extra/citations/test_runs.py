@@ -1,0 +1,324 @@
+"""Runs of citation tracks: read, checked by the rules of each year, fixed, converted into each other, pooled."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.errors import InputError, UsageError
+from judge.extra.citations import years
+from judge.runs.check.codes import SECTIONS
+from judge.runs.check.validate import validate_run
+from judge.runs.convert import convert_run
+from judge.runs.fix import fixed_copy
+from judge.runs.formats import FORMATS, ReadRun, read_run
+from judge.runs.profiles import PROFILES, limits_of
+from judge.runs.records import Provenance
+from judge.runs.tokens import TokenCounter
+from judge.runs.topics import read_topics, topic_turns
+
+SEGMENTS = [f"msmarco_v2.1_doc_00_1#{k}_9" for k in range(4)]
+SHARDS = [f"shard_00459_{k}" for k in range(4)]
+UUIDS = [f"0a1b2c3d-0000-1111-2222-33334444555{k}_0" for k in range(4)]
+NARRATIVE = "Why do leaves turn red, and will the tree be well?"
+
+
+def sentence(text: str, *citations: Any) -> dict[str, Any]:
+    return {"text": text, "citations": list(citations)}
+
+
+def rag24() -> dict[str, Any]:
+    answer = [sentence("Leaves turn red.", 0, 1), sentence("The tree is well.")]
+    head = {"run_id": "r", "topic_id": "7", "topic": NARRATIVE}
+    return head | {"references": SEGMENTS[:2], "response_length": 7, "answer": answer}
+
+
+def rag25() -> dict[str, Any]:
+    metadata = {"team_id": "t", "run_id": "r", "type": "automatic", "narrative_id": 7, "narrative": NARRATIVE}
+    return {"metadata": metadata, "references": SEGMENTS[:2], "answer": rag24()["answer"]}
+
+
+def rag26() -> dict[str, Any]:
+    metadata = {"team_id": "t", "run_id": "r", "run_desc": "d", "narrative_id": "7", "narrative": NARRATIVE}
+    answer = [sentence("Leaves turn red.", SHARDS[0], SHARDS[1]), sentence("The tree is well.")]
+    return {"metadata": metadata, "references": SHARDS[:2], "answer": answer}
+
+
+def ragtime25() -> dict[str, Any]:
+    metadata = {"team_id": "t", "run_id": "r", "topic_id": "7", "task": "english"}
+    responses = [{"text": "Leaves turn red.", "citations": {UUIDS[0]: 0.9, UUIDS[1]: 0.5}}, sentence("It is well.")]
+    return {"metadata": metadata, "responses": responses, "references": UUIDS[:2]}
+
+
+def ragtime26() -> dict[str, Any]:
+    line = ragtime25()
+    line["metadata"]["run_desc"] = "d"
+    return line
+
+
+def dragun25() -> dict[str, Any]:
+    metadata = {"team_id": "t", "run_id": "r", "topic_id": SEGMENTS[3], "type": "automatic", "use_starter_kit": True}
+    documents = {SEGMENTS[0]: {"id": SEGMENTS[0], "text": "Sugars turn leaves red."}}
+    return {"metadata": metadata, "responses": [sentence("Leaves turn red.", SEGMENTS[0])], "documents": documents}
+
+
+GOOD: dict[str, Callable[[], dict[str, Any]]] = {
+    "rag2024": rag24, "rag2025": rag25, "rag2026": rag26, "longeval2026": rag25, "rag": rag24,
+    "ragtime2025": ragtime25, "ragtime2026": ragtime26, "dragun2025": dragun25, "ragtime": dragun25,
+}  # fmt: skip
+
+
+def read(tmp_path: Path, *lines: dict[str, Any] | str) -> ReadRun:
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in lines), "utf-8")
+    return read_run(path)
+
+
+def topics(tmp_path: Path, limit: int | None = None) -> dict[str, Any]:
+    path = tmp_path / "topics.jsonl"
+    line = {"request_id": "7", "problem_statement": NARRATIVE} | ({"limit": limit} if limit else {})
+    path.write_text(json.dumps(line), "utf-8")
+    return topic_turns(path) or {}
+
+
+def found(run: ReadRun, profile: str, turns: dict[str, Any] | None = None) -> list[tuple[str, str, str]]:
+    limits = limits_of(profile)
+    checked = validate_run(run, turns, TokenCounter(limits.token_rule, limits.token_limit), limits=limits)
+    return [(each.severity, each.code, each.path) for each in checked.problems]
+
+
+@pytest.mark.parametrize("profile", GOOD)
+def test_a_good_run_of_a_year_has_no_problem(tmp_path: Path, profile: str) -> None:
+    run = read(tmp_path, GOOD[profile]())
+    assert run.run is not None and run.run.format == ("rag" if "answer" in GOOD[profile]() else "ragtime")
+    assert found(run, profile, topics(tmp_path) if profile != "dragun2025" and profile != "ragtime" else None) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "turn_id", "text", "provenance"),
+    [
+        (rag24(), "7_1", "Leaves turn red. The tree is well.", [(SEGMENTS[0], None), (SEGMENTS[1], None)]),
+        (rag26(), "7_1", "Leaves turn red. The tree is well.", [(SHARDS[0], None), (SHARDS[1], None)]),
+        (ragtime25(), "7_1", "Leaves turn red. It is well.", [(UUIDS[0], None), (UUIDS[1], None)]),
+        (dragun25(), f"{SEGMENTS[3]}_1", "Leaves turn red.", [(SEGMENTS[0], "Sugars turn leaves red.")]),
+    ],
+)
+def test_what_sentences_cite_is_the_provenance(tmp_path: Path, line, turn_id, text, provenance) -> None:
+    run = read(tmp_path, line).run
+    assert run is not None and (run.run_id, run.team) == ("r", None if "run_id" in line else "t")
+    (turn,) = run.turns
+    (response,) = turn.responses
+    assert (turn.turn_id, response.text) == (turn_id, text)
+    assert response.provenance == tuple(Provenance(name, None, True, text) for name, text in provenance)
+
+
+A, R = "line 1: $.answer", "line 1: $.responses"
+
+
+def changed(line: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A line with a member at a path such as `answer.0.text` set, or left out where the value is `...`."""
+    *above, last = path.split(".")
+    place: Any = line
+    for name in above:
+        place = place[int(name) if isinstance(place, list) else name]
+    if value is ...:
+        del place[last]
+    else:
+        place[int(last) if isinstance(place, list) else last] = value
+    return line
+
+
+FAULTS = [
+    # Numbers are counted from 0, so the second of two references is 1. The RAG track refuses a number of none.
+    ("rag", rag24, "answer.0.citations", [2], "warning", "unknown_citation", f"{A}[0].citations[0]"),
+    ("rag2025", rag25, "answer.0.citations", [0, 1, -1], "error", "unknown_citation", f"{A}[0].citations[2]"),
+    ("rag2026", rag26, "answer.1.citations", [SHARDS[2]], "error", "citation_not_in_references",
+     f"{A}[1].citations[0]"),
+    ("ragtime2025", ragtime25, "references", UUIDS[:1], "warning", "citation_not_in_references",
+     f'{R}[0].citations["{UUIDS[1]}"]'),
+    ("rag2026", rag26, "references", [*SHARDS[:2], SHARDS[0]], "warning", "duplicate_passage",
+     "line 1: $.references[2]"),
+    ("rag2026", rag26, "references", SHARDS[:3], "warning", "uncited_reference", "line 1: $.references[2]"),
+    ("ragtime2025", ragtime25, "references", UUIDS[:3], "error", "uncited_reference", "line 1: $.references[2]"),
+    ("rag2026", rag26, "references", [*SHARDS[:2], 3], "error", "wrong_type", "line 1: $.references[2]"),
+    ("rag2026", rag26, "answer.0.citations", [*SHARDS[:2], SHARDS[0]], "warning", "duplicate_citation",
+     f"{A}[0].citations"),
+    ("ragtime2026", ragtime26, "responses.1.citations", [UUIDS[0], UUIDS[1], UUIDS[2], UUIDS[3]], "warning",
+     "too_many_citations_of_sentence", f"{R}[1].citations"),
+    ("rag2024", rag24, "answer.1.text", " ", "error", "blank_sentence", f"{A}[1].text"),
+    ("ragtime2026", ragtime26, "responses.1.text", "", "warning", "blank_sentence", f"{R}[1].text"),
+    ("rag2024", rag24, "answer.1.text", 5, "error", "wrong_type", f"{A}[1].text"),
+    ("rag2024", rag24, "answer.1", "text", "error", "wrong_type", f"{A}[1]"),
+    ("rag2024", rag24, "answer.1.citations", ..., "error", "missing_field", f"{A}[1].citations"),
+    ("rag2024", rag24, "answer.1.citations", [True], "error", "wrong_type", f"{A}[1].citations[0]"),
+    ("rag2024", rag24, "answer", [], "error", "empty_text", A),
+    # 20 references are allowed.
+    ("rag2024", rag24, "references", [f"msmarco_v2.1_doc_00_1#{k}_9" for k in range(21)], "error",
+     "too_many_references", "line 1: $.references"),
+    ("rag2025", rag25, "references", [*SEGMENTS[:2], "x"], "error", "malformed_passage_id", "line 1: $.references[2]"),
+    ("dragun2025", dragun25, "responses.0.citations", ["x"], "error", "malformed_passage_id",
+     f"{R}[0].citations[0]"),
+    ("rag2025", rag25, "metadata", ..., "error", "missing_field", "line 1: $.metadata"),
+    ("rag2025", rag25, "metadata.type", ..., "error", "missing_field", "line 1: $.metadata.type"),
+    ("rag2025", rag25, "metadata.narrative_id", ..., "error", "missing_field", "line 1: $.metadata"),
+    ("rag2025", rag25, "metadata.narrative", "Why?", "error", "narrative_differs", "line 1: $.metadata.narrative"),
+    ("ragtime2025", ragtime25, "metadata.task", ..., "warning", "missing_metadata", "line 1: $.metadata.task"),
+    ("rag2026", rag26, "metadata.run_id", ".r", "error", "unusable_run_id", "$.metadata.run_id"),
+    ("rag2026", rag26, "metadata.run_id", "r" * 21, "error", "unusable_run_id", "$.metadata.run_id"),
+    ("rag2026", rag26, "extra", 1, "warning", "unknown_field", "line 1: $.extra"),
+    # 400 words are allowed, then 1,024; the second sentence has four.
+    ("rag2025", rag25, "answer.0.text", "red " * 397, "warning", "over_token_limit", A),
+    ("rag2026", rag26, "answer.0.text", "red " * 1021, "error", "over_token_limit", A),
+    # 16 characters, a space and 11 characters; the topic allows 27.
+    ("ragtime2026", ragtime26, "metadata.run_desc", "d", "warning", "over_topic_limit", R),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("profile", "line", "path", "value", "severity", "code", "where"), FAULTS)
+def test_faults(tmp_path: Path, profile, line, path, value, severity, code, where) -> None:
+    turns = topics(tmp_path, 27 if code == "over_topic_limit" else 30) if profile != "dragun2025" else None
+    problems = found(read(tmp_path, changed(line(), path, value)), profile, turns)
+    beside = {"uncited_reference", "malformed_passage_id", "over_topic_limit", "no_provenance", "missing_turn"}
+    assert (severity, code, where) in problems
+    assert {found for _, found, _ in problems} - {code} <= beside
+
+
+def test_what_concerns_several_lines(tmp_path: Path) -> None:
+    lines = [ragtime26(), ragtime26(), changed(changed(ragtime26(), "metadata.topic_id", "8"), "metadata.run_id", "s")]
+    assert found(read(tmp_path, *lines), "ragtime2026", topics(tmp_path)) == [
+        ("error", "duplicate_turn", "line 2: $.metadata"),
+        ("error", "unknown_turn", "line 3: $.metadata"),
+        ("error", "several_runs", "line 3: $.metadata.run_id"),
+    ]
+    assert [code for _, code, _ in found(read(tmp_path, ragtime26(), "{"), "ragtime")] == ["truncated_json"]
+
+
+def test_every_code_of_sentences_is_provoked_here() -> None:
+    assert {row[5] for row in FAULTS} >= set(SECTIONS["Citations of sentences"])
+    assert {name for name, row in PROFILES.items() if row.formats} == {*GOOD, "neuclir2024"}
+
+
+@pytest.mark.parametrize(
+    ("line", "profile", "message"),
+    [
+        (rag25(), None, r"run\.jsonl: a run of the format rag needs --profile rag, rag2024, .*, not ikat2025$"),
+        (rag25(), "ragtime2025", "the format rag needs --profile rag, rag2024, .*, not ragtime2025$"),
+        ({"metadata": {"run_id": "r"}, "turn_id": "7_1", "responses": [], "references": {}}, "rag2025",
+         "the format ikat2025 needs --profile cast2022, .*, not rag2025$"),
+    ],
+)  # fmt: skip
+def test_a_profile_of_other_formats_is_refused(tmp_path: Path, line, profile, message) -> None:
+    with pytest.raises(UsageError, match=message):
+        found(read(tmp_path, line), limits_of(profile).profile)
+
+
+def test_what_is_fixed(tmp_path: Path) -> None:
+    line = rag26()
+    line["answer"] = [
+        sentence("One two.", SHARDS[0], SHARDS[0]),
+        sentence("\n", SHARDS[1]),
+        sentence("Three four five."),
+        sentence("Six."),
+    ]
+    run = read(tmp_path, line).run
+    assert run is not None
+    fixed = fixed_copy(tmp_path / "run.jsonl", run, TokenCounter("whitespace", 4))
+    assert [(fix.turn_id, fix.code, fix.path) for fix in fixed.fixes] == [
+        ("7_1", "duplicate_citation", f"{A}[0].citations"),
+        ("7_1", "blank_sentence", f"{A}[1]"),
+        ("7_1", "over_token_limit", f"{A}[2].text"),
+        ("7_1", "over_token_limit", f"{A}[3]"),
+    ]
+    assert json.loads(fixed.stored or b"") == line | {
+        "answer": [sentence("One two.", SHARDS[0]), sentence("Three four")]
+    }
+    fine = read(tmp_path, rag26()).run
+    assert fine is not None
+    assert fixed_copy(tmp_path / "run.jsonl", fine, TokenCounter("whitespace", 1024)).fixes == ()
+
+
+def test_the_two_formats_are_written_as_each_other(tmp_path: Path) -> None:
+    content, changes = convert_run(read(tmp_path, ragtime25()), "rag")
+    answer = [sentence("Leaves turn red.", 0, 1), sentence("It is well.")]
+    metadata = {"team_id": "t", "run_id": "r", "task": "english", "narrative_id": "7"}
+    assert json.loads(content) == {"metadata": metadata, "references": UUIDS[:2], "answer": answer}
+    assert [(each.what, each.before, each.dropped) for each in changes] == [("scores of citations", "2 scores", True)]
+    content, changes = convert_run(read(tmp_path, rag24()), "ragtime", team="t")
+    responses = [sentence("Leaves turn red.", *SEGMENTS[:2]), sentence("The tree is well.")]
+    metadata = {"team_id": "t", "run_id": "r", "topic": NARRATIVE, "topic_id": "7"}
+    assert json.loads(content) == {"metadata": metadata, "responses": responses, "references": SEGMENTS[:2]}
+    assert changes == ()
+    _, changes = convert_run(read(tmp_path, dragun25()), "rag")
+    assert [(each.what, each.before) for each in changes] == [("passage texts", "1 text")]
+
+
+def test_a_run_without_sentences_is_not_written_as_one_with_them(tmp_path: Path) -> None:
+    turn = {"metadata": {"run_id": "r", "team_id": "t", "run_type": "automatic"}, "turn_id": "7_1", "references": {}}
+    with pytest.raises(InputError) as caught:
+        convert_run(read(tmp_path, turn | {"responses": [{"rank": 1, "text": "a", "citations": {}}]}), "rag")
+    assert [each.message for each in caught.value.problems] == [
+        "rag has sentences that cite, which runs of ikat2025 have not"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "turns"),
+    [
+        ("7\tWhy red?\n8\tWhy green?\n", {"7_1": ("Why red?", None), "8_1": ("Why green?", None)}),
+        ('{"request_id": 7, "title": "t", "problem_statement": "p", "background": "b", "limit": 2000}',
+         {"7_1": ("t\n\np\n\nb", 2000)}),
+    ],
+)  # fmt: skip
+def test_topics_of_one_turn(tmp_path: Path, content: str, turns: dict) -> None:
+    (tmp_path / "topics").write_text(content, "utf-8")
+    assert {turn.turn_id: (turn.utterance, turn.limit) for topic in read_topics(tmp_path / "topics")
+            for turn in topic.turns} == turns  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "problems"),
+    [
+        (b"7\ta\n7\tb\n\n8\n9 9\tc\n\xe9\td\n", [
+            ("duplicate_topic", "line 2"), ("wrong_type", "line 4"), ("malformed_turn_id", "line 5"),
+            ("wrong_type", "line 6")]),
+        (b'{"request_id": "7", "limit": "x"}\n{"request_id": "", "problem_statement": "p"}\n[]\n', [
+            ("missing_field", "line 1: $.problem_statement"), ("wrong_type", "line 1: $.limit"),
+            ("missing_field", "line 2: $.request_id"), ("malformed_turn_id", "line 2: $"),
+            ("wrong_type", "line 3: $")]),
+    ],
+)  # fmt: skip
+def test_bad_topics_of_one_turn(tmp_path: Path, content: bytes, problems: list) -> None:
+    (tmp_path / "topics").write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_topics(tmp_path / "topics")
+    assert [(each.code, each.path) for each in caught.value.problems] == problems
+
+
+@pytest.mark.parametrize(
+    ("file", "profile", "size", "codes"),
+    [
+        *((f"kiddie/runs/repgen/run{k}.jsonl", "ragtime", (5, cited), set())
+          for k, cited in ((1, 23), (2, 17), (3, 41), (4, 14))),
+        ("longeval/generated-responses.jsonl", "longeval2026", (47, 470), set()),
+        ("spot/my_best_run_01.jsonl", "ragtime2025", (1, 1),
+         {"malformed_passage_id", "citation_not_in_references", "missing_metadata"}),
+    ],
+)  # fmt: skip
+def test_real_samples(shared: Path, file: str, profile: str, size: tuple[int, int], codes: set[str]) -> None:
+    run = read_run(shared / "rag-runs" / file)
+    assert run.run is not None
+    assert (len(run.run.turns), sum(len(list(turn.passages)) for turn in run.run.turns)) == size
+    assert {code for _, code, _ in found(run, profile)} == codes
+
+
+def test_hostile_lines_are_problems_and_no_errors(tmp_path: Path) -> None:
+    for value in (None, 1, "x", [], {}, [None], [[]], {"": None}, {"text": None}, 10**400, "\ud800", "\0"):
+        for line, profile in ((rag26, "rag2026"), (ragtime25, "ragtime2025")):
+            for path in ("metadata", "references", "documents", "metadata.run_id", "metadata.team_id", "references.0"):
+                run = read(tmp_path, changed(line(), path, value), line())
+                if run.run is not None and run.run.format in ("rag", "ragtime"):
+                    found(run, profile, topics(tmp_path))
+                    fixed_copy(tmp_path / "run.jsonl", run.run, TokenCounter("whitespace", 2))
+    assert FORMATS["rag"] and years.RAG2026.check
