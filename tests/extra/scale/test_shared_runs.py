@@ -116,8 +116,12 @@ def test_what_a_killed_process_was_asking_is_asked_by_another(postgres: Postgres
 def test_a_server_that_is_killed_costs_no_call(postgres: Postgres, mock: Mock, tmp_path: Path) -> None:
     url = postgres.database()
     # On a busy machine the server may take longer to come back than a short lease lasts.
+    mock.config(latency=0.4)
     processes = [start(mock, tmp_path / name, url, lease=60) for name in "ab"]
-    wait_for_paid(mock, 40)
+    wait_for_paid(mock, 1)
+    # A process that comes while the server is away says so and ends.
+    holders = "SELECT count(DISTINCT holder) FROM lease"
+    wait_until(lambda: postgres.execute(holders, url=url)[0][0] == 2)
     postgres.kill()
     # Long enough for every reply in flight to come, and for no other call to begin.
     time.sleep(1)
