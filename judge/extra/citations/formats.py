@@ -89,7 +89,9 @@ def _is_line(value: Any, name: str) -> bool:
     if type(sentences) is not list:
         return False
     members = set().union(*(each for each in sentences if type(each) is dict))
-    return not {"rank", "user_utterance"} & members and (name == "answer" or "text" in members)
+    # Without any sentence, a list of references tells it from an interactive run.
+    told = name == "answer" or "text" in members or (not sentences and type(value.get("references")) is list)
+    return told and not {"rank", "user_utterance"} & members
 
 
 def _read(document: Document, *, rules: Rules, name: str) -> ReadRun:
@@ -122,8 +124,13 @@ def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str], rules: 
         at = f"{base}[{k}]"
         own = Fields(partial(log.add_entry, base), at, sentence, ("text", "citations"))
         texts.append(own.text("text"))
-        if type(own.get("citations")) is not dict:
-            own.list("citations")
+        given = own.get("citations")
+        if type(given) is dict:
+            scores = Fields(partial(log.add_entry, base), f"{at}.citations", given, given)
+            for passage_id in given:
+                scores.number(passage_id)
+        else:
+            own.list("citations", optional=True)
         for where, given, passage_id in citations_of(sentence, references):
             if passage_id is not None:
                 cited[passage_id] = None

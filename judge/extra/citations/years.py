@@ -16,6 +16,7 @@ from judge.runs.check.rules import RunCheck
 from judge.runs.profiles import UNLIMITED, Profile
 from judge.runs.records import Turn
 
+_FORMS = {int: "number", str: "id", dict: "ids with scores"}
 MSMARCO = re.compile(r"msmarco_v2\.1_doc_\d\d_\d+#\d+_\d+")
 CLIMBMIX = re.compile(r"shard_\d+_\d+")
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -31,6 +32,8 @@ class Year(NamedTuple):
     """Members that it should have."""
     passage_id: re.Pattern[str] | None = None
     """The form of the collection's passage ids."""
+    forms: tuple[type, ...] = (int, str, dict)
+    """How a sentence may cite: by number, by id, by ids with scores."""
     longest_run_id: int | None = None
     """Most characters of a run id, which then has letters, digits, `-`, `_` and `.` only."""
     references: Literal["given", "cited"] | None = None
@@ -42,8 +45,11 @@ class Year(NamedTuple):
     """Whether `narrative` must be the text of the topic."""
 
 
-def check_year(check: RunCheck, turns: Mapping[str, Turn] | None, *, year: Year) -> None:
-    """Report what a run has against the rules of a year; with topics, against their texts and limits, too."""
+def check_year(check: RunCheck, turns: Mapping[str, Turn] | None, *, year: Year, by_topic: bool) -> None:
+    """Report what a run has against the rules of a year; with topics, against their texts, too.
+
+    `by_topic`: a topic may say how long its response may be.
+    """
     run_id = check.run.run_id
     if year.longest_run_id is not None and (len(run_id) > year.longest_run_id or not _RUN_ID.fullmatch(run_id)):
         most = f"at most {year.longest_run_id} letters, digits, '-', '_' or '.', and no '.' first"
@@ -55,7 +61,7 @@ def check_year(check: RunCheck, turns: Mapping[str, Turn] | None, *, year: Year)
         _check_metadata(check, year, place.path, place.value, turn)
         _check_citations(check, year, place.path, place.value)
         text = normalize("NFKC", run_turn.responses[0].text)
-        if turn is not None and turn.limit is not None and len(text) > turn.limit:
+        if by_topic and turn is not None and turn.limit is not None and len(text) > turn.limit:
             message = f"{len(text):,} characters after NFKC, the topic allows {turn.limit:,}"
             check.add("over_topic_limit", f"{place.path}.{sentences_in(check.rules)}", message)
         check.log.close_lists()
@@ -81,6 +87,11 @@ def _check_citations(check: RunCheck, year: Year, path: str, line: Mapping[str, 
     for k, sentence in enumerate(sentences if type(sentences) is list else ()):
         at = f"{base}[{k}]"
         found = list(citations_of(sentence, references))
+        given = sentence.get("citations") if type(sentence) is dict else None
+        forms = {dict} if type(given) is dict else {type(each) for _, each, named in found if named is not None}
+        if forms - {*year.forms}:
+            expected = " or ".join(_FORMS[form] for form in year.forms)
+            add("wrong_type", f"{at}.citations", f"this year cites by {expected}")
         if type(sentence) is dict and type(sentence.get("text")) is str and not sentence["text"].strip():
             add("blank_sentence", f"{at}.text", "the sentence has no text")
         if year.most_citations is not None and len(found) > year.most_citations:
@@ -127,7 +138,7 @@ def _profile(
     track: str, year: int, format: str, rules: Year, words: int = UNLIMITED, errors: tuple[str, ...] = ()
 ) -> Profile:
     """A row; lengths are in words, as `str.split` gives them, or set by each topic."""
-    check = partial(check_year, year=rules)
+    check = partial(check_year, year=rules, by_topic=words == UNLIMITED)
     return Profile(track, year, False, words, "whitespace", None, (format,), frozenset(errors), check)
 
 
@@ -140,34 +151,62 @@ _REFUSED = (
     "narrative_differs",
 )
 """What the RAG track refuses."""
-_RAG25 = ("type", "narrative")
 
 RAG_ANY = _profile("any", 0, "rag", Year())
 RAGTIME_ANY = _profile("any", 0, "ragtime", Year())
 RAG2024 = _profile(
-    "RAG", 2024, "rag", Year(passage_id=MSMARCO, references="given", most_references=20), 400, _REFUSED
+    "RAG", 2024, "rag", Year(passage_id=MSMARCO, forms=(int,), references="given", most_references=20), 400, _REFUSED
 )
-RAG2025 = _profile(
-    "RAG", 2025, "rag",
-    Year(_RAG25, (), MSMARCO, None, "cited", 100, None, copied_topic=True), 400, _REFUSED,
-)  # fmt: skip
+_RAG25 = Year(
+    ("type", "narrative"),
+    passage_id=MSMARCO,
+    forms=(int, str),
+    references="cited",
+    most_references=100,
+    copied_topic=True,
+)
+RAG2025 = _profile("RAG", 2025, "rag", _RAG25, 400, _REFUSED)
 RAG2026 = _profile(
-    "RAG", 2026, "rag",
-    Year(("narrative", "run_desc"), (), CLIMBMIX, 20, "cited", None, 3, copied_topic=True),
-    1024, (*_REFUSED, "over_token_limit"),
-)  # fmt: skip
-LONGEVAL2026 = _profile("LongEval-RAG", 2026, "rag", Year(("type",), references="given"), errors=_REFUSED)
-NEUCLIR2024 = _profile("NeuCLIR", 2024, "ragtime", Year(passage_id=re.compile(UUID)))
+    "RAG",
+    2026,
+    "rag",
+    _RAG25._replace(
+        metadata=("narrative", "run_desc"),
+        passage_id=CLIMBMIX,
+        longest_run_id=20,
+        most_references=None,
+        most_citations=3,
+    ),
+    1024,
+    (*_REFUSED, "over_token_limit"),
+)
+LONGEVAL2026 = _profile(
+    "LongEval-RAG", 2026, "rag", Year(("type",), forms=(int, str), references="given"), errors=_REFUSED
+)
+NEUCLIR2024 = _profile("NeuCLIR", 2024, "ragtime", Year(passage_id=re.compile(UUID), forms=(str, dict)))
+_RAGTIME25 = Year(
+    advised=("task",),
+    passage_id=re.compile(rf"{UUID}_\d+"),
+    forms=(str, dict),
+    longest_run_id=25,
+    references="cited",
+    most_citations=3,
+)
 RAGTIME2025 = _profile(
-    "RAGTIME", 2025, "ragtime",
-    Year((), ("task",), re.compile(rf"{UUID}_\d+"), 25, "cited", None, 3),
-    errors=("malformed_passage_id", "uncited_reference"),
-)  # fmt: skip
+    "RAGTIME", 2025, "ragtime", _RAGTIME25, errors=("unknown_citation", "malformed_passage_id", "uncited_reference")
+)
 RAGTIME2026 = _profile(
-    "RAGTIME", 2026, "ragtime",
-    Year((), ("run_desc",), re.compile(rf"{UUID}_\d+"), 20, None, None, 3), errors=("malformed_passage_id",),
-)  # fmt: skip
+    "RAGTIME",
+    2026,
+    "ragtime",
+    _RAGTIME25._replace(advised=("run_desc",), longest_run_id=20, references=None),
+    errors=("unknown_citation", "malformed_passage_id"),
+)
 DRAGUN2025 = _profile(
-    "DRAGUN", 2025, "ragtime", Year(("type", "use_starter_kit"), (), MSMARCO, None, None, None, 3),
-    250, ("malformed_passage_id",),
-)  # fmt: skip
+    "DRAGUN",
+    2025,
+    "ragtime",
+    Year(("type", "use_starter_kit"), passage_id=MSMARCO, forms=(str,), most_citations=3),
+    250,
+    ("unknown_citation", "malformed_passage_id"),
+)

@@ -151,7 +151,11 @@ FAULTS = [
     ("ragtime2026", ragtime26, "responses.1.text", "", "warning", "blank_sentence", f"{R}[1].text"),
     ("rag2024", rag24, "answer.1.text", 5, "error", "wrong_type", f"{A}[1].text"),
     ("rag2024", rag24, "answer.1", "text", "error", "wrong_type", f"{A}[1]"),
-    ("rag2024", rag24, "answer.1.citations", ..., "error", "missing_field", f"{A}[1].citations"),
+    ("rag2024", rag24, "answer.1.citations", [SEGMENTS[0]], "error", "wrong_type", f"{A}[1].citations"),
+    ("rag2025", rag25, "answer.0.citations", {SEGMENTS[0]: 1.0, SEGMENTS[1]: 1.0}, "error", "wrong_type",
+     f"{A}[0].citations"),
+    ("ragtime2026", ragtime26, "responses.0.citations", {UUIDS[0]: "high"}, "error", "wrong_type",
+     f'{R}[0].citations["{UUIDS[0]}"]'),
     ("rag2024", rag24, "answer.1.citations", [True], "error", "wrong_type", f"{A}[1].citations[0]"),
     ("rag2024", rag24, "answer", [], "error", "empty_text", A),
     # 20 references are allowed.
