@@ -208,5 +208,5 @@ DRAGUN2025 = _profile(
     "ragtime",
     Year(("type", "use_starter_kit"), passage_id=MSMARCO, forms=(str,), most_citations=3),
     250,
-    ("unknown_citation", "malformed_passage_id"),
+    ("unknown_citation", "malformed_passage_id", "over_token_limit"),
 )
