@@ -107,10 +107,10 @@ ANNEXES = {
     "citations": Annex(
         {},
         {
-            "formats.rag": "judge.extra.citations.formats:RAG",
-            "formats.ragtime": "judge.extra.citations.formats:RAGTIME",
-            "targets.rag": "judge.extra.citations.formats:TO_RAG",
-            "targets.ragtime": "judge.extra.citations.formats:TO_RAGTIME",
+            "formats.rag": "judge.extra.citations:RAG",
+            "formats.ragtime": "judge.extra.citations:RAGTIME",
+            "targets.rag": "judge.extra.citations:TO_RAG",
+            "targets.ragtime": "judge.extra.citations:TO_RAGTIME",
             "profiles.rag": "judge.extra.citations.years:RAG_ANY",
             "profiles.rag2024": "judge.extra.citations.years:RAG2024",
             "profiles.rag2025": "judge.extra.citations.years:RAG2025",
@@ -126,11 +126,11 @@ ANNEXES = {
     "crowdmodels": Annex(
         {},
         {
-            "aggregators.dawid-skene": "judge.extra.crowdmodels.models:DAWID_SKENE",
-            "aggregators.one-coin": "judge.extra.crowdmodels.models:ONE_COIN",
-            "aggregators.mace": "judge.extra.crowdmodels.models:MACE",
-            "aggregators.glad": "judge.extra.crowdmodels.models:GLAD",
-            "aggregators.ordinal": "judge.extra.crowdmodels.models:ORDINAL",
+            "aggregators.dawid-skene": "judge.extra.crowdmodels:DAWID_SKENE",
+            "aggregators.one-coin": "judge.extra.crowdmodels:ONE_COIN",
+            "aggregators.mace": "judge.extra.crowdmodels:MACE",
+            "aggregators.glad": "judge.extra.crowdmodels:GLAD",
+            "aggregators.ordinal": "judge.extra.crowdmodels:ORDINAL",
             "diagnostics.joint": "judge.extra.crowdmodels.joint",
             "workers.report": "judge.extra.crowdmodels.workers",
         },

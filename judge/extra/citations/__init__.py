@@ -1,1 +1,283 @@
-"""Runs of citation tracks, whose responses are lists of sentences that cite what they rest on."""
+"""Runs of citation tracks: a line a topic, with sentences that each cite what they rest on.
+
+A topic is one turn with one response: its sentences, joined by spaces. Its provenance is what they cite. `years` has
+the rules of the tracks.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from judge.io.safe import shown
+from judge.runs.convert.targets import ConversionTarget, SourceRun
+from judge.runs.document import Document
+from judge.runs.fields import Fields, ProblemLog, member
+from judge.runs.fix.fixes import Fixer
+from judge.runs.formats.keyed import read_shared
+from judge.runs.formats.shape import (
+    Format,
+    Names,
+    ReadRun,
+    ResponsePlace,
+    Rules,
+    TurnPlace,
+    read_run_of,
+    too_many,
+)
+from judge.runs.records import Provenance, Response, RunTurn
+from judge.runs.tokens import countable, truncated
+
+TOPIC_NAMES = ("topic_id", "narrative_id", "request_id")
+"""Members that tracks have for the topic of a line; the first one that is there counts."""
+_FIRST = 20
+"""Lines that are looked at to recognize a run."""
+_MEMBERS = {
+    "answer": ("metadata", "references", "answer", "run_id", "topic_id", "topic", "response_length"),
+    "responses": ("metadata", "references", "responses", "documents"),
+}
+"""Members of a line, by the member that holds its sentences."""
+
+
+def sentences_in(rules: Rules) -> str:
+    """The member of a line that holds its sentences."""
+    return rules.names[0].text
+
+
+def head_of(line: Mapping[str, Any]) -> tuple[str, Any]:
+    """The path, below a line, of what it says of its run and topic, and the object; in 2024 it is the line itself."""
+    return ("", line) if "metadata" not in line and "run_id" in line else (".metadata", line.get("metadata"))
+
+
+def references_of(line: Mapping[str, Any]) -> list[Any]:
+    """The references of a line as its file has them; none where they are no list."""
+    references = line.get("references")
+    return references if type(references) is list else []
+
+
+def citations_of(sentence: Any, references: list[Any]) -> Iterator[tuple[str, Any, str | None]]:
+    """The path below a sentence, the value and the passage id of each citation; None for one that names no passage.
+
+    A number is the place of a reference, from 0; a citation by id may stand in a list or have a score.
+    """
+    given = sentence.get("citations") if type(sentence) is dict else None
+    if type(given) is dict:
+        yield from ((member(".citations", each), each, each) for each in given)
+    for k, each in enumerate(given if type(given) is list else ()):
+        named = each
+        if type(each) is int:
+            named = references[each] if 0 <= each < len(references) else None
+        yield f".citations[{k}]", each, named if type(named) is str and named else None
+
+
+def _entries(document: Document) -> Iterator[tuple[str, Any]]:
+    """The path and the value of each line."""
+    if document.lines:
+        yield from ((f"line {number}: $", value) for number, value in document.lines)
+    elif not document.unreadable:
+        yield "line 1: $", document.value
+
+
+def _sniffed(document: Document, *, rules: Rules) -> bool:
+    """Whether one of the first lines has a list of sentences, which unlike responses have no rank and no user."""
+    return any(_is_line(value, sentences_in(rules)) for _, value in islice(_entries(document), _FIRST))
+
+
+def _is_line(value: Any, name: str) -> bool:
+    sentences = value.get(name) if type(value) is dict and "turn_id" not in value else None
+    if type(sentences) is not list:
+        return False
+    members = set().union(*(each for each in sentences if type(each) is dict))
+    # Without any sentence, a list of references tells it from an interactive run.
+    told = name == "answer" or "text" in members or (not sentences and type(value.get("references")) is list)
+    return told and not {"rank", "user_utterance"} & members
+
+
+def _read(document: Document, *, rules: Rules, name: str) -> ReadRun:
+    log = ProblemLog(document.file, document.problems)
+    entries = list(_entries(document))
+    if document.unreadable or too_many(log, "$", [value for _, value in entries]):
+        return ReadRun(None, tuple(log.problems))
+    first: dict[str, str] = {}
+    turns = [_turn(log, path, value, first, rules) for path, value in entries]
+    log.turn_id = None
+    if not turns:
+        log.add("no_turns", "$", "the run has no topics")
+        return ReadRun(None, tuple(log.problems))
+    return read_run_of(
+        log, document, name, turns, first.get("run_id", ""), first.get("type", ""), first.get("team_id", "")
+    )
+
+
+def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str], rules: Rules) -> tuple[RunTurn, TurnPlace]:
+    name = sentences_in(rules)
+    log.turn_id = None
+    fields = Fields(log.add, path, value, _MEMBERS[name])
+    line = value if fields.readable else {}
+    topic_id = _topic(log, path, line, fields, first)
+    base = f"{path}.{name}"
+    references = [each if type(each) is str else "" for each in fields.list("references", optional=True)]
+    texts: list[str] = []
+    cited: dict[str, None] = {}
+    for k, sentence in enumerate(fields.list(name)):
+        at = f"{base}[{k}]"
+        own = Fields(partial(log.add_entry, base), at, sentence, ("text", "citations"))
+        texts.append(own.text("text"))
+        given = own.get("citations")
+        if type(given) is dict:
+            scores = Fields(partial(log.add_entry, base), f"{at}.citations", given, given)
+            for passage_id in given:
+                scores.number(passage_id)
+        else:
+            own.list("citations", optional=True)
+        for where, given, passage_id in citations_of(sentence, references):
+            if passage_id is not None:
+                cited[passage_id] = None
+            elif type(given) is int:
+                message = f"citation {given} is of no reference: there are {len(references)}, counted from 0"
+                log.add_entry(base, "unknown_citation", f"{at}{where}", message)
+            else:
+                message = f"expected the id or the number of a reference, found {shown(given)}"
+                log.add_entry(base, "wrong_type", f"{at}{where}", message)
+    log.close_lists()
+    documents = fields.object("documents", optional=True) if "documents" in line else {}
+    provenance = tuple(Provenance(each, None, True, _text_in(documents.get(each))) for each in cited)
+    response = Response(1, " ".join(text for text in texts if text.strip()), provenance)
+    place = ResponsePlace(path, extra=len(provenance), names=rules.names[0])
+    return RunTurn(f"{topic_id}_1" if topic_id else "", (response,)), TurnPlace(path, (place,), line)
+
+
+def _topic(log: ProblemLog, path: str, line: dict[str, Any], fields: Fields, first: dict[str, str]) -> str:
+    """The topic of a line, "" where none can be read; `first` keeps what the lines of a run share."""
+    below, given = head_of(line)
+    if type(given) is not dict:
+        if fields.readable:
+            fields.object("metadata")
+        return ""
+    head = Fields(log.add, f"{path}{below}", given, given)
+    name = next((name for name in TOPIC_NAMES if name in given), TOPIC_NAMES[0])
+    if name not in given and below:
+        log.add("missing_field", head.path, f"no topic: expected one of {', '.join(TOPIC_NAMES)}")
+        return ""
+    topic_id = str(given[name]) if type(given.get(name)) is int else head.label(name)
+    log.turn_id = f"{topic_id}_1" if topic_id.isprintable() and topic_id else None
+    read_shared(log, head, ("run_id", "team_id", "type") if below else ("run_id",), first, "line")
+    return topic_id
+
+
+def _text_in(document: Any) -> str | None:
+    """The text of a run's own document."""
+    text = document.get("text") if type(document) is dict else None
+    return text if type(text) is str and text else None
+
+
+def fix_sentences(fixer: Fixer, line: dict[str, Any], path: str) -> None:
+    """Leave out sentences without text, cite each passage of a sentence once, and cut the response at the limit."""
+    name = sentences_in(fixer.rules)
+    sentences, base = line.get(name), f"{path}.{name}"
+    if type(sentences) is not list or not all(
+        type(each) is dict and type(each.get("text")) is str for each in sentences
+    ):
+        return
+    _, head = head_of(line)
+    topic_id = next((head[name] for name in TOPIC_NAMES if name in head), None) if type(head) is dict else None
+    fixer.turn_id = f"{topic_id}_1"
+    kept = [(k, sentence) for k, sentence in enumerate(sentences) if sentence["text"].strip()]
+    for k, sentence in enumerate(sentences):
+        given = sentence.get("citations")
+        if not sentence["text"].strip():
+            fixer.note("blank_sentence", f"{base}[{k}]", sentence, None)
+        elif type(given) is list and all(type(each) in (int, str) for each in given):
+            sentence["citations"] = list(dict.fromkeys(given))
+            if len(sentence["citations"]) < len(given):
+                fixer.note("duplicate_citation", f"{base}[{k}].citations", given, sentence["citations"])
+    before, over = "", False
+    for k, sentence in kept:
+        text = sentence["text"]
+        whole = f"{before} {text}" if before else text
+        left, _ = truncated(whole, fixer.count_tokens) if not over and countable(whole) else (whole, None)
+        if over:
+            sentence["text"] = ""
+            fixer.note("over_token_limit", f"{base}[{k}]", text, None)
+        elif len(left) < len(whole):
+            over = True
+            sentence["text"] = left[len(whole) - len(text) :]
+            fixer.note("over_token_limit", f"{base}[{k}].text", text, sentence["text"])
+        before = whole
+    line[name] = [sentence for _, sentence in kept if sentence["text"].strip()]
+
+
+def _written(source: SourceRun, *, rag: bool) -> bytes:
+    """A run of one of the two formats as the other."""
+    source.lost_in_reading()
+    lines = []
+    for _, place in source.in_work():
+        line = place.value
+        _, given = head_of(line)
+        head = {name: value for name, value in given.items() if name not in ("answer", "references", "response_length")}
+        name = next(name for name in TOPIC_NAMES if name in head)
+        topic_id = str(head.pop(name))
+        metadata = {"team_id": source.team, "run_id": source.run.run_id} | head | {"team_id": source.team}
+        metadata["narrative_id" if rag else "topic_id"] = topic_id
+        given_references = references_of(line)
+        places = {each: k for k, each in reversed(list(enumerate(given_references))) if type(each) is str}
+        sentences = []
+        for sentence in line[sentences_in(source.rules)]:
+            cited = [named for _, _, named in citations_of(sentence, given_references) if named is not None]
+            for each in cited:
+                places.setdefault(each, len(places))
+            if type(sentence.get("citations")) is dict:
+                source.drop_all("scores of citations", len(cited), "score")
+            sentences.append({"text": sentence["text"], "citations": cited})
+        references = sorted(places, key=lambda each: places[each])
+        order = {each: k for k, each in enumerate(references)}
+        documents = line.get("documents")
+        if rag:
+            source.drop_all("passage texts", len(documents) if type(documents) is dict else 0, "text")
+            answer = [each | {"citations": [order[cited] for cited in each["citations"]]} for each in sentences]
+            lines.append({"metadata": metadata, "references": references, "answer": answer})
+        else:
+            texts = {"documents": documents} if documents else {}
+            lines.append({"metadata": metadata, "responses": sentences, "references": references} | texts)
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+def _rules(name: str) -> Rules:
+    return Rules(
+        run_id="$.metadata.run_id",
+        form="lines",
+        turn_id=".metadata",
+        passages=name,
+        keyed=True,
+        ranked=False,
+        flags_used=True,
+        names=(Names(text=name, citations=name),),
+        fix=fix_sentences,
+    )
+
+
+def _format(name: str, about: str, sentences: str) -> Format:
+    rules = _rules(sentences)
+    return Format(about, rules, partial(_sniffed, rules=rules), partial(_read, rules=rules, name=name))
+
+
+RAG = _format(
+    "rag",
+    "TREC RAG and LongEval-RAG: JSON Lines, a topic a line; `answer` has sentences that cite `references` by number "
+    "or id.",
+    "answer",
+)
+RAGTIME = _format(
+    "ragtime",
+    "RAGTIME, NeuCLIR reports and DRAGUN: JSON Lines, a topic a line; `responses` has sentences that cite documents by "
+    "id, with or without scores; `documents` may have their texts.",
+    "responses",
+)
+TO_RAG, TO_RAGTIME = (
+    ConversionTarget(
+        ".jsonl", partial(_written, rag=rag), obeys_eval_response=False, needs_team=True, sources=("rag", "ragtime")
+    )
+    for rag in (True, False)
+)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 from unicodedata import normalize
 
-from judge.extra.citations.formats import citations_of, head_of, references_of, sentences_in
+from judge.extra.citations import citations_of, head_of, references_of, sentences_in
 from judge.io.safe import shown
 from judge.runs.check.rules import RunCheck
 from judge.runs.profiles import UNLIMITED, Profile

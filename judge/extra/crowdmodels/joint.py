@@ -10,7 +10,7 @@ from judge.ask.labels import Labels
 from judge.crowd.aggregators import CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
-from judge.extra.crowdmodels.models import DAWID_SKENE
+from judge.extra.crowdmodels import DAWID_SKENE
 from judge.io.cells import decimals
 from judge.io.ids import natural_key
 from judge.io.safe import printable
