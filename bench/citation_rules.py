@@ -44,8 +44,6 @@ REASONS = {
     "another member of the line": "a misspelt member is said",
     "a run id with a space": "the guidelines allow letters, digits, '-', '_' and '.'",
     "a longer id that begins well": "an id is compared whole",
-    "5,001 characters": "a word of thousands of letters hides how long the text is",
-    "the topic's limit": "a word of thousands of letters hides how long the text is",
     "citations as a map": "one response may cite in both ways",
     "a citation twice": "a passage counts once in a sentence",
     "no citations member": "a response that cites nothing cannot be judged by what it cites",
@@ -70,6 +68,7 @@ def changes(year: str) -> dict[str, tuple[str, Any]]:
     """Name to the path and the new value of each change; `S` is the member with the sentences."""
     _, ids, metadata = YEARS[year]
     words = {"rag25": 400, "rag26": 1024, "dragun25": 250}.get(year)
+    most = ("leaves turn " * LIMIT)[: LIMIT - len(". The tree is well.")] + "."
     of_year = {f"without {name}": (f"metadata.{name}", GONE) for name in ("team_id", "run_id", *metadata)}
     made = {
         "no sentences": ("S", []),
@@ -79,8 +78,6 @@ def changes(year: str) -> dict[str, tuple[str, Any]]:
         "a cited id of another form": ("S.0.citations", ["x1"]),
         "a longer id that begins well": ("S.0.citations", [f"{ids[0]}tail"]),
         "a cited id outside the references": ("S.0.citations", [ids[3]]),
-        "5,001 characters": "a word of thousands of letters hides how long the text is",
-        "the topic's limit": "a word of thousands of letters hides how long the text is",
         "citations as a map": ("S.0.citations", {ids[0]: 0.5}),
         "a score that is a word": ("S.0.citations", {ids[0]: "high"}),
         "four citations": ("S.0.citations", ids[:4]),
@@ -98,8 +95,8 @@ def changes(year: str) -> dict[str, tuple[str, Any]]:
         "another topic": ("metadata.narrative_id" if year.startswith("rag2") else "metadata.topic_id", "9"),
         "another member of metadata": ("metadata.own", 1),
         "another member of the line": ("own", 1),
-        "5,001 characters": ("S.0.text", "a" * (LIMIT - len(" The tree is well.") + 1)),
-        "the topic's limit": ("S.0.text", "a" * (LIMIT - len(" The tree is well."))),
+        "5,001 characters": ("S.0.text", f"{most}."),
+        "the topic's limit": ("S.0.text", most),
         "a text that is a number": ("S.0.text", 5),
     }
     if "narrative" in metadata:
