@@ -4,14 +4,13 @@ A topic is one turn with one response: its sentences, joined by spaces. Its prov
 the rules of the tracks.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any
 
-import msgspec
-
-from judge.io.safe import shown
+from judge.io.safe import shown, storable
 from judge.runs.convert.targets import ConversionTarget, SourceRun
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog, member
@@ -133,8 +132,11 @@ def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str], rules: 
         else:
             own.list("citations", optional=True)
         for where, given, passage_id in citations_of(sentence, references):
-            if passage_id is not None:
+            if passage_id is not None and storable(passage_id):
                 cited[passage_id] = None
+            elif passage_id is not None:
+                message = f"NUL or a lone surrogate in {shown(passage_id)}"
+                log.add_entry(base, "unusable_text", f"{at}{where}", message)
             elif type(given) is int:
                 message = f"citation {given} is of no reference: there are {len(references)}, counted from 0"
                 log.add_entry(base, "unknown_citation", f"{at}{where}", message)
@@ -241,7 +243,9 @@ def _written(source: SourceRun, *, rag: bool) -> bytes:
         else:
             texts = {"documents": documents} if documents else {}
             lines.append({"metadata": metadata, "responses": sentences, "references": references} | texts)
-    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    # Lone surrogates, which the file had as escapes, are written as such.
+    texts = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    return "".join(texts).encode("utf-8", "backslashreplace")
 
 
 def _rules(name: str) -> Rules:

@@ -1,23 +1,28 @@
 """Runs of citation tracks: read, checked by the rules of each year, fixed, converted into each other, pooled."""
 
 import json
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from copy import deepcopy
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.extra.citations import years
 from judge.runs.check.codes import SECTIONS
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import convert_run
 from judge.runs.fix import fixed_copy
-from judge.runs.formats import FORMATS, ReadRun, read_run
+from judge.runs.formats import ReadRun, read_run
 from judge.runs.profiles import PROFILES, limits_of
 from judge.runs.records import Provenance
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics, topic_turns
+from tests.conftest import json_lines
 
 SEGMENTS = [f"msmarco_v2.1_doc_00_1#{k}_9" for k in range(4)]
 SHARDS = [f"shard_00459_{k}" for k in range(4)]
@@ -316,12 +321,49 @@ def test_real_samples(shared: Path, file: str, profile: str, size: tuple[int, in
     assert {code for _, code, _ in found(run, profile)} == codes
 
 
+HOSTILE = (None, 1, -1, True, "x", "", "\ud800", "\0", [], {}, [None], [[1]], {"": None}, {"text": None}, 10**30,
+           [1e400], "a" * 300, ["\0"], {"\ud800": 1}, float("nan"))  # fmt: skip
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each member of a JSON value: its owner, and its name or place there."""
+    for name, below in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, name
+        if isinstance(below, dict | list):
+            yield from places(below)
+
+
 def test_hostile_lines_are_problems_and_no_errors(tmp_path: Path) -> None:
-    for value in (None, 1, "x", [], {}, [None], [[]], {"": None}, {"text": None}, 10**400, "\ud800", "\0"):
-        for line, profile in ((rag26, "rag2026"), (ragtime25, "ragtime2025")):
-            for path in ("metadata", "references", "documents", "metadata.run_id", "metadata.team_id", "references.0"):
-                run = read(tmp_path, changed(line(), path, value), line())
-                if run.run is not None and run.run.format in ("rag", "ragtime"):
-                    found(run, profile, topics(tmp_path))
-                    fixed_copy(tmp_path / "run.jsonl", run.run, TokenCounter("whitespace", 2))
-    assert FORMATS["rag"] and years.RAG2026.check
+    draw = random.Random(0)
+    turns = topics(tmp_path, 30)
+    for profile, line, _ in product(GOOD, (0, 1), range(20)):
+        lines = [GOOD[profile](), GOOD[profile]()]
+        owner, name = draw.choice(list(places(lines[line])))
+        if isinstance(owner, dict) and draw.random() < 0.2:
+            del owner[name]
+        else:
+            owner[name] = deepcopy(draw.choice(HOSTILE))
+        run = read(tmp_path, *lines)
+        if run.run is not None and run.run.format in ("rag", "ragtime"):
+            found(run, profile, turns)
+            fixed_copy(tmp_path / "run.jsonl", run.run, TokenCounter("whitespace", 2))
+            for to in ("rag", "ragtime", "ikat2024"):
+                with suppress(InputError):
+                    convert_run(run, to, team="t" if to != "ikat2024" else None)
+
+
+def test_a_response_is_judged_once_by_what_it_cites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = tmp_path / "runs", tmp_path / "out"
+    folder.mkdir()
+    for name in ("r", "s", "other"):
+        line = changed(dragun25(), "metadata.run_id", name)
+        if name == "other":
+            line["documents"][SEGMENTS[0]]["text"] = "Trees lose water."
+        (folder / name).write_text(json.dumps(line), "utf-8")
+    asked = ["--criteria", "groundedness", "--model", "checker/overlap", "--profile", "ragtime"]
+    assert main(["run", "--runs", str(folder), "--out", str(out), *asked]) == 0
+    assert [len(each["runs"]) for each in json_lines(out / "pool.jsonl")] == [2, 1]
+    assert "OWNTEXT: grades rest on passage texts that the run brought itself" in capsys.readouterr().out
+    assert main(["run", "--runs", str(folder), "--out", str(tmp_path / "none"), *asked[:-2]]) == 2
+    assert "a run of the format ragtime needs --profile ragtime, ragtime2025" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
