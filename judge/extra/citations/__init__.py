@@ -244,8 +244,8 @@ def _written(source: SourceRun, *, rag: bool) -> bytes:
             texts = {"documents": documents} if documents else {}
             lines.append({"metadata": metadata, "responses": sentences, "references": references} | texts)
     # Lone surrogates, which the file had as escapes, are written as such.
-    texts = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
-    return "".join(texts).encode("utf-8", "backslashreplace")
+    written = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+    return "".join(written).encode("utf-8", "backslashreplace")
 
 
 def _rules(name: str) -> Rules:

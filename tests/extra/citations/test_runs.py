@@ -147,6 +147,7 @@ FAULTS = [
      "line 1: $.references[2]"),
     ("rag2026", rag26, "references", SHARDS[:3], "warning", "uncited_reference", "line 1: $.references[2]"),
     ("ragtime2025", ragtime25, "references", UUIDS[:3], "error", "uncited_reference", "line 1: $.references[2]"),
+    ("rag2026", rag26, "answer.1.citations", ["\ud800"], "error", "unusable_text", f"{A}[1].citations[0]"),
     ("rag2026", rag26, "references", [*SHARDS[:2], 3], "error", "wrong_type", "line 1: $.references[2]"),
     ("rag2026", rag26, "answer.0.citations", [*SHARDS[:2], SHARDS[0]], "warning", "duplicate_citation",
      f"{A}[0].citations"),
@@ -259,6 +260,8 @@ def test_the_two_formats_are_written_as_each_other(tmp_path: Path) -> None:
     metadata = {"team_id": "t", "run_id": "r", "topic": NARRATIVE, "topic_id": "7"}
     assert json.loads(content) == {"metadata": metadata, "responses": responses, "references": SEGMENTS[:2]}
     assert changes == ()
+    content, _ = convert_run(read(tmp_path, changed(ragtime25(), "metadata.task", "\ud800")), "rag")
+    assert rb'"task":"\ud800"' in content
     _, changes = convert_run(read(tmp_path, dragun25()), "rag")
     assert [(each.what, each.before) for each in changes] == [("passage texts", "1 text")]
 
