@@ -147,8 +147,8 @@ def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str], rules: 
     documents = fields.object("documents", optional=True) if "documents" in line else {}
     provenance = tuple(Provenance(each, None, True, _text_in(documents.get(each))) for each in cited)
     response = Response(1, " ".join(text for text in texts if text.strip()), provenance)
-    place = ResponsePlace(path, extra=len(provenance), names=rules.names[0])
-    return RunTurn(f"{topic_id}_1" if topic_id else "", (response,)), TurnPlace(path, (place,), line)
+    place = ResponsePlace(path, names=rules.names[0])
+    return RunTurn(f"{topic_id}_1" if topic_id else "", (response,)), TurnPlace(path, (place,), value=line)
 
 
 def _topic(log: ProblemLog, path: str, line: dict[str, Any], fields: Fields, first: dict[str, str]) -> str:
