@@ -15,7 +15,7 @@ from judge.runs.convert.targets import ConversionTarget, SourceRun
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog, member
 from judge.runs.fix.fixes import Fixer
-from judge.runs.formats.keyed import read_shared
+from judge.runs.formats.keyed import entries_of, read_shared
 from judge.runs.formats.shape import (
     Format,
     Names,
@@ -71,17 +71,9 @@ def citations_of(sentence: Any, references: list[Any]) -> Iterator[tuple[str, An
         yield f".citations[{k}]", each, named if type(named) is str and named else None
 
 
-def _entries(document: Document) -> Iterator[tuple[str, Any]]:
-    """The path and the value of each line."""
-    if document.lines:
-        yield from ((f"line {number}: $", value) for number, value in document.lines)
-    elif not document.unreadable:
-        yield "line 1: $", document.value
-
-
 def _sniffed(document: Document, *, rules: Rules) -> bool:
     """Whether one of the first lines has a list of sentences, which unlike responses have no rank and no user."""
-    return any(_is_line(value, sentences_in(rules)) for _, value in islice(_entries(document), _FIRST))
+    return any(_is_line(value, sentences_in(rules)) for _, value in islice(entries_of(document), _FIRST))
 
 
 def _is_line(value: Any, name: str) -> bool:
@@ -96,7 +88,7 @@ def _is_line(value: Any, name: str) -> bool:
 
 def _read(document: Document, *, rules: Rules, name: str) -> ReadRun:
     log = ProblemLog(document.file, document.problems)
-    entries = list(_entries(document))
+    entries = list(entries_of(document))
     if document.unreadable or too_many(log, "$", [value for _, value in entries]):
         return ReadRun(None, tuple(log.problems))
     first: dict[str, str] = {}

@@ -91,7 +91,7 @@ def _is_ikat2025(document: Document) -> bool:
 
 def _is_interactive(document: Document) -> bool:
     """Whether one of the first turns has a topic id in its metadata, or a response with the user's utterance."""
-    return any(_has_user(value) for _, value in islice(_entries(document), _FIRST))
+    return any(_has_user(value) for _, value in islice(entries_of(document), _FIRST))
 
 
 def _has_user(value: Any) -> bool:
@@ -104,7 +104,7 @@ def _has_user(value: Any) -> bool:
     return any(type(response) is dict and not _MARKS.isdisjoint(response) for response in first)
 
 
-def _entries(document: Document) -> Iterator[tuple[str, Any]]:
+def entries_of(document: Document) -> Iterator[tuple[str, Any]]:
     """The path and the value of each turn."""
     if document.lines:
         yield from ((f"line {number}: $", value) for number, value in document.lines)
@@ -117,7 +117,7 @@ def _entries(document: Document) -> Iterator[tuple[str, Any]]:
 def _read(document: Document, *, rules: Rules) -> ReadRun:
     """The run in `document`, with the first run id, type and team that its turns give."""
     log = ProblemLog(document.file, document.problems)
-    entries = list(_entries(document))
+    entries = list(entries_of(document))
     if too_many(log, "$", [value for _, value in entries]) or (rules.own_turns and _too_long(log, entries)):
         return ReadRun(None, tuple(log.problems))
     turns: list[tuple[RunTurn, TurnPlace]] = []
