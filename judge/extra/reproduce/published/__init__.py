@@ -56,6 +56,7 @@ PUBLICATIONS: dict[str, str] = {
     "ikat2023": "the iKAT 2023 overview: GPT-4's labels of responses (Table 7), the test collection (Table 1)",
     "cone-rag": "CONE-RAG on iKAT 2024: counts of nuggets and answers, lengths of the released responses",
     "llmjudge": "LLMJudge: agreement of LLM judges with NIST's assessors (Tables 3 and 4)",
+    "rag2024": "TREC RAG 2024: assessors' labels of citations and nuggets, and the runs' scores by them",
     "cast-regin": "CAsT-ReGIn: what its README says of the released grades, and their counts",
 }
 """Name on the command line to what is made again; the module has the name with underscores for hyphens."""

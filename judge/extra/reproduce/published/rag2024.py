@@ -1,0 +1,203 @@
+"""TREC RAG 2024: what assessors' labels of citations and of nuggets make of the track's runs."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from math import floor, fsum
+from pathlib import Path
+from typing import Any, TypeVar
+
+from judge.errors import InputError
+from judge.extra.reproduce.published import (
+    PublishedNumber,
+    ReleasedFile,
+    Reproduction,
+    beside_ours,
+    counted,
+    find_released,
+    nothing_found,
+)
+from judge.io.ids import natural_key
+from judge.io.line_stream import line_problem, numbered_lines
+from judge.io.safe import shown
+from judge.io.table import Table
+from judge.records import Estimate, Problem
+from judge.runs.document import decode
+from judge.stats.means import mean_interval
+from judge.stats.ranking import kendall_tau_b
+from judge.stats.support import HARD, WEIGHTED, support
+
+SOURCE = (
+    "N. Thakur, R. Pradeep, S. Upadhyay, D. Campos, N. Craswell & J. Lin (2025), Support Evaluation for the TREC 2024 "
+    "RAG Track, arXiv:2504.15205; labels as released with webis-de/ir_axioms, folder data/"
+)
+_ORIGIN = "the repository webis-de/ir_axioms, folder data/"
+FILES = (
+    ReleasedFile(
+        "post-edited", "final.citation_judgments_with_prediction.20241025.jsonl",
+        r"\S*citation_judgments_with_prediction\S*\.jsonl(\.gz)?", _ORIGIN, needed=False,
+    ),
+    ReleasedFile(
+        "scratch", "final.citation_judgments_without_prediction.20241025.jsonl",
+        r"\S*citation_judgments_without_prediction\S*\.jsonl(\.gz)?", _ORIGIN, needed=False,
+    ),
+    ReleasedFile("webassess", "webassess.jsonl", r"\S*webassess\S*\.jsonl(\.gz)?", _ORIGIN, needed=False),
+    ReleasedFile(
+        "nuggets", "nugget_assignment.20241108.jl", r"nugget_assignment\S*\.(jl|jsonl)(\.gz)?", _ORIGIN, needed=False
+    ),
+)  # fmt: skip
+BEST = "IITD-IRL.ag_rag_gpt35_expansion_rrf_20"
+PRINTED = (
+    ("rows", "930"),
+    ("sentences", "8,163"),
+    ("first citations", "6,792"),
+    ("topics", "22"),
+    ("weighted precision", "0.793074"),
+)
+NOTES = (
+    "A run's score is its mean over all topics of the labels; a topic that the run lacks counts 0.",
+    "The printed numbers are those of the labels from scratch, made without a model's proposal.",
+    "Labels -1 and 3 are of citations that nobody judged.",
+)
+_GRADES: dict[str, int | None] = {"2": 2, "1": 1, "0": 0, "-1": None, "3": None}
+
+_WORTH = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
+
+_Part = TypeVar("_Part")
+Labels = dict[str, dict[str, list[list[int | None]]]]
+"""Run to topic to the grades of each sentence's citations."""
+Scores = Mapping[str, Mapping[str, tuple[float, ...]]]
+"""Run to topic to some scores."""
+
+
+def reproduce(folder: Path) -> Reproduction:
+    """Count the labels, and score the runs by them under the track's measures.
+
+    An InputError if the folder has none of the files, or a file is bad; every problem is listed.
+    """
+    paths = find_released(folder, FILES)
+    if not paths:
+        raise nothing_found(folder, FILES)
+    scratch = {key: paths[key] for key in ("scratch", "webassess") if key in paths}
+    from_scratch = _labels(scratch.values()) if scratch else {}
+    edited = _labels([paths["post-edited"]]) if "post-edited" in paths else {}
+    parts = {"Support by labels from scratch": from_scratch, "Support by post-edited labels": edited}
+    beyond = [_support(title, labels) for title, labels in parts.items() if labels]
+    if "nuggets" in paths:
+        beyond.append(_nuggets(paths["nuggets"], beyond))
+    absent = [file.name for file in FILES if file.key not in paths]
+    without = (f"Not in the folder, so left out: {', '.join(absent)}.",) if absent else ()
+    whole = from_scratch if len(scratch) == 2 else {}
+    return Reproduction("rag2024", SOURCE, tuple(_counts(whole)), tuple(beyond), (*NOTES, *without))
+
+
+def _rows(paths: Iterable[Path], part: Callable[[Any], _Part], expected: str) -> dict[str, dict[str, _Part]]:
+    """Run to topic to what `part` finds in each line; an InputError lists every line that is none."""
+    found: dict[str, dict[str, _Part]] = defaultdict(dict)
+    problems: list[Problem] = []
+    for path in paths:
+        for number, line in numbered_lines(path):
+            # Texts may be NaN, which is no JSON.
+            row, unread = decode(line.encode(), str(path), number)
+            if unread is None:
+                try:
+                    of_run, topic = found[str(row["run_id"])], str(row.get("topic_id") or row["qid"])
+                    if topic in of_run:
+                        unread = line_problem("duplicate_row", path, number, f"a run and topic again: {shown(row)}")
+                    else:
+                        of_run[topic] = part(row)
+                except (AttributeError, KeyError, TypeError):
+                    unread = line_problem("wrong_type", path, number, f"expected {expected}, found {shown(row)}")
+            problems += [unread] if unread is not None else []
+    if problems:
+        raise InputError("not usable as labels", problems)
+    return found
+
+
+def _grades(row: Any) -> list[list[int | None]]:
+    return [[_GRADES[str(each["support"])] for each in sentence["citations"]] for sentence in row["sentences"]]
+
+
+def _labels(paths: Iterable[Path]) -> Labels:
+    labels = ", ".join(_GRADES)
+    return _rows(paths, _grades, f"run_id, topic_id and sentences with citations, each with support ({labels})")
+
+
+def _counts(labels: Labels) -> Iterator[PublishedNumber]:
+    """The printed numbers beside those of all labels from scratch."""
+    responses = [of for by_topic in labels.values() for of in by_topic.values()]
+    topics = sorted({topic for by_topic in labels.values() for topic in by_topic})
+    sentences = [sentence for of in responses for sentence in of]
+    judged = sum(sentence[:1] not in ([], [None]) for sentence in sentences)
+    counts: dict[str, Sized] = {
+        "rows": responses,
+        "sentences": sentences,
+        "first citations": range(judged),
+        "topics": topics,
+    }
+    ours = {name: counted(len(of), len(responses), len(topics)) for name, of in counts.items()}
+    if BEST in labels:
+        ours["weighted precision"] = _mean([support(labels[BEST].get(topic, ()))[0] for topic in topics], topics)
+    for measure, published in PRINTED:
+        row = BEST if measure == "weighted precision" else "labels from scratch"
+        absent = "both files of labels from scratch are needed"
+        yield beside_ours("Release", row, measure, published, ours.get(measure) if labels else None, absent)
+
+
+def _mean(values: Sequence[float], topics: Sequence[str]) -> Estimate:
+    return mean_interval(values, topics, bounds=(0.0, 1.0), what="topics")
+
+
+def _ranked(title: str, columns: Sequence[str], scores: Scores, notes: Sequence[str]) -> Table[Any]:
+    """The mean of each score over all topics for each run, the best first score first."""
+    topics = sorted({topic for of in scores.values() for topic in of}, key=natural_key)
+    none = (0.0,) * len(columns)
+    lines: list[tuple[Any, ...]] = [
+        (run_id, len(of), *(_mean([of.get(topic, none)[k] for topic in topics], topics) for k in range(len(columns))))
+        for run_id, of in scores.items()
+    ]
+    lines.sort(key=lambda line: (-line[2].value, natural_key(line[0])))
+    responses = f"{sum(map(len, scores.values())):,} responses to {len(topics)} topics."
+    return Table(tuple(lines), ("run", "topics", *columns), title, (responses, *notes))
+
+
+_WAYS = [(kind, view) for view in ("", "_all") for kind in ("weighted", "hard")]
+
+
+def _support(title: str, labels: Labels) -> Table[Any]:
+    """Every measure of support of each run."""
+    scores = {
+        run_id: {
+            topic: tuple(
+                value
+                for kind, view in _WAYS
+                for value in support(sentences, scores=WEIGHTED if kind == "weighted" else HARD, every=bool(view))
+            )
+            for topic, sentences in of.items()
+        }
+        for run_id, of in labels.items()
+    }
+    columns = [f"{measure}_{kind}{view}" for kind, view in _WAYS for measure in ("precision", "recall")]
+    return _ranked(title, columns, scores, ["Without _all, a sentence counts by its first citation."])
+
+
+def _nugget_scores(row: Any) -> tuple[float, ...]:
+    every = [(each["importance"] == "vital", _WORTH[each["assignment"]]) for each in row["nuggets"]]
+    groups = [worth for vital, worth in every if vital], [worth for _, worth in every]
+    # Strict: a partial match counts nothing.
+    return tuple(fsum(map(count, worth)) / max(1, len(worth)) for worth in groups for count in (floor, float))
+
+
+def _nuggets(path: Path, boards: Sequence[Table[Any]]) -> Table[Any]:
+    """Nugget scores of each run, and how they order the runs beside the boards of support."""
+    scores = _rows([path], _nugget_scores, "run_id, qid and nuggets, each with importance and assignment")
+    columns = ("vital_strict", "vital", "all_strict", "all")
+    notes = ["A partial match counts .5, but nothing where it says strict."]
+    first = {line[0]: line[2].value for line in _ranked("", columns, scores, ())}
+    for board in boards:
+        # Labels of nuggets name a run without its team.
+        pairs = [(first[name], line[2].value) for line in board if (name := line[0].partition(".")[2]) in first]
+        tau = kendall_tau_b(*zip(*pairs, strict=True)) if pairs else None
+        if isinstance(tau, float):
+            of = f"vital_strict with precision_weighted ({board.title})"
+            notes.append(f"Kendall's tau-b of {of}: {tau:.3f}, {len(pairs)} runs.")
+    return _ranked("Nuggets", columns, scores, notes)
