@@ -30,16 +30,19 @@ _Words = npt.NDArray[np.uint64]
 _Places = npt.NDArray[np.int64]
 
 
-NEEDED = "expected `id` and `contents`, or `doc_id`, `passage_id` and `passage_text`"
+NEEDED = "expected `id` and `contents` or `text`, `docid` and `segment`, or `doc_id`, `passage_id` and `passage_text`"
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """Exceptions of decoding a line."""
 
 
 class Line(msgspec.Struct):
-    """A line of the iKAT collection has the first two fields, a line of its lists of canonical passages the others."""
+    """A passage of iKAT or RAGTIME (`id`), of MS MARCO V2.1 (`docid`), or of iKAT's canonical passages (`doc_id`)."""
 
     id: str | None = None
     contents: str | None = None
+    text: str | None = None
+    docid: str | None = None
+    segment: str | None = None
     doc_id: str | None = None
     passage_id: str | None = None
     passage_text: str | None = None
@@ -72,8 +75,11 @@ def json_lines(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> 
 
 def passage_of(line: Line) -> tuple[str, str] | None:
     """Id and text of a decoded line; None if the line lacks one of them."""
-    if line.id is not None and line.contents is not None:
-        return line.id, line.contents
+    text = line.text if line.contents is None else line.contents
+    if line.id is not None and text is not None:
+        return line.id, text
+    if line.docid is not None and line.segment is not None:
+        return line.docid, line.segment
     if line.doc_id is not None and line.passage_id is not None and line.passage_text is not None:
         return f"{line.doc_id}:{line.passage_id}", line.passage_text
     return None

@@ -99,6 +99,8 @@ def test_wanted_passages_are_found_and_unknown_ids_are_absent(tmp_path: Path) ->
         ('{"id": "b", "contents": "x", "id": "a"}', {}),  # passed over by its head
         ('{"id": "a", "contents": "x", "id": "b"}', {}),  # the last of two keys counts, as in any JSON reader
         ('{"doc_id": "d", "passage_id": "3", "passage_text": "\\nx"}', {"d:3": "\nx"}),
+        ('{"id": "a", "title": "t", "text": "x"}', {"a": "x"}),
+        ('{"docid": "a", "url": "u", "segment": "x"}', {"a": "x"}),
         ('{"id": "a", "contents": ""}', {"a": ""}),
         ('{"id":"b","contents":"x","id":"a"}', {}),
         ('{"id": "é", "contents": "x"}', {"é": "x"}),
@@ -183,7 +185,7 @@ def zstd_long(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("content", "where", "says"),
     [
-        ('{"x": 1}\n{"id": "a"}', "line 2: $", "expected `id` and `contents`, or"),
+        ('{"x": 1}\n{"id": "a"}', "line 2: $", "expected `id` and `contents` or"),
         ('{"x": 1}\n{"contents": "x", "id": 5}', "line 2: $", "Expected `str | null`, got `int`"),
         ('{"x": 1}\n{"id": "a", "contents": "x', "line 2: $", "truncated"),
         ('{"x": 1}\n{"id": "a", "contents": "\\ud800"}', "line 2: $", ""),

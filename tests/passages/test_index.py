@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from judge.errors import InputError
 from judge.passages import index
 from judge.passages.index import index_collection, read_indexed
+from judge.passages.jsonl import NEEDED
 from judge.passages.streams import is_index
 from judge.records import Passage
 from tests.conftest import refused
@@ -241,7 +242,7 @@ def test_every_problem_is_listed_up_to_ten_and_nothing_is_written(tmp_path):
         ("a.jsonl", "line 6: $"),
         ("b.jsonl", "line 1: $"),
     ]
-    assert found[1][2] == "expected `id` and `contents`, or `doc_id`, `passage_id` and `passage_text`"
+    assert found[1][2] == NEEDED
     many = problems(put(tmp_path, "c.jsonl", *[row("a")] * 9_000, *["{\n"] * 99), out=tmp_path / "out.idx")
     assert [place for _, place, _ in many] == [f"line {number}: $" for number in range(9_001, 9_011)]
     assert not (tmp_path / "out.idx").exists()

@@ -73,7 +73,7 @@ def pyserini(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         ('{"id": "a", "contents": "x\\u00e9"}', "other", "xé"),
         ('{"id": "a", "contents": "x"}', None, "x"),
         ('{"doc_id": "d", "passage_id": "1", "passage_text": "x"}', "y", "y"),  # another passage's
-        ('{"id": "a", "text": "x"}', "y", "y"),
+        ('{"id": "a", "body": "x"}', "y", "y"),
         ("<DOC>x</DOC>", "y", "y"),
         ("plain", None, "plain"),
         ("[" * 100_000, "y", "y"),

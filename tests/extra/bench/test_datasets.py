@@ -276,6 +276,36 @@ def test_summedits_reads_every_domain_with_the_shared_document_as_unit(tmp_path:
     assert problems("summedits", tmp_path) == ["wrong_type $[0].label: Invalid enum value 2"]
 
 
+# RAG 2024.
+
+
+def test_support_is_read_by_the_first_citation_of_each_sentence(tmp_path: Path) -> None:
+    def sentence(text: object, *citations: tuple[str, str]) -> dict[str, Any]:
+        return {"text": text, "citations": [{"reference": of, "support": label} for of, label in citations]}
+
+    cited = [
+        sentence("A", ("p", "2"), ("q", "0")),
+        sentence("B"),
+        sentence("C", ("gone", "1")),
+        sentence("D", ("p", "-1")),
+    ]
+    name = "final.citation_judgments_with_prediction.jsonl"
+    rows = [{"topic_id": "t", "run_id": "r", "sentences": [*cited, sentence(float("nan"), ("p", "1"))]}]
+    write(tmp_path, name, json.dumps(rows[0]))
+    write(tmp_path, "segments.jsonl", '{"docid": "p", "segment": "P"}')
+    assert read("rag24-support", tmp_path) == (LabeledResponse("t/r/0", "t", 2, (), "A", ("P",)),)
+    skipped = {"no citation": 1, "no public text of the passage": 1, "no label": 2}
+    assert DATASETS["rag24-support"].read(tmp_path).skipped == skipped
+    write(
+        tmp_path,
+        name,
+        json.dumps({"topic_id": "t", "run_id": "r", "sentences": [sentence("A", ("p", "4"))]}) + "\n[]\n{",
+    )
+    assert [found.split(":")[0] for found in problems("rag24-support", tmp_path)] == [
+        "wrong_type line 2", "truncated_json line 3", "wrong_label line 1",
+    ]  # fmt: skip
+
+
 # LLMJudge.
 
 

@@ -15,6 +15,8 @@ REAL = [
     ("begin-wow", 430, 333, 180),
     ("begin-cmu", 416, 180, 59),
     ("attributionbench", 1198, 331, 599),
+    # Of 2,348 labels whose passage has a public text, 7 sentences have none.
+    ("rag24-support", 2341, 14, 1162),
     ("faithbench", 400, 40, 134),
     ("summedits", 2229, 77, 812),
     ("llmjudge", 4423, 25, 808 + 377),
@@ -33,7 +35,7 @@ def test_rows_units_and_positives(shared: Path, name: str, n: int, units: int, p
     assert len(responses) == n and len({response.unit for response in responses}) == units
     assert sum(response.grade in dataset.positive for response in responses) == positive
     assert {response.grade for response in responses} <= set(dataset.grades)
-    assert not dataset.read(shared).skipped
+    assert not dataset.read(shared).skipped or name == "rag24-support"
 
 
 def overlap(responses: tuple[LabeledResponse, ...], positive: tuple[int, ...]) -> float:
@@ -43,11 +45,13 @@ def overlap(responses: tuple[LabeledResponse, ...], positive: tuple[int, ...]) -
 
 @pytest.mark.parametrize(
     ("name", "auc"),
-    # Published for the first two: .935 and .962. FaithBench is half of the release, SummEdits 4 of 10 domains.
+    # Published for the first two: .935 and .962, of RAG 2024 .841. FaithBench is half of the release, SummEdits 4 of 10
+    # domains.
     [
         ("begin-wow", 0.9353),
         ("begin-cmu", 0.9621),
         ("attributionbench", 0.7148),
+        ("rag24-support", 0.8367),
         ("faithbench", 0.6051),
         ("summedits", 0.4713),
     ],

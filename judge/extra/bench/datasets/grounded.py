@@ -16,11 +16,13 @@ from typing import Any, Literal
 import msgspec
 
 from judge.extra.bench.datasets import Dataset, DatasetReading, LabeledResponse, find_file, find_files
-from judge.io.line_stream import decode_lines
+from judge.io.line_stream import decode_lines, numbered_lines
 from judge.io.safe import shown
 from judge.io.stored import read_stored, unpack
 from judge.io.tabular import read_table
+from judge.passages import read_passages
 from judge.records import Problem
+from judge.runs.document import decode
 
 BEGIN_LABELS = {"Not fully attributable": 0, "Generic": 0, "Fully attributable": 1}
 """A generic response says nothing that could be attributed, so it counts as not attributable."""
@@ -181,6 +183,40 @@ def _summedits(folder: Path, reading: DatasetReading) -> None:
             reading.add(file, where, response)
 
 
+SUPPORT = "*citation_judgments_with_prediction*.jsonl"
+SEGMENTS = "segments.jsonl*"
+SUPPORT_LABELS = {"0": 0, "1": 1, "2": 2}
+
+
+def _rag24(folder: Path, reading: DatasetReading) -> None:
+    """The first citation of each sentence, as the track looks at it; a text may be NaN, which is no JSON."""
+    file = find_file(folder, SUPPORT)
+    cited: list[tuple[str, str, str, Any, str, str]] = []
+    for number, line in numbered_lines(file):
+        row, problem = decode(line.encode(), str(file), number)
+        try:
+            for k, sentence in enumerate(row["sentences"]) if problem is None else ():
+                where, item_id = f"line {number}: $.sentences[{k}]", f"{row['topic_id']}/{row['run_id']}/{k}"
+                if sentence["citations"]:
+                    first, text = sentence["citations"][0], sentence["text"]
+                    cited.append((where, item_id, row["topic_id"], text, first["reference"], first["support"]))
+                else:
+                    reading.skipped["no citation"] += 1
+        except (KeyError, TypeError):
+            expected = "expected run_id, topic_id and sentences with text and citations of reference and support"
+            reading.problem("wrong_type", file, f"line {number}", f"{expected}, found {shown(row)}")
+        reading.problems += [problem] if problem else []
+    texts = read_passages(find_file(folder, SEGMENTS), {reference for *_, reference, _ in cited})
+    for where, item_id, topic_id, text, reference, label in cited:
+        if reference not in texts:
+            reading.skipped["no public text of the passage"] += 1
+        elif label in ("-1", "3") or type(text) is not str:
+            reading.skipped["no label"] += 1
+        elif (grade := reading.grade(file, where, SUPPORT_LABELS, label)) is not None:
+            passages = (texts[reference].text,)
+            reading.add(file, where, LabeledResponse(item_id, topic_id, grade, response=text, passages=passages))
+
+
 FAITHBENCH = Dataset(
     name="faithbench",
     title="FaithBench: summaries by ten models, the worst label of any span",
@@ -211,6 +247,19 @@ GROUNDED = (
         rung="middle",
         fill=_attributionbench,
         size=1198,
+    ),
+    Dataset(
+        name="rag24-support",
+        title="TREC RAG 2024, support: sentences with their first citation, labels that assessors post-edited",
+        grades=(0, 1, 2),
+        positive=(2,),
+        unit="topic",
+        licence="labels CC-BY 4.0; segments of MS MARCO, for research that is not commercial",
+        source=f"webis-de/ir_axioms: data/{SUPPORT[1:]}; texts, as lines of MS MARCO V2.1 segments, in {SEGMENTS}",
+        files=(SUPPORT, SEGMENTS),
+        rung="middle",
+        fill=_rag24,
+        size=4165,
     ),
     FAITHBENCH,
     Dataset(
