@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from judge.extra.reproduce.published import reproduce_publication
-from judge.stats.support import HARD, WEIGHTED, support
+from judge.extra.reproduce.published.rag2024 import HARD, WEIGHTED, support
 from tests.conftest import refused
 
 

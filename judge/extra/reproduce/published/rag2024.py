@@ -24,7 +24,6 @@ from judge.records import Estimate, Problem
 from judge.runs.document import decode
 from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b
-from judge.stats.support import HARD, WEIGHTED, support
 
 SOURCE = (
     "N. Thakur, R. Pradeep, S. Upadhyay, D. Campos, N. Craswell & J. Lin (2025), Support Evaluation for the TREC 2024 "
@@ -58,6 +57,8 @@ NOTES = (
     "The printed numbers are those of the labels from scratch, made without a model's proposal.",
     "Labels -1 and 3 are of citations that nobody judged.",
 )
+WEIGHTED, HARD = (0.0, 0.5, 1.0), (0.0, 0.0, 1.0)
+"""What no, partial and full support count for."""
 _GRADES: dict[str, int | None] = {"2": 2, "1": 1, "0": 0, "-1": None, "3": None}
 
 _WORTH = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
@@ -145,6 +146,28 @@ def _counts(labels: Labels) -> Iterator[PublishedNumber]:
 
 def _mean(values: Sequence[float], topics: Sequence[str]) -> Estimate:
     return mean_interval(values, topics, bounds=(0.0, 1.0), what="topics")
+
+
+def support(
+    sentences: Sequence[Sequence[int | None]], *, scores: Sequence[float] = WEIGHTED, every: bool = False
+) -> tuple[float, float]:
+    """Precision and recall of a response, given the grades (0 to 2) of each sentence's citations.
+
+    A sentence scores the mean of its judged citations, of which only the first is looked at unless `every`; None is a
+    citation that nobody judged. Precision is over sentences with a judged citation; recall is over all but those whose
+    citations nobody judged, so a sentence without citation scores 0. Either is 0 over nothing.
+
+    Full, then none and partial, then uncited, then unjudged:
+
+    >>> support([[2], [0, 1], [], [None]]), support([[2], [0, 1], [], [None]], every=True)
+    ((0.5, 0.3333333333333333), (0.625, 0.4166666666666667))
+    """
+    looked_at = [grades if every else grades[:1] for grades in sentences]
+    judged = [[scores[grade] for grade in grades if grade is not None] for grades in looked_at]
+    total = fsum(fsum(of) / len(of) for of in judged if of)
+    cited = sum(map(bool, judged))
+    uncited = sum(not grades for grades in looked_at)
+    return total / max(1, cited), total / max(1, cited + uncited)
 
 
 def _ranked(title: str, columns: Sequence[str], scores: Scores, notes: Sequence[str]) -> Table[Any]:
