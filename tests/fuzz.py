@@ -100,7 +100,7 @@ from judge.report.job import compose
 from judge.report.listing import Sent
 from judge.report.markdown import report_markdown
 from judge.report.page import Browser, browse, report_page
-from judge.runs.check.codes import CODES
+from judge.runs.check import CODES
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
 from judge.runs.families import read_families, read_teams

@@ -20,7 +20,7 @@ from judge.cli import COMMANDS
 from judge.extra.bench.listing import DATASETS
 from judge.records import FailureReason
 from judge.report.sections.words import EXCLUDED
-from judge.runs.check.codes import CODES
+from judge.runs.check import CODES
 from judge.runs.formats import FORMATS
 from judge.stats.agreement import STATISTICS
 from judge.stats.expected import EXPECTED, PROBABILITY

@@ -12,7 +12,7 @@ from judge.extra.bench.listing import DATASETS
 from judge.extra.bench.page import CardsPlan, card_page, compare_bench
 from judge.records import Criterion, Level
 from judge.report.sections.words import EXCLUDED
-from judge.runs.check.codes import SECTIONS
+from judge.runs.check import SECTIONS
 from judge.runs.formats import FORMATS, format_of, rules_of
 
 

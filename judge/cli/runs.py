@@ -16,7 +16,7 @@ from judge.jobs.options import NamedRuns
 from judge.jobs.results_parquet import PARQUET, ResultsConvertPlan, convert_results
 from judge.jobs.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
 from judge.jobs.validation import FixedRuns, ValidationPlan, validate_runs
-from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS
+from judge.runs.check import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES
 from judge.runs.check.problems import EXAMPLES, RUN_COLUMNS, remaining, run_rows, text_lines, total
 from judge.runs.convert import LOG as CHANGES

@@ -33,7 +33,7 @@ from judge.pool.runs import with_runs
 from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_pool, without_evidence
 from judge.pool.selection import DEFAULT_MINIMUM, Selection, draw_turns, read_draw
 from judge.records import JudgedUnit, Problem, Record
-from judge.runs.check.codes import problem
+from judge.runs.check import problem
 from judge.runs.formats import rules_of
 from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics, turns_by_id

@@ -72,7 +72,7 @@ def admit(
     format: str | None,
     turns: Mapping[str, Turn] | None,
     count_tokens: TokenCounter,
-    limits: Limits,
+    limits: Limits | None,
     selection: Selection,
     hashes: "Hashes | None" = None,
     measured: Callable[[Run], None] | None = None,

@@ -86,8 +86,8 @@ def read_runs(
     selection = selection or Selection()
     files, folder_problems = find_runs(runs)
     turns = turns_by_id(topics) if topics is not None else None
-    limits = limits or limits_of(year=year_of(turns or ()))
-    count_tokens = TokenCounter(rule=limits.token_rule, limit=limits.token_limit)
+    held = limits or limits_of(year=year_of(turns or ()))
+    count_tokens = TokenCounter(rule=held.token_rule, limit=held.token_limit)
     take = partial(
         admit,
         format=format,
@@ -107,7 +107,7 @@ def read_runs(
             # The tokens are counted while other processes read on; the counter remembers them.
             for candidate in read.candidates if processes > 1 else ():
                 count_tokens(normalize(candidate.text))
-    return _submitted(admitted, folder_problems, count_tokens, limits, selection.unit)
+    return _submitted(admitted, folder_problems, count_tokens, held, selection.unit)
 
 
 def _submitted(

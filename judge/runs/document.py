@@ -20,7 +20,7 @@ from judge.errors import InputError
 from judge.io.safe import SHOWN, printable, shown
 from judge.io.stored import TooLarge, most_values, read_stored, sha256, unpack
 from judge.records import Problem
-from judge.runs.check.codes import problem
+from judge.runs.check import problem
 from judge.runs.fields import MAX_TURNS
 
 Decoder = Callable[[bytes], Any]

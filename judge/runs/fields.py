@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from judge.io.safe import MAX_ID, shown, storable
 from judge.records import Problem
-from judge.runs.check.codes import as_error, problem
+from judge.runs.check import as_error, problem
 
 LISTED = 10
 """The most problems of one code that are listed for one list (a response's passages); one more counts the rest."""

@@ -69,18 +69,15 @@ class Limits(NamedTuple):
         row = PROFILES[self.profile]
         return tuple(name for name in _WORDS if getattr(self, name) != getattr(row, name))
 
-    def row_for(self, run: Run) -> Profile:
-        """The profile, for a run of its formats.
-
-        A UsageError if the run is of a format that the profile does not suit; it names those that do.
-        """
+    def against(self, run: Run) -> str | None:
+        """Why the profile does not suit the format of a run, and which ones do; None where it does."""
         row = PROFILES[self.profile]
         suited = [name for name, other in PROFILES.items() if run.format in other.formats]
-        if (self.profile not in suited) if suited or row.formats else False:
-            suited = suited or [name for name, other in PROFILES.items() if not other.formats]
-            message = f"a run of the format {run.format} needs --profile {', '.join(suited[:-1])} or {suited[-1]}"
-            raise UsageError(f"{run.file}: {message}, not {self.profile}")
-        return row
+        if self.profile in suited or not (suited or row.formats):
+            return None
+        suited = suited or [name for name, other in PROFILES.items() if not other.formats]
+        named = f"{', '.join(suited[:-1])} or {suited[-1]}"
+        return f"a run of the format {run.format} needs the profile {named} (--profile), not {self.profile}"
 
     def recorded(self) -> dict[str, Any]:
         """The limits as JSON values."""

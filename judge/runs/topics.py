@@ -36,7 +36,7 @@ def read_topics(path: StrPath) -> Table[Topic]:
     document = open_document(Path(path))
     if document.content.lstrip().startswith(b"{"):
         document = open_document(Path(path), as_lines=True)
-    elif document.unreadable and b"\t" in document.content.partition(b"\n")[0]:
+    elif document.unreadable and b"\t" in document.content.lstrip().partition(b"\n")[0]:
         return Table(_texts(document))
     errors = (problem for problem in document.problems if problem.severity == "error")
     log = ProblemLog(document.file, errors, most=MAX_PROBLEMS)
@@ -95,6 +95,8 @@ def _requests(log: ProblemLog, document: Document) -> list[Topic]:
         fields = Fields(log.add, path, value, value if type(value) is dict else ())
         topic_id = _number(log, fields, "request_id")
         texts = [fields.text(name, optional=name != "problem_statement") for name in _REQUEST]
+        if fields.get("problem_statement") == texts[1] and not texts[1].strip():
+            log.add("missing_field", f"{path}.problem_statement", "empty, expected what the user asks for")
         limit = fields.get("limit")
         if limit is not None and (type(limit) is not int or limit < 1):
             log.add("wrong_type", f"{path}.limit", f"expected characters, 1 or more, found {shown(limit)}")
@@ -107,14 +109,14 @@ def _texts(document: Document) -> list[Topic]:
     """A topic a line of TSV: its id and its text."""
     log, seen = ProblemLog(document.file, most=MAX_PROBLEMS), dict[str, int]()
     topics: list[Topic] = []
-    for number, line in enumerate(document.content.decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(document.content.decode("utf-8", "replace").split("\n"), start=1):
         if not line.strip():
             continue
         topic_id, tab, text = line.partition("\t")
         if not (tab and text.strip()) or "\ufffd" in line:
             log.add("wrong_type", f"line {number}", f"expected an id, a tab and a text in UTF-8, found {shown(line)}")
             continue
-        topics += _of_one_turn(log, seen, number, f"line {number}", topic_id.strip(), text.strip())
+        topics += _of_one_turn(log, seen, number, f"line {number}", topic_id, text.removesuffix("\r"))
     if log.problems:
         raise InputError(f"{document.file}: not a usable topics file", tuple(log.problems))
     return topics

@@ -23,7 +23,7 @@ from judge.report.sections.summary import order_of
 from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.tables import tie_letters
-from judge.runs.check.codes import CODES
+from judge.runs.check import CODES
 from tests.judges.test_journal import request
 
 HOSTILE = "</style></script><img src=x onerror=alert(1)>{{ 7 * 7 }}\n# `x` | <b>"

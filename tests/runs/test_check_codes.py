@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from judge.runs.check.codes import CODES, FIXED, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS, problem
+from judge.runs.check import CODES, FIXED, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS, problem
 from tests.conftest import PROJECT
 
 
@@ -43,7 +43,7 @@ def test_a_new_code_is_a_row_and_a_check(tmp_path):
     for folder in ("judge", "docs"):
         shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     rows, checks = "".join(ROW.format(*row) for row in NEW.items()), "".join(map(CHECK.format, NEW))
-    insert(tmp_path / "judge/runs/check/codes.py", '    "Responses": {\n', rows)
+    insert(tmp_path / "judge/runs/check/__init__.py", '    "Responses": {\n', rows)
     insert(
         tmp_path / "judge/runs/check/rules.py", '        path = _below(place.path, f".{place.names.text}")\n', checks
     )

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from judge.records import Problem
-from judge.runs.check.codes import CODES
+from judge.runs.check import CODES
 from judge.runs.check.pages import index_page, page_names, run_page, team_names, team_page
 from judge.runs.check.problems import (
     Tokens,

@@ -13,7 +13,7 @@ import pytest
 from judge.io.ids import natural_key
 from judge.pool.selection import Selection, candidates
 from judge.records import Problem
-from judge.runs.check.codes import CODES, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS
+from judge.runs.check import CODES, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS
 from judge.runs.check.rules import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.check.year import mixed_years, trace_of
@@ -542,6 +542,7 @@ def test_every_code_of_the_table_is_provoked_here():
         *NEEDS_HASHES,
         "too_many_citations",
         # tests/extra/citations
+        "wrong_profile",
         *SECTIONS["Citations of sentences"],
     }
     assert provoked == set(CODES)

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.runs.check.codes import FIXED
+from judge.runs.check import FIXED
 from judge.runs.check.validate import validate_run
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.fix.fixes import Fixer

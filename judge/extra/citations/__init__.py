@@ -63,7 +63,7 @@ def citations_of(sentence: Any, references: list[Any]) -> Iterator[tuple[str, An
     """
     given = sentence.get("citations") if type(sentence) is dict else None
     if type(given) is dict:
-        yield from ((member(".citations", each), each, each) for each in given)
+        yield from ((member(".citations", each), each, each or None) for each in given)
     for k, each in enumerate(given if type(given) is list else ()):
         named = each
         if type(each) is int:
@@ -109,17 +109,20 @@ def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str], rules: 
     line = value if fields.readable else {}
     topic_id = _topic(log, path, line, fields, first)
     base = f"{path}.{name}"
-    references = [each if type(each) is str else "" for each in fields.list("references", optional=True)]
+    references = fields.list("references", optional=True)
+    for k, each in enumerate(references):
+        if type(each) is not str or not each:
+            message = f"expected a passage id, found {shown(each)}"
+            log.add_entry(f"{path}.references", "wrong_type", f"{path}.references[{k}]", message)
     texts: list[str] = []
     cited: dict[str, None] = {}
     for k, sentence in enumerate(fields.list(name)):
         at = f"{base}[{k}]"
         own = Fields(partial(log.add_entry, base), at, sentence, ("text", "citations"))
         texts.append(own.text("text"))
-        given = own.get("citations")
-        if type(given) is dict:
-            scores = Fields(partial(log.add_entry, base), f"{at}.citations", given, given)
-            for passage_id in given:
+        if type(scored := own.get("citations")) is dict:
+            scores = Fields(partial(log.add_entry, base), f"{at}.citations", scored, scored)
+            for passage_id in scored:
                 scores.number(passage_id)
         else:
             own.list("citations", optional=True)
@@ -129,10 +132,10 @@ def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str], rules: 
             elif passage_id is not None:
                 message = f"NUL or a lone surrogate in {shown(passage_id)}"
                 log.add_entry(base, "unusable_text", f"{at}{where}", message)
-            elif type(given) is int:
+            elif type(given) is int and not 0 <= given < len(references):
                 message = f"citation {given} is of no reference: there are {len(references)}, counted from 0"
                 log.add_entry(base, "unknown_citation", f"{at}{where}", message)
-            else:
+            elif type(given) is not int:
                 message = f"expected the id or the number of a reference, found {shown(given)}"
                 log.add_entry(base, "wrong_type", f"{at}{where}", message)
     log.close_lists()
@@ -151,13 +154,13 @@ def _topic(log: ProblemLog, path: str, line: dict[str, Any], fields: Fields, fir
             fields.object("metadata")
         return ""
     head = Fields(log.add, f"{path}{below}", given, given)
+    read_shared(log, head, ("run_id", "team_id", "type") if below else ("run_id",), first, "line")
     name = next((name for name in TOPIC_NAMES if name in given), TOPIC_NAMES[0])
     if name not in given and below:
         log.add("missing_field", head.path, f"no topic: expected one of {', '.join(TOPIC_NAMES)}")
         return ""
     topic_id = str(given[name]) if type(given.get(name)) is int else head.label(name)
     log.turn_id = f"{topic_id}_1" if topic_id.isprintable() and topic_id else None
-    read_shared(log, head, ("run_id", "team_id", "type") if below else ("run_id",), first, "line")
     return topic_id
 
 
@@ -178,29 +181,42 @@ def fix_sentences(fixer: Fixer, line: dict[str, Any], path: str) -> None:
     _, head = head_of(line)
     topic_id = next((head[name] for name in TOPIC_NAMES if name in head), None) if type(head) is dict else None
     fixer.turn_id = f"{topic_id}_1"
-    kept = [(k, sentence) for k, sentence in enumerate(sentences) if sentence["text"].strip()]
+    references = references_of(line)
+    kept = []
     for k, sentence in enumerate(sentences):
-        given = sentence.get("citations")
-        if not sentence["text"].strip():
+        cited = sentence.get("citations")
+        if not sentence["text"].strip() and not cited:
             fixer.note("blank_sentence", f"{base}[{k}]", sentence, None)
-        elif type(given) is list and all(type(each) in (int, str) for each in given):
-            sentence["citations"] = list(dict.fromkeys(given))
-            if len(sentence["citations"]) < len(given):
-                fixer.note("duplicate_citation", f"{base}[{k}].citations", given, sentence["citations"])
-    before, over = "", False
-    for k, sentence in kept:
+            continue
+        kept.append((k, sentence))
+        if type(cited) is list:
+            first: dict[str, Any] = {}
+            for where, each, named in citations_of(sentence, references):
+                first.setdefault(named or where, each)
+            sentence["citations"] = [*first.values()]
+            if len(first) < len(cited):
+                fixer.note("duplicate_citation", f"{base}[{k}].citations", cited, sentence["citations"])
+    line[name] = [sentence for _, sentence in _within(fixer, kept, base)]
+
+
+def _within(fixer: Fixer, kept: list[tuple[int, Any]], base: str) -> list[tuple[int, Any]]:
+    """The numbered sentences up to the token limit, the last one cut."""
+    whole = " ".join(sentence["text"] for _, sentence in kept if sentence["text"].strip())
+    if not countable(whole) or truncated(whole, fixer.count_tokens)[0] == whole:
+        return kept
+    before = ""
+    for place, (k, sentence) in enumerate(kept):
         text = sentence["text"]
-        whole = f"{before} {text}" if before else text
-        left, _ = truncated(whole, fixer.count_tokens) if not over and countable(whole) else (whole, None)
-        if over:
-            sentence["text"] = ""
-            fixer.note("over_token_limit", f"{base}[{k}]", text, None)
-        elif len(left) < len(whole):
-            over = True
+        whole = f"{before} {text}" if before and text.strip() else before or text
+        left, _ = truncated(whole, fixer.count_tokens) if whole.strip() else (whole, None)
+        if len(left) < len(whole):
             sentence["text"] = left[len(whole) - len(text) :]
             fixer.note("over_token_limit", f"{base}[{k}].text", text, sentence["text"])
-        before = whole
-    line[name] = [sentence for _, sentence in kept if sentence["text"].strip()]
+            for after, rest in kept[place + 1 :]:
+                fixer.note("over_token_limit", f"{base}[{after}]", rest, None)
+            return kept[: place + bool(sentence["text"].strip())]
+        before = whole if text.strip() else before
+    return kept
 
 
 def _written(source: SourceRun, *, rag: bool) -> bytes:
@@ -219,11 +235,15 @@ def _written(source: SourceRun, *, rag: bool) -> bytes:
         places = {each: k for k, each in reversed(list(enumerate(given_references))) if type(each) is str}
         sentences = []
         for sentence in line[sentences_in(source.rules)]:
-            cited = [named for _, _, named in citations_of(sentence, given_references) if named is not None]
+            found = [named for _, _, named in citations_of(sentence, given_references)]
+            cited: Any = [named for named in found if named is not None]
+            source.drop_all("citations of no reference", len(found) - len(cited), "citation")
             for each in cited:
                 places.setdefault(each, len(places))
-            if type(sentence.get("citations")) is dict:
+            if type(sentence.get("citations")) is dict and rag:
                 source.drop_all("scores of citations", len(cited), "score")
+            elif type(sentence.get("citations")) is dict:
+                cited = {each: sentence["citations"][each] for each in cited}
             sentences.append({"text": sentence["text"], "citations": cited})
         references = sorted(places, key=lambda each: places[each])
         order = {each: k for k, each in enumerate(references)}
@@ -248,6 +268,7 @@ def _rules(name: str) -> Rules:
         passages=name,
         keyed=True,
         ranked=False,
+        of_years=False,
         flags_used=True,
         names=(Names(text=name, citations=name),),
         fix=fix_sentences,

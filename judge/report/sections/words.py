@@ -6,7 +6,7 @@ from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Criterion, FailureReason, JudgedUnit
 from judge.results.rows import RowFlag
-from judge.runs.check.codes import CODES
+from judge.runs.check import CODES
 
 REASONS: dict[FailureReason, str] = {
     "unreadable": "the judge's reply holds no grade that can be read",

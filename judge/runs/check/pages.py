@@ -9,7 +9,7 @@ from judge.io.ids import natural_key
 from judge.io.safe import digest, printable_id, shown
 from judge.io.trec import safe_names
 from judge.records import Problem
-from judge.runs.check.codes import CODES
+from judge.runs.check import CODES
 from judge.runs.check.problems import (
     EXAMPLES,
     TOKEN_RULES,

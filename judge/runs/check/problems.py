@@ -12,7 +12,7 @@ import msgspec
 from judge.io.cells import count
 from judge.io.safe import printable, printable_id, shown
 from judge.records import Problem
-from judge.runs.check.codes import CODES, as_error
+from judge.runs.check import CODES, as_error
 from judge.runs.records import Exclusion, Run, TokenCount
 from judge.runs.tokens import countable
 

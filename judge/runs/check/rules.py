@@ -11,7 +11,7 @@ from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
 from judge.io.safe import MAX_ID, has_content, printable_id, shown, storable
 from judge.records import Problem
-from judge.runs.check.codes import CODES, as_error
+from judge.runs.check import CODES, as_error
 from judge.runs.check.entries import check_entries, check_ptkb
 from judge.runs.fields import ProblemLog, ancestors, member, usable_turn_id
 from judge.runs.formats import rules_of

@@ -14,14 +14,14 @@ import msgspec
 from judge.io.ids import natural_key
 from judge.io.safe import printable_id, shown
 from judge.records import Problem
-from judge.runs.check.codes import NEEDS_HASHES, NEEDS_TOPICS, problem
+from judge.runs.check import NEEDS_HASHES, NEEDS_TOPICS, problem
 from judge.runs.check.problems import FileReport, file_report, token_summary
 from judge.runs.check.rules import CollectionHashes, RunCheck, detail_of, rank_of
 from judge.runs.check.year import Trace, trace_of
 from judge.runs.document import file_name
 from judge.runs.formats import read_run, rules_of
 from judge.runs.formats.shape import ReadRun
-from judge.runs.profiles import Limits
+from judge.runs.profiles import PROFILES, Limits
 from judge.runs.records import Exclusion, Run, RunTurn, Turn
 from judge.runs.tokens import TokenCounter
 
@@ -53,15 +53,15 @@ def validate_run(
 
     Without the turns of the topics, a counter of tokens, the MD5s of the collection or limits, the checks that need
     them are not made.
-
-    Raises:
-        UsageError: The limits are of a profile that does not suit the run's format.
     """
     run = read.run
     if run is None:
         return Validated(None, read.problems)
-    profile = limits.row_for(run) if limits is not None else None
+    profile = PROFILES[limits.profile] if limits is not None else None
     check = RunCheck(read, run, hashes, profile.errors if profile is not None else ())
+    if limits is not None and (message := limits.against(run)) is not None:
+        check.add("wrong_profile", check.rules.run_id, message)
+        return _result(check, (), trace_of(run, read.places, turns))
     check.head()
     unchecked: tuple[str, ...] = NEEDS_TOPICS if turns is None else ()
     if check.rules.passages is not None and hashes is None:

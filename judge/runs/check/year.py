@@ -101,6 +101,8 @@ def _years(trace: Trace) -> frozenset[int]:
 
 def _of_topics(format: str, turn_ids: Collection[str]) -> Collection[str]:
     """The turns that tell a year: of a run with turns of its own the first one of each topic, which every topic has."""
+    if not rules_of(format).of_years:
+        return ()
     return {f"{topic_of(turn_id)}_1" for turn_id in turn_ids} if rules_of(format).own_turns else turn_ids
 
 
@@ -109,6 +111,8 @@ def between(one: Trace, other: Trace) -> str | None:
     if one.of_topics is not None and other.of_topics is not None and one.of_topics != other.of_topics:
         return one.against or "for the topics file"
     if one.of_topics and other.of_topics:
+        return None
+    if not (rules_of(one.format).of_years or rules_of(other.format).of_years):
         return None
     name = shown(other.run_id)
     years, other_years = _years(one), _years(other)

@@ -15,7 +15,7 @@ from judge.io.paths import StrPath, paths
 from judge.io.safe import shown
 from judge.plugins import OpenTable
 from judge.records import Problem
-from judge.runs.check.codes import problem
+from judge.runs.check import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
 from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.documents import decode_run

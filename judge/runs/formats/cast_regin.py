@@ -11,7 +11,7 @@ import msgspec
 
 from judge.io.ids import natural_key
 from judge.io.safe import printable_id, shown, storable
-from judge.runs.check.codes import problem
+from judge.runs.check import problem
 from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
 from judge.runs.fields import MAX_ALL_RESPONSES, ProblemLog
 from judge.runs.formats.shape import Format, ReadRun, ResponsePlace, Rules, TurnPlace, read_run_of

@@ -98,6 +98,8 @@ class Rules(msgspec.Struct, frozen=True):
 
     Responses then cite the passages that they use, and a score holds for the whole turn, whatever the response's rank.
     """
+    of_years: bool = True
+    """Whether turn ids tell the year of a track."""
     ranked: bool = True
     """Whether the passages have scores."""
     flags_used: bool = False

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from judge.cli import main
-from judge.errors import InputError, UsageError
-from judge.runs.check.codes import SECTIONS
+from judge.errors import InputError
+from judge.runs.check import SECTIONS
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import convert_run
 from judge.runs.fix import fixed_copy
@@ -213,22 +213,24 @@ def test_every_code_of_sentences_is_provoked_here() -> None:
 @pytest.mark.parametrize(
     ("line", "profile", "message"),
     [
-        (rag25(), None, r"run\.jsonl: a run of the format rag needs --profile rag, rag2024, .*, not ikat2025$"),
-        (rag25(), "ragtime2025", "the format rag needs --profile rag, rag2024, .*, not ragtime2025$"),
+        (rag25(), None, "rag needs the profile rag, rag2024, rag2025, rag2026 or longeval2026 (--profile), not ikat2025"),
+        (rag25(), "ragtime2025", "rag, rag2024, rag2025, rag2026 or longeval2026 (--profile), not ragtime2025"),
         ({"metadata": {"run_id": "r"}, "turn_id": "7_1", "responses": [], "references": {}}, "rag2025",
-         "the format ikat2025 needs --profile cast2022, .*, not rag2025$"),
+         "format ikat2025 needs the profile cast2022, ikat2023, "),
     ],
 )  # fmt: skip
-def test_a_profile_of_other_formats_is_refused(tmp_path: Path, line, profile, message) -> None:
-    with pytest.raises(UsageError, match=message):
-        found(read(tmp_path, line), limits_of(profile).profile)
+def test_a_profile_of_other_formats_takes_the_run_out(tmp_path: Path, line, profile, message) -> None:
+    checked = validate_run(read(tmp_path, line), None, None, limits=limits_of(profile))
+    (problem,) = (each for each in checked.problems if each.code not in ("missing_field", "empty_run_type"))
+    assert (problem.severity, problem.code) == ("error", "wrong_profile") and message in problem.message
+    assert checked.run is None and [row.turn_id for row in checked.exclusions] == ["*"]
 
 
 def test_what_is_fixed(tmp_path: Path) -> None:
     line = rag26()
     line["answer"] = [
-        sentence("One two.", SHARDS[0], SHARDS[0]),
-        sentence("\n", SHARDS[1]),
+        sentence("One two.", SHARDS[0], 0),
+        sentence("\n"),
         sentence("Three four five."),
         sentence("Six."),
     ]
@@ -368,5 +370,5 @@ def test_a_response_is_judged_once_by_what_it_cites(tmp_path: Path, capsys: pyte
     assert [len(each["runs"]) for each in json_lines(out / "pool.jsonl")] == [2, 1]
     assert "OWNTEXT: grades rest on passage texts that the run brought itself" in capsys.readouterr().out
     assert main(["run", "--runs", str(folder), "--out", str(tmp_path / "none"), *asked[:-2]]) == 2
-    assert "a run of the format ragtime needs --profile ragtime, ragtime2025" in capsys.readouterr().err
+    assert "a run of the format ragtime needs the profile ragtime, ragtime2025" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()

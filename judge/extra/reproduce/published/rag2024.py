@@ -64,10 +64,8 @@ _GRADES: dict[str, int | None] = {"2": 2, "1": 1, "0": 0, "-1": None, "3": None}
 _WORTH = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
 
 _Part = TypeVar("_Part")
-Labels = dict[str, dict[str, list[list[int | None]]]]
+CitationGrades = dict[str, dict[str, list[list[int | None]]]]
 """Run to topic to the grades of each sentence's citations."""
-Scores = Mapping[str, Mapping[str, tuple[float, ...]]]
-"""Run to topic to some scores."""
 
 
 def reproduce(folder: Path) -> Reproduction:
@@ -118,12 +116,12 @@ def _grades(row: Any) -> list[list[int | None]]:
     return [[_GRADES[str(each["support"])] for each in sentence["citations"]] for sentence in row["sentences"]]
 
 
-def _labels(paths: Iterable[Path]) -> Labels:
+def _labels(paths: Iterable[Path]) -> CitationGrades:
     labels = ", ".join(_GRADES)
     return _rows(paths, _grades, f"run_id, topic_id and sentences with citations, each with support ({labels})")
 
 
-def _counts(labels: Labels) -> Iterator[PublishedNumber]:
+def _counts(labels: CitationGrades) -> Iterator[PublishedNumber]:
     """The printed numbers beside those of all labels from scratch."""
     responses = [of for by_topic in labels.values() for of in by_topic.values()]
     topics = sorted({topic for by_topic in labels.values() for topic in by_topic})
@@ -170,7 +168,9 @@ def support(
     return total / max(1, cited), total / max(1, cited + uncited)
 
 
-def _ranked(title: str, columns: Sequence[str], scores: Scores, notes: Sequence[str]) -> Table[Any]:
+def _ranked(
+    title: str, columns: Sequence[str], scores: Mapping[str, Mapping[str, tuple[float, ...]]], notes: Sequence[str]
+) -> Table[Any]:
     """The mean of each score over all topics for each run, the best first score first."""
     topics = sorted({topic for of in scores.values() for topic in of}, key=natural_key)
     none = (0.0,) * len(columns)
@@ -186,7 +186,7 @@ def _ranked(title: str, columns: Sequence[str], scores: Scores, notes: Sequence[
 _WAYS = [(kind, view) for view in ("", "_all") for kind in ("weighted", "hard")]
 
 
-def _support(title: str, labels: Labels) -> Table[Any]:
+def _support(title: str, labels: CitationGrades) -> Table[Any]:
     """Every measure of support of each run."""
     scores = {
         run_id: {
