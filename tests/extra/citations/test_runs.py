@@ -13,6 +13,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError
+from judge.pool.intake import check_years, read_runs
 from judge.runs.check import SECTIONS
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import convert_run
@@ -147,6 +148,8 @@ FAULTS = [
      "line 1: $.references[2]"),
     ("rag2026", rag26, "references", SHARDS[:3], "warning", "uncited_reference", "line 1: $.references[2]"),
     ("ragtime2025", ragtime25, "references", UUIDS[:3], "error", "uncited_reference", "line 1: $.references[2]"),
+    ("ragtime", ragtime25, "responses.0.citations", {"": 0.5}, "error", "wrong_type", f'{R}[0].citations[""]'),
+    ("rag2025", rag25, "metadata.narrative", ["Why?"], "error", "narrative_differs", "line 1: $.metadata.narrative"),
     ("rag2026", rag26, "answer.1.citations", ["\ud800"], "error", "unusable_text", f"{A}[1].citations[0]"),
     ("rag2026", rag26, "references", [*SHARDS[:2], 3], "error", "wrong_type", "line 1: $.references[2]"),
     ("rag2026", rag26, "answer.0.citations", [*SHARDS[:2], SHARDS[0]], "warning", "duplicate_citation",
@@ -213,7 +216,7 @@ def test_every_code_of_sentences_is_provoked_here() -> None:
 @pytest.mark.parametrize(
     ("line", "profile", "message"),
     [
-        (rag25(), None, "rag needs the profile rag, rag2024, rag2025, rag2026 or longeval2026 (--profile), not ikat2025"),
+        (rag25(), None, "rag needs the profile rag, rag2024, rag2025, rag2026 or longeval2026 (--profile), not ikat"),
         (rag25(), "ragtime2025", "rag, rag2024, rag2025, rag2026 or longeval2026 (--profile), not ragtime2025"),
         ({"metadata": {"run_id": "r"}, "turn_id": "7_1", "responses": [], "references": {}}, "rag2025",
          "format ikat2025 needs the profile cast2022, ikat2023, "),
@@ -231,6 +234,7 @@ def test_what_is_fixed(tmp_path: Path) -> None:
     line["answer"] = [
         sentence("One two.", SHARDS[0], 0),
         sentence("\n"),
+        sentence(" ", 1),
         sentence("Three four five."),
         sentence("Six."),
     ]
@@ -240,11 +244,11 @@ def test_what_is_fixed(tmp_path: Path) -> None:
     assert [(fix.turn_id, fix.code, fix.path) for fix in fixed.fixes] == [
         ("7_1", "duplicate_citation", f"{A}[0].citations"),
         ("7_1", "blank_sentence", f"{A}[1]"),
-        ("7_1", "over_token_limit", f"{A}[2].text"),
-        ("7_1", "over_token_limit", f"{A}[3]"),
+        ("7_1", "over_token_limit", f"{A}[3].text"),
+        ("7_1", "over_token_limit", f"{A}[4]"),
     ]
     assert json.loads(fixed.stored or b"") == line | {
-        "answer": [sentence("One two.", SHARDS[0]), sentence("Three four")]
+        "answer": [sentence("One two.", SHARDS[0]), sentence(" ", 1), sentence("Three four")]
     }
     fine = read(tmp_path, rag26()).run
     assert fine is not None
@@ -264,6 +268,10 @@ def test_the_two_formats_are_written_as_each_other(tmp_path: Path) -> None:
     assert changes == ()
     content, _ = convert_run(read(tmp_path, changed(ragtime25(), "metadata.task", "\ud800")), "rag")
     assert rb'"task":"\ud800"' in content
+    content, changes = convert_run(read(tmp_path, ragtime25() | {"references": []}), "ragtime")
+    assert json.loads(content)["responses"][0]["citations"] == {UUIDS[0]: 0.9, UUIDS[1]: 0.5} and changes == ()
+    _, changes = convert_run(read(tmp_path, changed(rag24(), "answer.0.citations", [0, 5])), "ragtime", team="t")
+    assert [(each.what, each.before) for each in changes] == [("citations of no reference", "1 citation")]
     _, changes = convert_run(read(tmp_path, dragun25()), "rag")
     assert [(each.what, each.before) for each in changes] == [("passage texts", "1 text")]
 
@@ -280,7 +288,7 @@ def test_a_run_without_sentences_is_not_written_as_one_with_them(tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "turns"),
     [
-        ("7\tWhy red?\n8\tWhy green?\n", {"7_1": ("Why red?", None), "8_1": ("Why green?", None)}),
+        ("\n7\tWhy\u2028red?\r\n8\t Why\n", {"7_1": ("Why\u2028red?", None), "8_1": (" Why", None)}),
         ('{"request_id": 7, "title": "t", "problem_statement": "p", "background": "b", "limit": 2000}',
          {"7_1": ("t\n\np\n\nb", 2000)}),
     ],
@@ -338,6 +346,16 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from places(below)
 
 
+def test_topics_of_one_turn_tell_no_year(tmp_path: Path) -> None:
+    # Topics 0 to 16 are those of iKAT 2024, 132 to 149 those of CAsT 2022.
+    for name, numbers in (("r", range(17)), ("s", range(132, 150))):
+        lines = [changed(changed(dragun25(), "metadata.topic_id", k), "metadata.run_id", name) for k in numbers]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    submitted = read_runs(tmp_path, limits=limits_of("ragtime"))
+    assert [run.year for run in submitted.runs] == [None, None]
+    check_years(submitted)
+
+
 def test_hostile_lines_are_problems_and_no_errors(tmp_path: Path) -> None:
     draw = random.Random(0)
     turns = topics(tmp_path, 30)
@@ -369,6 +387,8 @@ def test_a_response_is_judged_once_by_what_it_cites(tmp_path: Path, capsys: pyte
     assert main(["run", "--runs", str(folder), "--out", str(out), *asked]) == 0
     assert [len(each["runs"]) for each in json_lines(out / "pool.jsonl")] == [2, 1]
     assert "OWNTEXT: grades rest on passage texts that the run brought itself" in capsys.readouterr().out
+    # Without a profile a run is read, where the command takes none.
+    assert len(read_runs(folder).candidates) == 3
     assert main(["run", "--runs", str(folder), "--out", str(tmp_path / "none"), *asked[:-2]]) == 2
     assert "a run of the format ragtime needs the profile ragtime, ragtime2025" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
