@@ -17,8 +17,8 @@ from judge.runs.profiles import UNLIMITED, Profile
 from judge.runs.records import Turn
 
 _FORMS = {int: "number", str: "id", dict: "ids with scores"}
-MSMARCO = re.compile(r"msmarco_v2\.1_doc_\d\d_\d+#\d+_\d+")
-CLIMBMIX = re.compile(r"shard_\d+_\d+")
+MSMARCO = re.compile(r"msmarco_v2\.1_doc_\d\d_\d+#\d+_\d+", re.ASCII)
+CLIMBMIX = re.compile(r"shard_\d+_\d+", re.ASCII)
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _RUN_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
@@ -87,8 +87,8 @@ def _check_citations(check: RunCheck, year: Year, path: str, line: Mapping[str, 
     for k, sentence in enumerate(sentences if type(sentences) is list else ()):
         at = f"{base}[{k}]"
         found = list(citations_of(sentence, references))
-        given = sentence.get("citations") if type(sentence) is dict else None
-        forms = {dict} if type(given) is dict else {type(each) for _, each, named in found if named is not None}
+        scored = type(sentence) is dict and type(sentence.get("citations")) is dict
+        forms = {dict} if scored else {type(each) for _, each, named in found if named is not None}
         if forms - {*year.forms}:
             expected = " or ".join(_FORMS[form] for form in year.forms)
             add("wrong_type", f"{at}.citations", f"this year cites by {expected}")
@@ -186,7 +186,7 @@ LONGEVAL2026 = _profile(
 NEUCLIR2024 = _profile("NeuCLIR", 2024, "ragtime", Year(passage_id=re.compile(UUID), forms=(str, dict)), errors=_CITED)
 _RAGTIME25 = Year(
     advised=("task",),
-    passage_id=re.compile(rf"{UUID}_\d+"),
+    passage_id=re.compile(rf"{UUID}_[0-9]+"),
     forms=(str, dict),
     longest_run_id=25,
     references="cited",
