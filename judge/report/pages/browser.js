@@ -473,7 +473,8 @@
   }
 
   function rowElement(row) {
-    return make("tr", {}, ...data.columns.map((column) => column.cell(row)));
+    const headed = (cell, head) => (cell.setAttribute("data-head", head), cell);
+    return make("tr", {}, ...data.columns.map((column) => headed(column.cell(row), column.head)));
   }
 
   // ---- One item ----
