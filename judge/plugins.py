@@ -185,6 +185,12 @@ class OpenTable(UserDict[str, _Row]):
         theirs = added(self._table, self._ours)
         return theirs | self._ours if self._last else self._ours | theirs
 
+    @property
+    def foreign(self) -> set[str]:
+        """The rows that are neither the core's nor an annex's."""
+        annexed = {row for annex in ANNEXES.values() for row in annex.rows}
+        return {name for name in self.data.keys() - self._ours.keys() if f"{self._table}.{name}" not in annexed}
+
 
 def need(row: str, what: str) -> Any:
     """A row of an annex."""

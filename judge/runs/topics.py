@@ -12,7 +12,7 @@ from judge.io.paths import StrPath
 from judge.io.safe import printable_id, shown
 from judge.io.stored import MAX_PROBLEMS
 from judge.io.table import Table
-from judge.runs.document import Document, open_document
+from judge.runs.document import Document, decode, open_document
 from judge.runs.fields import MAX_TURNS, Fields, ProblemLog, member, usable_turn_id
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 
@@ -34,9 +34,10 @@ def read_topics(path: StrPath) -> Table[Topic]:
     missing, is not JSON, or has a problem of form; `problems` lists all of them.
     """
     document = open_document(Path(path))
-    if document.content.lstrip().startswith(b"{"):
+    first, _, _ = document.content.lstrip().partition(b"\n")
+    if first.startswith(b"{") and decode(first, document.file)[1] is None:
         document = open_document(Path(path), as_lines=True)
-    elif document.unreadable and b"\t" in document.content.lstrip().partition(b"\n")[0]:
+    elif document.unreadable and b"\t" in first and first[:1] not in (b"[", b"{"):
         return Table(_texts(document))
     errors = (problem for problem in document.problems if problem.severity == "error")
     log = ProblemLog(document.file, errors, most=MAX_PROBLEMS)

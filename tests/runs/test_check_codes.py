@@ -17,8 +17,7 @@ def test_every_code_stands_in_one_section():
 
 def test_what_is_derived_holds_the_rows_that_it_names():
     assert NEEDS_TOPICS == (
-        "missing_turn", "narrative_differs", "over_topic_limit", "ptkb_text_differs", "turn_number_too_high",
-        "unknown_ptkb_id", "unknown_turn", "wrong_topics",
+        "missing_turn", "ptkb_text_differs", "turn_number_too_high", "unknown_ptkb_id", "unknown_turn", "wrong_topics",
     )  # fmt: skip
     assert NEEDS_HASHES == ("absent_evidence", "passage_text_differs", "unknown_passage")
     assert {code for code in FIXED if CODES[code].severity == "error"} == set()

@@ -188,6 +188,8 @@ def test_every_fault_of_a_tree_is_listed_once(tmp_path):
         (b"[{", "truncated_json"),
         (b'["\xe9"]', "wrong_encoding"),
         (b"{}", "wrong_type"),
+        (b'{\n "runs": []\n}', "wrong_type"),
+        (b'[{"number":\t1', "truncated_json"),
         (b"[]", "wrong_type"),
         (b'{"metadata": {}}\n{"metadata": {}}', "wrong_type"),
     ],

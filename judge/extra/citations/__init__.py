@@ -72,18 +72,14 @@ def citations_of(sentence: Any, references: list[Any]) -> Iterator[tuple[str, An
 
 
 def _sniffed(document: Document, *, rules: Rules) -> bool:
-    """Whether one of the first lines has a list of sentences, which unlike responses have no rank and no user."""
-    return any(_is_line(value, sentences_in(rules)) for _, value in islice(entries_of(document), _FIRST))
-
-
-def _is_line(value: Any, name: str) -> bool:
-    sentences = value.get(name) if type(value) is dict and "turn_id" not in value else None
-    if type(sentences) is not list:
-        return False
-    members = set().union(*(each for each in sentences if type(each) is dict))
+    """Whether the first lines have lists of sentences, which unlike responses have no rank and no user."""
+    name = sentences_in(rules)
+    lines = [value for _, value in islice(entries_of(document), _FIRST) if type(value) is dict]
+    held = [line[name] for line in lines if type(line.get(name)) is list and "turn_id" not in line]
+    members = set().union(*(each for sentences in held for each in sentences if type(each) is dict))
     # Without any sentence, a list of references tells it from an interactive run.
-    told = name == "answer" or "text" in members or (not sentences and type(value.get("references")) is list)
-    return told and not {"rank", "user_utterance"} & members
+    told = name == "answer" or "text" in members or any(type(line.get("references")) is list for line in lines)
+    return bool(held) and told and not {"rank", "user_utterance"} & members
 
 
 def _read(document: Document, *, rules: Rules, name: str) -> ReadRun:

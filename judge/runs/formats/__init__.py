@@ -99,7 +99,7 @@ def read_run(path: Path, format: str | None = None) -> ReadRun:
     A UsageError if `format` is not one of `FORMATS`, or that of another package raises an error.
     """
     # Formats of other packages read the JSON value as it is.
-    decoder = decode_run if all(isinstance(row, str) for row in FORMATS.values()) else msgspec.json.decode
+    decoder = msgspec.json.decode if FORMATS.foreign else decode_run
     as_lines = format is not None and rules_of(format).form == "lines"
     document = open_document(path, as_lines=as_lines, decoder=decoder)
     for name in FORMATS if format is None else [format]:
@@ -118,7 +118,7 @@ def _asked(format: str, function: Callable[[Document], _Answer], document: Docum
     try:
         return function(document)
     except Exception as error:
-        if isinstance(FORMATS[format], str):
+        if format not in FORMATS.foreign:
             raise
         raise UsageError(f"{document.file}: the format {format} cannot read it: {error!r}") from error
 

@@ -18,7 +18,7 @@ from judge.runs.check import SECTIONS
 from judge.runs.check.validate import validate_run
 from judge.runs.convert import convert_run
 from judge.runs.fix import fixed_copy
-from judge.runs.formats import ReadRun, read_run
+from judge.runs.formats import FORMATS, ReadRun, read_run
 from judge.runs.profiles import PROFILES, limits_of
 from judge.runs.records import Provenance
 from judge.runs.tokens import TokenCounter
@@ -344,6 +344,16 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
         yield value, name
         if isinstance(below, dict | list):
             yield from places(below)
+
+
+def test_an_odd_line_makes_no_run_of_sentences_of_conversations(tmp_path: Path) -> None:
+    metadata = {"run_id": "r", "team_id": "t", "type": "interactive", "topic_id": "7_1"}
+    responses = [{"rank": 1, "text": "a", "user_utterance": "u", "citations": {}}]
+    odd = {"metadata": metadata, "responses": [{"text": "b", "citations": []}], "references": {}}
+    run = read(tmp_path, odd, odd | {"responses": responses}).run
+    assert run is not None and run.format == "interactive"
+    # Formats of other packages alone keep 2024 runs from being decoded directly.
+    assert FORMATS.foreign == set()
 
 
 def test_topics_of_one_turn_tell_no_year(tmp_path: Path) -> None:

@@ -60,9 +60,7 @@ NOTES = (
 WEIGHTED, HARD = (0.0, 0.5, 1.0), (0.0, 0.0, 1.0)
 """What no, partial and full support count for."""
 _GRADES: dict[str, int | None] = {"2": 2, "1": 1, "0": 0, "-1": None, "3": None}
-
 _WORTH = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
-
 _Part = TypeVar("_Part")
 CitationGrades = dict[str, dict[str, list[list[int | None]]]]
 """Run to topic to the grades of each sentence's citations."""
