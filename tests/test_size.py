@@ -11,7 +11,7 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 359,
-    "lines": 74_757,
+    "lines": 74_751,
     "files under 40 lines": 25,
     "classes": 741,
     "functions over 60 lines": 0,

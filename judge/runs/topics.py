@@ -37,11 +37,15 @@ def read_topics(path: StrPath) -> Table[Topic]:
     first, _, _ = document.content.lstrip().partition(b"\n")
     if first.startswith(b"{") and decode(first, document.file)[1] is None:
         document = open_document(Path(path), as_lines=True)
-    elif document.unreadable and b"\t" in first and first[:1] not in (b"[", b"{"):
-        return Table(_texts(document))
-    errors = (problem for problem in document.problems if problem.severity == "error")
+    texts = document.unreadable and b"\t" in first and first[:1] not in (b"[", b"{")
+    errors = (problem for problem in document.problems if problem.severity == "error" and not texts)
     log = ProblemLog(document.file, errors, most=MAX_PROBLEMS)
-    topics = [] if document.unreadable else _requests(log, document) if document.lines else _topics(log, document.value)
+    if texts:
+        topics = _texts(log, document)
+    elif document.lines:
+        topics = _requests(log, document)
+    else:
+        topics = [] if document.unreadable else _topics(log, document.value)
     if log.problems:
         # A node of a tree is read for each of its descendants; its problems are reported once.
         raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(log.problems)))
@@ -106,20 +110,18 @@ def _requests(log: ProblemLog, document: Document) -> list[Topic]:
     return topics
 
 
-def _texts(document: Document) -> list[Topic]:
+def _texts(log: ProblemLog, document: Document) -> list[Topic]:
     """A topic a line of TSV: its id and its text."""
-    log, seen = ProblemLog(document.file, most=MAX_PROBLEMS), dict[str, int]()
     topics: list[Topic] = []
+    seen: dict[str, int] = {}
     for number, line in enumerate(document.content.decode("utf-8", "replace").split("\n"), start=1):
-        if not line.strip():
-            continue
         topic_id, tab, text = line.partition("\t")
         if not (tab and text.strip()) or "\ufffd" in line:
-            log.add("wrong_type", f"line {number}", f"expected an id, a tab and a text in UTF-8, found {shown(line)}")
+            if line.strip():
+                message = f"expected an id, a tab and a text in UTF-8, found {shown(line)}"
+                log.add("wrong_type", f"line {number}", message)
             continue
         topics += _of_one_turn(log, seen, number, f"line {number}", topic_id, text.removesuffix("\r"))
-    if log.problems:
-        raise InputError(f"{document.file}: not a usable topics file", tuple(log.problems))
     return topics
 
 

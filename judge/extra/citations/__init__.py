@@ -16,16 +16,7 @@ from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog, member
 from judge.runs.fix.fixes import Fixer
 from judge.runs.formats.keyed import entries_of, read_shared
-from judge.runs.formats.shape import (
-    Format,
-    Names,
-    ReadRun,
-    ResponsePlace,
-    Rules,
-    TurnPlace,
-    read_run_of,
-    too_many,
-)
+from judge.runs.formats.shape import Format, Names, ReadRun, ResponsePlace, Rules, TurnPlace, read_run_of, too_many
 from judge.runs.records import Provenance, Response, RunTurn
 from judge.runs.tokens import countable, truncated
 
@@ -222,7 +213,8 @@ def _written(source: SourceRun, *, rag: bool) -> bytes:
     for _, place in source.in_work():
         line = place.value
         _, given = head_of(line)
-        head = {name: value for name, value in given.items() if name not in ("answer", "references", "response_length")}
+        body = ("answer", "responses", "references", "documents", "response_length")
+        head = {name: value for name, value in given.items() if name not in body}
         name = next(name for name in TOPIC_NAMES if name in head)
         topic_id = str(head.pop(name))
         metadata = {"team_id": source.team, "run_id": source.run.run_id} | head | {"team_id": source.team}

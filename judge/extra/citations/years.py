@@ -143,13 +143,7 @@ def _profile(
 
 _CITED = ("unknown_citation", "malformed_passage_id")
 """What every track refuses."""
-_REFUSED = (
-    *_CITED,
-    "citation_not_in_references",
-    "blank_sentence",
-    "too_many_references",
-    "narrative_differs",
-)
+_REFUSED = (*_CITED, "citation_not_in_references", "blank_sentence", "too_many_references", "narrative_differs")
 """What the RAG track refuses."""
 
 RAG_ANY = _profile("any", 0, "rag", Year())

@@ -239,7 +239,6 @@ def test_what_is_fixed(tmp_path: Path) -> None:
         sentence("Six."),
     ]
     run = read(tmp_path, line).run
-    assert run is not None
     fixed = fixed_copy(tmp_path / "run.jsonl", run, TokenCounter("whitespace", 4))
     assert [(fix.turn_id, fix.code, fix.path) for fix in fixed.fixes] == [
         ("7_1", "duplicate_citation", f"{A}[0].citations"),
@@ -251,7 +250,6 @@ def test_what_is_fixed(tmp_path: Path) -> None:
         "answer": [sentence("One two.", SHARDS[0]), sentence(" ", 1), sentence("Three four")]
     }
     fine = read(tmp_path, rag26()).run
-    assert fine is not None
     assert fixed_copy(tmp_path / "run.jsonl", fine, TokenCounter("whitespace", 1024)).fixes == ()
 
 
@@ -270,6 +268,9 @@ def test_the_two_formats_are_written_as_each_other(tmp_path: Path) -> None:
     assert rb'"task":"\ud800"' in content
     content, changes = convert_run(read(tmp_path, ragtime25() | {"references": []}), "ragtime")
     assert json.loads(content)["responses"][0]["citations"] == {UUIDS[0]: 0.9, UUIDS[1]: 0.5} and changes == ()
+    flat = {"run_id": "r", "topic_id": "7", "responses": [sentence("A.", "p")], "documents": {}}
+    content, _ = convert_run(read(tmp_path, flat), "rag", team="t")
+    assert json.loads(content)["metadata"] == {"team_id": "t", "run_id": "r", "narrative_id": "7"}
     _, changes = convert_run(read(tmp_path, changed(rag24(), "answer.0.citations", [0, 5])), "ragtime", team="t")
     assert [(each.what, each.before) for each in changes] == [("citations of no reference", "1 citation")]
     _, changes = convert_run(read(tmp_path, dragun25()), "rag")

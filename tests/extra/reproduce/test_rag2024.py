@@ -74,8 +74,7 @@ def test_bad_labels_are_listed(tmp_path: Path) -> None:
 
 
 def test_the_real_labels(shared: Path) -> None:
-    made = reproduce_publication("rag2024", shared / "rag24")
-    board, nuggets = made.beyond
+    board, nuggets = reproduce_publication("rag2024", shared / "rag24").beyond
     assert board.notes[0] == "585 responses to 14 topics."
     assert (board[0][0], f"{board[0][2].value:.6f}") == ("IITD-IRL.ag_rag_gpt35_expansion_rrf_20", "0.792857")
     assert len(board) == 45

@@ -143,6 +143,12 @@ def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Pat
     return {key: paths[0] for key, paths in found.items() if paths}
 
 
+def left_out(wanted: Sequence[ReleasedFile], paths: Mapping[str, Path]) -> tuple[str, ...]:
+    """A sentence about the files of a release that are not there; none if all are."""
+    absent = ", ".join(file.name for file in wanted if file.key not in paths)
+    return (f"Not in the folder, so left out: {absent}.",) if absent else ()
+
+
 def nothing_found(folder: Path, wanted: Sequence[ReleasedFile]) -> InputError:
     """The error for a folder in which a publication has none of its files, each of which it could do without."""
     problems = [

@@ -14,6 +14,7 @@ from judge.extra.reproduce.published import (
     beside_ours,
     counted,
     find_released,
+    left_out,
     lengths_grid,
     nothing_found,
 )
@@ -83,9 +84,9 @@ def reproduce(folder: Path) -> Reproduction:
         beyond.append(matches_grid(read_study(paths["matches"])))
     if "responses" in paths:
         beyond.append(lengths_grid(_responses(paths["responses"])))
-    absent = [file.name for file in FILES if file.key not in paths]
-    without = (f"Not in the folder, so left out: {', '.join(absent)}.",) if absent else ()
-    return Reproduction("cone-rag", SOURCE, tuple(_counts(paths, grades)), tuple(beyond), (*NOTES, *without))
+    return Reproduction(
+        "cone-rag", SOURCE, tuple(_counts(paths, grades)), tuple(beyond), (*NOTES, *left_out(FILES, paths))
+    )
 
 
 def _counts(paths: Mapping[str, Path], grades: tuple[QrelRow, ...] | None) -> list[PublishedNumber]:

@@ -11,6 +11,7 @@ from judge.extra.reproduce.published import (
     beside_ours,
     counted,
     find_released,
+    left_out,
 )
 from judge.extra.reproduce.published.gpt4_labels import (
     CRITERIA,
@@ -77,14 +78,12 @@ def reproduce(folder: Path) -> Reproduction:
     paths = find_released(folder, (*LABEL_FILES, *COLLECTION_FILES))
     labels = read_gpt4_labels({each.name: paths[each.name] for each in CRITERIA if each.name in paths})
     numbers, collection_notes = collection(paths)
-    absent = [file.name for file in LABEL_FILES if file.key not in paths]
-    without = (f"Not in the folder, so left out: {', '.join(absent)}.",) if absent else ()
     return Reproduction(
         name="ikat2023",
         source=SOURCE,
         numbers=(*_table_7(labels), *numbers),
         beyond=beyond(labels, spelled(labels, [row[0] for row in TABLE_7])),
-        notes=(*NOTES, *collection_notes, *without),
+        notes=(*NOTES, *collection_notes, *left_out(LABEL_FILES, paths)),
     )
 
 

@@ -14,6 +14,7 @@ from judge.extra.reproduce.published import (
     beside_ours,
     counted,
     find_released,
+    left_out,
     nothing_found,
 )
 from judge.io.ids import natural_key
@@ -55,7 +56,8 @@ PRINTED = (
 NOTES = (
     "A run's score is its mean over all topics of the labels; a topic that the run lacks counts 0.",
     "The printed numbers are those of the labels from scratch, made without a model's proposal.",
-    "Labels -1 and 3 are of citations that nobody judged.",
+    "Labels -1 and 3 are of citations that nobody judged; a response without a judged one counts 0.",
+    "Vital nuggets of a topic that has none count 0.",
 )
 WEIGHTED, HARD = (0.0, 0.5, 1.0), (0.0, 0.0, 1.0)
 """What no, partial and full support count for."""
@@ -81,10 +83,8 @@ def reproduce(folder: Path) -> Reproduction:
     beyond = [_support(title, labels) for title, labels in parts.items() if labels]
     if "nuggets" in paths:
         beyond.append(_nuggets(paths["nuggets"], beyond))
-    absent = [file.name for file in FILES if file.key not in paths]
-    without = (f"Not in the folder, so left out: {', '.join(absent)}.",) if absent else ()
     whole = from_scratch if len(scratch) == 2 else {}
-    return Reproduction("rag2024", SOURCE, tuple(_counts(whole)), tuple(beyond), (*NOTES, *without))
+    return Reproduction("rag2024", SOURCE, tuple(_counts(whole)), tuple(beyond), (*NOTES, *left_out(FILES, paths)))
 
 
 def _rows(paths: Iterable[Path], part: Callable[[Any], _Part], expected: str) -> dict[str, dict[str, _Part]]:
