@@ -13,6 +13,9 @@ The flow, one function a stage, each usable on its own:
 `run(Plan(...))` does the whole line and writes the output folder, as `judge run` does; `pool_runs(Pooling(...))` pools
 with all that a track may ask of it: selection, hashes of passages, screening. The other jobs are callable as well:
 `calibrate_judges(CalibrationPlan(...))`, `correct_leaderboard(CorrectionPlan(...))`, `grade_crowd(CrowdPlan(...))`.
+
+A job raises a `UsageError` if its plan asks for what cannot be done, an `InputError` if an input is bad (every problem
+is listed) or another's files stand where its own have to be, and an `OperationalError` if it cannot ask or write on.
 """
 
 # Not imported from typing, which costs as much as the rest of starting up; type checkers know the name.

@@ -91,15 +91,7 @@ def print_table(
     keys: int | None = None,
     below: Sequence[str] = (),
 ) -> None:
-    """Print columns in the width of the terminal: those with words to the left, the others, with numbers, to the right.
-
-    Args:
-        header: The names of the columns.
-        rows: The cells of each row.
-        words: Which columns hold words: so many at the beginning, or those at these places.
-        keys: How many columns at the beginning name a row; by default, as many as tell the rows apart.
-        below: A text for under each row, or an empty one.
-    """
+    """Print columns in the width of the terminal, as `table_lines`; `words`: their places, or how many are first."""
     words = range(words) if isinstance(words, int) else words
     first, *cells = ([printable(cell) for cell in row] for row in (header, *rows))
     remarks, color = [*map(printable, below)], shows_color(sys.stdout)

@@ -124,10 +124,7 @@ def _glyphs() -> frozenset[int]:
 
 
 def styled() -> Any:
-    """A context with the settings above, regardless of the user's matplotlibrc; every picture begins with it.
-
-    A UsageError if matplotlib is not installed.
-    """
+    """A context with our settings, not the user's, for every picture; a UsageError without matplotlib."""
     need_extra("pictures", "a picture")
     from matplotlib import style
 

@@ -20,10 +20,7 @@ _RECORDS = 1000
 
 
 class Pieces:
-    """The content of a large file.
-
-    `make`: gives the content piece by piece; called each time, with the same result.
-    """
+    """The content of a large file: `make` gives it piece by piece, each time the same."""
 
     def __init__(self, make: Callable[[], Iterable[bytes]]) -> None:
         self._make = make
@@ -113,10 +110,7 @@ def check_apart(folder: Path, paths: Iterable[Path]) -> None:
 
 
 def check_outside(folder: Path, runs: Iterable[Path]) -> None:
-    """Refuse an output folder below a folder of runs, where its files would be taken for submissions.
-
-    A UsageError if the folder is below one of `runs`; links are followed.
-    """
+    """Refuse, as a UsageError, an output folder below one of runs, where its files would be submissions."""
     for given in runs:
         if given.is_dir() and any(same_place(parent, given) for parent in folder.resolve().parents):
             raise UsageError(f"{folder}: this is inside {given}; give a folder outside it")
@@ -146,20 +140,14 @@ def temporary_name(name: str) -> str:
 
 
 def open_new(path: Path, mode: int = 0o666) -> IO[bytes]:
-    """A new file to write: a file or link that has the name is removed first, so nothing is written through a link.
-
-    An OSError if the file cannot be made.
-    """
+    """A new file to write; what has the name is removed first, so that nothing is written through a link."""
     path.unlink(missing_ok=True)
     # O_EXCL follows no link, so one that is planted meanwhile is an error.
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), "wb")
 
 
 def write_atomic(path: Path, data: FileContent, mode: int = 0o666) -> None:
-    """Replace a file's content in one step, so that a reader sees the old bytes or the new ones.
-
-    An OperationalError if the disk is full or the folder cannot be written; the old file is untouched.
-    """
+    """Replace a file's content in one step, or leave it untouched with an OperationalError."""
     temporary = path.with_name(temporary_name(path.name))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -261,10 +249,7 @@ def remove_files(folder: Path, names: Iterable[str]) -> None:
 
 
 def remove_recorded(folder: Path, record: str) -> None:
-    """Remove the files of a job with their record; one that was changed since it was written is left alone.
-
-    An InputError if the record cannot be read, or a file cannot be removed.
-    """
+    """Remove the files of a job with their record, but for changed ones; an InputError if that fails."""
     entries = recorded(folder, record)
     inside = folder.resolve()
     own = [name for name, digest in entries if _is_as(folder, name, digest)]

@@ -73,20 +73,14 @@ def how_to_get(name: str) -> str:
 
 
 def need_extra(name: str, what: str) -> None:
-    """Stop where the package of an extra is not installed, with a UsageError that says how to get it.
-
-    `what`: what needs it, as the subject of the message.
-    """
+    """Stop with a UsageError where an extra is not installed; `what`: what needs it, a subject."""
     if not has_extra(name):
         raise UsageError(f"{what} needs {EXTRAS[name].package}, which is not installed: {how_to_get(name)}")
 
 
 @contextmanager
 def package_errors(kind: type[JudgeError], what: str) -> Iterator[None]:
-    """Whatever a package raises is an error of this kind: `what`, and the first line of what the package says.
-
-    Packages in Rust panic, for example where a tokenizer's regular expression takes too many steps.
-    """
+    """Whatever a package raises or, in Rust, panics with, is an error of this kind: `what`, and its first line."""
     try:
         yield
     except BaseException as error:
@@ -103,10 +97,7 @@ def can_draw() -> bool:
 
 
 def undrawn(pictures: str) -> tuple[str, ...]:
-    """A sentence for the warnings of a job, or none where pictures can be drawn.
-
-    `pictures`: those that the job draws, as the subject of the sentence, in the plural.
-    """
+    """A warning that `pictures`, a plural subject, are not drawn; none where they can be."""
     if can_draw():
         return ()
     return (f"{pictures} are not drawn, because matplotlib is not installed: {how_to_get('pictures')}",)

@@ -118,10 +118,7 @@ class LineStream:
             yield number, b"".join(pieces)
 
     def whole(self) -> bytes:
-        """The content in place of its lines, for a file that turns out to be of another kind.
-
-        An InputError if the file is larger than what is read, or cannot be read.
-        """
+        """The content in place of its lines, for a file of another kind; an InputError if it is too large."""
         try:
             size = self.file.seek(0, io.SEEK_END)
             self.file.seek(0)
@@ -170,10 +167,7 @@ class LineStream:
 
 
 def text_of(path: Path) -> str:
-    """The text of a UTF-8 file, gzipped or not, without its byte order mark.
-
-    An InputError if the file cannot be read or is not UTF-8.
-    """
+    """The text of a UTF-8 file, gzipped or not, without byte order mark; an InputError if there is none."""
     try:
         return unpack(read_stored(path), str(path)).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -181,10 +175,7 @@ def text_of(path: Path) -> str:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Number and trimmed text of every line that is not blank.
-
-    An InputError if the file cannot be read or is not UTF-8.
-    """
+    """Number and trimmed text of every line of a UTF-8 file that is not blank."""
     for number, line in numbered(text_of(path), str(path)):
         if stripped := line.strip(" \t\r"):
             yield number, stripped

@@ -55,10 +55,7 @@ def level(grade: int) -> int:
 
 
 def render_page(folder: Path, name: str, **values: Any) -> str:
-    """The page that a template makes of these values.
-
-    `values`: what it inserts, by name; only `markupsafe.Markup` is not escaped.
-    """
+    """The page that a template makes of these values; only `markupsafe.Markup` is not escaped."""
     return templates(folder).get_template(name).render(**values)
 
 

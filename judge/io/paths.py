@@ -53,10 +53,7 @@ def _instead(sign: str, match: re.Match[str]) -> str:
 
 
 def file_in(given: StrPath, *names: str) -> Path:
-    """The file that a path stands for: itself, or in a folder that judge wrote the first of the names that is there.
-
-    An InputError if the folder has none of the files.
-    """
+    """The path, or in a folder the first of these files that is there; an InputError if none is."""
     path = Path(given)
     # A path that cannot be is told by its reader.
     with contextlib.suppress(OSError, ValueError):

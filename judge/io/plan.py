@@ -166,10 +166,7 @@ class Options(BaseModel):
         return {name: getattr(self, name) for name in group.model_fields if name in type(self).model_fields}
 
     def refuse_unused(self, names: Iterable[str], reason: str) -> None:
-        """Refuse options that the others leave without effect.
-
-        `reason`: why they have no effect. A UsageError if some of them were given.
-        """
+        """Refuse, as a UsageError, options that are given and for this reason have no effect."""
         given = [name for name in names if name in self.model_fields_set]
         # From Python, a value may say that an option is not given.
         given = [name for name in given if not any(getattr(self, name) is nothing for nothing in (None, False, ()))]

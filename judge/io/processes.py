@@ -41,18 +41,12 @@ def processes_for(files: Sequence[Path]) -> int:
 
 
 def processes_of(size: int, worth: int) -> int:
-    """How many processes work of this size is worth; 1 for none beside this one.
-
-    `worth`: the size that is worth a second process.
-    """
+    """How many processes work of this size is worth, of which `worth` is worth a second; 1 for none beside this one."""
     return min(MOST, _cores()) if size >= worth and sys.executable else 1
 
 
 def mapped(function: Callable[[_Item], _Made], items: Sequence[_Item], processes: int) -> Generator[_Made, None, None]:
-    """The function of each item, in the order of the items.
-
-    `function`: can be pickled, with what it is bound to; what it makes is small.
-    """
+    """The function of each item, in their order; it can be pickled, and what it makes is small."""
     if processes < 2:
         yield from map(function, items)
         return

@@ -62,10 +62,7 @@ class TooLarge(InputError):
 
 
 def too_large(name: str, measured: str = "holds") -> TooLarge:
-    """The error for a file with more content than is read.
-
-    `measured`: how the size came about: the file `holds` or `unpacks to` more.
-    """
+    """The error for a file that `holds` or `unpacks to` more content than is read."""
     return TooLarge(f"{name}: {measured} more than {_largest:,} bytes; --max-file-size allows more")
 
 
@@ -101,10 +98,7 @@ _CHUNK = 1 << 20
 
 
 def read_stored(path: StrPath) -> bytes:
-    """The bytes of a file as they lie on disk.
-
-    An InputError if the file is missing, may not be read, or is larger than what is read.
-    """
+    """The bytes of a file as they lie on disk; an InputError if it cannot be read or is too large."""
     try:
         with io.BufferedReader(open_stored(Path(path))) as file:
             size = os.fstat(file.fileno()).st_size
@@ -166,10 +160,7 @@ def _open_pipe(path: Path) -> int:
 
 
 def unpack(stored: bytes, name: str) -> bytes:
-    """The content of stored bytes: unpacked if they begin as gzip, whatever the file's name.
-
-    An InputError if the gzip stream is damaged, cut short, or unpacks to more than is read.
-    """
+    """The content of stored bytes, unpacked if they begin as gzip; an InputError if that is damaged or too large."""
     if not stored.startswith(GZIP):
         return stored
     content = io.BytesIO()

@@ -240,10 +240,7 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         return msgspec.json.format(msgspec.json.encode(self.to_object()), indent=2).decode() + "\n"
 
     def body(self, words: Collection[int] | None = None) -> str:
-        """The table as Markdown, with nothing above and below it.
-
-        `words`: the places of the columns to align to the left; by default those that hold words.
-        """
+        """The table alone as Markdown; `words`: places of the columns to the left (default: columns of words)."""
         head = [column if isinstance(column, Heading) else markdown_cell(escape(column)) for column in self.columns]
         rows = ([*map(_markdown, line, cells)] for line, cells in zip(self._lines(), self.cells(), strict=True))
         return table(head, rows, words=self.words() if words is None else words)

@@ -203,10 +203,7 @@ def is_parquet(content: bytes) -> bool:
 
 
 def too_many_cells(file: str, rows: int, columns: int, most: int | None = None) -> Problem | None:
-    """The problem of a table that would fill the memory: small files can be made to unpack to any number of cells.
-
-    `most`: most cells; None for what a file of the largest size may hold.
-    """
+    """The problem of a table with more than `most` cells, to which a small file may unpack; None without one."""
     most = most or largest_file() // _CELL
     if columns > MAX_COLUMNS:
         code, message = "too_many_columns", f"{columns:,} columns: at most {MAX_COLUMNS:,} are read"
@@ -219,10 +216,7 @@ def too_many_cells(file: str, rows: int, columns: int, most: int | None = None) 
 
 
 def read_frame(file: str, content: bytes, problems: list[Problem], most: int | None = None) -> "pl.DataFrame | None":
-    """The table in a Parquet file; None, and a problem, if it cannot be read or is too large.
-
-    A UsageError if polars is not installed.
-    """
+    """The table in a Parquet file; None, and a problem, if it cannot be read; a UsageError without polars."""
     need_extra("crowd", f"{file}: a Parquet file")
     import polars as pl
 

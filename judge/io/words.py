@@ -258,10 +258,7 @@ def _lower(word: str) -> str:
 
 @functools.cache
 def _patterns() -> "tuple[regex.Pattern[str], ...]":
-    """What a word begins with, a word, low lines, and what makes them a word.
-
-    A word is letters and digits with what stands between two letters or two digits.
-    """
+    """What begins a word, a word (letters and digits, and signs between two of a kind), low lines, and their word."""
     rest = r"[\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*+"
     import regex
 

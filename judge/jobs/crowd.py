@@ -160,10 +160,7 @@ class CrowdOutcome(msgspec.Struct, frozen=True):
 
 
 def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
-    """Read every input, compute every file, and only then write.
-
-    A UsageError if the plan asks for what cannot be done. An InputError if an input is bad; every problem is listed.
-    """
+    """Read every input, compute every file, and only then write."""
     need_extra("crowd", "reading workers' labels")
     plan = in_folders(plan, with_judgments=(JUDGMENTS,))
     warnings: list[Problem] = []
@@ -210,10 +207,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
 
 
 def _words(given: Mapping[str, int], prompts: Mapping[str, Criterion]) -> Callable[[str, Sequence[int]], Words]:
-    """What texts stand for: what the user says, else what the levels of the criterion's prompts are called.
-
-    The prompts are only read where labels are texts.
-    """
+    """What texts of labels stand for: what the user says, else what the levels of the criterion's prompt are called."""
     said = {folded(text): grade for text, grade in given.items()}
 
     def words(criterion: str, grades: Sequence[int]) -> Words:

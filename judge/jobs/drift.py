@@ -46,10 +46,7 @@ class DriftOutcome(msgspec.Struct, frozen=True):
 
 
 def compare_dates(plan: DriftPlan) -> DriftOutcome:
-    """Compare the labels of two dates.
-
-    Responses are the same where turn, text and passages are, if a pool lies beside both files; else where ids are.
-    """
+    """Compare labels of equal turns, texts and passages where pools lie beside both files, else of equal ids."""
     plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
     scale = parse_scale(plan.scale) if plan.scale else None
     (before, keys_before), (after, keys_after) = (_read(path, scale) for path in (plan.before, plan.after))

@@ -179,10 +179,7 @@ class GoldDrawPlan(Options):
 
 
 def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
-    """List everything that is wrong with gold files.
-
-    A UsageError if the plan gives a criterion two scales. An InputError if a file, a prompt or the pool cannot be read.
-    """
+    """List everything that is wrong with gold files; a UsageError if the plan gives a criterion two scales."""
     default_scale = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
     scales = _scales(plan.prompts, () if default_scale else tuple(default_prompts()))
     plan = in_folders(plan, files=GOLD_FILES)
@@ -195,11 +192,7 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
 
 
 def import_gold_files(plan: GoldImportPlan) -> Imported:
-    """Make a gold file of grades in another format, and a pool of the graded responses if the plan names its folder.
-
-    A UsageError if the plan asks for what cannot be done. An InputError if an input is bad, or `pool_out` holds another
-    pool; nothing is written.
-    """
+    """Make a gold file of grades in another format, and a pool of the responses if the plan names its folder."""
     if plan.source == CROWD:
         need_extra("crowd", "reading workers' labels")
     plan = in_folders(plan, bank=("bank.json", "response_bank.json"), plan=("plan.jsonl",))
@@ -235,21 +228,13 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
 
 
 def split_gold_file(plan: GoldSplitPlan) -> Seal:
-    """Split gold by topic or theme, put the test part under seal, and return the seal.
-
-    A UsageError if the share is not between 0 and 1. An InputError if the gold cannot be split, or `out` holds another
-    split.
-    """
+    """Split gold by topic or theme, put the test part under seal, and return the seal."""
     plan = in_folders(plan, file=("gold.jsonl",))
     return write_split(read_gold(plan.file), plan.share, plan.seed, plan.out, plan.cluster)
 
 
 def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
-    """Draw what to label next, with known probabilities.
-
-    A UsageError if `n` is too small; the message says which would do. An InputError if an input is bad, nothing is left
-    to draw, or `out` holds another plan.
-    """
+    """Draw what to label next, with known probabilities; a UsageError says which larger `n` would do."""
     plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES)
     judgments = StoredResults.joined(stored_judgments(path) for path in plan.judgments)
     pool = read_pool_folder(plan.pool)

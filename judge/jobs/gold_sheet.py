@@ -68,11 +68,7 @@ class SheetOutcome(msgspec.Struct, frozen=True):
 
 
 def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
-    """Write the sheets of a plan's responses, or of a whole pool.
-
-    A UsageError if the plan asks for what cannot be done. An InputError if an input is bad, or a sheet cannot hold it;
-    nothing is written.
-    """
+    """Write the sheets of a plan's responses, or of a whole pool; nothing if one of them cannot hold an input."""
     plan = in_folders(plan, plan=("plan.jsonl",))
     inputs = [pool_file(plan.pool)] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]
     rows = None

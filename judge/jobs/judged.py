@@ -79,15 +79,9 @@ def read_judged(
 ) -> JudgedFolder:
     """Read an output folder of `judge run`.
 
-    Args:
-        folder: The folder.
-        criterion: The only criterion to look at, or the file of the prompt that the judgments are under.
-        cluster: What intervals and tests are over; by default as the folder's own leaderboard.
-        prompts: Prompt files of your own, for judgments under them.
-
-    Raises:
-        InputError: The folder has no judgments, or damaged ones.
-        UsageError: Its prompts cannot be found, or it has no judgment under `criterion`.
+    `criterion`: the only one to look at, or the file of the prompt that the judgments are under. `cluster`: what
+    intervals and tests are over; by default as the folder's own leaderboard. `prompts`: files of your own, for
+    judgments under them. A UsageError if a prompt cannot be found, or nothing was judged under it.
     """
     if cluster is not None:
         check_cluster(cluster)

@@ -82,14 +82,7 @@ def correct_leaderboard(
 ) -> CorrectionOutcome:
     """Correct the means of a judged folder by gold, and write them if the plan names a place.
 
-    Args:
-        plan: What to do.
-        now: For the ledger of sealed grades; by default the clock's time.
-        judged: The folder, if it was read already as the plan says.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
+    `now`: for the ledger of sealed grades; by default the clock's time. `judged`: the folder, if it was read already.
     """
     _check_correction(plan)
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))

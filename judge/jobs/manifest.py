@@ -119,18 +119,11 @@ def check_folder(
     may_differ: Collection[str] = (),
     record: str = RECORD,
 ) -> bool:
-    """Refuse a folder whose results have another configuration, so that one folder never mixes two.
+    """Refuse a folder whose results have another configuration; whether it has one, so that its results must go.
 
-    Args:
-        out: The output folder; made if it does not exist.
-        wanted: The new configuration.
-        trial: Whether only some of the judgments are to be made.
-        replace: Accept results of another configuration, and a trial in place of a finished run.
-        may_differ: Keys of the configuration that are expected to change.
-        record: The job's own list of its files, which it writes first.
-
-    Returns:
-        Whether the folder holds another configuration, so that its results must go.
+    `out`: made if it does not exist. `trial`: only some of the judgments are to be made. `replace`: accept results of
+    another configuration, and a trial in place of a finished run. `may_differ`: keys of the configuration that are
+    expected to change. `record`: the job's own list of its files, which it writes first.
     """
     make_folder(out)
     if not os.access(out, os.W_OK):
@@ -178,10 +171,7 @@ def pool_manifest(
     argv: Sequence[str],
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """How a folder came about whose pool nobody has judged yet, or not to the end, as JSON values.
-
-    Secrets and homes are left out of the command line. The options, by their names there, are not the default.
-    """
+    """How a folder came about whose pool is not judged to the end, as JSON values, without secrets and homes."""
     return {
         "schema": SCHEMA,
         "judge_version": __version__,

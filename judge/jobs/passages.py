@@ -81,10 +81,7 @@ class ExtractOutcome(msgspec.Struct, frozen=True):
 
 
 def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
-    """Build an index of a hash list or of a collection, and return the number of passages in it.
-
-    A UsageError if the output would replace an input. An InputError if the source cannot be read; nothing is written.
-    """
+    """Build an index of a hash list or of a collection, not over it, and return its number of passages."""
     out, collection = plan.out, list(plan.collection)
     _refuse_overwriting(out, [plan.hashes] if plan.hashes is not None else files_of(collection))
     if plan.hashes is not None:
@@ -101,14 +98,7 @@ def extract_passages(
 ) -> ExtractOutcome:
     """Write the texts of the passages that runs or a pool use, in natural order of their ids.
 
-    Args:
-        plan: What to do.
-        tell: Called with the number of errors in the runs, before the collection is read.
-        steps: Called as the job goes.
-
-    Raises:
-        UsageError: The output would replace an input.
-        InputError: An input cannot be read, or there is no response; nothing is written.
+    `tell`: called with the number of errors in the runs, before the collection is read.
     """
     out = plan.out
     _refuse_overwriting(out, _inputs(plan))

@@ -40,11 +40,7 @@ class TopicsOutcome(msgspec.Struct, frozen=True):
 
 
 def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
-    """Take the grades of a judged folder apart, and plan topics by them.
-
-    A UsageError if the gold is sealed, or it has no grade of a pooled response. An InputError if an input is bad; every
-    problem is listed.
-    """
+    """Take the grades of a judged folder apart, and plan topics by them; sealed gold is refused."""
     plan = in_folders(plan, gold=GOLD_FILES)
     judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
     name = ", ".join(map(str, plan.gold))

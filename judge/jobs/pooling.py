@@ -171,11 +171,7 @@ class Pooled(Record, frozen=True):
 
 
 def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
-    """Read, check, select, pool and screen.
-
-    A UsageError if the options contradict each other, or name what is not there. An InputError if an input is bad;
-    every problem is listed.
-    """
+    """Read, check, select, pool and screen."""
     unit = pooling.unit or "response"
     topics = read_topics(pooling.topics) if pooling.topics is not None else None
     turns = turns_by_id(topics) if topics is not None else None

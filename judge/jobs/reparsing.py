@@ -66,10 +66,7 @@ class ReparseOutcome(msgspec.Struct, frozen=True):
 
 
 def reparse(plan: ReparsePlan) -> ReparseOutcome:
-    """Read every reply behind the judgments of a folder again; nothing is asked and nothing is written.
-
-    An InputError if judgments or journal are missing or damaged, a UsageError if the prompts cannot be found.
-    """
+    """Read every reply behind the judgments of a folder again; nothing is asked and nothing is written."""
     path = plan.folder / JOURNAL
     results = read_replies(plan.folder)
     prompts, warnings = _prompts(results, plan.prompts)

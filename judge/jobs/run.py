@@ -29,13 +29,8 @@ def run(
 ) -> Outcome:
     """Do the whole line: read, check, pool, judge, write.
 
-    Args:
-        plan: What to do.
-        report: Called after each judgment.
-        progress: Show a bar in a notebook or on a terminal, elsewhere a line now and then; or the line to show it on.
-
-    Raises:
-        JudgeError: `read_run` or `carry_out` failed; they say how.
+    `report`: called after each judgment. `progress`: show a bar in a notebook or on a terminal, elsewhere a line now
+    and then; or the line to show it on.
     """
     with job_progress(progress, report) as shown:
         return carry_out(read_run(plan, steps=shown.steps), shown)

@@ -64,10 +64,7 @@ class LengthsOutcome(msgspec.Struct, frozen=True):
 
 
 def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
-    """Read the runs one after the other and count.
-
-    A UsageError if there is no such profile. An InputError if runs or topics cannot be read.
-    """
+    """Read the runs one after the other and count."""
     turns = topic_turns(plan.topics)
     limit = plan.limits(turns).token_limit
     paths, problems = find_runs(plan.runs)

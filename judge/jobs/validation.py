@@ -92,12 +92,7 @@ class ValidationOutcome(msgspec.Struct, frozen=True):
 
 
 def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutcome:
-    """Check the runs one after the other, and write pages and fixed copies where the plan names a folder.
-
-    Raises:
-        UsageError: The folders of the plan do not go together.
-        InputError: The folder of runs, the topics or the hashes cannot be read.
-    """
+    """Check the runs one after the other, and write pages and fixed copies where the plan names a folder."""
     turns = topic_turns(plan.topics)
     limits = plan.limits(turns)
     check = _check(plan, turns, limits)

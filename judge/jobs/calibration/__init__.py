@@ -75,18 +75,9 @@ def calibrate_judges(
 ) -> CalibrationOutcome:
     """Read gold, read or ask for labels, compare them, and write the output folder.
 
-    Args:
-        plan: What to do.
-        now: For the certificate and the ledger of sealed grades; by default the clock's time.
-        report: Called after each judgment.
-        progress: Show bars in a notebook or on a terminal, elsewhere lines now and then; or the line to show them on.
-        pool: The responses that models are asked about, where they are not those of the plan.
-        known: Journals that hold paid answers to the same questions.
-
-    Raises:
-        UsageError: The plan asks for what cannot be done.
-        InputError: An input is bad; every problem is listed.
-        OperationalError: Asking stopped early; the same call goes on from there.
+    `now`: for the certificate and the ledger of sealed grades; by default the clock's time. `report` and `progress`: as
+    for `run`. `pool`: the responses that models are asked about, where they are not those of the plan. `known`:
+    journals that hold paid answers to the same questions. If asking stops early, the same call goes on from there.
     """
     now = now or datetime.now(UTC)
     with job_progress(progress, report) as shown:
@@ -126,10 +117,7 @@ def forecast_calibration(
     pool: Pool | None = None,
     known: Sequence[StrPath] = (),
 ) -> JobForecast:
-    """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed.
-
-    The arguments are those of `calibrate_judges`.
-    """
+    """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed."""
     if not plan.models:
         raise UsageError("a dry run counts what models would be asked (--dry-run goes with --model)")
     return forecast_models(read_inputs(plan, progress or quiet, pool, known))
@@ -178,10 +166,7 @@ def _unmet(inputs: CalibrationInputs, labeled: LabeledGold, panels: Sequence[Pan
 
 
 def _write(inputs: CalibrationInputs, out: Path, files: Mapping[str, bytes], *, more: bool = False) -> None:
-    """Write files of the calibration; with `more`, further ones follow.
-
-    The certificate comes last, so that one never stands beside tables of another calibration.
-    """
+    """Write files; the certificate is last, so that it never stands beside other tables. `more`: others follow."""
     judgments = inputs.plan.judgments
     read = [*judgments, *(path.with_name(FAILURES) for path in judgments), *inputs.plan.gold]
     replace_folder(out, files, RECORD, inputs=read, last=CERTIFICATE, more=more)

@@ -67,13 +67,8 @@ def open_test(
 ) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...], LookRecord | None]:
     """All rows, and the labels together with the baseline; opening sealed grades is logged, and the record returned.
 
-    Args:
-        inputs: The gold; the plan may name sealed test grades.
-        now: The time for the ledger.
-        asked: What is asked of the gold, beside the panels.
-        sources: The labels so far.
-        judged: From the held-out rows to the labels of all rows; it may ask a judge.
-        tried: The panels of other bounds of a cascade, which the look counts.
+    `asked`: what is asked of the gold, beside the panels. `judged`: from the held-out rows to the labels of all rows;
+    it may ask a judge. `tried`: the panels of other bounds of a cascade, which the look counts.
     """
     test, dev = inputs.plan.test, inputs.gold.rows
     seal = seal_of(test, inputs.plan.seal)
@@ -176,10 +171,7 @@ def _digest(value: Any) -> str:
 
 
 def log_look(inputs: CalibrationInputs, now: datetime, look: Look) -> LookRecord | None:
-    """Put a look at unsealed gold on record beside each gold file, else in the output folder; None if neither can be.
-
-    Of several ledgers the longest counts.
-    """
+    """Put a look at unsealed gold on record beside each file, else in --out, else nowhere; the longest one counts."""
     openings = []
     for path in dict.fromkeys(Path(path).resolve() for path in inputs.plan.gold):
         try:

@@ -169,10 +169,7 @@ def _names(judged: JudgedFolder, before: Pseudonyms, *, keep: bool) -> Pseudonym
 
 
 def _places(judged: JudgedFolder, names: Pseudonyms) -> tuple[str, ...]:
-    """Names beside those of runs and teams that tell of people and places.
-
-    They are those of run files and of a server of one's own, and paths below a home by which a server calls a model.
-    """
+    """Names that tell of people and places: of run files, of one's own server, of a model below a home."""
     url = judged.manifest.get("configuration", {}).get("options", {}).get("base_url")
     hosts = [urlsplit(text).hostname for text in (url.values() if isinstance(url, dict) else [url]) if text]
     models = {name for result in judged.results for name in (result.judge, getattr(result, "model", None)) if name}

@@ -160,11 +160,7 @@ def _without_addresses(value: Any) -> Any:
 
 
 def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tuple[str, Path | None]]:
-    """The prompts behind the results, those of a jury's members and of a group each, by id.
-
-    Yields:
-        The id; the file, None where it is not the one that was judged with.
-    """
+    """The prompts behind the results by id, those of juries and groups each; None for a file that has changed."""
     known = {prompt_id: find_criterion(path) for prompt_id, path in own.items()}
     asked = {
         (f"{reply.criterion}/{reply.variant}", reply.criterion_digest)

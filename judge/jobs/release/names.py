@@ -88,10 +88,7 @@ def completed(
     teams: Iterable[str],
     shuffle: Callable[[list[str]], None] = _CHANCE.shuffle,
 ) -> Pseudonyms:
-    """The pseudonyms with new ones for the names that have none.
-
-    New ones are numbered in an order by chance: a seed would let everybody who knows the names make them again.
-    """
+    """The pseudonyms with new ones for further names, numbered by chance: from a seed, anyone could make them."""
     return Pseudonyms(
         _with_new("run", pseudonyms.runs, sorted(set(runs)), shuffle),
         _with_new("team", pseudonyms.teams, sorted(set(teams)), shuffle),
