@@ -64,11 +64,13 @@ from judge.extra.nuggets.edits import NEEDED, bank_sheet, edited, parse_edits, s
 from judge.extra.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.extra.nuggets.labels import join, join_claims, parse_claims, read_matches
 from judge.extra.reproduce.published import reproduce_publication
-from judge.gold import import_gold, parse_gold, read_gold
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
+from judge.gold.rows import parse_gold, read_gold
 from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
-from judge.gold.sheets import SHEETS, SheetOptions, make_sheet
+from judge.gold.sheets import make_sheet
+from judge.gold.sheets.kinds import SHEETS, SheetOptions
+from judge.gold.sources import import_gold
 from judge.io.line_stream import json_bytes, jsonl_bytes
 from judge.io.safe import digest
 from judge.io.stored import unpack

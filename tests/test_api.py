@@ -33,7 +33,7 @@ from judge.ask.tasks import tasks
 from judge.calibrate.certificate import read_certificate
 from judge.cli.declared import _without_required
 from judge.errors import AuthenticationError, Interrupted
-from judge.gold import read_gold
+from judge.gold.rows import read_gold
 from judge.io.plan import Options, shape_of
 from judge.io.table import Table
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges

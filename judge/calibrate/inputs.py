@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from judge.ask.labels import Labels
 from judge.ask.opening import MOST_SAMPLES
 from judge.errors import InputError, UsageError
-from judge.gold import GoldByResponse, check_scale
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.records import Problem, Scale
 
 ItemKey = tuple[str, str]

@@ -10,8 +10,8 @@ from judge.ask.labels import OFF_SCALE, Labels, on_scale, parse_columns, read_la
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.errors import InputError, UsageError
-from judge.gold import GoldByResponse, match, parse_gold, sealed_beside
-from judge.gold.rows import GoldRow, finder
+from judge.gold.rows import GoldByResponse, GoldRow, finder, match, parse_gold
+from judge.gold.seal import sealed_beside
 from judge.io.cells import count
 from judge.io.ids import Cluster, topic_of
 from judge.io.stored import read_stored, sha256, unpack

@@ -22,7 +22,7 @@ from judge.crowd.summary import ItemGrade, item_grades
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.errors import UsageError
-from judge.gold import read_bank
+from judge.gold.draft import read_bank
 from judge.gold.grades import Words, folded, level_words
 from judge.io.installed import need_extra
 from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, in_folders, pairs

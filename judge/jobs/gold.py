@@ -15,28 +15,13 @@ from judge.ask.subjects import check_unit
 from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.tables import field_columns, in_order, label_rows
 from judge.errors import InputError, UsageError
-from judge.gold import (
-    GOLD_FILES,
-    SOURCES,
-    CheckedGold,
-    Imported,
-    LabelingPlan,
-    Seal,
-    check_gold,
-    gold_jsonl,
-    import_gold,
-    make_plan,
-    plain_scale,
-    plan_jsonl,
-    read_bank,
-    read_gold,
-    read_plan,
-    write_split,
-)
-from judge.gold.draft import Draft, ImportOptions, SourceContent
+from judge.gold.check import CheckedGold, check_gold, plain_scale
+from judge.gold.draft import Draft, ImportOptions, SourceContent, read_bank
 from judge.gold.grades import GradeMeanings
-from judge.gold.rows import GoldRow
-from judge.gold.sources import typed
+from judge.gold.plan import LabelingPlan, make_plan, plan_jsonl, read_plan
+from judge.gold.rows import GoldRow, gold_jsonl, read_gold
+from judge.gold.seal import GOLD_FILES, Seal, write_split
+from judge.gold.sources import SOURCES, Imported, import_gold, typed
 from judge.io.cells import count
 from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster

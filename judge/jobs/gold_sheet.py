@@ -10,9 +10,9 @@ from pydantic import model_validator
 from judge.ask.criteria import choose_prompts, default_prompts
 from judge.ask.subjects import check_unit
 from judge.errors import UsageError
-from judge.gold import read_plan
-from judge.gold.sheets import SHEETS, GoldSheet, SheetOptions, make_sheet
-from judge.gold.sheets.kinds import LARGEST_CELL, long_cells
+from judge.gold.plan import read_plan
+from judge.gold.sheets import GoldSheet, make_sheet
+from judge.gold.sheets.kinds import LARGEST_CELL, SHEETS, SheetOptions, long_cells
 from judge.io.cells import count
 from judge.io.folder import replace_folder
 from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, in_folders

@@ -11,9 +11,9 @@ import msgspec
 from judge.ask.labels import JUDGMENTS, is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
-from judge.gold import GOLD_FILES, Look, match, open_sealed, read_seal, read_unsealed, seal_of
-from judge.gold.rows import GoldRow
-from judge.gold.seal import SEAL, TEST_FILES
+from judge.gold.ledger import Look
+from judge.gold.rows import GoldRow, match
+from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, open_sealed, read_seal, read_unsealed, seal_of
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import can_draw, undrawn

@@ -6,7 +6,8 @@ from typing import Annotated
 import msgspec
 
 from judge.errors import UsageError
-from judge.gold import GOLD_FILES, match, read_unsealed
+from judge.gold.rows import match
+from judge.gold.seal import GOLD_FILES, read_unsealed
 from judge.io.plan import AboveZero, Option, Positive, in_folders
 from judge.jobs.judged import read_judged
 from judge.jobs.options import OwnPrompts

@@ -14,8 +14,7 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
 from judge.calibrate.disagreements import DISAGREEMENTS, AssessorGrade, Disagreement, JudgeGrade, parse_disagreements
 from judge.errors import InputError, UsageError
-from judge.gold import GoldByResponse
-from judge.gold.rows import GoldRow, match, read_gold
+from judge.gold.rows import GoldByResponse, GoldRow, match, read_gold
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath

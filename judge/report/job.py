@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from judge.errors import UsageError
-from judge.gold import GOLD_FILES
+from judge.gold.seal import GOLD_FILES
 from judge.io.cells import count
 from judge.io.folder import make_folder, replace_folder, same_place
 from judge.io.installed import can_draw, undrawn

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError
-from judge.gold import GoldByResponse, check_scale
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.io.ids import Cluster, natural_key
 from judge.records import Criterion, Estimate, Problem
 from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag

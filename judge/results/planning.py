@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal
 
 from judge.ask.records import Failure, Judgment
-from judge.gold import GoldByResponse
+from judge.gold.rows import GoldByResponse
 from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
 from judge.pool.records import Pool

@@ -7,8 +7,7 @@ from judge.ask.labels import Label
 from judge.calibrate.diagnostics import alternative, calibration_map, expected_line, families, slopes, systems
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
-from judge.gold import match
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldRow, match
 from judge.records import Level, Scale
 from judge.stats.system_agreement import Halves
 from tests.calibration_world import RUNS, SCALE, Item, gold_rows, items, labels, pool, row

@@ -7,7 +7,8 @@ import pytest
 
 from judge.ask.records import Judgment
 from judge.cli import main
-from judge.gold import read_gold, read_plan
+from judge.gold.plan import read_plan
+from judge.gold.rows import read_gold
 from judge.pool.bank import read_pool
 from judge.pool.records import PooledResponse
 from tests.calibration_world import jsonl, judgment

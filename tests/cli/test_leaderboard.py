@@ -8,8 +8,8 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.cli import main
-from judge.gold import gold_jsonl, read_gold, read_ledger, write_split
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldRow, gold_jsonl, read_gold
+from judge.gold.seal import read_ledger, write_split
 from judge.io.ids import topic_of
 from judge.io.stored import sha256
 from judge.jobs.manifest import SCHEMA

@@ -12,8 +12,8 @@ from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.cli import main
 from judge.errors import UsageError
-from judge.gold import gold_jsonl, read_gold, write_split
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldRow, gold_jsonl, read_gold
+from judge.gold.seal import write_split
 from judge.io.ids import topic_of
 from judge.pool.bank import passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry

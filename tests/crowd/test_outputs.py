@@ -14,8 +14,7 @@ from judge.crowd.outputs import MANIFEST, RECORD, crowd_files, write_crowd
 from judge.crowd.study import Study, study
 from judge.crowd.summary import terminal
 from judge.errors import OperationalError, UsageError
-from judge.gold import parse_gold
-from judge.gold.rows import GoldRow, text_digest
+from judge.gold.rows import GoldRow, parse_gold, text_digest
 from judge.io.folder import write_atomic
 from judge.io.ids import natural_key
 from judge.io.stored import sha256

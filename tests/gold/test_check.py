@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
-from judge.gold import check_gold, plain_scale
+from judge.gold.check import check_gold, plain_scale
 from judge.pool.records import Pool
 from tests.calibration_world import pooled
 

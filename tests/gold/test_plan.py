@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from judge.ask.records import Judgment
 from judge.errors import InputError, UsageError
-from judge.gold import make_plan, plan_jsonl, read_plan
-from judge.gold.plan import turn_uncertainty
+from judge.gold.plan import make_plan, plan_jsonl, read_plan, turn_uncertainty
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.pool.records import Pool, PooledResponse

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.gold import check_scale, match, parse_gold, read_gold
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldRow, check_scale, match, parse_gold, read_gold
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Level, Scale
 from tests.calibration_world import pooled

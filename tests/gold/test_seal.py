@@ -12,20 +12,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
-from judge.gold import (
-    Look,
-    Opening,
+from judge.gold.ledger import BEGINNING, Entry, Look, Opening, record_look
+from judge.gold.rows import GoldRow, read_gold
+from judge.gold.seal import (
     open_sealed,
-    read_gold,
     read_ledger,
     read_seal,
     responses_digest,
+    salted,
+    sealed_beside,
     split_topics,
     write_split,
 )
-from judge.gold.ledger import BEGINNING, Entry, record_look
-from judge.gold.rows import GoldRow
-from judge.gold.seal import salted, sealed_beside
 from judge.io.stored import sha256
 
 NOW = "2026-01-01T00:00:00Z"

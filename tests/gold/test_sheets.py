@@ -18,9 +18,8 @@ from judge.crowd.labels import Item
 from judge.errors import InputError, UsageError
 from judge.gold.plan import PlanRow
 from judge.gold.rows import read_gold, text_digest
-from judge.gold.sheets import SheetOptions
-from judge.gold.sheets.items import SheetItem, shares
-from judge.gold.sheets.kinds import LARGEST, WRAPPING
+from judge.gold.sheets import SheetItem, shares
+from judge.gold.sheets.kinds import LARGEST, WRAPPING, SheetOptions
 from judge.io.line_stream import jsonl_bytes
 from judge.jobs.crowd import CrowdPlan, grade_crowd
 from judge.jobs.gold import GoldImportPlan, import_gold_files

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError, UsageError
-from judge.gold import Imported, ImportOptions, PlanRow, gold_jsonl, import_gold, match, parse_gold, read_bank, typed
+from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.grades import GradeMeanings
-from judge.gold.rows import GoldRow, text_digest
-from judge.gold.sources import CAST_CRITERIA
+from judge.gold.plan import PlanRow
+from judge.gold.rows import GoldRow, gold_jsonl, match, parse_gold, text_digest
+from judge.gold.sources import CAST_CRITERIA, Imported, import_gold, typed
 from judge.jobs.gold import CROWD, GOLD_SOURCES, read_label_tables
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool
 from judge.pool.records import Pool

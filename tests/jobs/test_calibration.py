@@ -12,8 +12,8 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.calibrate.certificate import PARAMETERS, read_certificate
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.gold import read_gold, read_ledger, read_seal, write_split
-from judge.gold.seal import read_salt, salted
+from judge.gold.rows import read_gold
+from judge.gold.seal import read_ledger, read_salt, read_seal, salted, write_split
 from judge.io.safe import digest
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.manifest import SCHEMA

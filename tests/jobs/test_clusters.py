@@ -12,7 +12,7 @@ import judge
 from judge.calibrate.certificate import _result, read_certificate
 from judge.cli import main
 from judge.errors import UsageError
-from judge.gold import read_ledger
+from judge.gold.seal import read_ledger
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.jobs.gold import GoldSplitPlan, split_gold_file
 from tests.calibration_world import Item, gold_rows, items, labeled, table, write_gold, write_output

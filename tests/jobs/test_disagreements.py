@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.gold import read_gold, write_split
+from judge.gold.rows import read_gold
+from judge.gold.seal import write_split
 from judge.io.ids import topic_of
 from tests.calibration_world import (
     gold_rows,

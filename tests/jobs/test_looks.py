@@ -12,8 +12,9 @@ import pytest
 from judge.calibrate.certificate import read_certificate
 from judge.calibrate.certified import Certified
 from judge.errors import InputError
-from judge.gold import read_gold, read_ledger, write_split
 from judge.gold.ledger import BEGINNING, parse_ledger
+from judge.gold.rows import read_gold
+from judge.gold.seal import read_ledger, write_split
 from judge.judges.backends.baseline import Overlap
 from judge.judges.model import Price
 from judge.judges.records import Completion, Request

@@ -19,11 +19,10 @@ from judge.ask.subjects import check_unit
 from judge.errors import InputError, UsageError
 from judge.extra.desk.server import DeskAddress
 from judge.extra.desk.store import DeskItem
-from judge.gold import parse_gold, read_plan, read_seal
-from judge.gold.plan import PlanRow
-from judge.gold.rows import text_digest
+from judge.gold.plan import PlanRow, read_plan
+from judge.gold.rows import parse_gold, text_digest
 from judge.gold.sampling import DOUBLE, shared_items
-from judge.gold.seal import SEAL
+from judge.gold.seal import SEAL, read_seal
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.line_stream import jsonl_bytes

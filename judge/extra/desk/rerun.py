@@ -23,8 +23,8 @@ from judge.calibrate.report.lookup import SEPARABLE
 from judge.calibrate.selection import turned
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.extra.desk.server import DeskAddress
-from judge.gold import GOLD_FILES, match, read_unsealed
-from judge.gold.rows import GoldRow
+from judge.gold.rows import GoldRow, match
+from judge.gold.seal import GOLD_FILES, read_unsealed
 from judge.io.folder import write_atomic
 from judge.io.ids import natural_key
 from judge.io.paths import StrPath, file_in

@@ -12,7 +12,7 @@ import msgspec
 from judge.errors import InputError
 from judge.extra.nuggets.problems import BankProblems, scope_problem
 from judge.extra.nuggets.records import Importance, Nugget
-from judge.gold.sheets.items import readable
+from judge.gold.sheets import readable
 from judge.gold.sheets.kinds import table_bytes
 from judge.io.cells import count
 from judge.io.ids import topic_of

@@ -1,10 +1,211 @@
-"""Sheets: what a plan drew, in the form in which assessors label it, and in which their labels come back.
+"""What a sheet shows: the drawn responses with their conversation and passages, and what the grades mean. Pure.
 
-items  what a sheet shows and to whom
-kinds  the files of each kind, in a table
+A sheet is blind: no run, no judge and no grade is on it. The turns of an assessor stand in a random order of his own,
+because what is read first is read with fresher eyes; the responses of a turn stay together, so that a conversation is
+read once. `kinds` makes the files.
 """
 
-from judge.gold.sheets.items import ASSESSOR, GoldSheet, make_sheet
-from judge.gold.sheets.kinds import SHEETS, SheetOptions
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-__all__ = ["ASSESSOR", "SHEETS", "GoldSheet", "SheetOptions", "make_sheet"]
+from judge.ask.blocks import NO_ANSWER
+from judge.ask.prompt import guidance
+from judge.errors import InputError, UsageError
+from judge.gold.plan import PlanRow
+from judge.gold.sampling import DOUBLE, deal
+from judge.io.cells import count
+from judge.io.ids import natural_key
+from judge.io.safe import digest, disarmed, shown
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, Problem
+from judge.runs.records import Turn
+
+ASSESSOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,79}")
+"""Names of assessors, which name files too."""
+
+
+_NO_TEXT = "(The text of this passage is not known.)"
+
+
+class SheetRubric(NamedTuple):
+    """What the grades of a criterion mean."""
+
+    criterion: str
+    guidance: tuple[str, ...]
+    """Paragraphs of the prompt's instruction, as far as they are about the response and not about a reply's form."""
+    levels: tuple[tuple[int, str], ...]
+    inputs: tuple[str, ...]
+
+
+class SheetItem(NamedTuple):
+    """A response to label."""
+
+    turn_id: str
+    response_id: str
+    criteria: tuple[str, ...]
+    statements: tuple[str, ...]
+    """What is known about the user, where a prompt shows it."""
+    conversation: tuple[tuple[str, str], ...]
+    """Who said what before the response; empty without topics."""
+    response: str
+    passages: tuple[str, ...]
+    """The texts of the used passages, in the order in which a judge sees them; empty where no prompt shows them."""
+
+
+class GoldSheet(NamedTuple):
+    """The responses to label, in natural order, and the rubrics."""
+
+    rubrics: tuple[SheetRubric, ...]
+    items: tuple[SheetItem, ...]
+
+    @property
+    def shows_passages(self) -> bool:
+        """Whether a prompt shows a judge the passages."""
+        return any("passages" in rubric.inputs for rubric in self.rubrics)
+
+    @property
+    def without_text(self) -> int:
+        """How many responses name passages whose text is not known."""
+        return sum(_NO_TEXT in item.passages for item in self.items)
+
+
+class Share(NamedTuple):
+    """The items of one assessor, in the order in which they are to be read."""
+
+    assessor: str
+    """Empty where whoever takes the sheet gives the name."""
+    items: tuple[SheetItem, ...]
+
+
+def make_sheet(
+    pool: Pool, prompts: Mapping[str, Criterion], plan: Sequence[PlanRow] | None, turns: Mapping[str, Turn] | None
+) -> GoldSheet:
+    """The sheet of the planned responses, or of all responses of a pool; without turns it shows no conversation.
+
+    An InputError if the plan names responses that the pool does not have; each is listed. A UsageError if a criterion
+    has no prompt, a prompt needs the conversation, or the topics lack a turn.
+    """
+    responses = {(response.turn_id, response.response_id): response for response in pool.responses}
+    if plan is None:
+        wanted = dict.fromkeys(responses, tuple(prompts))
+    else:
+        wanted = {(row.turn_id, row.response_id): row.criteria for row in plan}
+        _check_plan(wanted.keys(), responses.keys())
+    criteria = sorted({name for names in wanted.values() for name in names})
+    if without := [name for name in criteria if name not in prompts]:
+        raise UsageError(f"no prompt says what grades of {', '.join(map(shown, without))} mean: name one (--prompt)")
+    if idle := sorted(prompts.keys() - criteria):
+        raise UsageError(f"--prompt: the plan has nothing to label for {', '.join(idle)}")
+    rubrics = tuple(_rubric(prompts[name]) for name in criteria)
+    inputs = {name for rubric in rubrics for name in rubric.inputs}
+    if turns is None and (needed := inputs & {"context", "utterance", "resolved_utterance", "ptkb"}):
+        raise UsageError(f"the prompts show {', '.join(sorted(needed))}, so a topics file is needed (--topics)")
+    if turns is not None and (missing := sorted({turn for turn, _ in wanted} - turns.keys(), key=natural_key)):
+        raise UsageError(f"the topics (--topics) lack turns of the sheet: {', '.join(missing[:5])}")
+    _check_ids(wanted)
+    order = sorted(wanted, key=lambda item: (natural_key(item[0]), natural_key(item[1])))
+    items = tuple(
+        _item(responses[key], wanted[key], pool, turns[key[0]] if turns is not None else None, inputs) for key in order
+    )
+    if not items:
+        raise InputError("there is nothing to label: the pool is empty")
+    return GoldSheet(rubrics, items)
+
+
+def shares(items: Sequence[SheetItem], assessors: Sequence[str], double: float | None, seed: int) -> tuple[Share, ...]:
+    """Who labels which items, in which order; without assessors there is one share without a name.
+
+    Every assessor labels the share `double` of the items, or DOUBLE; each other item is labeled by one. A UsageError if
+    names are unfit for files or repeated, or `double` has no two assessors.
+    """
+    names = tuple(assessors) or ("",)
+    if unfit := [name for name in assessors if not ASSESSOR.fullmatch(name)]:
+        raise UsageError(
+            f"--assessor {shown(unfit[0])}: expected up to 80 letters, digits and . _ @ + -, because it names a file"
+        )
+    if len({name.casefold() for name in names}) < len(names):
+        raise UsageError("--assessor: a name is given twice")
+    if double is not None and (len(names) < 2 or not 0 <= double <= 1):
+        raise UsageError("--double: expected a share from 0 to 1, and two assessors or more")
+    dealt = deal(
+        [f"{item.turn_id}/{item.response_id}" for item in items], names, DOUBLE if double is None else double, seed
+    )
+    return tuple(
+        Share(name, _ordered((items[place] for place in places), f"{seed}/{name}"))
+        for name, places in zip(names, dealt, strict=True)
+    )
+
+
+def readable(text: str) -> str:
+    r"""A text as people read it: line breaks kept, control characters and lone surrogates replaced.
+
+    >>> readable("a\r\nb\x1b[1m")
+    'a\nb\ufffd[1m'
+    """
+    return _UNREADABLE.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+# Bidirectional overrides too: they can show a text in an order in which it was not written.
+_UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def _check_plan(planned: Iterable[tuple[str, str]], pooled: Collection[tuple[str, str]]) -> None:
+    problems = [
+        Problem("not_in_pool", "error", "plan", turn_id, "", f"the pool has no {shown(response_id)} in this turn")
+        for turn_id, response_id in planned
+        if (turn_id, response_id) not in pooled
+    ]
+    if problems:
+        raise InputError(f"the plan is of another pool: {count(len(problems), 'response')} not in it", problems)
+
+
+def _check_ids(items: Iterable[tuple[str, str]]) -> None:
+    """Ids go out and come back in tables, so none may be what a spreadsheet runs."""
+    problems = [
+        Problem("wrong_id", "error", "pool", None, "", f"{shown(name)}: a spreadsheet would run this id as a formula")
+        for name in dict.fromkeys(name for item in items for name in item)
+        if disarmed(name) != name
+    ]
+    if problems:
+        raise InputError(f"no sheet can hold these ids: {count(len(problems), 'problem')}", problems)
+
+
+def _rubric(prompt: Criterion) -> SheetRubric:
+    levels = tuple(sorted((level.grade, level.description) for level in prompt.scale.levels))
+    return SheetRubric(prompt.name, guidance(prompt), levels, prompt.inputs)
+
+
+def _item(
+    response: PooledResponse, criteria: Sequence[str], pool: Pool, turn: Turn | None, inputs: Collection[str]
+) -> SheetItem:
+    said: list[tuple[str, str]] = []
+    if turn is not None:
+        for exchange in turn.context:
+            said += [("User", readable(exchange.utterance)), ("System", _answer(exchange.response, response))]
+        said.append(("User", readable(turn.utterance)))
+    passages = response.passages if "passages" in inputs else ()
+    return SheetItem(
+        turn_id=response.turn_id,
+        response_id=response.response_id,
+        criteria=tuple(sorted(criteria)),
+        statements=tuple(readable(each.text) for each in turn.ptkb) if turn is not None and "ptkb" in inputs else (),
+        conversation=tuple((who, text) for who, text in said if text),
+        response=_answer(response.text, response),
+        passages=tuple(readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages),
+    )
+
+
+def _answer(text: str, item: PooledResponse) -> str:
+    """What the run said; of a dialogue also where it said nothing."""
+    return readable(text) or (NO_ANSWER if item.unit == "dialogue" else "")
+
+
+def _ordered(items: Iterable[SheetItem], seed: str) -> tuple[SheetItem, ...]:
+    """Turns in random order, each with its responses in random order: that of digests, the same on every machine."""
+    return tuple(
+        sorted(
+            items,
+            key=lambda item: (digest(f"{seed}/{item.turn_id}"), digest(f"{seed}/{item.turn_id}/{item.response_id}")),
+        )
+    )

@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 
 from judge.errors import InputError, UsageError
 from judge.gold.grades import CANNOT, UNABLE
-from judge.gold.sheets.items import GoldSheet, Share, SheetItem, SheetRubric, shares
+from judge.gold.sheets import GoldSheet, Share, SheetItem, SheetRubric, shares
 from judge.io.cells import count
 from judge.io.page import look, policy, render_page
 from judge.io.safe import disarmed, shown

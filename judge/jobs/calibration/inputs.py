@@ -18,9 +18,8 @@ from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import Gold, LabelSource, OffScale, make_panels, parse_scale, read_gold_files, same_grades
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
-from judge.gold import GOLD_FILES, match
-from judge.gold.rows import GoldRow
-from judge.gold.seal import SEAL, TEST_FILES
+from judge.gold.rows import GoldRow, match
+from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES
 from judge.io.ids import Cluster
 from judge.io.paths import StrPath, paths
 from judge.io.plan import Option, Options, Seed, in_folders

@@ -25,9 +25,8 @@ from judge.calibrate.intake import LabelSource, read_sources
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
-from judge.gold import match, seal_of
-from judge.gold.rows import GoldRow
-from judge.gold.seal import Seal, read_sealed
+from judge.gold.rows import GoldRow, match
+from judge.gold.seal import Seal, read_sealed, seal_of
 from judge.io.ids import natural_key
 from judge.io.line_stream import jsonl_bytes
 from judge.io.paths import published

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from judge.cli import main
-from judge.gold import read_gold
+from judge.gold.rows import read_gold
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.conftest import PROJECT
 from tests.extra.desk.world import write_judgments, write_pool

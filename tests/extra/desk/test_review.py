@@ -18,7 +18,8 @@ from judge.errors import InputError, UsageError
 from judge.extra.desk.app import Seat
 from judge.extra.desk.rerun import BeforeAfter, ReviewPlan, Rewording, Shelf, cost, diff_lines
 from judge.extra.desk.review import Cases, Filter, Review, filter_of
-from judge.gold import read_gold, write_split
+from judge.gold.rows import read_gold
+from judge.gold.seal import write_split
 from judge.io.line_stream import jsonl_bytes
 from judge.io.page import chip
 from judge.records import Estimate

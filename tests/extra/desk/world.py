@@ -7,8 +7,7 @@ from typing import Any
 
 from judge.ask.criteria import find_criterion
 from judge.extra.desk.assess_inputs import AssessPlan
-from judge.gold import LabelingPlan
-from judge.gold.plan import PlanRow, plan_jsonl
+from judge.gold.plan import LabelingPlan, PlanRow, plan_jsonl
 from judge.gold.rows import text_digest
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
