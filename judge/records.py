@@ -81,8 +81,8 @@ class Level(Record, frozen=True):
     """One level of a scale; `label` is the word or number that a judge writes for it."""
 
     grade: int
-    label: str
-    description: str
+    label: str = ""
+    description: str = ""
 
 
 class Scale(Record, frozen=True, dict=True):
@@ -92,7 +92,7 @@ class Scale(Record, frozen=True, dict=True):
     """In the order of the prompt file, without `unable`."""
     polarity: Literal["higher", "lower"]
     positive: tuple[int, ...]
-    unable: Level | None
+    unable: Level | None = None
     """The level for "unable to judge", which is in no mean and in no qrels; None if the scale has none."""
 
     @cached_property

@@ -39,11 +39,8 @@ ResponseMeasure = Literal["mean", "positive"]
 RESPONSE_MEASURES: tuple[ResponseMeasure, ...] = get_args(ResponseMeasure)
 
 
-class ResponseRun(Record, frozen=True):
-    """What a run answers: the response that it ranks first in each turn, ids as columns."""
-
-    run_id: str
-    first: dict[str, str]
+ResponseRuns = Mapping[str, Mapping[str, str]]
+"""Run to turn to the response that it ranks first there, ids as columns."""
 
 
 class ResponseQrels(msgspec.Struct, frozen=True, dict=True):
@@ -106,8 +103,6 @@ class ScoredRun(Record, frozen=True):
     """A run under one criterion."""
 
     run_id: str
-    qrels: str
-    turns: int
     first: dict[str, str]
     """Turn of the qrels to the response that the run ranks first there."""
     grades: dict[str, int]
@@ -117,50 +112,40 @@ class ScoredRun(Record, frozen=True):
     scores: dict[tuple[ResponseMeasure, Over], MeasuredRun]
 
     @property
-    def answered(self) -> int:
-        """Answered turns of the qrels."""
-        return len(self.first)
-
-    @property
     def unjudged(self) -> int:
         """Answered turns whose response has no grade."""
         return len(self.first) - len(self.grades)
 
 
-def run_of_lines(run: TrecRun) -> ResponseRun:
-    """A run file by the response that trec_eval takes as the first of each turn; ranks have no say."""
-    return ResponseRun(run.run_id, {turn_id: trec_order(scores)[0] for turn_id, scores in run.scores.items()})
+def first_of_lines(run: TrecRun) -> dict[str, str]:
+    """Turn to the response of a run file that trec_eval takes as the first; ranks have no say."""
+    return {turn_id: trec_order(scores)[0] for turn_id, scores in run.scores.items()}
 
 
-def runs_of_pool(pool: Pool) -> tuple[ResponseRun, ...]:
+def runs_of_pool(pool: Pool) -> ResponseRuns:
     """The selected runs of a pool as its `response_runs/` have them, also those of which nothing was pooled."""
     tops = top_pooled(pool)
     run_ids = {run.run_id for run in pool.runs if run.selected} | tops.keys()
-    return tuple(
-        ResponseRun(run_id, {column(turn_id): response_id for turn_id, response_id in tops.get(run_id, {}).items()})
-        for run_id in sorted(run_ids, key=natural_key)
-    )
+    return {run_id: {column(turn_id): top for turn_id, top in tops.get(run_id, {}).items()} for run_id in run_ids}
 
 
-def scored_runs(runs: Sequence[ResponseRun], qrels: ResponseQrels, cluster: Cluster = "topic") -> tuple[ScoredRun, ...]:
+def scored_runs(runs: ResponseRuns, qrels: ResponseQrels, cluster: Cluster = "topic") -> tuple[ScoredRun, ...]:
     """Every run under a criterion, in natural order of run id.
 
     A response that the qrels do not grade counts 0, as in trec_eval, and over `worst` the worst grade.
     """
     order = TurnOrder(qrels.grades)
-    scored = tuple(_scored(run, qrels, order, cluster) for run in sorted(runs, key=lambda run: natural_key(run.run_id)))
+    scored = tuple(_scored(run_id, runs[run_id], qrels, order, cluster) for run_id in sorted(runs, key=natural_key))
     if not any(run.grades for run in scored):
         raise InputError(_apart(scored, qrels))
     return scored
 
 
-def _scored(run: ResponseRun, qrels: ResponseQrels, order: TurnOrder, cluster: Cluster) -> ScoredRun:
-    first = {turn_id: run.first[turn_id] for turn_id in qrels.grades if turn_id in run.first}
-    grades = {
-        turn_id: graded[first[turn_id]]
-        for turn_id, graded in qrels.grades.items()
-        if turn_id in first and first[turn_id] in graded
-    }
+def _scored(
+    run_id: str, answers: Mapping[str, str], qrels: ResponseQrels, order: TurnOrder, cluster: Cluster
+) -> ScoredRun:
+    first = {turn_id: answers[turn_id] for turn_id in qrels.grades if turn_id in answers}
+    grades = {turn_id: grade for turn_id, top in first.items() if (grade := qrels.grades[turn_id].get(top)) is not None}
     scores: dict[tuple[ResponseMeasure, Over], MeasuredRun] = {}
     for measure in RESPONSE_MEASURES:
         if measure == "positive" and qrels.positive is None:
@@ -168,15 +153,15 @@ def _scored(run: ResponseRun, qrels: ResponseQrels, order: TurnOrder, cluster: C
         values = {turn_id: _value(measure, grade, qrels) for turn_id, grade in grades.items()}
         answered = {turn_id: values.get(turn_id, 0.0) for turn_id in first}
         bounds = qrels.reading(measure, cluster).bounds
+        worst = float(qrels.worst or 0) if measure == "mean" else 0.0
         for over in overs(qrels):
             # What a turn without a grade counts is added by `measured_run`.
             given = values if over == "worst" else answered
-            worst = float(qrels.worst or 0) if measure == "mean" else 0.0
             scores[measure, over] = measured_run(
-                run.run_id, measure, given, order, over, cluster=cluster, bounds=bounds, worst=worst
+                run_id, measure, given, order, over, cluster=cluster, bounds=bounds, worst=worst
             )
-    outside = tuple(sorted(run.first.keys() - qrels.grades.keys(), key=natural_key))
-    return ScoredRun(run.run_id, qrels.name, len(qrels.grades), first, grades, outside, scores)
+    outside = tuple(sorted(answers.keys() - qrels.grades.keys(), key=natural_key))
+    return ScoredRun(run_id, first, grades, outside, scores)
 
 
 def overs(qrels: ResponseQrels) -> tuple[Over, ...]:
@@ -210,9 +195,8 @@ def described(qrels: ResponseQrels) -> str:
     """How to read the grades, in a sentence."""
     scale = "scale not known, higher taken as better"
     if qrels.scale is not None:
-        scale = (
-            f"grades {', '.join(str(level.grade) for level in qrels.scale.levels)}, {qrels.scale.polarity} is better"
-        )
+        grades = ", ".join(str(level.grade) for level in qrels.scale.levels)
+        scale = f"grades {grades}, {qrels.scale.polarity} is better"
     if qrels.positive is None:
         positive = "no positive grades known, so no share (--positive)"
     elif qrels.level is not None:
@@ -225,9 +209,7 @@ def described(qrels: ResponseQrels) -> str:
 
 SEED = 2023
 """Of the tests of differences, so that the same files have the same p-values."""
-TURN_COLUMNS = (
-    *("criterion", "run", "turn", "topic", "depth", "ptkb", "response", "state", "grade", "positive"),
-)  # fmt: skip
+TURN_COLUMNS = "criterion run turn topic depth ptkb response state grade positive".split()
 
 
 class EvaluatedCriterion(Record, frozen=True):
@@ -238,19 +220,15 @@ class EvaluatedCriterion(Record, frozen=True):
     over: Over
     cluster: Cluster
     compared: dict[ResponseMeasure, PairedRuns]
+    """By each measure that the grades allow."""
 
-    @property
-    def measures(self) -> tuple[ResponseMeasure, ...]:
-        """The measures that the grades allow."""
-        return tuple(self.compared)
-
-    def measured(self, measure: ResponseMeasure, over: Over | None = None) -> tuple[MeasuredRun, ...]:
+    def measured(self, measure: ResponseMeasure) -> tuple[MeasuredRun, ...]:
         """The runs under a measure, best first."""
-        return best_first(measured(self.runs, measure, over or self.over), self.qrels.reading(measure, self.cluster))
+        return best_first(measured(self.runs, measure, self.over), self.compared[measure].reading)
 
 
 def evaluated_criterion(
-    runs: Sequence[ResponseRun], qrels: ResponseQrels, over: Over | None = None, cluster: Cluster = "topic"
+    runs: ResponseRuns, qrels: ResponseQrels, over: Over | None = None, cluster: Cluster = "topic"
 ) -> EvaluatedCriterion:
     """Score and compare the runs under a criterion.
 
@@ -275,8 +253,8 @@ def response_table(
         return _by_run(evaluated)
     grids, names = [], []
     for of in evaluated:
-        for measure in of.measures:
-            grids.append(breakdown(table, of.compared[measure], of.measured(measure), facts))
+        for measure, compared in of.compared.items():
+            grids.append(breakdown(table, compared, of.measured(measure), facts))
             names.append(of.qrels.name)
     over = " / ".join(dict.fromkeys(OVER[of.over] for of in evaluated))
     words = {
@@ -288,18 +266,17 @@ def response_table(
 
 
 def _by_run(evaluated: Sequence[EvaluatedCriterion]) -> Table[Any]:
-    """Both conventions side by side, best run first."""
-    worst = any("worst" in (over for _, over in of.runs[0].scores) and of.qrels.worst for of in evaluated)
+    """The conventions side by side, best run first."""
+    worst = any(of.qrels.worst for of in evaluated)
     overs: tuple[Over, ...] = ("qrels", "answered", "worst") if worst else ("qrels", "answered")
     lines: list[tuple[Cell, ...]] = []
     for of in evaluated:
         by_id = {run.run_id: run for run in of.runs}
-        for measure in of.measures:
-            for ordered in of.measured(measure):
-                run = by_id[ordered.run_id]
+        for measure, compared in of.compared.items():
+            for run in (by_id[ordered.run_id] for ordered in of.measured(measure)):
                 scores = (run.scores.get((measure, over)) for over in overs)
                 estimates = (None if score is None else score.estimate for score in scores)
-                counts = run.turns, run.answered, run.unjudged, of.compared[measure].letters.get(run.run_id)
+                counts = len(of.qrels.grades), len(run.first), run.unjudged, compared.letters.get(run.run_id)
                 lines.append((of.qrels.name, measure, run.run_id, *estimates, *counts))
     named = (f"over_{over}" for over in overs)
     columns = ("criterion", "measure", "run", *named, "turns", "answered", "unjudged", "letters")
@@ -362,8 +339,8 @@ def response_pictures(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[st
     words = {"mean": "mean grade", "positive": "share positive"}
     pictures: dict[str, bytes] = {}
     for of in evaluated:
-        for measure in of.measures:
-            runs, reading = of.measured(measure), of.qrels.reading(measure, of.cluster)
-            drawn = breakdown_pictures(runs, facts, f"{of.qrels.name}, {words[measure]}", reading)
+        for measure, compared in of.compared.items():
+            heading = f"{of.qrels.name}, {words[measure]}"
+            drawn = breakdown_pictures(of.measured(measure), facts, heading, compared.reading)
             pictures |= {f"{names[of.qrels.name]}_{measure}_{name}": content for name, content in drawn.items()}
     return pictures

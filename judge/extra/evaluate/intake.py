@@ -21,10 +21,10 @@ from judge.pool.lists import own_turn_id
 from judge.records import Problem, Record
 from judge.runs.document import read_head
 from judge.runs.formats import ReadRun, find_runs, read_run, rules_of
-from judge.runs.formats.shape import PtkbEntry
+from judge.runs.formats.shape import PtkbEntry, TurnPlace
 from judge.runs.profiles import possible_years
 from judge.runs.ranking import looks_like_trec_run, parse_trec_run, ranking
-from judge.runs.records import Topic, Turn
+from judge.runs.records import Run, Topic, Turn
 
 _NO_RUN = "neither JSON nor a TREC run, so not read as a run"
 
@@ -39,7 +39,6 @@ class NamedRun(Record, frozen=True):
 class RankedRun(NamedRun, frozen=True):
     """A run as one ranking a turn."""
 
-    team: str | None
     ranking: dict[str, list[tuple[str, float]]]
     """As `judge.runs.ranking.ranking` gives it."""
     years: frozenset[int] = frozenset()
@@ -52,18 +51,15 @@ class RankedRun(NamedRun, frozen=True):
     """Whether it has its own conversations, so that grades of other runs' turns are never of its turns."""
 
 
-Rank = Callable[[ReadRun], RankedRun]
-"""How a run that was read becomes rankings."""
+Rank = Callable[[Run, Sequence[TurnPlace]], RankedRun]
+"""How a run, and what is known of the places of its turns, becomes rankings."""
 
 
-def passage_ranking(read: ReadRun) -> RankedRun:
+def passage_ranking(run: Run, places: Sequence[TurnPlace] = ()) -> RankedRun:
     """The passages of a run as one ranking a turn."""
-    if read.run is None:
-        raise ValueError("a run that could not be read")
-    columns = {
-        turn_id: [(column(key), score) for key, score in passages] for turn_id, passages in ranking(read.run).items()
-    }
-    return RankedRun(read.run.run_id, read.run.file, read.run.team, columns)
+    ranked = ranking(run).items()
+    columns = {turn_id: [(column(key), score) for key, score in passages] for turn_id, passages in ranked}
+    return RankedRun(run.run_id, run.file, columns)
 
 
 def ranked_runs(
@@ -137,17 +133,16 @@ def _ranked(path: Path, rank: Rank) -> RankedRun:
     read = of_one_run(read_run(path))
     if read.run is None:
         raise InputError(f"{path}: not a run", read.problems)
-    rules = rules_of(read.run.format)
-    turn_ids = {turn.turn_id for turn in read.run.turns}
+    run, rules = read.run, rules_of(read.run.format)
+    turn_ids = {turn.turn_id for turn in run.turns}
+    turns = len(turn_ids)
     if rules.own_turns:
         # Grades of a turn of the topics, or of another run's conversation, say nothing about this one.
-        run = rank(msgspec.structs.replace(read, run=with_own_turns(read.run, own_turns(read.run))))
+        run = with_own_turns(run, own_turns(run))
         turn_ids = {f"{topic_of(turn_id)}_1" for turn_id in turn_ids}
-    else:
-        run = rank(read)
-    years = possible_years(turn_ids, rules.year)
-    remarks = (*run.remarks, *remarks_on(read, len({turn.turn_id for turn in read.run.turns})))
-    return RankedRun(run.run_id, run.file, run.team, run.ranking, years, run.outside, remarks, rules.own_turns)
+    ranked = rank(run, read.places)
+    years, remarks = possible_years(turn_ids, rules.year), (*ranked.remarks, *remarks_on(read, turns))
+    return msgspec.structs.replace(ranked, years=years, remarks=remarks, own_turns=rules.own_turns)
 
 
 def _trec_run(path: Path) -> RankedRun:
@@ -159,15 +154,15 @@ def _trec_run(path: Path) -> RankedRun:
         *((f"lines that name an item of a turn again: {run.repeated}",) if run.repeated else ()),
         *((f"items after the first 1,000 of a turn: {run.cut}",) if run.cut else ()),
     )
-    return RankedRun(run.run_id, str(path), None, turns, possible_years(turns), remarks=remarks)
+    return RankedRun(run.run_id, str(path), turns, possible_years(turns), remarks=remarks)
 
 
 def _problem(code: str, file: str, message: str) -> Problem:
     return Problem(code, "error", file, None, "", message)
 
 
-def statement_ranking(turns: Mapping[str, Turn] | None) -> Callable[[ReadRun], RankedRun]:
-    """How a run's PTKB statements become one ranking a turn, of the numbers that statements have in their topic.
+def statement_ranking(run: Run, places: Sequence[TurnPlace], turns: Mapping[str, Turn] | None) -> RankedRun:
+    """A run's PTKB statements as one ranking a turn, of the numbers that statements have in their topic.
 
     The statements are those of the turn's first response by rank, by falling score where each has one (2023), else in
     the order of the list. A statement that is named again counts once. One that is not in the topic's PTKB, as the
@@ -175,45 +170,32 @@ def statement_ranking(turns: Mapping[str, Turn] | None) -> Callable[[ReadRun], R
 
     Without the turns of the topics, only numbers can be matched.
     """
-
-    def ranked(read: ReadRun) -> RankedRun:
-        run = read.run
-        if run is None:
-            raise ValueError("a run that could not be read")
-        form = rules_of(run.format).ptkb
-        if form is None:
-            raise InputError(f"{run.file}: runs of the format {run.format} name no PTKB statements")
-        if form == "texts" and turns is None:
-            raise InputError(
-                f"{run.file}: names PTKB statements by their text: --topics FILE, which numbers them, is needed"
-            )
-        ranking: dict[str, list[tuple[str, float]]] = {}
-        outside = others = 0
-        for turn, place in zip(run.turns, read.places, strict=True):
-            if not turn.responses or turn.turn_id in ranking:
-                continue
-            first = min(range(len(turn.responses)), key=lambda j: turn.responses[j].rank)
-            named = turn.responses[first].ptkb_provenance
-            others += any(set(response.ptkb_provenance) != set(named) for response in turn.responses)
-            numbers = _numbers(named, form, turns, turn.turn_id)
-            # No number has a space. A text may hold what no evaluation tool takes, so its place stands for it.
-            keys = [
-                f"outside {named.index(text)}" if key is None else key for key, text in zip(numbers, named, strict=True)
-            ]
-            order = list(dict.fromkeys(_by_score(keys, place.responses[first].statements)))
-            outside += len({text for key, text in zip(numbers, named, strict=True) if key is None})
-            ranking[turn.turn_id] = [(key, float(len(order) - k)) for k, key in enumerate(order)]
-        remark = f"{count(others, 'turn')} with other statements in other responses, of which the first by rank counts"
-        return RankedRun(
-            run.run_id,
-            run.file,
-            run.team,
-            {turn_id: ranking[turn_id] for turn_id in sorted(ranking, key=natural_key)},
-            outside=outside if turns is not None else None,
-            remarks=(remark,) if others else (),
+    form = rules_of(run.format).ptkb
+    if form is None:
+        raise InputError(f"{run.file}: runs of the format {run.format} name no PTKB statements")
+    if form == "texts" and turns is None:
+        raise InputError(
+            f"{run.file}: names PTKB statements by their text: --topics FILE, which numbers them, is needed"
         )
-
-    return ranked
+    ranking: dict[str, list[tuple[str, float]]] = {}
+    outside = others = 0
+    for turn, place in zip(run.turns, places, strict=True):
+        if not turn.responses or turn.turn_id in ranking:
+            continue
+        first = min(range(len(turn.responses)), key=lambda j: turn.responses[j].rank)
+        named = turn.responses[first].ptkb_provenance
+        others += any(set(response.ptkb_provenance) != set(named) for response in turn.responses)
+        numbers = _numbers(named, form, turns, turn.turn_id)
+        # No number has a space. A text may hold what no evaluation tool takes, so its place stands for it.
+        strange = {text: f"outside {named.index(text)}" for n, text in zip(numbers, named, strict=True) if n is None}
+        keys = [strange[text] if n is None else n for n, text in zip(numbers, named, strict=True)]
+        order = list(dict.fromkeys(_by_score(keys, place.responses[first].statements)))
+        outside += len(strange)
+        ranking[turn.turn_id] = [(key, float(len(order) - k)) for k, key in enumerate(order)]
+    remark = f"{count(others, 'turn')} with other statements in other responses, of which the first by rank counts"
+    ordered = {turn_id: ranking[turn_id] for turn_id in sorted(ranking, key=natural_key)}
+    known = None if turns is None else outside
+    return RankedRun(run.run_id, run.file, ordered, outside=known, remarks=(remark,) if others else ())
 
 
 def own_assessment(topics: Iterable[Topic]) -> dict[str, dict[str, int]]:
@@ -247,8 +229,7 @@ def _plain(text: str) -> str:
 
 
 def _by_score(keys: Sequence[str], given: Sequence[PtkbEntry]) -> list[str]:
-    scores = [score for _, score in given]
-    if len(scores) != len(keys) or not all(score is not None and isfinite(score) for score in scores):
+    scores = [score for _, score in given if score is not None and isfinite(score)]
+    if not len(scores) == len(given) == len(keys):
         return list(keys)
-    order = sorted(range(len(keys)), key=lambda k: -(scores[k] or 0.0))
-    return [keys[k] for k in order]
+    return [key for _, key in sorted(zip(scores, keys, strict=True), key=lambda pair: -pair[0])]

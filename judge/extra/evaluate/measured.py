@@ -1,6 +1,7 @@
 """Runs by their passages and PTKB statements: what `judge evaluate passages` and `statements` do, from Python too."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -144,7 +145,7 @@ def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsO
         if not grades:
             raise InputError(f"{plan.topics}: links no PTKB statement to any turn: --qrels FILE is needed")
         assessments = [(Path(str(plan.topics)).name, grades)]
-    rank = statement_ranking(turns_by_id(topics) if topics is not None else None)
+    rank = partial(statement_ranking, turns=turns_by_id(topics) if topics is not None else None)
     return _measure_runs(plan, rank, assessments, topics, problems, steps)
 
 

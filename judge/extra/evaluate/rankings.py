@@ -29,9 +29,7 @@ from judge.records import Problem, Record
 from judge.runs.measures import Measures, measure_name
 from judge.runs.profiles import possible_years
 
-PASSAGE_MEASURES = (
-    *("nDCG@3", "nDCG@5", "nDCG", "P@10", "P@20", "R@10", "R@20", "R@1000", "AP", "RR", "Judged@5", "Judged@20"),
-)
+PASSAGE_MEASURES = "nDCG@3 nDCG@5 nDCG P@10 P@20 R@10 R@20 R@1000 AP RR Judged@5 Judged@20".split()
 """Of section 3 and tables 3 and 4 of the overview of iKAT 2023; 1,000 passages of a turn are looked at."""
 MAIN_OF_PASSAGES = "nDCG@5"
 STATEMENT_MEASURES = ("nDCG@3", "P@3", "R@3", "R@5", "RR", "SetP", "SetR", "SetF", "AP")
@@ -79,7 +77,6 @@ class EvaluatedRun(Record, frozen=True):
     """A run under every measure."""
 
     run_id: str
-    team: str | None
     answered: int
     """Turns of the grades for which the run ranks something."""
     beside: int
@@ -158,7 +155,7 @@ class Evaluator:
         there, beside = len(answered & grades.keys()), len(answered - grades.keys())
         scores = tuple(measured(name, asked.over) for name in asked.measures)
         other = measured(asked.main, _OTHER[asked.over]).estimate.value
-        self._runs.append(EvaluatedRun(run.run_id, run.team, there, beside, run.outside, scores, other))
+        self._runs.append(EvaluatedRun(run.run_id, there, beside, run.outside, scores, other))
 
     def result(self) -> Evaluation:
         """The runs that were added, compared."""

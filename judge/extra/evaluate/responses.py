@@ -14,12 +14,12 @@ from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known
 from judge.extra.evaluate.graded import (
     EvaluatedCriterion,
     ResponseQrels,
-    ResponseRun,
+    ResponseRuns,
     evaluated_criterion,
+    first_of_lines,
     overs,
     response_pictures,
     response_table,
-    run_of_lines,
     runs_of_pool,
     turn_lines,
 )
@@ -37,7 +37,7 @@ from judge.io.tabular import read_text
 from judge.io.trec import parse_qrels, parse_run
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import pool_file, read_pool_folder
-from judge.records import Level, Problem, Scale
+from judge.records import Problem, Scale
 from judge.runs.records import Topic
 from judge.runs.topics import read_topics
 
@@ -77,13 +77,11 @@ class ResponsesPlan(ClusterUnit):
 
 
 class ResponsesOutcome(msgspec.Struct, frozen=True):
-    """The runs under each criterion."""
+    """The runs under each criterion, the facts of the turns of all qrels, and warnings, a sentence each."""
 
     criteria: tuple[EvaluatedCriterion, ...]
     facts: dict[str, TurnFacts]
-    """Of the turns of all qrels."""
     warnings: tuple[str, ...]
-    """A sentence each."""
 
     def table(self, table: RunTable) -> Table[Any]:
         """One table of all criteria.
@@ -95,27 +93,15 @@ class ResponsesOutcome(msgspec.Struct, frozen=True):
         return response_table(self.criteria, self.facts, table)
 
 
-class _SidecarLevel(msgspec.Struct):
-    grade: int
-    label: str = ""
-    description: str = ""
-
-
-class _SidecarScale(msgspec.Struct):
-    levels: list[_SidecarLevel]
-    polarity: Polarity
-    positive: list[int]
-
-
 class _Sidecar(msgspec.Struct):
     """What `FILE.json` beside a qrels file of judge says of it."""
 
     criterion: str
-    scale: _SidecarScale
+    scale: Scale
     calibration: str | None = None
 
 
-def runs_of_folder(folder: Path) -> tuple[tuple[ResponseRun, ...], tuple[Path, ...]]:
+def runs_of_folder(folder: Path) -> tuple[ResponseRuns, tuple[Path, ...]]:
     """The runs of a folder of `judge run` or `judge pool`, and the files that were read."""
     path = pool_file(folder)
     if not path.exists():
@@ -128,14 +114,14 @@ def runs_of_folder(folder: Path) -> tuple[tuple[ResponseRun, ...], tuple[Path, .
     return runs_of_pool(pool), tuple(file for file in (path, beside) if file.exists())
 
 
-def runs_of_files(given: Sequence[Path]) -> tuple[tuple[ResponseRun, ...], tuple[Path, ...]]:
+def runs_of_files(given: Sequence[Path]) -> tuple[ResponseRuns, tuple[Path, ...]]:
     """The runs of run files and folders of them, and the files that were read.
 
     Of a folder, the files named `.run` are read, or where there is none, all files that are not hidden.
     """
     paths = [path for entry in given for path in (_run_files(entry) if entry.is_dir() else [entry])]
     problems: list[Problem] = []
-    runs: dict[str, ResponseRun] = {}
+    runs: dict[str, dict[str, str]] = {}
     homes: dict[str, Path] = {}
     for path in dict.fromkeys(paths):
         text = read_text(path, problems)
@@ -146,7 +132,7 @@ def runs_of_files(given: Sequence[Path]) -> tuple[tuple[ResponseRun, ...], tuple
             problems.append(Problem("not_lines", "error", str(path), None, "", message))
             continue
         try:
-            run = run_of_lines(parse_run(text, str(path)))
+            run = parse_run(text, str(path))
         except InputError as error:
             problems += error.problems or (Problem("wrong_run", "error", str(path), None, "", str(error)),)
             continue
@@ -154,10 +140,10 @@ def runs_of_files(given: Sequence[Path]) -> tuple[tuple[ResponseRun, ...], tuple
             message = f"tag {shown(run.run_id)} is the tag of {homes[run.run_id]} too"
             problems.append(Problem("second_run", "error", str(path), None, "", message))
         homes.setdefault(run.run_id, path)
-        runs.setdefault(run.run_id, run)
+        runs[run.run_id] = first_of_lines(run)
     if problems:
         raise InputError(f"response runs: {count(len(problems), 'problem')}", problems)
-    return tuple(runs.values()), tuple(paths)
+    return runs, tuple(paths)
 
 
 def _run_files(folder: Path) -> list[Path]:
@@ -199,7 +185,7 @@ def read_response_qrels(plan: ResponsesPlan, paths: Sequence[Path]) -> tuple[Res
                 continue
             raise UsageError(f"{path}: grades of {shown(sidecar.criterion)}, as {path.name}.json says, not of {wanted}")
         else:
-            name, of_file, remark = sidecar.criterion, _scale(sidecar), sidecar.calibration
+            name, of_file, remark = sidecar.criterion, sidecar.scale, sidecar.calibration
             if plan.scale is not None or plan.polarity is not None:
                 raise UsageError(f"{path}: {path.name}.json says the scale: leave out --scale and --polarity")
         levels = [level.grade for level in of_file.levels] if of_file is not None else [plan.positive]
@@ -244,11 +230,6 @@ def _sidecar(path: Path) -> _Sidecar | None:
     if not sidecar.scale.levels:
         raise InputError(f"{beside}: $.scale.levels: no level: expected the grades of the scale")
     return sidecar
-
-
-def _scale(sidecar: _Sidecar) -> Scale:
-    levels = tuple(Level(level.grade, level.label, level.description) for level in sidecar.scale.levels)
-    return Scale(levels, sidecar.scale.polarity, tuple(sidecar.scale.positive), None)
 
 
 def _grades(path: Path, scale: Scale | None, problems: list[Problem]) -> dict[str, dict[str, int]]:
@@ -297,10 +278,8 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
             raise UsageError(f"--over {plan.over}: nothing says the worst grade of {qrels.file}: give --scale LOW-HIGH")
     topics = None if plan.topics is None else read_topics(plan.topics)
     facts = turn_facts({turn_id for qrels in all_qrels for turn_id in qrels.grades}, topics)
-    criteria = tuple(
-        evaluated_criterion(runs, qrels, plan.over, plan.cluster)
-        for qrels in stepped("measuring runs", all_qrels, steps)
-    )
+    measured = stepped("measuring runs", all_qrels, steps)
+    criteria = tuple(evaluated_criterion(runs, qrels, plan.over, plan.cluster) for qrels in measured)
     not_drawn = undrawn("pictures of runs, topics and depths") if plan.out is not None else ()
     warnings = (*_below_zero(all_qrels), *_unusual(criteria), *_unknown(facts, topics), *not_drawn)
     outcome = ResponsesOutcome(criteria, facts, warnings)
@@ -329,7 +308,7 @@ def _files(outcome: ResponsesOutcome, steps: Steps) -> dict[str, FileContent]:
 def _unusual(criteria: Sequence[EvaluatedCriterion]) -> Iterator[str]:
     """Runs that answer other turns, or with other responses, than those of the qrels."""
     for of in criteria:
-        answered, unjudged = (sum(getattr(run, name) for run in of.runs) for name in ("answered", "unjudged"))
+        answered, unjudged = sum(len(run.first) for run in of.runs), sum(run.unjudged for run in of.runs)
         if 2 * unjudged > answered:
             graded = f"{answered - unjudged} of the {answered} first responses in its turns"
             yield (

@@ -70,7 +70,7 @@ class GivenSet(msgspec.Struct, frozen=True):
     criterion: Criterion | None
     """The prompt of judgments; None for columns, which do not say what they are of."""
     pool: Pool | None
-    pool_path: Path | None
+    """The pool beside judgments."""
 
 
 def read_given(given: StrPath, criterion: str | None, problems: list[Problem]) -> GivenSet | None:
@@ -92,10 +92,9 @@ def read_given(given: StrPath, criterion: str | None, problems: list[Problem]) -
             problems.append(Problem("duplicate_row", "error", str(path), printable_id(label.turn_id), "", message))
         first.add(key)
     beside = path.with_name("pool.jsonl")
-    pool = None
-    if prompt is not None and path.name == JUDGMENTS and beside.exists():
-        pool = read_pool_folder(beside, "runs.jsonl", "excluded.tsv")
-    return GivenSet(path, msgspec.structs.replace(labels, labels=kept), prompt, pool, beside if pool else None)
+    pooled = prompt is not None and path.name == JUDGMENTS and beside.exists()
+    pool = read_pool_folder(beside, "runs.jsonl", "excluded.tsv") if pooled else None
+    return GivenSet(path, msgspec.structs.replace(labels, labels=kept), prompt, pool)
 
 
 def _one(path: Path, every: Sequence[Labels], wanted: str | None) -> tuple[Labels, Criterion | None]:
@@ -139,7 +138,6 @@ def grade_sets(plan: QrelsPlan, a: GivenSet, b: GivenSet) -> tuple[GradeSet, Gra
     ]
     if problems:
         raise InputError(f"{a.path} and {b.path}: {count(len(problems), 'problem')}", problems)
-    first, second = sets
     if plan.positive:
         positive = plan.positive[0], plan.positive[-1]
         for letter, of, grade in zip("AB", sets, positive, strict=True):
@@ -147,8 +145,9 @@ def grade_sets(plan: QrelsPlan, a: GivenSet, b: GivenSet) -> tuple[GradeSet, Gra
                 raise UsageError(
                     f"--positive {grade}: {letter} has the grades {_words(of)}: expected a better one than the worst"
                 )
-        first, second = binary(first, positive[0]), binary(second, positive[1])
-    elif (first.scale, first.higher_is_better) != (second.scale, second.higher_is_better):
+        sets = [binary(of, grade) for of, grade in zip(sets, positive, strict=True)]
+    first, second = sets
+    if (first.scale, first.higher_is_better) != (second.scale, second.higher_is_better):
         raise UsageError(
             f"A has the grades {_words(first)} ({a.path}), B {_words(second)} ({b.path}): agreement needs one scale. "
             "--scale LOW-HIGH says that columns are on one scale although some grades are never given; --positive N M "
@@ -167,7 +166,7 @@ def _set(
     """A set on its scale; without one, on that of the grades it holds."""
     if scale is None:
         return GradeSet(str(given.path), _by_turn(given, given.labels), _held(given), plan.polarity != "lower")
-    labels, allowed = given.labels, {level.grade for level in scale.levels}
+    labels, allowed = given.labels, sorted(level.grade for level in scale.levels)
     if plan.off_scale == "missing":
         labels = on_scale(labels, allowed)
         if lost := sum(label.reason == OFF_SCALE for label in labels.labels):
@@ -176,12 +175,12 @@ def _set(
     problems += [
         Problem(
             *("off_scale", "error", str(given.path), printable_id(label.turn_id), printable_id(label.response_id)),
-            f"grade {label.grade}: expected one of {', '.join(map(str, sorted(allowed)))}",
+            f"grade {label.grade}: expected one of {', '.join(map(str, allowed))}",
         )
         for label in labels.labels
         if label.grade is not None and label.grade not in allowed
     ]
-    return GradeSet(str(given.path), _by_turn(given, labels), tuple(sorted(allowed)), scale.polarity == "higher")
+    return GradeSet(str(given.path), _by_turn(given, labels), tuple(allowed), scale.polarity == "higher")
 
 
 def _by_turn(given: GivenSet, labels: Labels) -> dict[str, dict[str, int]]:
@@ -199,9 +198,8 @@ def _held(given: GivenSet) -> tuple[int, ...]:
     grades = [label.grade for label in given.labels.labels if label.grade is not None]
     low, high = min(0, *grades), max(1, *grades)
     if high - low >= _MOST_GRADES:
-        raise InputError(
-            f"{given.path}: grades from {low} to {high}: expected a scale of at most {_MOST_GRADES} grades"
-        )
+        expected = f"expected a scale of at most {_MOST_GRADES} grades"
+        raise InputError(f"{given.path}: grades from {low} to {high}: {expected}")
     return tuple(range(low, high + 1))
 
 
@@ -232,25 +230,20 @@ def check_pools(a: GivenSet, b: GivenSet) -> None:
     """Refuse judgments of two pools that give one id to different responses."""
     if a.pool is None or b.pool is None:
         return
-    texts = {
-        response.response_id: (response.turn_id, text_digest(response.text), response.passages)
-        for response in a.pool.responses
-    }
+    first, second = (str(given.path.with_name("pool.jsonl")) for given in (a, b))
+    message = f"another response than in {first}: its turn, text or passages differ"
+    known, others = (
+        {one.response_id: (one.turn_id, text_digest(one.text), one.passages) for one in pool.responses}
+        for pool in (a.pool, b.pool)
+    )
     problems = [
-        Problem(
-            *("other_response", "error", str(b.pool_path), response.turn_id, response.response_id),
-            f"another response than in {a.pool_path}: its turn, text or passages differ",
-        )
-        for response in b.pool.responses
-        if response.response_id in texts
-        and texts[response.response_id] != (response.turn_id, text_digest(response.text), response.passages)
+        Problem("other_response", "error", second, response[0], response_id, message)
+        for response_id, response in others.items()
+        if known.get(response_id, response) != response
     ]
     if problems:
-        raise InputError(
-            f"{a.pool_path} and {b.pool_path}: {count(len(problems), 'id')} of different responses; judge one pool "
-            "twice",
-            problems,
-        )
+        told = f"{first} and {second}: {count(len(problems), 'id')} of different responses; judge one pool twice"
+        raise InputError(told, problems)
 
 
 def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tuple[OrderedRun, ...], bool]:
@@ -273,18 +266,15 @@ def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tup
 
 def pooled_runs(pool: Pool) -> tuple[OrderedRun, ...]:
     """The runs of a pool with their responses by rank, as in its `response_runs/`."""
-    ranked: dict[str, dict[str, list[tuple[int, str]]]] = {run.run_id: {} for run in pool.runs if run.selected}
-    for response in pool.responses:
-        for entry in response.runs:
-            turn = ranked.setdefault(entry.run_id, {}).setdefault(own_turn_id(column(response.turn_id)), [])
-            turn.append((entry.rank, response.response_id))
-    runs = []
-    for run_id in sorted(ranked, key=natural_key):
-        for entries in ranked[run_id].values():
-            entries.sort(key=lambda entry: (entry[0], natural_key(entry[1])))
-        turns = {turn: tuple(dict.fromkeys(name for _, name in entries)) for turn, entries in ranked[run_id].items()}
-        runs.append(OrderedRun(run_id, turns))
-    return tuple(runs)
+    ranked: dict[str, dict[str, list[str]]] = {run.run_id: {} for run in pool.runs if run.selected}
+    entries = ((entry, response) for response in pool.responses for entry in response.runs)
+    for entry, response in sorted(entries, key=lambda pair: (pair[0].rank, natural_key(pair[1].response_id))):
+        turns = ranked.setdefault(entry.run_id, {})
+        turns.setdefault(own_turn_id(column(response.turn_id)), []).append(response.response_id)
+    return tuple(
+        OrderedRun(run_id, {turn: tuple(dict.fromkeys(names)) for turn, names in ranked[run_id].items()})
+        for run_id in sorted(ranked, key=natural_key)
+    )
 
 
 def check_runs(runs: Sequence[OrderedRun], turns: Sequence[str], a: GradeSet, b: GradeSet) -> None:

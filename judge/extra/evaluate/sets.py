@@ -4,6 +4,7 @@ Holes are items that only one of the sets graded; they could move a run's score 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -99,12 +100,9 @@ def binary(given: GradeSet, positive: int) -> GradeSet:
     >>> binary(GradeSet("qrels", {"1_1": {"p": 2, "q": 1}}, (0, 1, 2)), 2).grades
     {'1_1': {'p': 1, 'q': 0}}
     """
-
-    def is_positive(grade: int) -> int:
-        return int(grade >= positive if given.higher_is_better else grade <= positive)
-
+    sign = 1 if given.higher_is_better else -1
     grades = {
-        turn_id: {item_id: is_positive(grade) for item_id, grade in items.items()}
+        turn_id: {item_id: int(sign * grade >= sign * positive) for item_id, grade in items.items()}
         for turn_id, items in given.grades.items()
     }
     return GradeSet(given.name, grades, (0, 1))
@@ -173,7 +171,7 @@ class MeasureFacts(Record, frozen=True):
     cutoff: int | None
     """How many items of a turn count; None for all of them."""
     strict: bool
-    """Whether no other grades of the holes can take a score beyond its range (`judge.extra.evaluate.sets`)."""
+    """Whether no other grades of the holes can take a score beyond its range."""
 
 
 def measure_facts(measure: str) -> MeasureFacts:
@@ -267,13 +265,11 @@ class TauRange(Record, frozen=True):
 def run_holes(run: OrderedRun, a: GradeSet, b: GradeSet, turns: Sequence[str], facts: MeasureFacts) -> RunHoles:
     """Count a run's holes and bound its scores."""
     top = {turn_id: run.turns[turn_id][: facts.cutoff] for turn_id in turns if run.turns.get(turn_id)}
-    counts = {(True, True): 0, (True, False): 0, (False, True): 0, (False, False): 0}
-    for turn_id, items in top.items():
-        for item_id in items:
-            counts[item_id in a.grades[turn_id], item_id in b.grades[turn_id]] += 1
+    ranked = [(turn_id, item_id) for turn_id, items in top.items() for item_id in items]
+    counts = Counter((item_id in a.grades[turn_id], item_id in b.grades[turn_id]) for turn_id, item_id in ranked)
     return RunHoles(
         run_id=run.run_id,
-        items=sum(counts.values()),
+        items=len(ranked),
         both=counts[True, True],
         only_a=counts[True, False],
         only_b=counts[False, True],
@@ -303,10 +299,8 @@ def _range(
     ends: list[float] = []
     for own, rest in ((given.worst, given.best), (given.best, given.worst)):
         filled = {
-            turn_id: {
-                **given.grades[turn_id],
-                **{item_id: own if item_id in top.get(turn_id, ()) else rest for item_id in holes[turn_id]},
-            }
+            turn_id: given.grades[turn_id]
+            | {item_id: own if item_id in top.get(turn_id, ()) else rest for item_id in holes[turn_id]}
             for turn_id in turns
         }
         end = score(facts.name, given, filled, run, turns)
@@ -317,7 +311,7 @@ def _range(
 
 
 def score(measure: str, given: GradeSet, grades: Grades, run: OrderedRun, turns: Sequence[str]) -> float | None:
-    """A run's mean over the turns in which it has a value; None without one."""
+    """A run's mean over the turns in which it has a value, by some grades of a set; None without one."""
     values = scorer_of(measure, given, grades)(run.turns)
     kept = [rounded(values[turn_id]) for turn_id in turns if turn_id in values]
     return math.fsum(kept) / len(kept) if kept else None

@@ -35,7 +35,7 @@ def ranked(run_id: str, **turns: str) -> RankedRun:
         name.removeprefix("t"): [(item, float(len(items) - place)) for place, item in enumerate(items)]
         for name, items in turns.items()
     }
-    return RankedRun(run_id, f"{run_id}.run", None, ranking)
+    return RankedRun(run_id, f"{run_id}.run", ranking)
 
 
 def evaluated(
@@ -138,7 +138,7 @@ def test_a_run_without_a_turn_of_the_grades_is_a_problem(run: RankedRun, message
 def test_a_run_of_another_year_is_a_problem_though_ids_are_equal() -> None:
     grades = {f"{topic}_{n}": {"a": 1} for topic in ("9-1", "10-1", "11-1") for n in (1, 2)}  # of 2023
     later = [f"9-1_{n}" for n in range(1, 12)] + ["1-1_1"]  # of 2025
-    run = RankedRun("r", "r.run", None, {turn: [("a", 1.0)] for turn in later}, years=frozenset({2025}))
+    run = RankedRun("r", "r.run", {turn: [("a", 1.0)] for turn in later}, years=frozenset({2025}))
     problem = Evaluator("2023.qrels", grades, ask(["AP"], "RR")).problem(run)
     assert problem.message.startswith("has turns of 2025, 2023.qrels those of 2023")
 

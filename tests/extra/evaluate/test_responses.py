@@ -13,12 +13,11 @@ from judge.extra.evaluate.graded import (
     TURN_COLUMNS,
     ResponseMeasure,
     ResponseQrels,
-    ResponseRun,
     ScoredRun,
     described,
     evaluated_criterion,
+    first_of_lines,
     response_table,
-    run_of_lines,
     runs_of_pool,
     scored_runs,
     turn_lines,
@@ -44,7 +43,7 @@ def qrels(
 
 
 GRADES = {"1_1": {"R1": 3, "R2": 1}, "1_2": {"R3": 2}, "2_1": {"R4": 1}, "3_1": {"R5": 2, "R6": 0}}
-RUN = ResponseRun("a", {"1_1": "R1", "1_2": "R9", "2_1": "R4", "9_1": "R7"})
+RUN = {"a": {"1_1": "R1", "1_2": "R9", "2_1": "R4", "9_1": "R7"}}
 
 
 def value(run: ScoredRun, measure: ResponseMeasure, over: Over) -> float | None:
@@ -52,8 +51,8 @@ def value(run: ScoredRun, measure: ResponseMeasure, over: Over) -> float | None:
 
 
 def test_both_conventions_and_the_worst_grade_are_counted_apart() -> None:
-    (run,) = scored_runs([RUN], qrels(GRADES, scale(0, 1, 2, 3)))
-    assert (run.turns, run.answered, run.unjudged, run.outside) == (4, 3, 1, ("9_1",))
+    (run,) = scored_runs(RUN, qrels(GRADES, scale(0, 1, 2, 3)))
+    assert (len(run.first), run.unjudged, run.outside) == (3, 1, ("9_1",))
     # Grades 3, none, 1, and one turn unanswered.
     assert value(run, "mean", "qrels") == (3 + 0 + 1 + 0) / 4
     assert value(run, "mean", "answered") == (3 + 0 + 1) / 3
@@ -64,7 +63,7 @@ def test_both_conventions_and_the_worst_grade_are_counted_apart() -> None:
 
 def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
     of = scale(0, 1, 2, 3, polarity="lower", positive=(0, 1))
-    evaluated = evaluated_criterion([RUN], qrels(GRADES, of))
+    evaluated = evaluated_criterion(RUN, qrels(GRADES, of))
     (run,) = evaluated.runs
     assert value(run, "mean", "qrels") == (3 + 0 + 1 + 0) / 4
     assert value(run, "mean", "worst") == (3 + 3 + 1 + 3) / 4
@@ -77,16 +76,15 @@ def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
 
 def test_a_scale_above_zero_has_a_worst_grade_of_its_own() -> None:
     grades = {"1_1": {"R1": 4}, "1_2": {"R3": 2}}
-    run = ResponseRun("a", {"1_1": "R1"})
-    (scored,) = scored_runs([run], qrels(grades, scale(1, 2, 3, 4, positive=(3, 4))))
+    (scored,) = scored_runs({"a": {"1_1": "R1"}}, qrels(grades, scale(1, 2, 3, 4, positive=(3, 4))))
     assert value(scored, "mean", "qrels") == (4 + 0) / 2
     assert value(scored, "mean", "worst") == (4 + 1) / 2
 
 
 def test_without_a_scale_there_is_a_mean_and_by_a_threshold_a_share() -> None:
-    (run,) = scored_runs([RUN], qrels(GRADES))
+    (run,) = scored_runs(RUN, qrels(GRADES))
     assert run.scores.keys() == {("mean", "qrels"), ("mean", "answered")}
-    (run,) = scored_runs([RUN], qrels(GRADES, threshold=1))
+    (run,) = scored_runs(RUN, qrels(GRADES, threshold=1))
     assert value(run, "positive", "qrels") == 2 / 4
 
 
@@ -127,12 +125,12 @@ QRELS = st.dictionaries(TURNS, st.dictionaries(IDS, st.integers(0, 3), min_size=
 @given(run=RUNS, grades=QRELS, level=st.integers(1, 3))
 def test_the_share_is_that_of_ir_measures_and_of_trec_eval(run, grades, level) -> None:
     of = qrels(grades, threshold=level)
-    ours = run_of_lines(TrecRun("a", run))
-    if not any(ours.first[turn] in grades[turn] for turn in ours.first.keys() & grades.keys()):
+    ours = first_of_lines(TrecRun("a", run))
+    if not any(ours[turn] in grades[turn] for turn in ours.keys() & grades.keys()):
         with pytest.raises(InputError):
-            scored_runs([ours], of)
+            scored_runs({"a": ours}, of)
         return
-    (scored,) = scored_runs([ours], of)
+    (scored,) = scored_runs({"a": ours}, of)
     measure = P(rel=level) @ 1
     assert value(scored, "positive", "qrels") == ir_measures.calc_aggregate([measure], grades, run)[measure]
     per_turn = {metric.query_id: metric.value for metric in ir_measures.iter_calc([measure], grades, run)}
@@ -145,15 +143,15 @@ def test_the_share_is_that_of_ir_measures_and_of_trec_eval(run, grades, level) -
 
 def test_runs_without_a_graded_response_are_refused_with_the_reason() -> None:
     with pytest.raises(InputError, match=r"a.qrel: no turn of these qrels is answered by any run \(they answer 9_1\)"):
-        scored_runs([ResponseRun("a", {"9_1": "R1"})], qrels(GRADES))
+        scored_runs({"a": {"9_1": "R1"}}, qrels(GRADES))
     with pytest.raises(InputError, match=r"none of the runs' first responses has a grade there \(R9 in turn 1_1"):
-        scored_runs([ResponseRun("a", {"1_1": "R9"})], qrels(GRADES))
+        scored_runs({"a": {"1_1": "R9"}}, qrels(GRADES))
     with pytest.raises(InputError, match="they answer nothing"):
-        scored_runs([ResponseRun("a", {})], qrels(GRADES))
+        scored_runs({"a": {}}, qrels(GRADES))
 
 
 def test_a_run_beside_the_qrels_is_a_counted_row_and_no_silent_zero() -> None:
-    runs = [RUN, ResponseRun("none", {}), ResponseRun("strange", {"9_1": "R1"})]
+    runs = RUN | {"none": {}, "strange": {"9_1": "R1"}}
     evaluated = evaluated_criterion(runs, qrels(GRADES, scale(0, 1, 2, 3)))
     grid = response_table([evaluated], turn_facts(GRADES), "run")
     (line,) = [line for line in grid if line[1:3] == ("mean", "strange")]
@@ -163,15 +161,12 @@ def test_a_run_beside_the_qrels_is_a_counted_row_and_no_silent_zero() -> None:
 
 def test_a_pool_has_its_first_responses_and_runs_of_which_nothing_was_pooled() -> None:
     pool = Pool((pooled("R00001", "1_1", ("a", 2)), pooled("R00002", "1_1", ("a", 1), ("b", 3))), {}, ())
-    assert [(run.run_id, run.first) for run in runs_of_pool(pool)] == [
-        ("a", {"1_1": "R00002"}),
-        ("b", {"1_1": "R00002"}),
-    ]
+    assert runs_of_pool(pool) == {"a": {"1_1": "R00002"}, "b": {"1_1": "R00002"}}
 
 
 def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() -> None:
     made = [
-        evaluated_criterion([RUN], qrels(GRADES, scale(0, 1, 2, 3), name=name)) for name in ("relevance", "naturalness")
+        evaluated_criterion(RUN, qrels(GRADES, scale(0, 1, 2, 3), name=name)) for name in ("relevance", "naturalness")
     ]
     facts = turn_facts(GRADES)
     grid = response_table(made, facts, "run")
@@ -187,9 +182,9 @@ def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() 
 
 
 def test_every_turn_of_a_run_has_a_line_with_what_became_of_it() -> None:
-    evaluated = evaluated_criterion([RUN], qrels(GRADES, scale(0, 1, 2, 3)))
+    evaluated = evaluated_criterion(RUN, qrels(GRADES, scale(0, 1, 2, 3)))
     lines = "".join(turn_lines([evaluated], turn_facts(GRADES))).splitlines()
-    assert lines[0].split("\t") == list(TURN_COLUMNS)
+    assert lines[0].split("\t") == TURN_COLUMNS
     assert [line.split("\t") for line in lines[1:]] == [
         ["groundedness", "a", "1_1", "1", "1", "", "R1", "graded", "3", "true"],
         ["groundedness", "a", "1_2", "1", "2", "", "R9", "unjudged", "", ""],

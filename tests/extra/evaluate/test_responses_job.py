@@ -45,7 +45,7 @@ def test_a_folder_gives_what_ir_measures_makes_of_its_files(judged: Path) -> Non
         value = runs[run.run_id].scores["positive", "qrels"].estimate.value
         assert value == ir_measures.calc_aggregate([measure], grades, run.scores)[measure]
     # thistle-faulty answers 11 of 16 turns, and one response has no grade.
-    assert (runs["thistle-faulty"].answered, runs["thistle-faulty"].unjudged) == (11, 1)
+    assert (len(runs["thistle-faulty"].first), runs["thistle-faulty"].unjudged) == (11, 1)
     assert runs["thistle-faulty"].scores["positive", "qrels"].estimate.value == 7 / 16
     assert runs["thistle-faulty"].scores["positive", "answered"].estimate.value == 7 / 11
 

@@ -1,6 +1,7 @@
 """PTKB statements of runs in every format as rankings of numbers, and the assessments of real topics."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ def run_2025(statements: list[str]) -> dict[str, object]:
 def statements(tmp_path: Path, content: dict[str, object], turns: dict[str, Turn] | None = TURNS) -> RankedRun:
     file = tmp_path / ("a.jsonl" if "metadata" in content else "a.json")
     file.write_text(json.dumps(content), encoding="utf-8")
-    return statement_ranking(turns)(read_run(file))
+    read = read_run(file)
+    assert read.run is not None
+    return statement_ranking(read.run, read.places, turns)
 
 
 def order(run: RankedRun) -> list[str]:
@@ -150,7 +153,7 @@ def test_a_submitted_run_of_2025_by_sets_counted_here(shared: Path) -> None:
     turns = turns_by_id(topics)
     file = shared / "ikat/2025/runs/cfda-ikat2025-auto-1.jsonl"
     problems: list[Problem] = []
-    (run,) = ranked_runs(file, statement_ranking(turns), problems)
+    (run,) = ranked_runs(file, partial(statement_ranking, turns=turns), problems)
     evaluator = Evaluator("org", own_assessment(topics), ask(["SetP", "SetR", "SetF"], "AP"))
     evaluator.add(run)
     found = {score.measure: score.estimate.value for score in evaluator.result().scores}
