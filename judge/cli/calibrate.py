@@ -4,7 +4,7 @@ from judge.ask.asking import JobForecast
 from judge.calibrate.recheck import Drift
 from judge.calibrate.report.pages import summary
 from judge.cli.declared import FileOfOptions, JsonOutput
-from judge.cli.printing import columns, print_fact, print_json, print_table, progress, say
+from judge.cli.printing import columns, print_fact, print_json, print_table, progress, say, say_all
 from judge.cli.spending import DryRunOption, print_forecast, say_accounts
 from judge.io.cells import count, interval, number
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges, forecast_calibration
@@ -33,8 +33,7 @@ def calibrate(plan: CalibrationPlan, trial: DryRunOption, output: JsonOutput, fi
     else:
         print(summary(outcome.calibration, columns()).rstrip("\n"))
     say_accounts(outcome.accounts)
-    for missing in outcome.not_drawn:
-        say(missing)
+    say_all(outcome.not_drawn)
     if plan.out:
         say(f"everything is in {plan.out}; start with calibration.md there, then read disagreements.md")
     return 1 if plan.requirements and not outcome.trusted else 0
@@ -76,8 +75,7 @@ def drift(plan: DriftPlan, output: JsonOutput) -> int:
     """
     with progress("comparing two dates"):
         outcome = compare_dates(plan)
-    for warning in outcome.warnings:
-        say(f"Warning: {warning}")
+    say_all(outcome.warnings, "Warning: ")
     if output.as_json:
         print_json({"warnings": outcome.warnings, "rows": outcome.rows})
     else:

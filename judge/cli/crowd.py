@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import columns, folded_lines, grouped, print_json, print_text, progress, say
+from judge.cli.printing import columns, folded_lines, grouped, print_json, print_text, progress, say, say_all
 from judge.crowd.study import Study
 from judge.crowd.summary import CAREFUL, terminal
 from judge.errors import InputError
@@ -26,7 +26,7 @@ def crowd(plan: CrowdPlan, output: JsonOutput) -> int:
             outcome = grade_crowd(plan, steps)
     except InputError as error:
         raise InputError(str(error), grouped(error.problems)) from None
-    _warn(outcome.warnings)
+    say_all(folded_lines(grouped(outcome.warnings), _SHOWN), "warning: ")
     if output.as_json:
         print_json(_summary(outcome.study, outcome.warnings))
     else:
@@ -74,11 +74,6 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
         "flagged_workers": len({row.worker for row in graded.workers if row.flags}),
         "warnings": list(warnings),
     }
-
-
-def _warn(warnings: Sequence[Problem]) -> None:
-    for line in folded_lines(grouped(warnings), _SHOWN):
-        say(f"warning: {line}")
 
 
 COMMANDS = {"crowd": crowd}

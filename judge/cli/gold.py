@@ -3,7 +3,7 @@
 from collections import Counter
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say
+from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say, say_all
 from judge.io.cells import count
 from judge.io.ids import cluster_of
 from judge.jobs.gold import (
@@ -52,8 +52,7 @@ def import_grades(plan: GoldImportPlan) -> int:
         imported = import_gold_files(plan)
     if imported.pool is not None:
         say(f"{plan.pool_out}: {count(len(imported.pool.responses), 'response')} to judge")
-    for note in imported.notes:
-        say(note)
+    say_all(imported.notes)
     counts = Counter(row.criterion for row in imported.rows)
     criteria = ", ".join(f"{n} of {name}" for name, n in sorted(counts.items()))
     say(f"{plan.out}: {count(len(imported.rows), 'grade')}: {criteria}")
@@ -110,8 +109,7 @@ def sheet(plan: GoldSheetPlan) -> int:
         f"{count(outcome.responses, 'response')}, {count(outcome.labels, 'label')} to give: "
         f"{', '.join(outcome.criteria)}"
     )
-    for note in outcome.notes:
-        say(note)
+    say_all(outcome.notes)
     say(f"{plan.out}: {', '.join(outcome.files)}")
     return 0
 

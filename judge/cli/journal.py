@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say
+from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say, say_all
 from judge.io.cells import count
 from judge.io.plan import Option, Options
 from judge.io.safe import printable
@@ -159,8 +159,7 @@ def export(plan: JournalPath, file: ExportFile) -> int:
 def reparse_replies(plan: ReparsePlan, output: JsonOutput) -> int:
     """Read every reply again, and list what would change; 1 if something would."""
     outcome = reparse(plan)
-    for warning in outcome.warnings:
-        say(f"warning: {warning}")
+    say_all(outcome.warnings, "warning: ")
     if output.as_json:
         print_json(outcome)
     else:

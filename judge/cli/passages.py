@@ -10,7 +10,7 @@ extract with --pool.
 from collections.abc import Collection
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import print_json, progress, say
+from judge.cli.printing import print_json, progress, say, say_all
 from judge.io.ids import natural_key
 from judge.jobs.passages import ExtractPlan, IndexPlan, extract_passages, index_passages
 
@@ -51,8 +51,7 @@ def _name(ids: Collection[str], reason: str) -> None:
     if not ids:
         return
     say(f"{len(ids):,} {reason}:")
-    for passage_id in sorted(ids, key=natural_key)[:SHOWN]:
-        say(f"  {passage_id}")
+    say_all(sorted(ids, key=natural_key)[:SHOWN], "  ")
     if len(ids) > SHOWN:
         say(f"  … and {len(ids) - SHOWN:,} more")
 

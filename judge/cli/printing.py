@@ -10,14 +10,13 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, TextIO
 
 import msgspec
 
 from judge.io.cells import fold
-from judge.io.installed import undrawn
 from judge.io.layout import table_lines
 from judge.io.plan import OneOf, Options
 from judge.io.safe import printable
@@ -152,10 +151,10 @@ def say(text: str) -> None:
         print(marked(printable(scrub(text)), "warning"), file=sys.stderr, flush=True)
 
 
-def say_undrawn(pictures: str) -> None:
-    """Say that pictures are missing among the files of a job, if matplotlib is not installed."""
-    for line in undrawn(pictures):
-        say(line)
+def say_all(texts: Iterable[str], start: str = "") -> None:
+    """Say lines on stderr, each with the same start."""
+    for text in texts:
+        say(f"{start}{text}")
 
 
 def grouped(problems: Sequence[Problem], few: int = EXAMPLES, *, equal: bool = False) -> list[Problem]:

@@ -29,7 +29,6 @@ from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn
 
 _HEADER = ("PROMPT", "SCALE", "POSITIVE", "ANSWER", "DEFAULT", "DIGEST", "INPUTS")
 
-
 _WORDS = 12
 """The most characters of a scale of words in the table."""
 
@@ -189,6 +188,5 @@ _TURN = Turn(
     context=(Exchange("Which lakes are near Oss?", "Lake Brenn is the nearest one."),),
     ptkb=(PtkbStatement("1", "I am afraid of deep water."),),
 )
-
 
 COMMANDS = {"prompts": {"list": list_prompts, "show": show, "check": check}}

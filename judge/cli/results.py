@@ -3,7 +3,7 @@
 import sys
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import USUAL, print_json, print_listed, print_table, print_text, progress, say
+from judge.cli.printing import USUAL, print_json, print_listed, print_table, print_text, progress, say, say_all
 from judge.cli.tables import print_corrected, print_leaderboard
 from judge.errors import UsageError
 from judge.io.cells import count, decimals, fold, interval, number
@@ -37,8 +37,7 @@ def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
     plan.refuse_unused(["families"], "they are about a correction, which needs --gold")
     with progress("reading judgments"):
         judged = read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
-    for warning in judged.warnings:
-        say(warning)
+    say_all(judged.warnings)
     if output.as_json:
         print_json(judged.leaderboard)
     else:
@@ -50,15 +49,13 @@ def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
 def _correct(plan: CorrectionPlan, output: JsonOutput) -> None:
     with progress("correcting means by gold"):
         outcome = correct_leaderboard(plan)
-    for warning in outcome.warnings:
-        say(warning)
+    say_all(outcome.warnings)
     if not output.as_json:
         _print_corrected(outcome)
         if plan.out is not None:
             say(f"the corrected leaderboard is in {plan.out}")
         return
-    for caution in outcome.cautions:
-        say(f"Warning: {caution}")
+    say_all(outcome.cautions, "Warning: ")
     seal = {} if outcome.seal is None else {"seal": outcome.seal}
     clustered = {"clustered": outcome.clustered} if outcome.clustered else {}
     head = {"schema": SCHEMA, "target": plan.target, "gold": outcome.gold, **seal, **clustered}
@@ -90,8 +87,7 @@ def report(plan: ReportPlan) -> int:
     """
     with progress("reading folders") as steps:
         outcome = write_report(plan, steps)
-    for warning in outcome.warnings:
-        say(f"warning: {warning}")
+    say_all(outcome.warnings, "warning: ")
     print(outcome.page)
     more = len(outcome.files) - 1
     if more:
@@ -108,8 +104,7 @@ def release(plan: ReleasePlan) -> int:
     """
     with progress("reading the folder") as steps:
         outcome = release_folder(plan, steps)
-    for warning in outcome.warnings:
-        say(f"warning: {warning}")
+    say_all(outcome.warnings, "warning: ")
     for problem in outcome.remaining:
         print_listed(f"accepted: {problem.file}: {problem.path}: {problem.message}")
     print(outcome.out)
@@ -133,8 +128,7 @@ def plan(plan: TopicsPlan, output: JsonOutput) -> int:
     """
     with progress("planning"):
         outcome = plan_topics(plan)
-    for warning in outcome.warnings:
-        say(f"Warning: {warning}")
+    say_all(outcome.warnings, "Warning: ")
     if output.as_json:
         print_json(outcome)
         return 0

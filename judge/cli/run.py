@@ -6,7 +6,7 @@ from judge.ask.progress import job_progress
 from judge.ask.stored_results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.declared import FileOfOptions, JsonOutput
-from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say
+from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say, say_all
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts
 from judge.cli.tables import (
     name_results,
@@ -68,8 +68,7 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     print_pooled(inputs.pooled)
     if (expectation := inputs.certified()) is not None:
         _print_matches(expectation, table=not output.as_json)
-    for warning in inputs.jury.warnings if inputs.jury else ():
-        say(f"warning: {warning}")
+    say_all(inputs.jury.warnings if inputs.jury else (), "warning: ")
     if trial.dry_run:
         return print_dry_run(inputs, as_json=output.as_json)
     for folder, number in (each for waiting in added("rounds", ()).values() for each in waiting(inputs.out)):
@@ -83,13 +82,10 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
         for line in outcome.notes.agreement if outcome.notes else ():
             print()
             print_text(line)
-    for line in outcome.judge_notes:
-        say(line)
+    say_all(outcome.judge_notes)
     print_rechecked(outcome.rechecked, table=not output.as_json)
-    for line in outcome.label_notes:
-        say(line)
-    for line in outcome.model_notes:
-        say(f"warning: {line}")
+    say_all(outcome.label_notes)
+    say_all(outcome.model_notes, "warning: ")
     code = _close(outcome)
     name_results(outcome)
     return code
@@ -138,8 +134,7 @@ def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
         print_json({"judge": inputs.judge.name, **msgspec.structs.asdict(counts)})
     else:
         _print_counts(inputs, counts)
-    for warning in inputs.left_out:
-        say(f"warning: {warning}")
+    say_all(inputs.left_out, "warning: ")
     if lacking:
         say(f"nothing can be judged: {_GIVES_TEXTS}")
     return int(lacking)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.account import CallEstimate, JudgeAccount
 from judge.ask.asking import ModelForecast
-from judge.cli.printing import columns, print_fact, print_table, say
+from judge.cli.printing import columns, print_fact, print_table, say, say_all
 from judge.io.cells import count
 from judge.io.layout import table_lines
 from judge.io.plan import Options
@@ -90,10 +90,8 @@ def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
         return
     rows = [row for account in [*shown, *([in_all(shown)] if len(shown) > 1 else ())] for row in _rows(account)]
     say("")
-    for line in table_lines(_TOOK, rows, columns(), keys=1):
-        say(line)
-    for note in _notes(shown):
-        say(note)
+    say_all(table_lines(_TOOK, rows, columns(), keys=1))
+    say_all(_notes(shown))
 
 
 def _is_of_interest(took: Spending) -> bool:

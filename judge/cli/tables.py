@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.calibrate.recheck import RECHECKED
-from judge.cli.printing import print_table, print_text, say
+from judge.cli.printing import print_table, print_text, say, say_all
 from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.safe import printable, shown
@@ -78,8 +78,7 @@ def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
         print_table(asked_again.columns, [*asked_again.cells()], words=2, keys=2)
     else:
         say(f"{count(len(rechecked.items), 'question')} asked again: manifest.json says what came of it")
-    for line in rechecked.changes:
-        say(f"warning: {line}")
+    say_all(rechecked.changes, "warning: ")
     if rechecked.missing:
         say(f"{count(rechecked.missing, 'question')} of the recheck without a second answer, see recheck.jsonl")
 
@@ -93,8 +92,7 @@ def print_problems(pooled: Pooled, *, checked_topics: bool) -> None:
         say(remaining(file_report(file, None, by_file[file])))
         # A warning about the whole run is few words about much.
         told = [row for row in by_file[file] if row.severity == "error" or row.code == "absent_evidence"]
-        for line in code_lines(told):
-            say(line)
+        say_all(code_lines(told))
     if by_file:
         say(f"`judge validate` lists every problem; {_OF_ERRORS[pooled.pool.unit]}")
     if not checked_topics:

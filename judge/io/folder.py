@@ -117,11 +117,7 @@ def check_outside(folder: Path, runs: Iterable[Path]) -> None:
 
 
 def check_own_folder(folder: Path, names: Collection[str], mark: str) -> None:
-    """Refuse an output folder with files that the same command did not write in an earlier call.
-
-    `names`: names of the files that it writes. `mark`: the file that it begins first; without it the other files are
-    not this command's. A UsageError if the folder holds other files. An InputError if the folder cannot be listed.
-    """
+    """Refuse, as a UsageError, a folder with other files than these `names`, or without the first one, `mark`."""
     try:
         present = {path.name for path in folder.iterdir()} if folder.exists() else set()
     except OSError as error:

@@ -94,10 +94,7 @@ class LineStream:
         return self._digest.hexdigest()
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """The number of each line, and the line.
-
-        An InputError if the file cannot be read on, or a line is longer than what is read.
-        """
+        """The number of each line, and the line; an InputError if it cannot be read on or is too long."""
         number, pieces, size = 1, list[bytes](), 0
         while block := self._read():
             if number == 1 and not pieces and block.startswith(BOM):

@@ -10,16 +10,18 @@ import os
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
@@ -92,6 +94,7 @@ def _mapping(value: Any, split: Callable[[str, str], tuple[str, str, str]], form
     return values
 
 
+Pairs = Annotated[dict[str, str], BeforeValidator(pairs)]
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -156,6 +159,14 @@ class Options(BaseModel):
                 raise ValueError("expected a value, found none")
             return values
         return _path(value, shape)
+
+    @model_validator(mode="after")
+    def _as_a_whole(self) -> Self:
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        """Refuse, as a UsageError, values that do not go together; a plan that refuses some says which."""
 
     def with_values(self: _Plan, **values: Any) -> _Plan:
         """The plan with other values."""
@@ -320,11 +331,7 @@ def _value(value: Any) -> str:
 
 
 def in_folders(plan: _Plan, /, **names: Sequence[str]) -> _Plan:
-    """The plan with a file in place of each folder that one of its fields names.
-
-    `names`: for a field, the names of the file in a folder that judge wrote, by preference. An InputError if a folder
-    has none of the files.
-    """
+    """The plan with files for folders that its fields name: the first of these names there; an InputError without."""
     changed: dict[str, object] = {}
     for field, wanted in names.items():
         given = getattr(plan, field)

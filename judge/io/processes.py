@@ -42,7 +42,7 @@ def processes_for(files: Sequence[Path]) -> int:
 
 def processes_of(size: int, worth: int) -> int:
     """How many processes work of this size is worth, of which `worth` is worth a second; 1 for none beside this one."""
-    return min(MOST, _cores()) if size >= worth and sys.executable else 1
+    return min(MOST, usable_cores()) if size >= worth and sys.executable else 1
 
 
 def mapped(function: Callable[[_Item], _Made], items: Sequence[_Item], processes: int) -> Generator[_Made, None, None]:
@@ -137,8 +137,10 @@ def serve() -> None:
         answers.flush()
 
 
-def _cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Number of cores that this process may use: those it is bound to, within its container's share."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        share, period = quota.read_text(encoding="ascii").split()
+        cores = min(cores, int(share) // int(period))
+    return max(cores, 1)

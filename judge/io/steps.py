@@ -117,10 +117,7 @@ _TICK = 0.25
 
 
 class ProgressLine:
-    """Shows the steps of a job that takes longer than `FIRST`; a job calls it, a clock of its own draws.
-
-    On a terminal the bar goes when the job ends. With `TERM=dumb`, in a file or in a pipe it is a line now and then.
-    """
+    """Shows the steps of a job that takes longer than `FIRST`: a bar that goes at the end, or a line now and then."""
 
     def __init__(
         self,

@@ -39,10 +39,7 @@ def largest_file() -> int:
 
 
 def allow_files(size: int | str) -> None:
-    """Set the most bytes that a file's content may have, for every file that this process reads from now on.
-
-    `size`: bytes, as an integer or as text such as `2G`, `800M` or `64K`. A UsageError if the size is no such number.
-    """
+    """Set the most bytes of a file's content for this process, as `2G` or a number; else a UsageError."""
     global _largest
     text = str(size).strip().upper().removesuffix("B").removesuffix("I")
     digits = text.rstrip("KMG")
@@ -117,11 +114,7 @@ def read_stored(path: StrPath) -> bytes:
 
 
 def open_stored(path: Path) -> io.FileIO:
-    """Open a file, or a pipe that somebody writes to, for reading.
-
-    An InputError if the path is a device, which has no end, or a named pipe to which nobody writes. An OSError if the
-    path cannot be opened.
-    """
+    """Open a file or a pipe for reading; an InputError for a device or a pipe without a writer, or else an OSError."""
     mode = path.stat().st_mode
     if not stat.S_ISFIFO(mode):
         file = io.FileIO(path)

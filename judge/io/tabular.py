@@ -234,10 +234,7 @@ def read_frame(file: str, content: bytes, problems: list[Problem], most: int | N
 
 
 def plain_frame(frame: "pl.DataFrame") -> "tuple[pl.DataFrame, list[str]]":
-    """The table with integers and texts alone, and the columns that hold neither, which are empty there.
-
-    Columns of whole floats become integers, NaN becomes null, and other columns become texts.
-    """
+    """The table as texts and integers, whole floats too, NaN as null; and columns of neither, which are empty there."""
     import polars as pl
     from polars import selectors
 

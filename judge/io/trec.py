@@ -55,10 +55,7 @@ class TrecRun(msgspec.Struct, frozen=True):
 
 
 def column(text: str) -> str:
-    """An id as one column: whitespace and unprintable characters percent-encoded, an empty id as `%`.
-
-    A `%` that looks like such an encoding is encoded too, so that distinct ids are distinct columns.
-    """
+    """An id as one column; `%` and what is no part of a column are percent-encoded, so that ids stay distinct."""
     if _PLAIN.fullmatch(text):
         # Nearly every id; to look at each character of millions of them takes seconds.
         return text

@@ -20,7 +20,6 @@ _SPACED = "".join(
 _YPOGEGRAMMENI = "\u0345"
 """The one character that no word has and that is folded to one that a word may have."""
 
-
 _STOP_WORDS = frozenset(
     """
     a about above after again all also am an and any are as at be because been before being below between both
@@ -86,19 +85,15 @@ def share_known(words: Sequence[str], known: Set[str]) -> float:
 
 _BULLET = re.compile(r"(?:[-*•‣◦–]|\(?(?:[0-9]{1,3}|[A-Za-z])[.)]|#{1,6})\s")
 
-
 # A stop takes a whole run of marks, so that a million dots cost a million steps. Every stop begins with one of a few
 # signs, which the engine then looks for at once: this takes a seventh of the time of two alternatives.
 _STOP = re.compile(
     r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…][\s\S])[.!?…]*+[\"'”’)\]*_]*+(?=\s)|(?<=[。！？])[。！？]*[”’）」』]*)"
 )
 
-
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]*$")
 
-
 _NEXT_WORD = re.compile(r"[\s\"'“‘(\[*_]*([^\W\d_]+)?")
-
 
 _ABBREVIATION = frozenset(
     "dr. mr. mrs. ms. prof. st. sr. jr. vs. etc. fig. no. vol. al. approx. dept. est. inc. ltd. co. gen. gov. sen. "
@@ -106,17 +101,13 @@ _ABBREVIATION = frozenset(
     "ca. cf. pp. ed. eds. ph.d.".split()
 )
 
-
 _NEVER_LAST = frozenset(
     "dr. mr. mrs. ms. prof. st. vs. fig. gen. gov. sen. rep. rev. hon. capt. sgt. col. lt. cf. e.g. i.e.".split()
 )
 
-
 _INLINE_MARKER = re.compile(r"(?:^|[:;.!?]\s)\s*\(?[0-9]{1,2}$")
 
-
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+")
-
 
 _STARTERS = frozenset(
     "a after all also although an and as at because before both but by during each even every for from he her here "

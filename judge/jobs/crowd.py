@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
@@ -25,7 +25,7 @@ from judge.errors import UsageError
 from judge.gold.draft import read_bank
 from judge.gold.grades import Words, folded, level_words
 from judge.io.installed import need_extra
-from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Positive, graded_texts, in_folders, pairs
+from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Pairs, Positive, graded_texts, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.plugins import need, refuse_absent
@@ -79,9 +79,7 @@ class CrowdPlan(LabelTables):
     """Prompt by whose levels was labeled: gives its criterion's scale, and its levels name grades (repeatable)."""
     criteria: Annotated[tuple[str, ...], Option("criterion", metavar="NAME", repeat=True)] = ()
     """Take only this criterion (repeatable); a single one names the criterion of tables that name none."""
-    columns: Annotated[
-        dict[str, str], BeforeValidator(pairs), Option("column", metavar="FIELD=COLUMN", repeat=True)
-    ] = Field(default_factory=dict)
+    columns: Annotated[Pairs, Option("column", metavar="FIELD=COLUMN", repeat=True)] = Field(default_factory=dict)
     """Column of worker, turn_id, response_id, task, criterion, label, seconds, or label:NAME of one criterion."""
     bank: Annotated[Path | None, Option(metavar="FILE|OUT")] = None
     """Texts: bank (JSON), pool.jsonl or its folder."""
@@ -112,8 +110,7 @@ class CrowdPlan(LabelTables):
     filter_min: Annotated[int, Option(metavar="GRADE")] = FILTER_MIN
     """Filtered qrels: turns with at least one response of this grade or a higher one."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if not self.scales and not self.prompts:
             raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
         for given, property_of, options, between in (
@@ -135,7 +132,6 @@ class CrowdPlan(LabelTables):
             raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
         if self.known is None and (self.max_fails or self.max_deviation):
             raise UsageError("--max-fails and --max-deviation need --known")
-        return self
 
 
 class CrowdOutcome(msgspec.Struct, frozen=True):

@@ -50,6 +50,7 @@ UNCALIBRATED = (
     "these responses; they rank runs as this judge sees them, not as people would."
 )
 MISSING_COLUMNS = ("response_id", "turn_id", "passage_id")
+_PARTLY = "rest on some of the used passages only, since the others have no text (missing_passages.tsv)."
 
 
 class Outcome(Record, frozen=True):
@@ -172,7 +173,7 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         *outcome.judge_notes,
         *outcome.model_notes,
         *outcome.label_notes,
-        *(_partly(*entry) for entry in sorted(partial.items())),
+        *(f"{number} grades of {name} {_PARTLY}" for name, number in sorted(partial.items())),
         *(f"{line}." for line in outcome.clustered),
     ]
     files = result_lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
@@ -242,13 +243,6 @@ def _response_runs(pool: Pool) -> dict[str, bytes]:
         f"response_runs/{names[run_id]}.run": response_run(run_id, entries).encode()
         for run_id, entries in lines.items()
     }
-
-
-def _partly(criterion: str, count: int) -> str:
-    return (
-        f"{count} grades of {criterion} rest on some of the used passages only, since the others have no text "
-        "(missing_passages.tsv)."
-    )
 
 
 INDEX = "index.md"

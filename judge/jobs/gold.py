@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import criterion_names, default_prompts, find_criterion
 from judge.ask.labels import JUDGMENTS
@@ -27,7 +27,7 @@ from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import need_extra
 from judge.io.paths import StrPath
-from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, in_folders, pairs
+from judge.io.plan import Amount, OneOf, Option, Options, Pairs, Positive, Seed, in_folders
 from judge.io.stored import read_stored, unpack
 from judge.jobs.crowd import LabelTables
 from judge.jobs.options import DEFAULT_CRITERIA
@@ -69,11 +69,9 @@ class GoldCheckPlan(Options):
     polarity: Literal["higher", "lower"] | None = None
     """Which end of --scale is good."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if (self.scale is None) != (self.polarity is None):
             raise UsageError("--scale and --polarity go together: a scale without its good end says nothing")
-        return self
 
 
 class GoldImportPlan(LabelTables):
@@ -101,21 +99,16 @@ class GoldImportPlan(LabelTables):
     """Probability with which each response was drawn."""
     plan: Annotated[Path | None, Option(metavar="FILE")] = None
     """Plan that the responses were drawn by."""
-    columns: Annotated[
-        dict[str, str], BeforeValidator(pairs), Option("column", metavar="FIELD=COLUMN", repeat=True)
-    ] = Field(default_factory=dict)
+    columns: Annotated[Pairs, Option("column", metavar="FIELD=COLUMN", repeat=True)] = Field(default_factory=dict)
     """Which column of a table holds a field."""
-    constants: Annotated[
-        dict[str, str], BeforeValidator(pairs), Option("constant", metavar="FIELD=VALUE", repeat=True)
-    ] = Field(default_factory=dict)
+    constants: Annotated[Pairs, Option("constant", metavar="FIELD=VALUE", repeat=True)] = Field(default_factory=dict)
     """A field's value, where the file does not say."""
     prompts: Annotated[tuple[str | Path, ...], Option("prompt", metavar="NAME|PATH", repeat=True)] = ()
     """Prompt by whose levels was labeled; other grades are refused (default: the criterion's default prompt)."""
     generic_as_zero: bool = False
     """Give generic responses of begin grade 0 (default: leave them out)."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if self.bank is not None and self.pool is not None:
             raise UsageError("--bank and --pool: give one of them")
         if self.inclusion is not None and self.plan is not None:
@@ -124,7 +117,6 @@ class GoldImportPlan(LabelTables):
             self.refuse_unused(_OF_TABLES, f"they are about tables of a crowd, not about {self.source}")
         if self.out in self.files:
             raise UsageError(f"{self.out}: would be written over what it is made of")
-        return self
 
 
 class GoldSplitPlan(Options):

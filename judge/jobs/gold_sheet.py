@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
-from pydantic import model_validator
 
 from judge.ask.criteria import choose_prompts, default_prompts
 from judge.ask.subjects import check_unit
@@ -47,11 +46,9 @@ class GoldSheetPlan(Options):
     out: Annotated[Path, Option(short="o", metavar="DIR")]
     """Folder to write."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if self.items_per_task > 1 and self.to != "mturk":
             raise UsageError("--items-per-task: a number of one or more, with --to mturk")
-        return self
 
 
 class SheetOutcome(msgspec.Struct, frozen=True):

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
-from pydantic import model_validator
 
 from judge.errors import InputError, UsageError
 from judge.io.folder import write_atomic
@@ -30,11 +29,9 @@ class IndexPlan(Options):
     out: Annotated[Path, Option(short="o", metavar="FILE")]
     """The index file to write."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if (self.hashes is None) == (not self.collection):
             raise UsageError("an index is made of a hash list or of a collection: give exactly one of them")
-        return self
 
 
 class ExtractPlan(Options):
@@ -54,13 +51,11 @@ class ExtractPlan(Options):
     out: Annotated[Path, Option(short="o", metavar="FILE")]
     """The passages.jsonl to write."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if bool(self.runs) == (self.pool is not None):
             raise UsageError("passages are extracted for runs or for a pool: give exactly one of them")
         if not self.runs:
             self.refuse_unused(["depth"], "it is about --runs; a pool was made to its own depth")
-        return self
 
 
 class ExtractOutcome(msgspec.Struct, frozen=True):

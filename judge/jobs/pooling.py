@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from judge.errors import InputError, UsageError
 from judge.io.cells import count
@@ -66,13 +66,11 @@ class ScreenOptions(Options, section="screen"):
         "of sentence-transformers (judge[sentence-transformers]).",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if self.screen == "off" and (self.thresholds or self.encoder):
             raise UsageError("--screen-threshold and --encoder need the screen: --screen flag or exclude")
         if self.encoder is None and "similarity" in self.thresholds:
             raise UsageError("--screen-threshold similarity needs --encoder")
-        return self
 
 
 class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
@@ -116,8 +114,8 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
     """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
 
-    @model_validator(mode="after")
-    def _check_pooling(self) -> Self:
+    def _check(self) -> None:
+        super()._check()
         for path in (self.topics, self.only_turns, self.passage_qrels, self.teams):
             if path is not None and path.exists() and not path.is_file():
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
@@ -140,7 +138,6 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
             raise UsageError(
                 f"the rule {self.select_runs} compares all runs at once: pool them anew, or name runs in a file"
             )
-        return self
 
 
 class PoolPlan(Pooling, Call, section="output"):

@@ -118,14 +118,9 @@ def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> Rech
     before = journal.get(first.request_digest)
     after = journal.get(second.request_digest) if second.request_digest else None
     given = isinstance(second, Judgment)
+    whose = {name: getattr(first, name) for name in RecheckedItem.__struct_fields__[:7]}
     return RecheckedItem(
-        response_id=first.response_id,
-        turn_id=first.turn_id,
-        topic_id=first.topic_id,
-        criterion=first.criterion,
-        variant=first.variant,
-        judge=first.judge,
-        sample=first.sample,
+        **whose,
         grade=None if first.unable else first.grade,
         again_grade=second.grade if isinstance(second, Judgment) and not second.unable else None,
         again_missing=second.reason if isinstance(second, Failure) else None,

@@ -4,9 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import model_validator
+from typing import Annotated, Any, Literal
 
 from judge.ask.asking import JOURNAL, CallEngine, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
@@ -145,8 +143,8 @@ class Plan(RunOptions, section="asking"):
         alone = self.jury is not None or self.cascade is not None
         return self.model or default_models()[-1 if alone else 0 :]
 
-    @model_validator(mode="after")
-    def _check_judge(self) -> Self:
+    def _check(self) -> None:
+        super()._check()
         check_engine(self.engine, self.address, self.workers, cascade=self.cascade is not None)
         if self.engine is not None and any(isinstance(name, Model) for name in self.model):
             raise UsageError(f"--engine {self.engine} opens judges by their names, so it takes no judge of one's own")
@@ -156,7 +154,6 @@ class Plan(RunOptions, section="asking"):
         if self.cascade is not None or self.cascade_url is not None:
             cascades = need("cascades.run", "--cascade")
             cascades.check_cascade(self.cascade, self.cascade_url, jury=several, together=self.together)
-        return self
 
 
 class RunInputs(Record, frozen=True):
@@ -198,10 +195,7 @@ class RunInputs(Record, frozen=True):
 
 
 def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInputs:
-    """Read, check and pool everything a plan names.
-
-    `keys`: refuse a model without its key or address where no journal can have its completions; no dry run needs one.
-    """
+    """Read, check and pool everything of a plan; `keys`: refuse a model without key or address, if it may be asked."""
     out = plan.out or plan.extend or DEFAULT_OUT
     earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
     place = JournalPlace(out, plan.journal, earlier, plan.max_wait)

@@ -4,14 +4,12 @@ The settings were chosen so that earlier requests change no bit of a completion.
 that are computed one by one: those of a written text, and a label that is not among the likeliest first tokens.
 """
 
-import contextlib
 import functools
 import hashlib
 import importlib
 import importlib.metadata
 import json
 import math
-import os
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -192,15 +190,6 @@ def load_engine() -> ModuleType:
 def engine_version() -> str:
     """Name and version of the engine, as the journal records them."""
     return f"openvino-genai {importlib.metadata.version('openvino-genai')}"
-
-
-def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Number of cores that this process may use: those it is bound to, within its container's share."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):
-        share, period = quota.read_text(encoding="ascii").split()
-        cores = min(cores, int(share) // int(period))
-    return max(cores, 1)
 
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}

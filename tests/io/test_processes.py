@@ -124,7 +124,7 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
 
 
 def test_processes_are_started_where_they_are_worth_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_cores", lambda: 8)
+    monkeypatch.setattr(processes, "usable_cores", lambda: 8)
     monkeypatch.setattr(processes, "WORTH", 1_000)
     monkeypatch.setattr(processes, "TOGETHER", 4_000)
 
@@ -142,6 +142,6 @@ def test_processes_are_started_where_they_are_worth_it(tmp_path: Path, monkeypat
     assert processes_for(files(*[100] * 9, 1_900)) == 2  # two of the largest fit
     assert processes_for(files(*[100] * 9, 2_100)) == 1
     assert processes_for(files(*[100] * 9, 500, suffix=".gz")) == 1  # 2,500 unpacked
-    monkeypatch.setattr(processes, "_cores", lambda: 1)
+    monkeypatch.setattr(processes, "usable_cores", lambda: 1)
     assert processes_for(files(900, 900)) == 1
     assert processes_for([tmp_path / "gone"]) == 1

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import ContextLengthError, InputError, OperationalError, RejectedError, UsageError
+from judge.io.processes import usable_cores
 from judge.judges import engine as module
-from judge.judges.engine import Engine, EngineReply, json_grammar, load_engine, start, trained_context, usable_cores
+from judge.judges.engine import Engine, EngineReply, json_grammar, load_engine, start, trained_context
 from judge.judges.forms import answer_schema, nuggets_schema
 from tests.conftest import put
 

@@ -6,9 +6,7 @@ A judge's grades are read in post-edit mode alone. Otherwise nobody at the desk 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
-
-from pydantic import model_validator
+from typing import Annotated, Literal, NamedTuple
 
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, criterion_names
@@ -72,8 +70,7 @@ class AssessPlan(DeskAddress, section="what is labeled"):
             return self.double
         return DOUBLE if len(self.assessors) > 1 else 0.0
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         for name in self.assessors:
             if not (name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME):
                 raise UsageError(
@@ -91,7 +88,6 @@ class AssessPlan(DeskAddress, section="what is labeled"):
             )
         if self.made == "postedit" and self.judgments is None:
             raise UsageError("--made postedit: expected --judgments, whose grades are to be edited")
-        return self
 
 
 class Suggestion(NamedTuple):

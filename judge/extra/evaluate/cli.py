@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import structs
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_undrawn
+from judge.cli.printing import TableFormat, print_grids, print_json, progress, say_all
 from judge.errors import UsageError
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
 from judge.extra.evaluate.measured import (
@@ -24,6 +24,7 @@ from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, tr
 from judge.extra.evaluate.set_inputs import QrelsPlan
 from judge.extra.evaluate.spans import SpansPlan, evaluate_spans
 from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
+from judge.io.installed import undrawn
 from judge.io.plan import OneOf
 from judge.io.table import FORMS
 
@@ -127,7 +128,7 @@ def spans(plan: SpansPlan, output: TableFormat, whole: JsonOutput) -> int:
     with progress("reading spans") as steps:
         outcome = evaluate_spans(plan, steps)
     if plan.out is not None:
-        say_undrawn("pictures of the intervals")
+        say_all(undrawn("pictures of the intervals"))
     if whole.as_json:
         print_json(outcome)
     else:
@@ -168,8 +169,7 @@ def qrels(plan: QrelsPlan, output: TableFormat, whole: JsonOutput) -> int:
 
 
 def _warn(warnings: tuple[str, ...]) -> None:
-    for warning in warnings:
-        say(f"Warning: {warning}")
+    say_all(warnings, "Warning: ")
 
 
 COMMANDS = {

@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
-
-from pydantic import model_validator
+from typing import Annotated, Any
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, Judge
@@ -75,11 +73,9 @@ class NuggetCreatePlan(NuggetJobPlan):
     importance: Annotated[str | Path, Option("importance-prompt", metavar="NAME|PATH")] = NUGGET_IMPORTANCE
     """Prompt that says which nuggets are vital (default nugget_importance/graded)."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if self.qrels is not None and self.sources == "responses":
             raise UsageError("--qrels says which passages are relevant, and --from responses takes none")
-        return self
 
 
 class CreationInputs(Record, frozen=True):

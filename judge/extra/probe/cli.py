@@ -1,7 +1,7 @@
 """The command `judge probe`."""
 
 from judge.cli.declared import FileOfOptions
-from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say
+from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say, say_all
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts
 from judge.extra.probe.card import probe_grids, probe_notes
 from judge.extra.probe.inputs import ProbePlan
@@ -37,8 +37,7 @@ def main(plan: ProbePlan, trial: DryRunOption, output: TableFormat, file: FileOf
 
 
 def _close(plan: ProbePlan, outcome: ProbeOutcome) -> int:
-    for note in outcome.notes:
-        say(f"note: {note}")
+    say_all(outcome.notes, "note: ")
     say_accounts(outcome.accounts)
     say(f"tables, picture and every altered response: {plan.out}")
     if outcome.failures:

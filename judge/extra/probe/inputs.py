@@ -6,11 +6,10 @@ An item's twins are the same whichever other items are drawn.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
-from pydantic import model_validator
 
 from judge.ask.asking import JOURNAL, Judge
 from judge.ask.criteria import choose_prompts
@@ -181,13 +180,11 @@ class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, JournalOption, sec
     replace: bool = False
     """Write over results of another configuration in --out."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if bool(self.runs) == (self.folder is not None):
             raise UsageError("expected either an output folder of `judge run` or `judge pool`, or runs (--runs)")
         if self.folder is not None and self.passages:
             raise UsageError("--passages is about runs (--runs): the folder has the passages of its pool")
-        return self
 
 
 class Posed(NamedTuple):

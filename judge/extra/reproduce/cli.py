@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import TableFormat, columns, print_grids, print_json, progress, say, say_undrawn
+from judge.cli.printing import TableFormat, columns, print_grids, print_json, progress, say, say_all
 from judge.crowd.released import RELEVANT
 from judge.extra.reproduce.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin
 from judge.extra.reproduce.job import (
@@ -16,6 +16,7 @@ from judge.extra.reproduce.job import (
 from judge.extra.reproduce.matching import MatchedRun, Score
 from judge.extra.reproduce.published import Reproduction
 from judge.io.cells import count, fold, number, pad, shorten
+from judge.io.installed import undrawn
 from judge.io.layout import table_lines
 from judge.io.safe import printable
 from judge.records import Problem
@@ -122,7 +123,7 @@ def main(plan: ReproductionPlan, tables: TableFormat, output: JsonOutput) -> int
         marks = tables.format not in ("tsv", "json")
         print_grids((comparison(made, marks=marks), *made.beyond), tables.format)
     if plan.out is not None and with_intervals(made):
-        say_undrawn("pictures of the intervals")
+        say_all(undrawn("pictures of the intervals"))
     say(_totals(made))
     return 0
 

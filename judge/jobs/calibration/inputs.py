@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.group import combine
@@ -114,8 +114,7 @@ class CalibrationPlan(ComparedJudges, AskingOptions, JournalOption, section="dec
     out: Annotated[Path | None, Option(short="o", metavar="DIR", section="output")] = None
     """Write tables, report, plots and certificate here."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if bool(self.judgments) == bool(self.models):
             raise UsageError("expected either existing judgments (--judgments) or models to ask (--model)")
         if self.models and not (self.prompts and self.pool and self.out):
@@ -131,7 +130,6 @@ class CalibrationPlan(ComparedJudges, AskingOptions, JournalOption, section="dec
             self.refuse_unused(["seal"], "it is the seal of the grades in --test")
         for cascade in self.cascades or (None,) * (self.cascade_url is not None):
             need("cascades.run", "--cascade").check_cascade(cascade, self.cascade_url)
-        return self
 
 
 class CalibrationInputs(NamedTuple):

@@ -245,7 +245,9 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
                 bounds += cascades.bounds(judge, wanted, answers, compared)
             questions = asking.questions(judge.models[0])
             costs += group_costs(judge.name, questions, opened.prompts, lambda group: opened.tasks(opened.dev, group))
-        chosen = [column for panel in opened.panels(results) if (column := _chosen(panel))]
+        # The judge of each criterion that is chosen by the grades that are not held out.
+        panels = opened.panels(results)
+        chosen = [column for panel in panels if (column := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
         by_name = {judge.name: judge for judge in judges} | (cascades.judges if cascades else {})
         endpoints = {judge.name: model.endpoint for judge in judges for model in judge.models if model.endpoint}
         asked = _asked(inputs, chosen, endpoints)
@@ -277,11 +279,6 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
     )
 
 
-def _chosen(panel: Panel) -> Column | None:
-    """The judge that is chosen by the grades that are not held out."""
-    return choose(panel, "dev" if panel.split[0] == "dev" else "all")
-
-
 def _asked(inputs: CalibrationInputs, chosen: Sequence[Column], endpoints: Mapping[str, str]) -> dict[str, Any]:
     """What a look at the gold asks of it."""
     plan = inputs.plan
@@ -296,11 +293,7 @@ def _asked(inputs: CalibrationInputs, chosen: Sequence[Column], endpoints: Mappi
 
 
 def forecast_models(inputs: CalibrationInputs) -> JobForecast:
-    """Count what `ask_models` would send beyond what the journals hold; sealed grades stay closed.
-
-    Of the responses with test grades only the chosen judges are asked, so their calls come on top, `test_judgments` at
-    most. The checkers of cascades come last.
-    """
+    """Count what `ask_models` would send; for test grades only the chosen judges, `test_judgments` on top at most."""
     opened = open_judges(inputs, dry=True)
     plan, gold, prompts = inputs.plan, inputs.gold.rows, opened.prompts
     wanted = opened.tasks(opened.dev, prompts)

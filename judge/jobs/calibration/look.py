@@ -29,7 +29,6 @@ BESIDE_GOLD = ".looks"
 IN_FOLDER = "looks.jsonl"
 """The ledger in the output folder, where the gold's folder cannot be written."""
 
-
 _SHORT = 16
 """Hexadecimal digits of a candidate's digest."""
 

@@ -2,10 +2,9 @@
 
 import threading
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
-from pydantic import model_validator
 
 from judge.ask.criteria import find_criterion
 from judge.ask.own_loop import finish
@@ -40,11 +39,9 @@ class DoctorPlan(Options):
     folder: Annotated[Path, Option("out", short="o", metavar="DIR")] = Path()
     """The folder whose disk is checked (default: the working folder); nothing stays there."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if self.base_url is not None and not self.models:
             raise UsageError("--base-url is the address of a judge, and none is named (--model)")
-        return self
 
 
 _PREFIX = "You check whether a response keeps to its passages.\n\n" + (

@@ -3,11 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Annotated, Self
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
-from pydantic import model_validator
 
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure
@@ -56,11 +55,9 @@ class ReleasePlan(OwnPrompts):
     license: Annotated[str | None, Option(metavar="TEXT")] = None
     """Terms of use, for the bundle's README."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> None:
         if self.keep_names:
             self.refuse_unused(["names", "allow_names"], "--keep-names publishes every name")
-        return self
 
 
 class ReleaseOutcome(msgspec.Struct, frozen=True):
@@ -77,11 +74,7 @@ class ReleaseOutcome(msgspec.Struct, frozen=True):
 
 
 def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
-    """Write the bundle of a judged folder.
-
-    A UsageError if the plan asks for what cannot be done. An InputError if the folder is not finished, was changed
-    since, or a name is left in a text; every place is listed. An OperationalError if the bundle cannot be written.
-    """
+    """Write the bundle of a finished folder; every place of a name that is left in a text is listed."""
     folder, out = plan.folder, plan.out
     steps(Step("reading the folder"))
     _check_folder(folder)

@@ -71,10 +71,7 @@ def bundle_files(
 
 
 def renamed_pool(pool: Pool, names: Pseudonyms) -> Pool:
-    """The pool with pseudonyms for runs and teams, and without the digests by which a run file is recognized.
-
-    What stood in the order of the names stands in that of the pseudonyms, which tells nothing of the names.
-    """
+    """The pool in the order of its pseudonyms, without the digests by which a run file is recognized."""
     return msgspec.structs.replace(
         pool,
         responses=tuple(_renamed_response(response, names) for response in pool.responses),

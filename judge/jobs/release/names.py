@@ -43,14 +43,21 @@ def read_pseudonyms(path: Path) -> Pseudonyms:
         found = msgspec.json.decode(read_stored(path), type=Pseudonyms)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not pseudonyms: {error}: expected runs and teams, each name with one") from error
+    _refuse(path, found, _faults, "not a pseudonym for each name")
+    return found
+
+
+def _refuse(
+    path: Path, pseudonyms: Pseudonyms, faults: Callable[[Mapping[str, str]], Iterable[tuple[str, str]]], message: str
+) -> None:
+    """Refuse pseudonyms if those of the runs, or of the teams, have faults: names, and what is wrong."""
     problems = [
-        Problem("pseudonym", "error", str(path), None, f"$.{kind}[{name!r}]", message)
-        for kind, given in (("runs", found.runs), ("teams", found.teams))
-        for name, message in _faults(given)
+        Problem("pseudonym", "error", str(path), None, f"$.{kind}[{name!r}]", fault)
+        for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams))
+        for name, fault in faults(given)
     ]
     if problems:
-        raise InputError(f"{path}: not a pseudonym for each name", problems)
-    return found
+        raise InputError(f"{path}: {message}", problems)
 
 
 def _faults(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -64,17 +71,13 @@ def _faults(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:
 
 def check_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
     """Refuse a pseudonym that is the name of another run or team: readers would believe the wrong thing of it."""
-    problems = []
-    for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams)):
-        named: dict[str, set[str]] = {}
-        for name in given:
-            named.setdefault(name.casefold(), set()).add(name)
+
+    def taken(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         for name, pseudonym in given.items():
-            if name != pseudonym and named.get(pseudonym.casefold(), set()) - {name}:
-                message = f"{shown(pseudonym)} is the name of another: expected one that nobody has"
-                problems.append(Problem("pseudonym", "error", str(path), None, f"$.{kind}[{name!r}]", message))
-    if problems:
-        raise InputError(f"{path}: a pseudonym that is a name", problems)
+            if name != pseudonym and any(other != name and other.casefold() == pseudonym.casefold() for other in given):
+                yield name, f"{shown(pseudonym)} is the name of another: expected one that nobody has"
+
+    _refuse(path, pseudonyms, taken, "a pseudonym that is a name")
 
 
 def write_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 from judge.errors import OperationalError, UsageError
 from judge.io.installed import need_extra
+from judge.io.processes import usable_cores
 from judge.io.safe import did_you_mean
 from judge.judges.catalog import CATALOG, ModelWeights
 from judge.judges.chat import chat_messages, response_format
-from judge.judges.engine import Engine, engine_version, load_engine, start, trained_context, usable_cores
+from judge.judges.engine import Engine, engine_version, load_engine, start, trained_context
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.judges.weights import cached_digest, ensure, is_here, weights_file
