@@ -25,8 +25,7 @@ from judge.judges.journal import JournalView
 from judge.judges.journal_tools import JournalSpending, read_spending
 from judge.records import Criterion, Problem
 from judge.report.sections.words import scale_of
-from judge.results.details import SentenceRow
-from judge.results.rows import LeaderboardRow, RunDifference
+from judge.results.tables import ResultTables
 from judge.stats.agreement import STATISTICS
 
 FINDINGS = "calibration.json"
@@ -39,11 +38,7 @@ class RunFolder(msgspec.Struct, frozen=True):
     name: str
     """What the report calls it."""
     judged: JudgedFolder
-    rows: tuple[LeaderboardRow, ...]
-    pairs: tuple[RunDifference, ...]
-    """Every two runs."""
-    sentences: tuple[SentenceRow, ...]
-    """What the judge says of single sentences, where a prompt asks for it."""
+    tables: ResultTables
     problems: tuple[Problem, ...]
     screen: tuple[tuple[str, str], ...]
     """Code and response of each flag of the screen."""
@@ -57,11 +52,6 @@ class RunFolder(msgspec.Struct, frozen=True):
     """The questions that were asked again."""
     recorded: Mapping[str, str] = {}
     """When the answers to these questions were recorded, by the digest of the request, as far as that is known."""
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """How the folder came about; empty where nothing says it."""
-        return self.judged.manifest
 
 
 class CalibrationFolder(msgspec.Struct, frozen=True):
@@ -111,13 +101,11 @@ def read_folder(
     check_finished(folder)
     judged = read_judged(folder, criterion, prompts=prompts)
     corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
-    tables = judged.tables
     problems, screen = read_problems(folder / "problems.json"), read_screen(folder / "screen.tsv")
     rechecked = read_rechecked(folder / RECHECK, judged.criteria)
     digests = (digest for item in rechecked for digest in (item.request_digest, item.again_request_digest) if digest)
     spending, recorded = _spending(folder / JOURNAL), _times(folder / JOURNAL, digests)
-    rows = tables.leaderboard, tables.differences, tables.sentences
-    return RunFolder(name, judged, *rows, problems, screen, spending, corrected, compared, rechecked, recorded)
+    return RunFolder(name, judged, judged.tables, problems, screen, spending, corrected, compared, rechecked, recorded)
 
 
 def check_finished(folder: Path) -> None:
@@ -174,23 +162,16 @@ def _contradictions(calibration: Calibration) -> Iterator[str]:
 def _with_gold(
     judged: JudgedFolder, gold: Sequence[Path], criterion: str | None, prompts: Sequence[StrPath]
 ) -> tuple[CorrectionOutcome | str, Calibration]:
+    given: dict[str, Any] = {"gold": gold, "criterion": criterion, "prompts": prompts}
+    asked = CalibrationPlan(judgments=(judged.path / JUDGMENTS,), cluster=judged.cluster, **given)
     try:
-        compared = calibrate_judges(
-            CalibrationPlan(
-                gold=gold,
-                judgments=(judged.path / JUDGMENTS,),
-                criterion=criterion,
-                prompts=prompts,
-                cluster=judged.cluster,
-            )
-        ).calibration
+        compared = calibrate_judges(asked).calibration
     except InputError as error:
         if any(problem.code == "off_scale" for problem in error.problems):
             raise _off_scale(judged, error) from error
         raise
-    plan = CorrectionPlan(folder=judged.path, gold=gold, criterion=criterion, prompts=prompts)
     try:
-        return correct_leaderboard(plan, judged=judged), compared
+        return correct_leaderboard(CorrectionPlan(folder=judged.path, **given), judged=judged), compared
     except InputError as error:
         # Agreement needs no probabilities; only a correction does.
         if {problem.code for problem in error.problems} != {"inclusion_probability"}:

@@ -90,7 +90,7 @@ def pictures(folders: Sequence[ReportedFolder], content: Content) -> tuple[Pictu
 def _of(folder: ReportedFolder) -> Iterator[Picture]:
     if isinstance(folder, RunFolder):
         slugs = safe_names(criterion.name for criterion in folder.judged.criteria)
-        for name, rows in by_criterion(folder.rows):
+        for name, rows in by_criterion(folder.tables.leaderboard):
             if not any(row.n for row in rows):
                 continue
             means = [(row.run_id, row.mean) for row in rows]

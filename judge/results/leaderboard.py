@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -184,7 +184,10 @@ def per_topic(row: LeaderboardRow) -> str:
     return "" if row.turns_per_topic is None else f"{row.turns_per_topic:.1f} turns a topic"
 
 
-def by_criterion(rows: Iterable[LeaderboardRow]) -> Iterator[tuple[str, list[LeaderboardRow]]]:
+_Row = TypeVar("_Row", LeaderboardRow, SentenceRow)
+
+
+def by_criterion(rows: Iterable[_Row]) -> Iterator[tuple[str, list[_Row]]]:
     """The rows of each criterion, in the rows' order."""
     for criterion, group in groupby(rows, key=lambda row: row.criterion):
         yield criterion, list(group)

@@ -36,7 +36,7 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
         del kinds["depth"]
     parts: dict[str, list[ReportPart]] = {kind: [] for kind in kinds}
     for criterion in folder.judged.criteria:
-        if not any(row.n for row in folder.rows if row.criterion == criterion.name):
+        if not any(row.n for row in folder.tables.leaderboard if row.criterion == criterion.name):
             continue
         runs = _runs(folder, criterion)
         facts = turn_facts({turn_id for run in runs for turn_id in run.turns}, depths=depths(folder.judged.pool.turns))
@@ -50,19 +50,17 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
 
 def _runs(folder: RunFolder, criterion: Criterion) -> list[MeasuredRun]:
     """Every run with its grade in each turn, where one without a grade has the worst, as ranks have it."""
-    judged, bounds = folder.judged, _bounds(criterion)
-    runs = []
-    for run in run_turns(judged.pool, judged.results, criterion):
-        grades = run.grades(worst_grade(criterion.scale))
-        runs.append(
-            measured_run(run.run_id, "mean grade", grades, grades, "worst", cluster=judged.cluster, bounds=bounds)
-        )
-    return runs
+    judged = folder.judged
+    return [
+        measured_run(run.run_id, "mean grade", grades, grades, "worst", cluster=judged.cluster, bounds=_ends(criterion))
+        for run in run_turns(judged.pool, judged.results, criterion)
+        for grades in (run.grades(worst_grade(criterion.scale)),)
+    ]
 
 
-def _bounds(criterion: Criterion) -> tuple[float, float]:
-    grades = [level.grade for level in criterion.scale.levels]
-    return float(min(grades)), float(max(grades))
+def _ends(criterion: Criterion) -> tuple[float, float]:
+    low, high = criterion.scale.ends
+    return float(low), float(high)
 
 
 def _sheet(
@@ -71,26 +69,25 @@ def _sheet(
     groups = groups_of(facts, "topic" if kind == "topic" else "depth")
     if len(set(groups.values())) < 2 or not any(run.turns for run in runs):
         return None
-    low, high = _bounds(criterion)
+    low, high = _ends(criterion)
     reading = Reading((low, high), criterion.scale.polarity == "higher", folder.judged.cluster)
-    grid = by_group(runs, groups, kind, reading)
-    # The first column names the measure, which is one and the same here.
     unit = folder.judged.pool.unit
-    counted = "turns" if unit == "response" else "dialogues"
-    columns: tuple[str, ...] = (_NAMES[kind], counted, _BETTER, "lowest run", _MIDDLE, "highest run")
+    several = len(runs) > 1
     # Of one run, lowest and highest say nothing that its average does not.
-    kept = slice(2, None) if len(runs) > 1 else slice(2, 4)
-    columns = columns if len(runs) > 1 else (*columns[:2], "average")
-    lines = tuple((str(line[1]), *line[kept]) for line in grid)
+    averages = (_BETTER, "lowest run", _MIDDLE, "highest run") if several else ("average",)
+    columns = (_NAMES[kind], "turns" if unit == "response" else "dialogues", *averages)
+    # The first column names the measure, which is one and the same here.
+    lines = tuple((str(line[1]), *line[2 : 3 + len(averages)]) for line in by_group(runs, groups, kind, reading))
     marks = tuple((Mark(line[2]),) if isinstance(line[2], Estimate) else () for line in lines)
     sentence = {
         "topic": f"A line for each topic, with {count(len(runs), 'run')}.",
         "depth": "A line for each place in the conversation: 1 is the first question of the user.",
     }[kind]
-    if len(runs) > 1:
+    if several:
         sentence += " Every run has a mean grade over the turns of a line."
     sentence += " A turn without a grade has the worst one."
-    if sum(len(run.turns) for run in runs) < sum(row.turns for row in folder.rows if row.criterion == criterion.name):
+    board = folder.tables.leaderboard
+    if sum(len(run.turns) for run in runs) < sum(row.turns for row in board if row.criterion == criterion.name):
         sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."
@@ -122,14 +119,10 @@ def _worst_positive(scale: Scale) -> int:
 def _agreement(first: RunFolder, other: RunFolder, ours: Criterion, scale: Scale) -> Iterator[ReportPart]:
     """How far the grades of two folders agree under a criterion, which has `scale` in the other one."""
     binary = not same_grades(ours.scale, scale)
-    plan = QrelsPlan(
-        a=first.judged.path,
-        b=other.judged.path,
-        criterion=ours.name,
-        positive=(_worst_positive(ours.scale), _worst_positive(scale)) if binary else None,
-        cluster=first.judged.cluster,
-    )
+    positive = (_worst_positive(ours.scale), _worst_positive(scale)) if binary else None
+    a, b, cluster = first.judged.path, other.judged.path, first.judged.cluster
     try:
+        plan = QrelsPlan(a=a, b=b, criterion=ours.name, positive=positive, cluster=cluster)
         found = compare_qrels(plan).agreement
     except JudgeError as error:
         # Two pools are no reason to refuse the rest of the report.
@@ -157,15 +150,9 @@ def _agreement(first: RunFolder, other: RunFolder, ours: Criterion, scale: Scale
 
 
 def _confusion(first: str, second: str, unit: JudgedUnit, found: SetsAgreement) -> Table[Any]:
-    totals = [sum(counts) for counts in found.confusion]
-    lines: list[tuple[Cell, ...]] = [
-        (f"{first}: {grade}", *counts, total)
-        for grade, counts, total in zip(found.a.scale, found.confusion, totals, strict=True)
-    ]
-    shares = tuple(
-        (None, *(n / total if total else None for n in counts), None)
-        for counts, total in zip(found.confusion, totals, strict=True)
-    )
+    counted = [(grade, counts, sum(counts)) for grade, counts in zip(found.a.scale, found.confusion, strict=True)]
+    lines: list[tuple[Cell, ...]] = [(f"{first}: {grade}", *counts, total) for grade, counts, total in counted]
+    shares = tuple((None, *(n / total if total else None for n in counts), None) for _, counts, total in counted)
     columns = ("grade", *(f"{second}: {grade}" for grade in found.b.scale), "in all")
     reading = (
         f"A line for each grade of {first}, a column for each of {second}: how many {unit}s have both. "

@@ -26,9 +26,9 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion."""
     criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
     slugs = safe_names(criteria)
-    for name, rows in by_criterion(folder.rows):
-        letters = tie_letters([row.run_id for row in rows], [pair for pair in folder.pairs if pair.criterion == name])
-        sheet = _sheet(rows, criteria[name], letters)
+    for name, rows in by_criterion(folder.tables.leaderboard):
+        pairs = [pair for pair in folder.tables.differences if pair.criterion == name]
+        sheet = _sheet(rows, criteria[name], tie_letters([row.run_id for row in rows], pairs))
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
 
 
@@ -84,14 +84,8 @@ def _table(
         for name, cells in columns.items()
         if any(cell not in (None, "") for cell in cells)
     }
-    return Table(
-        zip(*kept.values(), strict=True),
-        kept,
-        titled(criterion.name) + about,
-        [worded(reading, criterion.unit)],
-        places=2,
-        plot=Plot(drawn, *criterion.scale.ends, marks),
-    )
+    title, plot = titled(criterion.name) + about, Plot(drawn, *criterion.scale.ends, marks)
+    return Table(zip(*kept.values(), strict=True), kept, title, [worded(reading, unit)], 2, plot)
 
 
 def corrected_boards(folder: RunFolder) -> Iterator[Section]:
@@ -102,16 +96,12 @@ def corrected_boards(folder: RunFolder) -> Iterator[Section]:
     if isinstance(outcome, str):
         yield Section("corrected", "Leaderboard, corrected by people's grades", (Said(capped(outcome), "warn"),))
         return
-    parts: list[ReportPart] = [
-        Said(
-            worded(
-                "People graded a part of these responses (the gold). Where they and the judge disagree, the judge's "
-                "means are shifted by as much: the corrected mean is what people would have given, as far as the gold "
-                "tells (prediction-powered inference, PPI++).",
-                folder.judged.pool.unit,
-            )
-        )
-    ]
+    said = (
+        "People graded a part of these responses (the gold). Where they and the judge disagree, the judge's means are "
+        "shifted by as much: the corrected mean is what people would have given, as far as the gold tells "
+        "(prediction-powered inference, PPI++)."
+    )
+    parts: list[ReportPart] = [Said(worded(said, folder.judged.pool.unit))]
     if outcome.cautions:
         parts.append(Noted("To be known before any number:", tuple(map(capped, outcome.cautions))))
     for criterion in outcome.criteria:
@@ -158,10 +148,8 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Tabl
 
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion whose prompt asks for labels of sentences."""
-    rows = folder.sentences
-    slugs = safe_names(dict.fromkeys(criterion.name for criterion in folder.judged.criteria))
-    for name in dict.fromkeys(row.criterion for row in rows):
-        group = [row for row in rows if row.criterion == name]
+    slugs = safe_names(criterion.name for criterion in folder.judged.criteria)
+    for name, group in by_criterion(folder.tables.sentences):
         labels = list(dict.fromkeys(row.label for row in group if row.share is not None))
         lines: list[tuple[Cell, ...]] = []
         for run_id, by_label in by_run(group).items():

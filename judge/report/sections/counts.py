@@ -185,7 +185,7 @@ def _tokens(folder: RunFolder) -> Iterator[ReportPart]:
 
 
 def _limit(folder: RunFolder) -> int:
-    configuration = folder.manifest.get("configuration")
+    configuration = folder.judged.manifest.get("configuration")
     rule = configuration.get("token_rule") if isinstance(configuration, dict) else None
     limit = rule.get("limit") if isinstance(rule, dict) else None
     return limit if isinstance(limit, int) and limit > 0 else LIMIT

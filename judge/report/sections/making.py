@@ -15,26 +15,26 @@ from judge.report.parts import Facts, Folded, ReportPart, Said, Section
 
 def made(folder: RunFolder) -> Iterator[Section]:
     """The manifest, folded away; no section where there is none."""
-    manifest = folder.manifest
+    manifest = folder.judged.manifest
     if not manifest:
         return
-    configuration = manifest.get("configuration", {})
-    parts: list[Said | Facts | Table[Any]] = [Facts(tuple(_facts(manifest, configuration)))]
-    runs = configuration.get("runs")
-    if isinstance(runs, dict) and runs:
-        lines = tuple((printable(str(run_id)), printable(str(digest))) for run_id, digest in runs.items())
-        parts.append(Table(lines, ("run", "SHA-256 of its file"), "The runs", ["The files as they were read."]))
-    options = configuration.get("options")
-    if isinstance(options, dict) and options:
-        lines = tuple((printable(name), _plain(value)) for name, value in options.items())
-        parts.append(Table(lines, ("option", "value"), "How the judge was asked", ["The same for every question."]))
-    argv = manifest.get("argv")
-    words = " ".join(printable(str(word)) for word in argv) if isinstance(argv, list) else ""
-    said = Said(
+    configuration = manifest["configuration"]
+    said = (
         "Everything that these numbers depend on. The same inputs, options and journal give the same files again, byte "
         "for byte; manifest.json holds this in full."
     )
-    parts = [said, *([Facts((("Command", f"judge {words}"),))] if words else []), *parts]
+    parts: list[Said | Facts | Table[Any]] = [Said(said)]
+    argv = manifest.get("argv")
+    if words := " ".join(printable(str(word)) for word in argv) if isinstance(argv, list) else "":
+        parts.append(Facts((("Command", f"judge {words}"),)))
+    parts.append(Facts(tuple(_facts(manifest, configuration))))
+    for key, columns, title, note in (
+        ("runs", ("run", "SHA-256 of its file"), "The runs", "The files as they were read."),
+        ("options", ("option", "value"), "How the judge was asked", "The same for every question."),
+    ):
+        if isinstance(named := configuration.get(key), dict) and named:
+            lines = ((printable(name), _plain(value)) for name, value in named.items())
+            parts.append(Table(lines, columns, title, [note]))
     yield Section("made", "How it was made", (Folded("Versions, options and digests", tuple(parts)),))
 
 
@@ -79,12 +79,10 @@ def spent(folder: RunFolder) -> Iterator[Section]:
 
 def in_all(spending: Sequence[JournalSpending]) -> str:
     """The money in all, as far as it is known."""
-    completions = sum(row.completions for row in spending)
-    priced = sum(row.priced for row in spending)
-    if priced < completions:
-        known = f"at least {dollars(sum(row.cost for row in spending))}; " if priced else ""
-        return f"{known}unknown for {count(completions - priced, 'call')}"
-    return dollars(sum(row.cost for row in spending))
+    cost, priced = dollars(sum(row.cost for row in spending)), sum(row.priced for row in spending)
+    if unknown := sum(row.completions for row in spending) - priced:
+        return f"{f'at least {cost}; ' if priced else ''}unknown for {count(unknown, 'call')}"
+    return cost
 
 
 def dollars(amount: float) -> str:

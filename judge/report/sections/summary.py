@@ -26,30 +26,30 @@ def summary(folder: RunFolder) -> Iterator[Section]:
 
 
 def judges_of(folder: RunFolder) -> str:
-    """The judges that gave the grades, as text."""
-    names = {printable(judge) for judges in folder.judged.said_by.values() for judge in judges}
-    return ", ".join(sorted(names)) or "nobody"
+    """The judges that gave the grades, as text; at least one did."""
+    return ", ".join(sorted({printable(judge) for judges in folder.judged.said_by.values() for judge in judges}))
 
 
 def banner(folder: RunFolder) -> Said:
     """How far to believe the judge."""
-    text = folder.judged.banner
-    statement = folder.manifest.get("certificate")
+    statement = folder.judged.manifest.get("certificate")
     calibrated = isinstance(statement, dict) and statement.get("calibrated") is True
-    return Said(text, "good" if calibrated else "warn")
+    return Said(folder.judged.banner, "good" if calibrated else "warn")
 
 
 def _parts(folder: RunFolder) -> Iterator[ReportPart]:
     criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
-    apart = {pair.criterion for pair in folder.pairs if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA}
-    for name, said in told_apart(folder.pairs, criteria.values()).items():
+    apart = {
+        pair.criterion for pair in folder.tables.differences if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA
+    }
+    for name, said in told_apart(folder.tables.differences, criteria.values()).items():
         verdict = said.replace("; differences.tsv", "")
         text = f"{titled(name)}: {verdict}" if len(criteria) > 1 else verdict
         yield Said(text, "good" if name in apart else "plain")
     yield banner(folder)
     yield from verdicts(folder.compared)[: len(folder.compared.verdicts)] if folder.compared else ()
-    asked = folder.manifest.get("asked")
-    if folder.manifest.get("status") == "trial" and isinstance(asked, dict):
+    asked = folder.judged.manifest.get("asked")
+    if folder.judged.manifest.get("status") == "trial" and isinstance(asked, dict):
         yield Said(
             f"A trial: only {asked.get('judgments')} judgments were asked for, spread over the "
             f"{folder.judged.pool.unit}s. Means and ranks will change when all are judged.",
@@ -59,7 +59,7 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
         yield Said(note)
     for warning in folder.judged.warnings:
         yield Said(capped(_without_places(warning, folder)), "warn")
-    for name, rows in by_criterion(folder.rows):
+    for name, rows in by_criterion(folder.tables.leaderboard):
         placed = [row for row in rows if row.mean.value is not None and row.rank is not None]
         if not placed:
             yield Said(f"{titled(name)}: no run has a grade.")
@@ -81,11 +81,8 @@ def order_of(placed: Sequence[LeaderboardRow], unit: JudgedUnit = "response") ->
     if len(first) == len(placed):
         return f"the {len(placed)} runs have the same rank with {_mean(first, unit)}"
     verb = "comes" if len(first) == 1 else "come"
-    return f"{_named(first)} {verb} first with {_mean(first, unit)}, {_named(last)} last with {_mean(last, unit)}"
-
-
-def _named(rows: Sequence[LeaderboardRow]) -> str:
-    return listed([row.run_id for row in rows])
+    best, worst = (listed([row.run_id for row in rows]) for rows in (first, last))
+    return f"{best} {verb} first with {_mean(first, unit)}, {worst} last with {_mean(last, unit)}"
 
 
 def _mean(rows: Sequence[LeaderboardRow], unit: JudgedUnit) -> str:
@@ -132,10 +129,10 @@ def side_by_side(folders: Sequence[ReportedFolder], between: Mapping[str, Sequen
     banners = list(dict.fromkeys(banner(folder) for folder in runs))
     facts = Facts(tuple((folder.name, about(folder)) for folder in folders))
     yield Section("all-folders", "The folders", (*banners, facts))
-    names = list(dict.fromkeys(row.criterion for folder in runs for row in folder.rows))
+    names = list(dict.fromkeys(row.criterion for folder in runs for row in folder.tables.leaderboard))
     slugs = safe_names(names)
     for name in names:
-        having = [folder for folder in runs if any(row.criterion == name for row in folder.rows)]
+        having = [folder for folder in runs if any(row.criterion == name for row in folder.tables.leaderboard)]
         if len(having) < 2:
             continue
         parts = (_means(having, name), *between.get(name, ()))
@@ -148,7 +145,7 @@ def about(folder: ReportedFolder) -> str:
         judges = count(len({row.name for row in folder.calibration.agreement if not row.baseline}), "judge")
         return f"{judges} compared with people's grades of the same responses."
     pool = folder.judged.pool
-    runs = sum(run.selected for run in pool.runs) or len({row.run_id for row in folder.rows})
+    runs = sum(run.selected for run in pool.runs) or len({row.run_id for row in folder.tables.leaderboard})
     topics = count(len({response.topic_id for response in pool.responses}), "topic")
     criteria = " and ".join(criterion.name for criterion in folder.judged.criteria)
     judged = f"{count(len(pool.responses), pool.unit)} of {count(runs, 'run')} on {topics}"
@@ -156,7 +153,9 @@ def about(folder: ReportedFolder) -> str:
 
 
 def _means(folders: Sequence[RunFolder], criterion: str) -> Table[Any]:
-    by_folder = [{row.run_id: row for row in folder.rows if row.criterion == criterion} for folder in folders]
+    by_folder = [
+        {row.run_id: row for row in folder.tables.leaderboard if row.criterion == criterion} for folder in folders
+    ]
     run_ids = list(dict.fromkeys(run_id for rows in by_folder for run_id in rows))
     columns = ["run"]
     cells: list[list[Cell]] = [[*run_ids]]
