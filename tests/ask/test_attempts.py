@@ -135,11 +135,7 @@ def test_a_pause_is_told_and_ended_by_ctrl_c() -> None:
 
 @pytest.mark.parametrize(
     ("done", "estimated", "note"),
-    [
-        (3, 0, "$0.0100, rate limit: 96 calls/s"),
-        (9, 0, "$0.0100"),
-        (9, 4, "$0.0100 (tokens of 4 replies estimated)"),
-    ],
+    [(3, 0, "$0.0100, rate limit: 96 calls/s"), (9, 0, "$0.0100"), (9, 4, "$0.0100 (tokens of 4 replies estimated)")],
 )
 def test_the_line_of_progress_says_what_holds_it_back(done: int, estimated: int, note: str) -> None:
     assert _extra(Progress(done, 9, 0, 0, 0.01, estimated, limited="rate limit: 96 calls/s")) == note

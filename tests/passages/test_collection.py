@@ -14,16 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.passages import (
-    MAX_PROBLEMS,
-    check_texts,
-    differing,
-    files_of,
-    jsonl,
-    listed,
-    read_passages,
-    streams,
-)
+from judge.passages import MAX_PROBLEMS, check_texts, differing, files_of, jsonl, listed, read_passages, streams
 from judge.passages.index import index_collection
 from judge.passages.streams import open_stream, whole_lines
 from judge.passages.streams import zstd as zstandard

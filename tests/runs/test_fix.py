@@ -506,11 +506,7 @@ def test_what_can_be_fixed_is_fixed(tmp_path_factory, responses, marked):
 
     def codes():
         read = read_run(path)
-        checked = validate_run(
-            read,
-            None,
-            TokenLimit(lambda text: words(text, 3), 3, "bare"),
-        )
+        checked = validate_run(read, None, TokenLimit(lambda text: words(text, 3), 3, "bare"))
         return read.run, {problem.code for problem in checked.problems} & set(FIXED)
 
     run, before = codes()

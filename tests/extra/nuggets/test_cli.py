@@ -54,27 +54,23 @@ def test_a_bank_that_cannot_be_written_leaves_no_file(tmp_path, capsys, content,
     assert not out.exists()
 
 
-def test_a_bank_is_not_written_over_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bank = tmp_path / "bank.json"
-    bank.write_text(CONE)
-    assert main(["nuggets", "convert", str(bank), "--to", "judge", "--out", str(bank)]) == 2
-    assert "written over what it is made of" in capsys.readouterr().err
-    assert bank.read_text() == CONE
+def pooled(folder: Path, *runs: str) -> list[dict[str, str]]:
+    """The responses of a pool of examples."""
+    given = ["--runs", *(str(PROJECT / "examples" / run) for run in runs)]
+    assert main(["pool", *given, "--topics", str(PROJECT / "examples/topics.json"), "--out", str(folder)]) == 0
+    return [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+
+
+def supported(row: dict[str, str], nugget_id: str) -> str:
+    """A line of matches by ann."""
+    of = {"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget_id}
+    return json.dumps(of | {"label": "supports", "assessor": "ann"}) + "\n"
 
 
 def test_scores_go_to_stdout_and_notes_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "pooled"
-    runs = ["--runs", str(PROJECT / "examples/runs"), "--topics", str(PROJECT / "examples/topics.json")]
-    assert main(["pool", *runs, "--out", str(folder)]) == 0
-    rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
-    people = tmp_path / "people.jsonl"
-    people.write_text(
-        "".join(
-            json.dumps({"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget.nugget_id,
-                        "label": "supports", "assessor": "ann"}) + "\n"
-            for row in rows for nugget in read_bank(BANK).nuggets if nugget.turn_id == row["turn_id"] != "3-1_5"
-        )
-    )  # fmt: skip
+    folder, people, nuggets = tmp_path / "pooled", tmp_path / "people.jsonl", read_bank(BANK).by_scope()
+    asked = [row for row in pooled(folder, "runs") if row["turn_id"] != "3-1_5"]
+    people.write_text("".join(supported(row, each.nugget_id) for row in asked for each in nuggets[row["turn_id"]]))
     capsys.readouterr()
     command = ["nuggets", "score", "--pool", str(folder), "--bank", str(BANK), "--matches", str(people)]
     assert main([*command, "--format", "json", "--out", str(tmp_path / "scores")]) == 0
@@ -103,9 +99,7 @@ def test_scores_go_to_stdout_and_notes_to_stderr(tmp_path: Path, capsys: pytest.
 
 def test_runs_that_no_nugget_reaches_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "mixed"
-    runs = ["--runs", str(PROJECT / "examples/interactive"), str(PROJECT / "examples/runs/harbor-grounded.json")]
-    assert main(["pool", *runs, "--topics", str(PROJECT / "examples/topics.json"), "--out", str(folder)]) == 0
-    rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    rows = pooled(folder, "interactive", "runs/harbor-grounded.json")
     rows = [row for row in rows if row["turn_id"].startswith("1-1_")]
     noted = {}
     for scope in ("turn_id", "topic_id"):
@@ -113,13 +107,8 @@ def test_runs_that_no_nugget_reaches_are_named(tmp_path: Path, capsys: pytest.Ca
         bank.write_text(
             json.dumps({"nugget_id": "n", scope: {"turn_id": "1-1_1", "topic_id": "1-1"}[scope], "text": "A."})
         )
-        people.write_text(
-            "".join(
-                json.dumps({"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": "n",
-                            "label": "supports", "assessor": "ann"}) + "\n"
-                for row in rows if scope == "topic_id" or row["turn_id"] == "1-1_1"
-            )
-        )  # fmt: skip
+        asked = [row for row in rows if scope == "topic_id" or row["turn_id"] == "1-1_1"]
+        people.write_text("".join(supported(row, "n") for row in asked))
         capsys.readouterr()
         command = ["nuggets", "score", "--pool", str(folder), "--bank", str(bank), "--matches", str(people)]
         assert main([*command, "--format", "json"]) == 0
@@ -173,6 +162,7 @@ def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFix
         (["sheet", "{bank}", "--out", "{file}"], "over what it is"),
         (["sheet", "{bank}", "--edits", "{bank}/none", "--out", "{sheet}.csv"], "none"),
         (["convert", "{bank}", "--to", "judge", "--out", "{file}"], "over what it is"),
+        (["convert", "{file}", "--to", "judge", "--out", "{file}"], "written over what it is made of"),
     ],
 )
 def test_edits_that_cannot_be_read_or_written_are_refused(tmp_path, capsys, words: list[str], message: str) -> None:

@@ -11,7 +11,7 @@ from judge.extra.nuggets.create import NuggetCreatePlan, create_nuggets, forecas
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.questions import bank_notes
 from tests.conftest import PROJECT
-from tests.extra.nuggets.test_jobs import ask_until_killed
+from tests.extra.nuggets.test_jobs import ask_until_killed, reply
 from tests.mock import Mock
 
 pytestmark = pytest.mark.slow
@@ -35,16 +35,11 @@ def created(folder: Path) -> dict[str, object]:
     return found
 
 
-def reply(nuggets: list[str], grade: str) -> dict[str, object]:
-    content = json.dumps({"nuggets": nuggets, "grade": grade})
-    body = {"choices": [{"message": {"content": content}, "finish_reason": "stop"}], "model": "m"}
-    return {"status": 200, "body": json.dumps(body)}
+def listed(nuggets: list[str], grade: str) -> dict[str, object]:
+    return reply(json.dumps({"nuggets": nuggets, "grade": grade}))
 
 
-HM = {
-    "status": 200,
-    "body": json.dumps({"choices": [{"message": {"content": "Hm."}, "finish_reason": "stop"}], "model": "m"}),
-}
+HM = reply("Hm.")
 
 
 def test_every_source_is_asked_once_and_never_again(mock: Mock, pooled: Path, tmp_path: Path) -> None:
@@ -121,13 +116,11 @@ def test_an_unreadable_source_is_a_failure_and_the_others_count(mock: Mock, pool
 def test_a_turn_without_a_readable_list_has_no_nuggets(mock: Mock, pooled: Path, tmp_path: Path, step: str) -> None:
     one = plan(mock, pooled, tmp_path, limit=1, concurrency=1)
     sources = forecast_creation(one).models[0].calls
-    before = [reply([f"Fact {n}."], "some") for n in range(sources)]
+    before = [listed([f"Fact {n}."], "some") for n in range(sources)]
     # Two facts or more of different sources, so the second step has one call.
     if step == "importance":
         labels = [{"n": n + 1, "label": "new"} for n in range(sources)]
-        content = json.dumps({"rationale": "", "sentences": labels})
-        body = {"choices": [{"message": {"content": content}, "finish_reason": "stop"}], "model": "m"}
-        before.append({"status": 200, "body": json.dumps(body)})
+        before.append(reply(json.dumps({"rationale": "", "sentences": labels})))
     mock.script(*before, HM, HM)
     outcome = create_nuggets(one)
     assert [(row.step, row.reason) for row in outcome.failures] == [(step, "unreadable")]
@@ -137,7 +130,7 @@ def test_a_turn_without_a_readable_list_has_no_nuggets(mock: Mock, pooled: Path,
 
 def test_a_source_that_says_nothing_has_no_nugget_and_is_no_failure(mock: Mock, pooled: Path, tmp_path: Path) -> None:
     one = plan(mock, pooled, tmp_path, limit=1, concurrency=1)
-    mock.script(*[reply([], "none")] * forecast_creation(one).models[0].calls)
+    mock.script(*[listed([], "none")] * forecast_creation(one).models[0].calls)
     outcome = create_nuggets(one)
     assert not outcome.failures and not outcome.nuggets
     assert created(tmp_path)["turns_without_nuggets"] == list(outcome.without)

@@ -109,12 +109,17 @@ def test_a_budget_leaves_failures_and_the_next_call_goes_on(mock: Mock, pooled: 
 
 @both
 def test_a_reply_without_a_label_is_a_failure(mock: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
-    body = {"choices": [{"message": {"content": "1: nugget"}, "finish_reason": "stop"}], "model": "m"}
-    mock.script(*[{"status": 200, "body": json.dumps(body)}] * 2)
+    mock.script(*[reply("1: nugget")] * 2)
     outcome = asked.ask(plan(mock, pooled, tmp_path, asked, limit=1))
     assert [failed.reason for failed in outcome.failures] == ["unreadable"]
     assert not outcome.answers
     assert (tmp_path / f"{asked.plan.command.answers}.jsonl").read_bytes() == b""
+
+
+def reply(content: str) -> dict[str, object]:
+    """An answer of the server with this content."""
+    body = {"choices": [{"message": {"content": content}, "finish_reason": "stop"}], "model": "m"}
+    return {"status": 200, "body": json.dumps(body)}
 
 
 def ask_until_killed(mock: Mock, paid: int, command: str, *words: object) -> None:
@@ -159,12 +164,6 @@ def test_a_folder_with_other_answers_is_refused_before_anything_is_sent(mock, po
     (tmp_path / "nuggets.json").write_text("[")
     with pytest.raises(InputError, match=f"not as `judge nuggets {row.name}` writes it"):
         asked.ask(plan(mock, pooled, tmp_path, asked))
-
-
-def test_a_server_that_is_not_there_ends_the_run(pooled: Path, tmp_path: Path) -> None:
-    gone = NuggetMatchPlan(pool=pooled, bank=BANK, model="server/mock", out=tmp_path, attempts=1, base_url=GONE)
-    with pytest.raises(OperationalError):
-        match_nuggets(gone)
 
 
 def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(mock: Mock, tmp_path: Path) -> None:
