@@ -76,14 +76,10 @@ def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None
     """Agreement, comparisons, choice, verdict and diagnostics of every panel, in the panels' order."""
     options = options or CalibrationOptions()
     parts = [_calibrate(panel, options, steps) for panel in panels]
-    return Calibration(
-        **{
-            field: tuple(record for part in parts for record in getattr(part, field))
-            for field in Calibration.__struct_fields__
-            if field != "cluster"
-        },
-        cluster="theme" if any(panel.cluster == "theme" for panel in panels) else msgspec.UNSET,
-    )
+    *fields, _ = Calibration.__struct_fields__
+    records = {field: tuple(record for part in parts for record in getattr(part, field)) for field in fields}
+    theme = any(panel.cluster == "theme" for panel in panels)
+    return Calibration(**records, cluster="theme" if theme else msgspec.UNSET)
 
 
 def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calibration:
@@ -167,18 +163,10 @@ def _defined(rows: Iterable[_Row | None]) -> tuple[_Row, ...]:
 def _without_choice(panel: Panel, split: Split, options: CalibrationOptions) -> TrustVerdict:
     """The verdict without a chosen judge: no judge has grades that define the primary statistic."""
     tried, name = candidates(panel), primary_statistic(len(panel.grades))
-    reason = "no judge has grades that the statistic is defined for"
-    return TrustVerdict(
-        criterion=panel.criterion,
-        judge=tried[0].name if tried else "-",
-        prompt=tried[0].prompt if tried else None,
-        split=split,
-        word="INCONCLUSIVE",
-        requirements=tuple(map(str, rules_of(options.requirements, name))),
-        reasons=(reason,),
-        estimate=Estimate(None, None, None, 0, 0, reason),
-        statistic=name,
-    )
+    judge, prompt = (tried[0].name, tried[0].prompt) if tried else ("-", None)
+    rules, reason = rules_of(options.requirements, name), "no judge has grades that the statistic is defined for"
+    because = tuple(map(str, rules)), (reason,), Estimate(None, None, None, 0, 0, reason)
+    return TrustVerdict(panel.criterion, judge, prompt, split, "INCONCLUSIVE", *because, name)
 
 
 def _warnings(
@@ -239,17 +227,13 @@ def _clustered(panel: Panel, mask: NDArray[np.bool_]) -> list[str]:
     topics = (item.topic_id for item, judged in zip(panel.items, mask, strict=True) if judged)
     dev, test = (np.unique(panel.topic[[side == part for side in panel.split]]) for part in ("dev", "test"))
     both = ", ".join(panel.topics[place] for place in np.intersect1d(dev, test))
-    return [
-        *(f"{panel.criterion}: {note}" for note in clustering(topics, panel.cluster)),
-        *(
-            [
-                f"{panel.criterion}: of theme {both}, some topics are in dev and others in test, so the test grades "
-                "are not of other themes; `judge gold split --cluster theme` parts no theme"
-            ]
-            if both
-            else ()
-        ),
-    ]
+    notes = [f"{panel.criterion}: {note}" for note in clustering(topics, panel.cluster)]
+    if both:
+        notes.append(
+            f"{panel.criterion}: of theme {both}, some topics are in dev and others in test, so the test grades are "
+            "not of other themes; `judge gold split --cluster theme` parts no theme"
+        )
+    return notes
 
 
 def _too_few_to_compare(panel: Panel, split: Split) -> list[str]:

@@ -68,19 +68,9 @@ def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str,
     for family in sorted({family_of[run_id] for run_id in means if run_id in family_of}):
         own = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) == family])
         others = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) != family])
-        contrast = welch(own, others)
-        rows.append(
-            FamilyContrast(
-                judge=column.name,
-                criterion=panel.criterion,
-                split=split,
-                family=family,
-                is_self=family in (family_of.get(column.judge), family_of.get(judges_in(column.judge)[-1])),
-                runs=len(own),
-                mean=float(own.mean()),
-                contrast=contrast,
-            )
-        )
+        is_self = family in (family_of.get(column.judge), family_of.get(judges_in(column.judge)[-1]))
+        about = column.name, panel.criterion, split, family, is_self
+        rows.append(FamilyContrast(*about, len(own), float(own.mean()), welch(own, others)))
     return tuple(rows)
 
 
@@ -102,16 +92,8 @@ def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[Calibra
     for i, grade in enumerate(panel.grades):
         cell = human[judge == g[i]]
         shrunken = (float(cell.sum()) + MAP_WEIGHT * float(line[i])) / (len(cell) + MAP_WEIGHT)
-        rows.append(
-            CalibrationMapRow(
-                *_key(panel, column, split),
-                grade=grade,
-                n=len(cell),
-                mean=float(cell.mean()) if len(cell) else None,
-                shrunken=shrunken,
-                weight=MAP_WEIGHT,
-            )
-        )
+        mean = float(cell.mean()) if len(cell) else None
+        rows.append(CalibrationMapRow(*_key(panel, column, split), grade, len(cell), mean, shrunken, MAP_WEIGHT))
     return tuple(rows)
 
 
@@ -128,14 +110,10 @@ def expected_line(panel: Panel, column: Column, split: Split) -> ExpectedLine | 
         return None
     predicted = [_predicted(x, y, topics == topic) for topic in np.unique(topics)]
     known = [errors for errors in predicted if errors is not None]
-    return ExpectedLine(
-        *_key(panel, column, split),
-        intercept=float(y.mean() - slope.value * x.mean()),
-        slope=slope,
-        error_grade=float(np.abs(g[column.codes[both]] - y).mean()),
-        error_expected=float(np.abs(x - y).mean()),
-        error_line=float(np.concatenate(known).mean()) if len(known) == len(predicted) else None,
-    )
+    intercept = float(y.mean() - slope.value * x.mean())
+    error_grade, error_expected = (float(np.abs(guess - y).mean()) for guess in (g[column.codes[both]], x))
+    error_line = float(np.concatenate(known).mean()) if len(known) == len(predicted) else None
+    return ExpectedLine(*_key(panel, column, split), intercept, slope, error_grade, error_expected, error_line)
 
 
 def _predicted(
@@ -181,13 +159,9 @@ def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> A
         return None
     mask = panel.within(split)
     score: Literal["accuracy", "rmse"] = "rmse" if len(panel.grades) > 2 else "accuracy"
-    test = alternative_annotator(
-        {name: np.where(mask, codes, -1) for name, codes in panel.assessors.items()},
-        np.where(mask, column.codes, -1),
-        epsilon=epsilon,
-        score=score,
-        grades=panel.grades,
-    )
+    assessors = {name: np.where(mask, codes, -1) for name, codes in panel.assessors.items()}
+    judge = np.where(mask, column.codes, -1)
+    test = alternative_annotator(assessors, judge, epsilon=epsilon, score=score, grades=panel.grades)
     key = _key(panel, column, split)
     if isinstance(test, Undefined):
         return AlternativeRow(*key, epsilon, None, None, {}, {}, {}, test.reason)

@@ -161,16 +161,10 @@ def _of_panel(
 
 def _judge_grade(panel: Panel, column: Column, i: int, code: int, human: int) -> JudgeGrade:
     label = column.first[i]
-    return JudgeGrade(
-        judge=column.judge,
-        prompt=column.prompt,
-        grade=label.grade if label else None,
-        expected=label.expected if label else None,
-        rationale=label.rationale if label else None,
-        reason=column.reasons[i],
-        difference=None if code < 0 else panel.grades[code] - panel.grades[human],
-        label=column.words.get(label.grade) if label and label.grade is not None else None,
-    )
+    said = (label.grade, label.expected, label.rationale) if label else (None, None, None)
+    difference = None if code < 0 else panel.grades[code] - panel.grades[human]
+    word = None if said[0] is None else column.words.get(said[0])
+    return JudgeGrade(column.judge, column.prompt, *said, column.reasons[i], difference, word)
 
 
 def _passages(response: PooledResponse, pool: Pool) -> tuple[ShownPassage, ...]:

@@ -100,17 +100,8 @@ def verdict(
         words.append("INCONCLUSIVE")
         reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
     result: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"
-    return TrustVerdict(
-        criterion=row.criterion,
-        judge=row.name,
-        prompt=row.prompt,
-        split=row.split,
-        word=result,
-        requirements=tuple(map(str, requirements)),
-        reasons=tuple(reasons),
-        estimate=deciding,
-        statistic=row.primary,
-    )
+    about = row.criterion, row.name, row.prompt, row.split, result, tuple(map(str, requirements))
+    return TrustVerdict(*about, tuple(reasons), deciding, row.primary)
 
 
 def worst_codes(panel: Panel, codes: GradeCodes, rule: Requirement) -> GradeCodes:

@@ -1,12 +1,14 @@
 """From files to panels: gold, labels and pools of several origins, over the same items."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from judge.ask.labels import OFF_SCALE, Labels, on_scale, parse_columns, read_labels
+from judge.ask.labels import OFF_SCALE, Label, Labels, on_scale, parse_columns, read_labels
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.errors import InputError, UsageError
@@ -151,16 +153,11 @@ def _by_turn(columns: Sequence[Labels], pool: Pool) -> tuple[Labels, ...]:
     if pool.unit == "response":
         return tuple(columns)
     turn_ids = {(response.listed_under, response.response_id): response.turn_id for response in pool.responses}
-    return tuple(
-        msgspec.structs.replace(
-            column,
-            labels=tuple(
-                msgspec.structs.replace(label, turn_id=turn_ids.get((label.turn_id, label.response_id), label.turn_id))
-                for label in column.labels
-            ),
-        )
-        for column in columns
-    )
+
+    def placed(label: Label) -> Label:
+        return replace(label, turn_id=turn_ids.get((label.turn_id, label.response_id), label.turn_id))
+
+    return tuple(replace(column, labels=tuple(map(placed, column.labels))) for column in columns)
 
 
 def make_panels(
@@ -213,15 +210,8 @@ def make_panels(
         # Where only baselines judged, they are the candidates.
         baselines = {judged.judge for judged, _ in pairs if backend_facts(judged.judge).baseline}
         alone = all(judged.judge in baselines for judged, _ in pairs)
-        panels.append(
-            make_panel(
-                *(criterion, scale, items[criterion], pairs),
-                pool=pool,
-                baselines=() if alone else baselines,
-                binary=binary,
-                cluster=cluster,
-            )
-        )
+        about, known = (criterion, scale, items[criterion], pairs), () if alone else baselines
+        panels.append(make_panel(*about, pool=pool, baselines=known, binary=binary, cluster=cluster))
     return tuple(panels), len(unmatched)
 
 
@@ -251,17 +241,11 @@ def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow])
         ours, theirs = here(row), there(row)
         if ours is not None and theirs is not None:
             new.setdefault((row.turn_id, theirs.response_id), {})[ours.response_id] = None
-    return tuple(
-        msgspec.structs.replace(
-            labels,
-            labels=tuple(
-                msgspec.structs.replace(label, response_id=response_id)
-                for label in labels.labels
-                for response_id in new.get((label.turn_id, label.response_id), ())
-            ),
-        )
-        for labels in source.labels
-    )
+
+    def renamed(label: Label) -> Iterator[Label]:
+        return (replace(label, response_id=name) for name in new.get((label.turn_id, label.response_id), ()))
+
+    return tuple(replace(one, labels=tuple(chain.from_iterable(map(renamed, one.labels)))) for one in source.labels)
 
 
 def same_grades(a: Scale, b: Scale) -> bool:

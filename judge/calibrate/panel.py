@@ -3,7 +3,7 @@
 A code is the place of a grade on the scale in ascending order, -1 where there is no grade.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from judge.calibrate.inputs import CONSTANT, ItemKey, input_problems
 from judge.errors import InputError
 from judge.gold.rows import GoldRow
 from judge.gold.seal import item_of
-from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
 from judge.pool.records import Pool
 from judge.records import Scale
 from judge.stats.means import consensus
@@ -183,16 +183,16 @@ def make_panel(
     if problems := input_problems(scale, gold, labels):
         raise InputError(f"gold and judgments cannot be compared under {criterion}", problems)
     rows = [row for group in gold.values() for row in group]
-    keys = sorted(gold, key=lambda key: (natural_key(key[0]), natural_key(key[1])))
+    keys = sorted(gold, key=natural_order)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))
     code = _coding(scale, binary)
+    given = [{row.assessor: row.grade for row in gold[key]} for key in keys]
     assessors = {
-        name: np.array([_grade_by(name, gold[key], code) for key in keys], dtype=np.int64)
+        name: np.array([code[by[name]] if name in by else -1 for by in given], dtype=np.int64)
         for name in sorted({row.assessor for row in rows}, key=lambda name: (natural_key(name), name))
     }
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
     topics = {topic: i for i, topic in enumerate(sorted(set(units), key=natural_key))}
-    given = [{row.assessor: row.grade for row in gold[key]} for key in keys]
     human = np.array([code[consensus(list(by_assessor.values()))] for by_assessor in given], dtype=np.int64)
     columns = tuple(_column(judged, keys, its_scale, binary, judged.judge in baselines) for judged, its_scale in labels)
     return Panel(
@@ -233,10 +233,6 @@ def _coding(scale: Scale, binary: bool) -> dict[int, int]:
     return {grade: int(grade in scale.positive) if binary else i for i, grade in enumerate(grades)}
 
 
-def _grade_by(name: str, rows: Iterable[GoldRow], code: Mapping[int, int]) -> int:
-    return next((code[row.grade] for row in rows if row.assessor == name), -1)
-
-
 def _reference(assessors: Sequence[str], most: int) -> str:
     """Whose grades the reference holds, in words; `most` assessors graded one item."""
     if len(assessors) == 1:
@@ -269,19 +265,9 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
             probabilities[i] = 0.0
             for grade, p in by_grade.items():
                 probabilities[i, code[grade]] += p
-    return Column(
-        judge=labels.judge,
-        prompt=labels.prompt,
-        baseline=baseline,
-        codes=np.array(samples[0], dtype=np.int64),
-        first=tuple(first),
-        reasons=tuple(label.reason if label is not None else NOT_JUDGED for label in first),
-        expected=expected,
-        probabilities=probabilities,
-        samples=np.array(samples, dtype=np.int64),
-        origin=labels,
-        words=scale.words,
-    )
+    codes, reasons = np.array(samples, dtype=np.int64), [label.reason if label else NOT_JUDGED for label in first]
+    answers = codes[0], tuple(first), tuple(reasons), expected, probabilities, codes
+    return Column(labels.judge, labels.prompt, baseline, *answers, labels, scale.words)
 
 
 def _items(

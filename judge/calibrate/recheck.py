@@ -14,7 +14,7 @@ from judge.calibrate.findings import Equivalence
 from judge.calibrate.selection import word_of
 from judge.errors import UsageError
 from judge.io.cells import count
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import natural_order, topic_of
 from judge.io.safe import shown
 from judge.io.table import Heading, TsvColumns, fields
 from judge.records import Estimate, FailureReason, Record
@@ -152,7 +152,7 @@ def recheck_rows(items: Sequence[RecheckedItem]) -> tuple[RecheckRow, ...]:
     groups: dict[tuple[str, str], list[RecheckedItem]] = {}
     for item in items:
         groups.setdefault((item.judge, f"{item.criterion}/{item.variant}"), []).append(item)
-    order = sorted(groups, key=lambda key: (natural_key(key[0]), natural_key(key[1])))
+    order = sorted(groups, key=natural_order)
     return tuple(_row(judge, prompt, groups[judge, prompt]) for judge, prompt in order)
 
 
@@ -163,22 +163,11 @@ def _row(judge: str, prompt: str, items: Sequence[RecheckedItem]) -> RecheckRow:
         for item in answered
         if item.grade is not None and item.again_grade is not None
     ]
-    change = mean_interval(
-        [float(abs(after - before)) for before, after, _ in pairs],
-        [topic for *_, topic in pairs],
-        bounds=(0, math.inf),
-        what="changes",
-    )
-    return RecheckRow(
-        judge=judge,
-        prompt=prompt,
-        asked=len(items),
-        flipped=_share([item.grade != item.again_grade for item in answered], [item.topic_id for item in answered]),
-        change=change,
-        higher=sum(after > before for before, after, _ in pairs),
-        lower=sum(after < before for before, after, _ in pairs),
-        missing=len(items) - len(answered),
-    )
+    distances, topics = [float(abs(after - before)) for before, after, _ in pairs], [topic for *_, topic in pairs]
+    change = mean_interval(distances, topics, bounds=(0, math.inf), what="changes")
+    flipped = _share([item.grade != item.again_grade for item in answered], [item.topic_id for item in answered])
+    higher, lower = sum(after > before for before, after, _ in pairs), sum(after < before for before, after, _ in pairs)
+    return RecheckRow(judge, prompt, len(items), flipped, change, higher, lower, len(items) - len(answered))
 
 
 def _share(flips: Sequence[bool], topics: Sequence[str]) -> Estimate:
@@ -266,7 +255,8 @@ class Drift(msgspec.Struct, frozen=True):
 def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: AnchorKeys, margin: float) -> Drift:
     """Compare a judge's first answers about the same responses at two dates."""
     first, second = _by_key(before, keys_before), _by_key(after, keys_after)
-    common = sorted(first.keys() & second.keys(), key=lambda key: [natural_key(part) for part in key])
+    both_ways = ((first, second), (second, first))
+    common = sorted(first.keys() & second.keys(), key=natural_order)
     graded = [(key, a, b) for key in common if (a := first[key]) is not None and (b := second[key]) is not None]
     changes = [later - earlier for _, earlier, later in graded]
     topics = [topic_of(key[0]) for key, _, _ in graded]
@@ -278,24 +268,13 @@ def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: An
         for_skewness(mean_interval(changes, topics, level=level, what="changes"), sums, sizes, most)
         for level in (0.95, 0.9)
     )
-    return Drift(
-        before=before.judge,
-        after=after.judge,
-        prompt=after.prompt,
-        n=len(graded),
-        topics=len(set(topics)),
-        change=change,
-        within=within,
-        unchanged=mean_interval([float(not change) for change in changes], topics, bounds=(0, 1), what="shares"),
-        higher=sum(change > 0 for change in changes),
-        lower=sum(change < 0 for change in changes),
-        lost=sum(first[key] is not None and second[key] is None for key in common),
-        gained=sum(first[key] is None and second[key] is not None for key in common),
-        only_before=len(first.keys() - second.keys()),
-        only_after=len(second.keys() - first.keys()),
-        margin=margin,
-        word=_stability(within, margin, moved=any(changes)),
-    )
+    unchanged = mean_interval([float(not change) for change in changes], topics, bounds=(0, 1), what="shares")
+    higher, lower = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    lost, gained = (sum(a[key] is not None and b[key] is None for key in common) for a, b in both_ways)
+    only_before, only_after = (len(a.keys() - b.keys()) for a, b in both_ways)
+    about = before.judge, after.judge, after.prompt, len(graded), len(set(topics)), change, within, unchanged
+    counts = higher, lower, lost, gained, only_before, only_after
+    return Drift(*about, *counts, margin, _stability(within, margin, moved=any(changes)))
 
 
 def _by_key(labels: Labels, keys: AnchorKeys) -> dict[tuple[str, ...], int | None]:

@@ -101,21 +101,10 @@ def selection(
     nested, after, worst = _after_choice(panel, chosen, tried, split, seed, replicates)
     elsewhere = test.value if test else nested
     # With a single candidate dev and test differ by chance alone, so there is no optimism.
-    return Choice(
-        criterion=panel.criterion,
-        statistic=name,
-        tried=tuple(column.name for column in tried),
-        chosen=chosen.name,
-        chosen_on=split,
-        value=value,
-        test=test,
-        nested=nested,
-        after_choice=after,
-        optimism=None if len(tried) < 2 or value.value is None or elsewhere is None else value.value - elsewhere,
-        not_separable=tuple(column.name for column in tried if column.name in best and column is not chosen),
-        openings=openings,
-        after_choice_worst=worst,
-    )
+    optimism = None if len(tried) < 2 or value.value is None or elsewhere is None else value.value - elsewhere
+    others = tuple(column.name for column in tried if column.name in best and column is not chosen)
+    about = panel.criterion, name, tuple(column.name for column in tried), chosen.name, split
+    return Choice(*about, value, test, nested, after, optimism, others, openings, worst)
 
 
 def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
@@ -196,17 +185,9 @@ def _equivalences(
     name = primary_statistic(len(panel.grades))
     # Only the intervals are wanted, so a single exchange is enough.
     compared = compare(pairs, name, panel.grades, np.random.default_rng(seed), permutations=1, level=LEVEL)
+    about = panel.criterion, split, name
     return tuple(
-        EquivalenceRow(
-            criterion=panel.criterion,
-            split=split,
-            statistic=name,
-            a=pair.a,
-            b=pair.b,
-            difference=pair.difference,
-            margin=margin,
-            word=word_of(pair.difference, margin),
-        )
+        EquivalenceRow(*about, pair.a, pair.b, pair.difference, margin, word_of(pair.difference, margin))
         for pair in compared.pairs
     )
 
@@ -240,12 +221,11 @@ def together_rows(
         members = group_members(column.prompt or "")
         return (column.judge, members[0]) if members else None
 
-    return tuple(
-        TogetherRow(
-            **beside, judge=column.judge, alone=str(alone.prompt), together=str(column.prompt), value_together=value
-        )
-        for column, alone, value, beside in _beside_alone(panel, columns, split, compared, prompt_alone)
-    )
+    rows = []
+    for column, alone, value, beside in _beside_alone(panel, columns, split, compared, prompt_alone):
+        asked: dict[str, Any] = {"judge": column.judge, "alone": str(alone.prompt), "together": str(column.prompt)}
+        rows.append(TogetherRow(**beside, **asked, value_together=value))
+    return tuple(rows)
 
 
 def cascade_rows(
@@ -260,17 +240,8 @@ def cascade_rows(
     rows = []
     for column, alone, value, beside in _beside_alone(panel, columns, split, compared, judge_alone):
         judged, settled = settled_items(panel, column, split)
-        rows.append(
-            CascadeRow(
-                **beside,
-                judge=column.judge,
-                alone=alone.judge,
-                prompt=str(column.prompt),
-                items=judged,
-                settled=settled,
-                value_cascade=value,
-            )
-        )
+        asked: dict[str, Any] = {"judge": column.judge, "alone": alone.judge, "prompt": str(column.prompt)}
+        rows.append(CascadeRow(**beside, **asked, items=judged, settled=settled, value_cascade=value))
     return tuple(rows)
 
 

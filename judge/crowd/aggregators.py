@@ -89,10 +89,6 @@ class Aggregator(Record, frozen=True, kw_only=True):
     jury: bool = False
     """It can aggregate a jury; the other models have more parameters than a few judges' labels can determine."""
 
-    def __call__(self, labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
-        """The grades of all items."""
-        return self.aggregate(labels, settings)
-
 
 def _majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
     code = consensus.majority(labels.counts, labels.grades, share=settings.majority, tie=settings.tie)
@@ -128,25 +124,16 @@ def graded(
     labels: CrowdLabels,
     code: NDArray[np.int8],
     rule: str,
-    worker: Mapping[str, Floats] | None = None,
+    worker: Mapping[str, Floats] = {},
     fit: Posterior | None = None,
 ) -> CrowdGrades:
     """The grades that a rule gave (indices in the scale), with statistics of the labels."""
     counts = labels.counts
     n = counts.sum(axis=1)
-    given = np.take_along_axis(counts, np.maximum(code, 0)[:, None].astype(np.intp), axis=1)[:, 0]
-    return CrowdGrades(
-        code=code,
-        counts=counts,
-        n=n,
-        tied=(consensus.modes(counts).sum(axis=1) > 1) & (n > 0),
-        mean=consensus.means(counts, labels.grades),
-        entropy=consensus.entropy(counts),
-        unvoted=(given == 0) & (n > 0),
-        rule=rule,
-        worker=worker or {},
-        fit=fit,
-    )
+    tied, means = consensus.modes(counts).sum(axis=1) > 1, consensus.means(counts, labels.grades)
+    unvoted = np.take_along_axis(counts, np.maximum(code, 0)[:, None].astype(np.intp), axis=1)[:, 0] == 0
+    about = tied & (n > 0), means, consensus.entropy(counts), unvoted & (n > 0)
+    return CrowdGrades(code, counts, n, *about, rule, worker, fit)
 
 
 AGGREGATORS: OpenTable[Aggregator] = OpenTable("aggregators", {

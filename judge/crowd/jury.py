@@ -21,10 +21,9 @@ from judge.crowd.aggregators import AGGREGATORS, CrowdGrades, CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
 from judge.io.cells import decimals
-from judge.io.ids import natural_key
+from judge.io.ids import natural_key, natural_order
 from judge.io.safe import printable
 from judge.io.stored import sha256
-from judge.judges.model import Model
 from judge.records import Criterion, Estimate, FailureReason
 from judge.stats.reliability import alpha_interval
 
@@ -103,31 +102,20 @@ def consensus(
     grades = tuple(sorted(level.grade for level in criterion.scale.levels))
     numbers, places, codes = _votes(criterion, members, results, grades)
     # Columns of the codes in natural order of turn and response.
-    items = sorted(numbers, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
+    items = sorted(numbers, key=natural_order)
     codes = codes[:, [numbers[item] for item in items]]
     worker, item = np.nonzero(codes >= 0)
-    names = member_names(members)
-    labels = CrowdLabels(
-        criterion=criterion.name,
-        grades=grades,
-        workers=tuple(names),
-        items=tuple(items),
-        worker=worker.astype(np.int32),
-        item=item.astype(np.int32),
-        code=codes[worker, item],
-    )
-    voted = AGGREGATORS[aggregator](labels, CrowdSettings()) if len(labels.code) else None
+    names, votes = member_names(members), (worker.astype(np.int32), item.astype(np.int32), codes[worker, item])
+    labels = CrowdLabels(criterion.name, grades, tuple(names), tuple(items), *votes)
+    voted = AGGREGATORS[aggregator].aggregate(labels, CrowdSettings()) if len(labels.code) else None
     where = {item: i for i, item in enumerate(items)}
     verdicts = (
         _verdict(criterion, [results[place] for place in row], names, f"{JURY}{aggregator}", voted, where[item])
         for item, row in zip(numbers, places.T.tolist(), strict=True)
     )
-    return Verdicts(
-        results=stored(verdicts, folder),
-        rule="no member gave a grade" if voted is None else voted.rule,
-        ties=0 if voted is None else int(voted.tied.sum()),
-        alpha=alpha_interval(codes, labels.topic, grades, "ordinal", np.random.default_rng(_SEED)),
-    )
+    rule, ties = ("no member gave a grade", 0) if voted is None else (voted.rule, int(voted.tied.sum()))
+    alpha = alpha_interval(codes, labels.topic, grades, "ordinal", np.random.default_rng(_SEED))
+    return Verdicts(stored(verdicts, folder), rule, ties, alpha)
 
 
 def _votes(
@@ -311,15 +299,53 @@ class Jury(Judge):
         self,
         aggregator: str,
         judge: Judge,
-        prompts: Mapping[str, tuple[Criterion, ...]],
+        prompts: Mapping[str, Sequence[Criterion]],
         samples: int,
-        warnings: tuple[str, ...],
+        families: Mapping[str, str],
+        runs: Iterable[str],
     ) -> None:
+        """Take the models of a judge and prompts, whose order does not matter; `families` and `runs` as in `cautions`.
+
+        A UsageError if there is no such aggregator, the jury has one member, prompts differ in scale, or members are
+        equal.
+        """
+        if aggregator not in juries():
+            raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(juries())} (--jury)")
+        if not 1 <= samples <= MOST_SAMPLES:
+            raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
+        judges = [model.name for model in judge.models]
+        if twice := list(dict.fromkeys(name for name in judges if judges.count(name) > 1)):
+            raise UsageError(f"{', '.join(twice)}: named twice; --samples N asks every model N times")
         super().__init__(judge.models, judge.options, judge.settings, f"{JURY}{aggregator}")
-        self.aggregator, self.prompts, self.samples, self.warnings = aggregator, prompts, samples, warnings
-        self.members = _members(self.models, prompts, samples)
-        """By criterion."""
-        self.criteria = tuple(jury_criterion(variants, self.members[name]) for name, variants in prompts.items())
+        self.aggregator, self.samples = aggregator, samples
+        self.prompts = {
+            name: tuple(sorted(prompts[name], key=lambda prompt: natural_key(prompt.prompt_id)))
+            for name in sorted(prompts)
+        }
+        for prompt, later in (pair for variants in self.prompts.values() for pair in combinations(variants, 2)):
+            # Records could not distinguish them.
+            if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:
+                raise UsageError(
+                    f"{prompt.file} and {later.file} are the same prompt or are both called {prompt.prompt_id}: "
+                    "give each once, or rename one of the files"
+                )
+        self.members = {
+            name: tuple(
+                Member(judge, prompt.prompt_id, prompt.digest, sample)
+                for judge in judges
+                for prompt in variants
+                for sample in range(samples)
+            )
+            for name, variants in self.prompts.items()
+        }
+        """By criterion: every model under every prompt, as often as it is asked."""
+        for name, jury in self.members.items():
+            if len(jury) == 1:
+                raise UsageError(
+                    f"{name}: one member is no jury: give several --model, several --prompt of {name}, or --samples"
+                )
+        self.warnings = cautions(aggregator, self.members, families, runs, judge.options.temperature)
+        self.criteria = tuple(jury_criterion(variants, self.members[name]) for name, variants in self.prompts.items())
         """The criteria as the jury judges them."""
 
     def tasks(self, wanted: Tasks) -> Tasks:
@@ -345,57 +371,3 @@ class Jury(Judge):
         }
         results = StoredResults.joined(verdict.results for verdict in verdicts.values())
         return results, JuryNotes(verdicts, self.members, self.warnings, collected)
-
-
-def make_jury(
-    aggregator: str,
-    judge: Judge,
-    prompts: Mapping[str, Sequence[Criterion]],
-    samples: int,
-    families: Mapping[str, str],
-    runs: Iterable[str],
-) -> Jury:
-    """Make a jury of the models of a judge and of prompts, whose order does not matter.
-
-    A UsageError if there is no such aggregator, the jury has one member, prompts differ in scale, or members are equal.
-    """
-    if aggregator not in juries():
-        raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(juries())} (--jury)")
-    if not 1 <= samples <= MOST_SAMPLES:
-        raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
-    judges = [model.name for model in judge.models]
-    if twice := list(dict.fromkeys(name for name in judges if judges.count(name) > 1)):
-        raise UsageError(f"{', '.join(twice)}: named twice; --samples N asks every model N times")
-    ordered = {
-        name: tuple(sorted(prompts[name], key=lambda prompt: natural_key(prompt.prompt_id))) for name in sorted(prompts)
-    }
-    for prompt, later in (pair for variants in ordered.values() for pair in combinations(variants, 2)):
-        # Records could not distinguish them.
-        if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:
-            raise UsageError(
-                f"{prompt.file} and {later.file} are the same prompt or are both called {prompt.prompt_id}: "
-                "give each once, or rename one of the files"
-            )
-    members = _members(judge.models, ordered, samples)
-    for name, jury in members.items():
-        if len(jury) == 1:
-            raise UsageError(
-                f"{name}: one member is no jury: give several --model, several --prompt of {name}, or --samples"
-            )
-    warnings = cautions(aggregator, members, families, runs, judge.options.temperature)
-    return Jury(aggregator, judge, ordered, samples, warnings)
-
-
-def _members(
-    models: Sequence[Model], prompts: Mapping[str, Sequence[Criterion]], samples: int
-) -> dict[str, tuple[Member, ...]]:
-    """The members by criterion: every model under every prompt, as often as it is asked."""
-    return {
-        name: tuple(
-            Member(model.name, prompt.prompt_id, prompt.digest, sample)
-            for model in models
-            for prompt in variants
-            for sample in range(samples)
-        )
-        for name, variants in prompts.items()
-    }

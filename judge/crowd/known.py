@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from judge.crowd.labels import CrowdLabels, Item, distinct
 from judge.crowd.layout import LabelProblems
 from judge.errors import InputError
-from judge.io.ids import natural_key, topic_of
-from judge.io.line_stream import decode_lines
+from judge.io.cells import count
+from judge.io.ids import natural_key, natural_order, topic_of
+from judge.io.line_stream import BOM, decode_lines
 from judge.io.safe import MAX_ID, shown
 from judge.io.stored import read_stored, unpack
 from judge.io.tabular import read_table
@@ -89,11 +90,11 @@ class KnownFile:
         if not self.rows and not problems:
             problems.append(Problem("empty_file", "error", self.file, None, "", "expected one known item or more"))
         if n := problems.total("error"):
-            said = f"{n:,} {'problem' if n == 1 else 'problems'}"
-            raise InputError(f"{self.file}: not usable as known items: {said}", [*problems, *problems.rest()])
+            message = f"{self.file}: not usable as known items: {count(n, 'problem')}"
+            raise InputError(message, [*problems, *problems.rest()])
         if not items:
             raise InputError(f"{self.file}: no known item is about {', '.join(scales)}")
-        return tuple(sorted(items.values(), key=lambda item: (*_item_order(item[:2]), item[2:])))
+        return tuple(sorted(items.values(), key=lambda item: (*natural_order(item[:2]), item[2:])))
 
 
 def read_known(path: Path) -> KnownFile:
@@ -104,7 +105,7 @@ def read_known(path: Path) -> KnownFile:
     content = unpack(read_stored(path), str(path))
     problems: list[Problem] = []
     rows: list[tuple[str, dict[str, Any]]] = []
-    if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"{":
+    if content.removeprefix(BOM).lstrip()[:1] != b"{":
         table = read_table(path, problems, needed=("turn_id", "acceptable"))[1]
         rows = [(row.place, dict(row.cells)) for row in table]
     else:
@@ -247,7 +248,7 @@ def filter_workers(
         unchecked=len(every) - len(checks),
         met=dict(zip(sizes.tolist(), pairs_of_size.tolist(), strict=True)),
         known=len(known_items & met_items),
-        unlabeled=tuple(sorted(known_items - met_items, key=_item_order)),
+        unlabeled=tuple(sorted(known_items - met_items, key=natural_order)),
         labels_removed=removed,
     )
 
@@ -297,8 +298,4 @@ def _without(labels: CrowdLabels, known: set[Item], keep: NDArray[np.bool_]) -> 
 
 
 def _removal_order(removal: Removal) -> tuple[object, ...]:
-    return natural_key(removal.topic), natural_key(removal.worker), *_item_order(removal[2:4]), removal.criterion
-
-
-def _item_order(item: Sequence[str]) -> tuple[object, ...]:
-    return natural_key(item[0]), natural_key(item[1])
+    return *natural_order(removal[:4]), removal.criterion

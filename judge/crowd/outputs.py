@@ -13,7 +13,7 @@ from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
 from judge.io.cells import count
 from judge.io.folder import replace_folder
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import natural_key, natural_order, topic_of
 from judge.io.installed import __version__
 from judge.io.line_stream import json_bytes
 from judge.io.safe import shown
@@ -60,7 +60,7 @@ def crowd_files(
         for name, labels in study.labels.items()
     }
     graded_items = {item for of_item in grades.values() for item in of_item}
-    items = sorted(graded_items, key=lambda item: (natural_key(item.turn_id), natural_key(item.item_id)))
+    items = sorted(graded_items, key=natural_order)
     graded = {item.turn_id for item in items}
     if unknown := [turn_id for turn_id in turns or () if turn_id not in graded]:
         message = "no item of this turn has a grade"
@@ -174,16 +174,7 @@ def _gold_rows(grades: GradedItems, texts: Mapping[Item, str], study: Study) -> 
             digest = text_digest(texts[item]) if item in texts else None
             key = item.turn_id, digest or item.item_id, criterion
             seen[key] += 1
-            yield GoldRow(
-                turn_id=item.turn_id,
-                topic_id=topic_of(item.turn_id),
-                criterion=criterion,
-                grade=grade,
-                assessor=ASSESSOR if seen[key] == 1 else f"{ASSESSOR}#{seen[key]}",
-                response_id=item.item_id,
-                text_sha256=digest,
-                inclusion_probability=1.0,
-                distribution={
-                    str(of): round(p, 6) for of, p in zip(study.labels[criterion].grades, next(shares), strict=True)
-                },
-            )
+            assessor = ASSESSOR if seen[key] == 1 else f"{ASSESSOR}#{seen[key]}"
+            named = item.turn_id, topic_of(item.turn_id), criterion, grade, assessor, item.item_id, digest
+            soft = zip(map(str, study.labels[criterion].grades), next(shares), strict=True)
+            yield GoldRow(*named, inclusion_probability=1.0, distribution={of: round(p, 6) for of, p in soft})

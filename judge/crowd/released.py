@@ -58,24 +58,13 @@ class ResourceKind(Record, frozen=True):
 
 
 def _kind(name: Name, folder: str, labels: tuple[str, ...]) -> ResourceKind:
-    questions = name == "question"
+    word, questions = name.title(), name == "question"
     every = {label.lower(): f"{name}_{label.lower()}" for label in labels}
-    return ResourceKind(
-        name=name,
-        folder=folder,
-        list_field=f"{name.title()}s",
-        id_field=f"{name.title()} ID",
-        text_field=f"{name.title()} Text",
-        labels=labels,
-        judgments=f"qrels/{name}_judgments.json",
-        bank=f"{name}_bank.json",
-        pool=f"{name}_pool_depth_1.pool",
-        all_turns=every | ({"relevance": "question_relevance_all"} if questions else {}),
-        escaped=questions,
-        criterion_of_subsets="relevance" if questions else None,
-        filtered=f"{name}_relevance_filtered",
-        mi_subset=f"{name}_relevance_mi_subset",
-    )
+    every |= {"relevance": "question_relevance_all"} if questions else {}
+    fields = f"{word}s", f"{word} ID", f"{word} Text"
+    files = f"qrels/{name}_judgments.json", f"{name}_bank.json", f"{name}_pool_depth_1.pool"
+    subsets = "relevance" if questions else None, f"{name}_relevance_filtered", f"{name}_relevance_mi_subset"
+    return ResourceKind(name, folder, *fields, labels, *files, every, questions, *subsets)
 
 
 KINDS = {

@@ -1,5 +1,6 @@
 """A crowd's agreement: alpha of each criterion and topic, and κ of every two workers."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Literal
 
@@ -54,10 +55,8 @@ def reliability(
     labels: CrowdLabels, rng: np.random.Generator, *, of: Literal["kept", "all"] = "kept"
 ) -> ReliabilityRow:
     """Alpha of the criterion with its interval over topics; of labels that the filter kept, or of all."""
-    alpha = _over_topics(labels, rng)
-    return ReliabilityRow(
-        labels.criterion, None, alpha, int(np.bincount(labels.worker).astype(bool).sum()), len(labels.item), of
-    )
+    workers = int(np.bincount(labels.worker).astype(bool).sum())
+    return ReliabilityRow(labels.criterion, None, _over_topics(labels, rng), workers, len(labels.item), of)
 
 
 def _over_topics(labels: CrowdLabels, rng: np.random.Generator) -> Estimate:
@@ -115,9 +114,8 @@ def _topic_alpha(
     pairs = pairs[pairs.any(axis=(1, 2))]
     drawn = topic_draws(n, _REPLICATES, rng).astype(np.float64) @ pairs.reshape(n, -1)
     alphas: Floats = alpha_of_coincidences("ordinal", drawn.reshape(-1, *pairs.shape[1:]), grades)
-    return fisher_interval(
-        Estimate(value, None, None, n, 1), alphas, np.ones(n), "items", others=units_off_commonest(counts)
-    )
+    found, others = Estimate(value, None, None, n, 1), units_off_commonest(counts)
+    return fisher_interval(found, alphas, np.ones(n), "items", others=others)
 
 
 def pairwise(
@@ -162,16 +160,12 @@ def _some_workers(labels: CrowdLabels, rng: np.random.Generator) -> tuple[CrowdL
     active = np.flatnonzero(np.bincount(labels.worker, minlength=len(labels.workers)))
     rank = np.zeros(len(labels.workers), dtype=np.int64)
     rank[active] = rng.permutation(len(active))
-    drawn = rank[labels.worker]
-    low, high = 2, len(active)
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _n_pairs(labels.item[drawn < middle]) <= MOST_PAIRS else (low, middle)
-    return labels.kept(drawn < low), low / len(active)
+    drawn, more = rank[labels.worker], range(3, len(active))
+    n = 2 + bisect_right(more, MOST_PAIRS, key=lambda few: _n_pairs(labels.item[drawn < few]))
+    return labels.kept(drawn < n), n / len(active)
 
 
 def _n_pairs(item: NDArray[np.int32]) -> int:
-    """How many pairs of labels of one item there are."""
     n = np.bincount(item)
     return int((n * (n - 1) // 2).sum())
 

@@ -64,7 +64,7 @@ class Rows:
         for place, criterion in enumerate(self.names["criterion"]):
             rows = np.flatnonzero(keep & (self.codes["criterion"] == place))
             if len(rows) and (grades := layout.grades(criterion)) is not None:
-                rows = self._once(rows, codes, criterion, grades, self._repeatable(rows, layout.repeatable))
+                rows = self._once(rows, codes, criterion, grades, layout.repeatable)
                 result[criterion] = self._labels(rows, criterion, grades, codes, seconds)
         return result
 
@@ -191,24 +191,21 @@ class Rows:
             self._add(int(row), "wrong_seconds", f"seconds {shown(texts[int(row)])}: expected a number of zero or more")
         return values
 
-    def _repeatable(self, rows: NDArray[np.intp], items: Collection[Item]) -> NDArray[np.bool_]:
-        """Which rows are of items that may be labeled again."""
-        turns, ids = ({name: code for code, name in enumerate(self.names[of])} for of in ("turn_id", "response_id"))
-        known = [(turns[item.turn_id], ids[item.item_id]) for item in items if item[0] in turns and item[1] in ids]
-        return np.isin(self._item(rows), [turn * len(ids) + item for turn, item in known])
-
     def _once(
         self,
         rows: NDArray[np.intp],
         codes: NDArray[np.int8],
         criterion: str,
         grades: Sequence[int],
-        exempt: NDArray[np.bool_],
+        repeatable: Collection[Item],
     ) -> NDArray[np.intp]:
-        """The rows without those in which a worker labels an item again; exempt rows stay."""
+        """The rows without those in which a worker labels an item again; those of repeatable items stay."""
         import polars as pl
 
-        who = {"row": rows, "item": self._item(rows), "worker": self.codes["worker"][rows], "exempt": exempt}
+        turns, ids = ({name: code for code, name in enumerate(self.names[of])} for of in ("turn_id", "response_id"))
+        known = [turns[turn] * len(ids) + ids[item] for turn, item in repeatable if turn in turns and item in ids]
+        items = self._item(rows)
+        who = {"row": rows, "item": items, "worker": self.codes["worker"][rows], "exempt": np.isin(items, known)}
         first = pl.col("row").first().over("item", "worker")
         again = (
             pl.DataFrame(who).with_columns(first=first).filter((pl.col("row") != pl.col("first")) & ~pl.col("exempt"))
@@ -244,16 +241,10 @@ class Rows:
         items, item = np.unique(self._item(rows), return_inverse=True)
         n = len(self.names["response_id"])
         turn_ids, item_ids = (np.array(self.names[field], dtype=object) for field in ("turn_id", "response_id"))
-        return CrowdLabels(
-            criterion=criterion,
-            grades=grades,
-            workers=tuple(self.names["worker"][code] for code in workers),
-            items=tuple(map(Item, turn_ids[items // n].tolist(), item_ids[items % n].tolist())),
-            worker=worker.astype(np.int32),
-            item=item.astype(np.int32),
-            code=codes[rows],
-            seconds=None if seconds is None else seconds[rows],
-        )
+        labeled = tuple(map(Item, turn_ids[items // n].tolist(), item_ids[items % n].tolist()))
+        names = tuple(self.names["worker"][code] for code in workers)
+        arrays = worker.astype(np.int32), item.astype(np.int32), codes[rows]
+        return CrowdLabels(criterion, grades, names, labeled, *arrays, None if seconds is None else seconds[rows])
 
     def _report(
         self,

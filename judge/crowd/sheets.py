@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError, UsageError
+from judge.io.cells import count
 from judge.io.line_stream import BOM, decode_lines
 from judge.io.safe import shown
 from judge.io.stored import most_values, read_stored, sha256, unpack
@@ -59,7 +60,7 @@ class LabelSheet:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
+        """As in the frame."""
         return self.frame.columns
 
     def kept(self, mask: "pl.Series") -> "LabelSheet":
@@ -113,8 +114,7 @@ def without(sheet: LabelSheet, column: str | None, values: Sequence[str], proble
         return sheet
     values_found = ", ".join(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
     numbers = sheet.numbers[out.to_numpy()]
-    rows = "1 row" if len(numbers) == 1 else f"{len(numbers):,} rows"
-    message = f"{rows} left out, {column} {values_found}; this is the first"
+    message = f"{count(len(numbers), 'row')} left out, {column} {values_found}; this is the first"
     problems.append(sheet.problem("row_left_out", int(numbers[0]), message, "warning"))
     return sheet.kept(~out)
 
@@ -185,9 +185,8 @@ def _typed_sheet(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> L
     """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
     frame, neither = plain_frame(frame)
     sheet = LabelSheet(file, frame, np.arange(1, frame.height + 1), "row")
-    sheet.problems.update(
-        {name: {0: sheet.problem("wrong_type", f"column {shown(name)}", NEITHER)} for name in neither}
-    )
+    for name in neither:
+        sheet.problems[name] = {0: sheet.problem("wrong_type", f"column {shown(name)}", NEITHER)}
     if not frame.height:
         problems.append(sheet.problem("empty_file", "", "the table has no row"))
     return sheet if frame.height else None
@@ -354,7 +353,7 @@ def _annotation_rows(
                     row[name] = _plain_value(result.get("value"))
             rows.append((number, row))
     if cancelled:
-        message = f"{len(cancelled)} cancelled annotation{'s' * (len(cancelled) > 1)} left out; this is the first"
+        message = f"{count(len(cancelled), 'cancelled annotation')} left out; this is the first"
         problems.append(Problem("row_left_out", "warning", file, None, f"entry {cancelled[0]}", message))
     return rows
 

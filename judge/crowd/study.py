@@ -59,7 +59,7 @@ def study(
 
     The labels include known items. Criteria that are not `wanted` are not graded: they only serve the known items.
     """
-    aggregate = AGGREGATORS[settings.aggregator]
+    aggregate = AGGREGATORS[settings.aggregator].aggregate
     before = without_known(labels, known)
     kept, audit = before, None
     if known:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from judge.crowd.known import Audit
 from judge.crowd.reliability import FEWEST_COMMON
 from judge.crowd.study import Study, cautions, worker_report
 from judge.io.cells import count, fold, interval, name_of, number, prose
@@ -30,7 +31,7 @@ def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
     parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", *_grades(study)]
     parts += ["## Reliability", *_reliability(study)]
     if study.audit is not None:
-        parts += ["## Known items", *_filter(study)]
+        parts += ["## Known items", *_filter(study, study.audit)]
     if report := worker_report():
         parts += ["## Workers", *report.workers_markdown(study)]
     parts += ["## JSON", prose(incomplete)] if incomplete else []
@@ -122,11 +123,10 @@ def _alphas(study: Study, criterion: str) -> tuple[Cell, ...]:
     return (criterion, value, *before, alpha.topics if alpha else 0, *ends)
 
 
-def _filter(study: Study) -> list[str]:
-    lines = [f"{prose(_filter_rule(study))} {prose(_filter_counts(study))}"]
-    lines += [prose(honest)] if (honest := _honest(study)) else []
-    audit = study.audit
-    if audit is not None and audit.removals:
+def _filter(study: Study, audit: Audit) -> list[str]:
+    lines = [f"{prose(_filter_rule(study))} {prose(_filter_counts(audit))}"]
+    lines += [prose(honest)] if (honest := _honest(study, audit)) else []
+    if audit.removals:
         rows: list[tuple[Cell, ...]] = [
             (topic, n, *(audit.labels_removed[name].get(topic, 0) for name in study.labels))
             for topic, n in Counter(topic for topic, _ in audit.removed).items()
@@ -144,10 +144,9 @@ def _filter_rule(study: Study) -> str:
     return f"A worker whose label is outside a known item's acceptable ones{away} {times} is left out of that topic."
 
 
-def _honest(study: Study) -> str:
+def _honest(study: Study, audit: Audit) -> str:
     """How many careful workers the rule is expected to leave out, given the known items that each met; else nothing."""
-    audit = study.audit
-    if audit is None or not audit.checked:
+    if not audit.checked:
         return ""
     fails = study.settings.max_fails
     careful, pooled = (audit.expected(error, fails) for error in (CAREFUL, audit.error))
@@ -160,10 +159,7 @@ def _honest(study: Study) -> str:
     return f"Warning: {text}" if careful >= 1 else text
 
 
-def _filter_counts(study: Study) -> str:
-    audit = study.audit
-    if audit is None:
-        return ""
+def _filter_counts(audit: Audit) -> str:
     people = len({worker for _, worker in audit.removed})
     lost = sum(n for topics in audit.labels_removed.values() for n in topics.values())
     text = (
@@ -189,8 +185,8 @@ def terminal(study: Study, columns: int = 80) -> str:
     lines += ["", *table_lines(counts.columns, [*counts.cells()], columns)]
     lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", columns)
     if study.audit is not None:
-        lines += ["", *fold(_filter_rule(study), columns), *fold(_filter_counts(study), columns)]
-        lines += fold(_honest(study), columns)
+        lines += ["", *fold(_filter_rule(study), columns), *fold(_filter_counts(study.audit), columns)]
+        lines += fold(_honest(study, study.audit), columns)
         changed = ", ".join(f"{escape(name)} {n}" for name, n in study.changed.items())
         lines += fold(f"grades changed by the filter: {changed}", columns)
     flagged = len({row.worker for row in study.workers if row.flags})
@@ -253,14 +249,10 @@ def _items(study: Study, item: str) -> str:
     *names, _, _ = ItemGrade.__struct_fields__
     columns = ["turn_id", item, *names[2:], *(f"count_{grade}" for grade in scale)]
     columns += [f"p_{grade}" for grade in scale] if modeled else []
-    lines = (
-        [
-            *(getattr(row, name) for name in names),
-            *map(row.count.get, scale),
-            *(map((row.p or {}).get, scale) if modeled else ()),
-        ]
-        for row in item_grades(study)
-    )
+    lines = []
+    for row in item_grades(study):
+        shares = map((row.p or {}).get, scale) if modeled else ()
+        lines.append([*(getattr(row, name) for name in names), *map(row.count.get, scale), *shares])
     return tsv(columns, lines)
 
 

@@ -4,6 +4,7 @@ Tables may have millions of rows. So each distinct id and label is checked once,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from judge.crowd.rows import IDS, Rows
 from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet, text_of
 from judge.crowd.wide import are_submissions, is_survey, survey_rows, without_left_out
 from judge.errors import InputError, UsageError
+from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.safe import shown
 from judge.records import Problem
@@ -50,10 +52,8 @@ def read_tables(
     listed = in_order(problems, sheets)
     if n := problems.total("error"):
         cause = problems.likely() if n > EXAMPLES else ""
-        raise InputError(
-            f"not usable as labels: {n:,} problem{'s' * (n > 1)}{cause}",
-            [problem for problem in listed if problem.severity == "error"],
-        )
+        errors = [problem for problem in listed if problem.severity == "error"]
+        raise InputError(f"not usable as labels: {count(n, 'problem')}{cause}", errors)
     _check_found(labels, layout, sheets, listed)
     if warnings is not None:
         warnings += listed
@@ -85,7 +85,10 @@ def label_rows(
             submissions.append(sheet)
         else:
             file = pl.lit(len(sheets), dtype=pl.Int32)
-            for frame in _label_frames(sheet, kind, layout, problems):
+            read = {LONG: _long_rows, SURVEYS: survey_rows}.get(kind) or partial(
+                platform_rows, platform=PLATFORMS[kind]
+            )
+            for frame in read(sheet, layout=layout, problems=problems):
                 rows = with_turns(frame, sheet, layout, problems)
                 frames.append(rows.select(*IDS, "label", "seconds", "number", "annotation", "column", file=file))
         # Only names and numbers are needed from here on.
@@ -112,8 +115,7 @@ def _last_labels(
     kept = ~counts | pl.col("place").is_in(last.implode())
     if (out := numbered.filter(~kept)).height:
         file, *place = out.select("file", "number", "column", "annotation").row(0)
-        said = "1 label" if out.height == 1 else f"{out.height:,} labels"
-        message = f"{said} left out, which the same worker gave anew; this is the first"
+        message = f"{count(out.height, 'label')} left out, which the same worker gave anew; this is the first"
         problems.append(sheets[file].problem("row_left_out", sheets[file].place(*place), message, "warning"))
     return numbered.filter(kept).drop("place")
 
@@ -177,17 +179,8 @@ def _kind(sheet: LabelSheet, layout: Layout) -> str:
     return next(platforms, SURVEYS if is_survey(sheet) else LONG)
 
 
-def _label_frames(sheet: LabelSheet, kind: str, layout: Layout, problems: LabelProblems) -> "Iterable[pl.DataFrame]":
-    """A frame for each column of labels: its rows with their ids, criterion, label, seconds and place."""
-    if kind == LONG:
-        return _long_rows(sheet, layout, problems)
-    if kind == SURVEYS:
-        return survey_rows(sheet, layout, problems)
-    return platform_rows(sheet, PLATFORMS[kind], layout, problems)
-
-
 def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "Iterable[pl.DataFrame]":
-    """None, and a problem, if columns are missing."""
+    """A frame for each column of labels: its rows with their ids, criterion, label, seconds and place."""
     import polars as pl
 
     columns = _columns(sheet.columns, layout)
@@ -214,11 +207,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "I
 
 def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
     """Field to column: as given, else by the names in the header."""
-    known = {
-        field: next(name for name in aliases if name in names)
-        for field, aliases in FIELDS.items()
-        if any(name in names for name in aliases)
-    }
+    known = {field: name for field, aliases in FIELDS.items() for name in reversed(aliases) if name in names}
     given = dict(layout.columns)
     items = {"turn_id", "response_id"}
     if "task" not in given and (items & given.keys() or items <= known.keys()):
@@ -228,10 +217,9 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
     if any(field.startswith(LABEL_OF) for field in given):
         known = {field: name for field, name in known.items() if field not in ("label", "criterion")}
     elif "label" not in known | given:
-        label_columns = {LABEL_OF + criterion: criterion for criterion in layout.known or () if criterion in names}
-        known = {
-            field: name for field, name in known.items() if field != "criterion" or not label_columns
-        } | label_columns
+        if label_columns := {LABEL_OF + name: name for name in layout.known or () if name in names}:
+            known.pop("criterion", None)
+        known |= label_columns
     return known | given
 
 

@@ -50,15 +50,13 @@ def read_questions(path: Path) -> dict[str, Question]:
     questions: dict[str, Question] = {}
     for row in read_table(path, problems, needed=needed)[1]:
         column, *fields = (row.cells[name] for name in needed)
-        code = message = ""
         if empty := [name for name in needed if not row.cells[name]]:
             code, message = "empty_cell", f"{', '.join(empty)} is empty"
-        elif column in questions:
+        elif questions.setdefault(column, asked := Question(*fields)) is not asked:
             code, message = "duplicate_row", f"column {shown(column)} is on an earlier line too"
         else:
-            questions[column] = Question(*fields)
-        if code:
-            problems.append(Problem(code, "error", str(path), None, row.place, message))
+            continue
+        problems.append(Problem(code, "error", str(path), None, row.place, message))
     if problems:
         raise InputError(f"{path}: not usable as a map of columns: {count(len(problems), 'problem')}", problems)
     return questions
@@ -98,16 +96,9 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
             sheet = without(sheet, column, values, problems)
     labeled = sheet.texts(pl.sum_horizontal((text_of(name) != "").cast(pl.Int32) for name in questions))
     for name, question in questions.items():
-        rows = sheet.rows(
-            name,
-            seconds,
-            labeled,
-            worker=text_of(worker),
-            turn_id=pl.lit(question.turn_id),
-            response_id=pl.lit(question.response_id),
-            criterion=pl.lit(question.criterion or criterion),
-            label=text_of(name),
-        )
+        asked = question._replace(criterion=question.criterion or criterion)._asdict()
+        about = {field: pl.lit(value) for field, value in asked.items()}
+        rows = sheet.rows(name, seconds, labeled, worker=text_of(worker), label=text_of(name), **about)
         yield rows.filter(pl.col("label") != "")
 
 

@@ -76,15 +76,8 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     (`crowd#2`), so that neither of the two grades is lost.
     """
     rows: dict[tuple[str | None, ...], tuple[Draft, GoldRow]] = {}
-    pooled = (
-        {
-            (named, response.response_id): response
-            for response in options.pool.responses
-            for named in (response.listed_under, response.turn_id)
-        }
-        if options.pool
-        else None
-    )
+    responses = options.pool.responses if options.pool else ()
+    pooled = {(turn, one.response_id): one for one in responses for turn in (one.listed_under, one.turn_id)}
     repeated = unable = 0
     for draft in content.drafts:
         values = _filled(draft, content, options)
@@ -149,7 +142,7 @@ def _filled(draft: Draft, content: SourceContent, options: ImportOptions) -> dic
 
 
 def _add_text(
-    values: dict[str, Any], options: ImportOptions, by_id: Mapping[tuple[str, str], PooledResponse] | None
+    values: dict[str, Any], options: ImportOptions, by_id: Mapping[tuple[str, str], PooledResponse]
 ) -> list[Fault]:
     """Set `text_sha256` in place: of the given text, else of the text that the bank or the pool has under the id."""
     text, response_id = values.pop("text", None), values.get("response_id")
@@ -161,7 +154,7 @@ def _add_text(
         if response_id not in options.bank:
             return [("not_in_bank", "$.response_id", f"{shown(response_id)} has no text in the bank")]
         values["text_sha256"] = text_digest(options.bank[response_id])
-    if by_id is not None:
+    if options.pool is not None:
         response = by_id.get((str(values.get("turn_id")), response_id))
         if response is None:
             return [("not_in_pool", "$.response_id", f"the pool has no {shown(response_id)} in this turn")]
@@ -192,14 +185,10 @@ def _add_plan(values: dict[str, Any], plan: Mapping[tuple[str, str], PlanRow] | 
         return []
     planned = plan.get((str(values.get("turn_id")), str(values.get("response_id"))))
     if planned is None:
-        named = shown(values.get("response_id"))
-        return [
-            (
-                "not_in_plan",
-                "$.response_id",
-                f"the plan has no {named} in this turn, so its inclusion probability is unknown",
-            )
-        ]
+        message = (
+            f"the plan has no {shown(values.get('response_id'))} in this turn, so its inclusion probability is unknown"
+        )
+        return [("not_in_plan", "$.response_id", message)]
     if isinstance(name := values.get("criterion"), str) and name not in planned.criteria:
         return [("not_in_plan", "$.criterion", f"{shown(name)}: the plan names {', '.join(planned.criteria)}")]
     values["inclusion_probability"] = planned.inclusion_probability

@@ -84,14 +84,8 @@ def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
                 return opening
             entries, sound = parse_ledger(content, beginning, str(ledger))
             file.truncate(sound)
-            entry = Entry(
-                number=len(entries) + 1,
-                time=now,
-                question=look.question,
-                compared=look.compared,
-                candidates=look.candidates,
-                previous=_head(content[:sound]) if entries else beginning,
-            )
+            previous = _head(content[:sound]) if entries else beginning
+            entry = Entry(len(entries) + 1, now, look.question, look.compared, look.candidates, previous)
             line = msgspec.json.encode(entry)
             line_break = b"" if content[:sound].endswith(b"\n") or not sound else b"\n"
             file.write(line_break + line + b"\n")

@@ -6,6 +6,7 @@ of the sample gives every run its responses.
 """
 
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
@@ -20,7 +21,7 @@ from judge.gold.rows import GoldRow, finder, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.io.cells import count
 from judge.io.ids import natural_key
-from judge.io.line_stream import decode_lines, jsonl_bytes
+from judge.io.line_stream import decode_lines
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
 
@@ -106,7 +107,8 @@ def make_plan(
     sizes = 0.5 / len(frame.turns) + 0.5 * uncertainty
     rng = np.random.default_rng(seed)
     draws = _turns_for(sizes, frame.labels, n)
-    order = _fair_order(frame, inclusion(sizes, draws), rng)
+    probabilities = inclusion(sizes, draws)
+    order = _fair_order(frame, probabilities, rng)
     if order is None:
         # Rounding may leave a whole number slightly too large, and `ceil` would then add one.
         would_do = math.ceil(_expected(sizes, frame.labels, _enough(frame, sizes, draws, seed)) - 1e-9)
@@ -114,7 +116,6 @@ def make_plan(
             f"--n {n} is about {draws} of {len(sizes)} turns, too few for {per_run} responses of every run: "
             f"--n {would_do} suffices, or a smaller --per-run"
         )
-    probabilities = inclusion(sizes, draws)
     chosen = systematic(probabilities[order], rng.random())
     rows = [
         row
@@ -140,11 +141,6 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
     if problems:
         raise InputError(f"{name}: not usable as a plan: {count(len(problems), 'problem')}", problems)
     return tuple(rows)
-
-
-def plan_jsonl(plan: LabelingPlan) -> bytes:
-    """The bytes of a plan file: one response a line."""
-    return jsonl_bytes(plan.rows)
 
 
 def _graded(gold: Iterable[GoldRow], pool: Pool) -> set[tuple[str, str]]:
@@ -186,14 +182,8 @@ def _runs(response: PooledResponse) -> tuple[str, ...]:
 
 def _turns_for(sizes: _Floats, labels: _Floats, n: int) -> int:
     """The number of turns whose expected number of responses is nearest to `n`; at least one."""
-    low, high = 1, len(sizes)
-    while low < high:
-        middle = (low + high) // 2
-        if _expected(sizes, labels, middle) < n:
-            low = middle + 1
-        else:
-            high = middle
-    return min((low, max(1, low - 1)), key=lambda draws: abs(_expected(sizes, labels, draws) - n))
+    enough = 1 + bisect_left(range(1, len(sizes)), float(n), key=lambda draws: _expected(sizes, labels, draws))
+    return min((enough, max(1, enough - 1)), key=lambda draws: abs(_expected(sizes, labels, draws) - n))
 
 
 def _expected(sizes: _Floats, labels: _Floats, draws: int) -> float:
@@ -238,20 +228,11 @@ def _random_order(
 
 def _rows(
     responses: Iterable[PooledResponse], graded: set[tuple[str, str]], criteria: Sequence[str], probability: float
-) -> list[PlanRow]:
-    return [
-        PlanRow(
-            turn_id=response.turn_id,
-            topic_id=response.topic_id,
-            response_id=response.response_id,
-            text_sha256=text_digest(response.text),
-            runs=_runs(response),
-            criteria=_missing(response, graded, criteria),
-            inclusion_probability=probability,
-            stratum="certain" if probability == 1 else "drawn",
-        )
-        for response in responses
-    ]
+) -> Iterator[PlanRow]:
+    for response in responses:
+        ids = response.turn_id, response.topic_id, response.response_id
+        about = text_digest(response.text), _runs(response), _missing(response, graded, criteria)
+        yield PlanRow(*ids, *about, probability, "certain" if probability == 1 else "drawn")
 
 
 _Key = tuple[str, str]

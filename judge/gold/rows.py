@@ -142,19 +142,13 @@ def text_digest(text: str) -> str:
 def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tuple[Problem, ...]:
     """List a problem for each row whose grade is not on its criterion's scale, which has no "unable to judge"."""
     grades = [level.grade for level in scale.levels]
-    expected = f"expected one of {', '.join(map(str, grades))}"
-    return tuple(
-        Problem(
-            "off_scale",
-            "error",
-            name,
-            row.turn_id,
-            "$.grade",
-            f"{row.criterion} grade {row.grade} by {row.assessor} for {_response_name(row)}: {expected}",
-        )
-        for row in rows
-        if row.grade not in grades
-    )
+    problems = []
+    for row in rows:
+        if row.grade not in grades:
+            said = f"{row.criterion} grade {row.grade} by {row.assessor} for {_response_name(row)}"
+            message = f"{said}: expected one of {', '.join(map(str, grades))}"
+            problems.append(Problem("off_scale", "error", name, row.turn_id, "$.grade", message))
+    return tuple(problems)
 
 
 def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[GoldByResponse, tuple[GoldRow, ...]]:

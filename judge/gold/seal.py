@@ -9,6 +9,7 @@ import re
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
@@ -250,6 +251,10 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path, clu
         cluster=cluster,
     )
     # The seal is written last, so that every file it describes exists once it does.
+    other = (
+        "belongs to another split, and a sealed split is not replaced: choose another folder, or the gold, share, seed "
+        "and cluster that it was made with"
+    )
     contents = {
         "test.salt": salt + b"\n",
         "dev.jsonl": gold_jsonl(dev),
@@ -257,7 +262,7 @@ def write_split(rows: Sequence[GoldRow], share: float, seed: int, out: Path, clu
         "seal.json": json_bytes(seal),
     }
     for name, content in contents.items():
-        _refuse_other(out / name, content)
+        refuse_other(out / name, content, other)
     for name, content in contents.items():
         write_atomic(out / name, content)
     return seal
@@ -277,19 +282,13 @@ def _counts(rows: Iterable[GoldRow], cluster: Cluster) -> dict[str, _Counts]:
 
 
 def _shuffled(topics: Sequence[str], seed: int, draw: int) -> list[str]:
-    def place(topic: str) -> bytes:
-        return hashlib.sha256(f"{seed}:{draw}:{topic}".encode()).digest()
-
-    return sorted(topics, key=place)
+    return sorted(topics, key=lambda topic: sha256(f"{seed}:{draw}:{topic}".encode()))
 
 
 def _cut(topics: Sequence[str], counts: Mapping[str, _Counts], wanted: float) -> frozenset[str]:
     """The first topics, as many as come nearest to the wanted number of items; at least one, and not all."""
-    best, items = (float("inf"), 1), 0
-    for number, topic in enumerate(topics[:-1], start=1):
-        items += counts[topic][None]
-        best = min(best, (abs(items - wanted), number))
-    return frozenset(topics[: best[1]])
+    items = accumulate(counts[topic][None] for topic in topics[:-1])
+    return frozenset(topics[: min((abs(n - wanted), number) for number, n in enumerate(items, 1))[1]])
 
 
 def _imbalance(test: Set[str], counts: Mapping[str, _Counts], total: _Counts, share: float) -> tuple[float, list[str]]:
@@ -307,10 +306,7 @@ def _part(rows: Iterable[GoldRow], name: Literal["dev", "test"], topics: Set[str
     return tuple(msgspec.structs.replace(row, split=name) for row in rows if row.topic_id in topics)
 
 
-def _refuse_other(path: Path, content: bytes) -> None:
-    """Refuse to replace a file that has other content."""
+def refuse_other(path: Path, content: bytes, message: str) -> None:
+    """Refuse to replace a file that has other content, as an InputError with the message."""
     if path.exists() and read_stored(path) != content:
-        raise InputError(
-            f"{path}: belongs to another split, and a sealed split is not replaced: choose another folder, "
-            "or the gold, share, seed and cluster that it was made with"
-        )
+        raise InputError(f"{path}: {message}")

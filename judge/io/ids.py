@@ -39,6 +39,11 @@ def natural_key(text: str) -> NaturalKey:
     return tuple(parts), text
 
 
+def natural_order(ids: Iterable[str]) -> tuple[NaturalKey, ...]:
+    """Key that sorts tuples of ids, each by its integers."""
+    return tuple(map(natural_key, ids))
+
+
 def topic_of(turn_id: str) -> str:
     """The topic id inside a turn id: everything before the last underscore.
 

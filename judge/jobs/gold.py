@@ -14,18 +14,19 @@ from judge.ask.stored_results import StoredResults, stored_judgments
 from judge.ask.subjects import check_unit
 from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.tables import field_columns, in_order, label_rows
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import Draft, ImportOptions, SourceContent, read_bank
 from judge.gold.grades import GradeMeanings
-from judge.gold.plan import LabelingPlan, make_plan, plan_jsonl, read_plan
+from judge.gold.plan import LabelingPlan, make_plan, read_plan
 from judge.gold.rows import GoldRow, gold_jsonl, read_gold
-from judge.gold.seal import GOLD_FILES, Seal, write_split
+from judge.gold.seal import GOLD_FILES, Seal, refuse_other, write_split
 from judge.gold.sources import SOURCES, Imported, import_gold, typed
 from judge.io.cells import count
 from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import need_extra
+from judge.io.line_stream import jsonl_bytes
 from judge.io.paths import StrPath
 from judge.io.plan import Amount, OneOf, Option, Options, Pairs, Positive, Seed, in_folders
 from judge.io.stored import read_stored, unpack
@@ -196,7 +197,7 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
         folder = plan.pool_out
         contents = {"pool.jsonl": pool_jsonl(imported.pool), "passages.jsonl": passages_jsonl(imported.pool)}
         for name, content in contents.items():
-            _refuse_other(folder / name, content, "holds another pool: choose another --pool-out")
+            refuse_other(folder / name, content, "holds another pool: choose another --pool-out")
         make_folder(folder)
         for name, content in contents.items():
             write_atomic(folder / name, content)
@@ -228,8 +229,8 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         gold=[row for path in plan.gold for row in read_gold(path)],
         per_run=plan.per_run,
     )
-    out, content = plan.out, plan_jsonl(drawn)
-    _refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
+    out, content = plan.out, jsonl_bytes(drawn.rows)
+    refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
     write_atomic(out, content)
     return drawn
 
@@ -269,12 +270,6 @@ def _constants(plan: GoldImportPlan) -> dict[str, Any]:
 
 def _content(path: Path) -> bytes:
     return unpack(read_stored(path), str(path))
-
-
-def _refuse_other(path: Path, content: bytes, message: str) -> None:
-    """A file that is there already must be the one that would be written."""
-    if path.exists() and read_stored(path) != content:
-        raise InputError(f"{path}: {message}")
 
 
 def read_label_tables(

@@ -24,7 +24,7 @@ from judge.ask.subjects import check_unit, unit_of
 from judge.ask.tasks import Tasks, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
-from judge.crowd.jury import Jury, juries, make_jury
+from judge.crowd.jury import Jury, juries
 from judge.errors import InputError, UsageError
 from judge.io.folder import same_place
 from judge.io.ids import Cluster
@@ -220,7 +220,7 @@ def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInput
     criteria = shown
     if plan.jury is not None:
         runs = [run.run_id for run in pooled.submitted.runs if run.selected]
-        judge = jury = make_jury(plan.jury, judge, prompts, plan.samples, families, runs)
+        judge = jury = Jury(plan.jury, judge, prompts, plan.samples, families, runs)
         criteria = jury.criteria
     options = judging_options(plan.options, judge.models)
     wanted = tasks(pooled.pool, criteria, partial=plan.missing_passages == "judge-without")

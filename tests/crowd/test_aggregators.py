@@ -48,7 +48,7 @@ def spammed(spammers, seed, *, topics=50, items=40, workers=100):
 
 
 def test_what_majority_tells() -> None:
-    found = AGGREGATORS["majority"](lists([3, 1, 3], [0, 0, 3, 3], [0, 1], [2]), DEFAULT)
+    found = AGGREGATORS["majority"].aggregate(lists([3, 1, 3], [0, 0, 3, 3], [0, 1], [2]), DEFAULT)
     assert found.code.tolist() == [3, 2, 1, 2]
     assert found.n.tolist() == [3, 4, 2, 1]
     assert found.counts.tolist() == [[0, 1, 0, 2], [2, 0, 0, 2], [1, 1, 0, 0], [0, 0, 1, 0]]
@@ -65,21 +65,21 @@ def test_what_majority_tells() -> None:
 @pytest.mark.parametrize("name", ["majority", "weighted-majority"])
 def test_the_rule_is_told_as_it_was(name) -> None:
     for share, tie in [*((share, "lowest") for share in SHARES), *(("absolute", tie) for tie in TIES)]:
-        rule = AGGREGATORS[name](lists([0, 1], [2, 2]), CrowdSettings(majority=share, tie=tie)).rule
+        rule = AGGREGATORS[name].aggregate(lists([0, 1], [2, 2]), CrowdSettings(majority=share, tie=tie)).rule
         assert rule.startswith(SHARES[share])
         assert rule.endswith(TIES[tie].words)
 
 
 def test_mean_and_median() -> None:
     labels = lists([0, 0, 3], [0, 3, 3, 3], [0, 0, 0, 3, 3], [1, 2])
-    assert AGGREGATORS["mean"](labels, DEFAULT).code.tolist() == [1, 2, 1, 2]  # 3/3, 9/4, 6/5, 3/2
-    assert AGGREGATORS["median"](labels, DEFAULT).code.tolist() == [0, 3, 0, 2]
+    assert AGGREGATORS["mean"].aggregate(labels, DEFAULT).code.tolist() == [1, 2, 1, 2]  # 3/3, 9/4, 6/5, 3/2
+    assert AGGREGATORS["median"].aggregate(labels, DEFAULT).code.tolist() == [0, 3, 0, 2]
 
 
 @pytest.mark.parametrize("name", AGGREGATORS)
 def test_a_scale_that_does_not_start_at_zero_and_has_gaps(name) -> None:
     rows = [(w, i, (1, 2, 5)[i % 3]) for i in range(9) for w in range(3)]
-    found = AGGREGATORS[name](numbered(rows, grades=(1, 2, 5)), DEFAULT)
+    found = AGGREGATORS[name].aggregate(numbered(rows, grades=(1, 2, 5)), DEFAULT)
     assert found.code.tolist() == [0, 1, 2] * 3
     assert found.mean.tolist() == [1, 2, 5] * 3
 
@@ -89,19 +89,19 @@ def test_weights_go_with_the_weighted_majority() -> None:
     rows = [(w, i, i % 4) for i in range(20) for w in (0, 1, 5)]
     rows += [(w, i, (i + w) % 4 if w < 4 else 3 - i % 4) for i in range(20) for w in (2, 3, 4)]
     rows += [(w, 20, 0) for w in (0, 1)] + [(w, 20, 3) for w in (2, 3, 4)]
-    found = AGGREGATORS["weighted-majority"](numbered(rows), DEFAULT)
+    found = AGGREGATORS["weighted-majority"].aggregate(numbered(rows), DEFAULT)
     assert set(found.worker) == {"weight", "agreement"}
     assert found.worker["weight"][[0, 1]].min() > 2 * found.worker["weight"][2:5].max()
     assert found.code[20] == 0
-    assert AGGREGATORS["majority"](numbered(rows), DEFAULT).code[20] == 3
+    assert AGGREGATORS["majority"].aggregate(numbered(rows), DEFAULT).code[20] == 3
 
 
 def test_where_all_weigh_nothing_all_weigh_alike() -> None:
     # Nobody ever agrees: each label meets one other.
     labels = numbered([(0, 0, 0), (1, 0, 3), (0, 1, 1), (1, 1, 3), (0, 2, 0), (1, 2, 1)], grades=(0, 1, 3))
-    found = AGGREGATORS["weighted-majority"](labels, CrowdSettings(tie="lowest", smoothing=0.1))
+    found = AGGREGATORS["weighted-majority"].aggregate(labels, CrowdSettings(tie="lowest", smoothing=0.1))
     assert found.worker["weight"].tolist() == [0, 0]
-    assert found.code.tolist() == AGGREGATORS["majority"](labels, CrowdSettings(tie="lowest")).code.tolist()
+    assert found.code.tolist() == AGGREGATORS["majority"].aggregate(labels, CrowdSettings(tie="lowest")).code.tolist()
 
 
 TABLE = st.lists(st.lists(st.sampled_from((-1, *SCALE)), min_size=5, max_size=5), min_size=1, max_size=7)
@@ -109,7 +109,7 @@ TABLE = st.lists(st.lists(st.sampled_from((-1, *SCALE)), min_size=5, max_size=5)
 
 @given(TABLE, st.sampled_from(list(AGGREGATORS)))
 def test_what_holds_for_every_aggregator(table, name) -> None:
-    found = AGGREGATORS[name](grid(table), DEFAULT)
+    found = AGGREGATORS[name].aggregate(grid(table), DEFAULT)
     assert all(len(values) == 5 for values in found.worker.values())
     for item, row in enumerate(table):
         labels = [label for label in row if label >= 0]
@@ -124,9 +124,9 @@ def test_what_holds_for_every_aggregator(table, name) -> None:
 def test_kept_labels_are_aggregated_as_if_the_others_had_not_been() -> None:
     labels, _ = spammed(0.4, 2, topics=3)
     kept = labels.kept(labels.worker >= 40)
-    found = AGGREGATORS["majority"](kept, DEFAULT)
+    found = AGGREGATORS["majority"].aggregate(kept, DEFAULT)
     rows = zip(kept.worker.tolist(), kept.item.tolist(), kept.code.tolist(), strict=True)
-    again = AGGREGATORS["majority"](numbered(rows, items=labels.items), DEFAULT)
+    again = AGGREGATORS["majority"].aggregate(numbered(rows, items=labels.items), DEFAULT)
     assert found.code.tolist() == again.code.tolist()
 
 
@@ -143,9 +143,9 @@ def test_transparent_cis(shared) -> None:
     assert crowds["relevance"].counts.sum(axis=0).tolist() == [4, 37, 343, 416]
     for dimension, labels in crowds.items():
         for name, aggregator in AGGREGATORS.items():
-            found = aggregator(labels, DEFAULT)
+            found = aggregator.aggregate(labels, DEFAULT)
             assert ((found.code >= 0) == (found.n > 0)).all()
             assert found.fit is None or found.fit.converged, (name, dimension)
         given = [np.repeat(labels.grades, of_item).tolist() for of_item in labels.counts]
-        default = AGGREGATORS["majority"](labels, DEFAULT).code
+        default = AGGREGATORS["majority"].aggregate(labels, DEFAULT).code
         assert [labels.grades[code] for code in default] == list(map(consensus, given))

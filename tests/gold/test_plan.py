@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from judge.ask.records import Judgment
 from judge.errors import InputError, UsageError
-from judge.gold.plan import make_plan, plan_jsonl, read_plan, turn_uncertainty
+from judge.gold.plan import make_plan, read_plan, turn_uncertainty
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
+from judge.io.line_stream import jsonl_bytes
 from judge.pool.records import Pool, PooledResponse
 from tests import calibration_world as world
 from tests.calibration_world import judgment
@@ -237,7 +238,7 @@ def test_the_pools_order_changes_nothing(responses: list[PooledResponse], seed: 
 
 def test_a_plan_survives_being_written() -> None:
     plan = make_plan(grid(3, 3, 2), 8, 0, criteria=CRITERIA, per_run=1)
-    assert read_plan(plan_jsonl(plan), "p") == plan.rows
+    assert read_plan(jsonl_bytes(plan.rows), "p") == plan.rows
 
 
 @pytest.mark.parametrize("content", [b"{}\n", b"\xff\n", b"[" * 100_000, b"1\n"])
@@ -248,7 +249,7 @@ def test_what_is_no_plan_is_an_input_error(content: bytes) -> None:
 
 @pytest.mark.parametrize("probability", ["0", "1.5", "-1", "1e-310"])
 def test_a_plan_with_a_probability_that_is_none_is_an_input_error(probability: str) -> None:
-    content = plan_jsonl(make_plan(grid(1, 1, 1), 1, 0, criteria=CRITERIA, per_run=1))
+    content = jsonl_bytes(make_plan(grid(1, 1, 1), 1, 0, criteria=CRITERIA, per_run=1).rows)
     with pytest.raises(InputError, match="not usable as a plan"):
         read_plan(
             content.replace(b'"inclusion_probability":1.0', f'"inclusion_probability":{probability}'.encode()), "p"

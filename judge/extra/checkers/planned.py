@@ -111,17 +111,12 @@ class PlannedCascades:
             )
             of_rest = _dollars(rest, model, cascade.settings)
             of_first = _dollars(first, checker, cascade.first.settings)
-            self.costs[cascade.whole, prompt] = CascadeCost(
-                calls_alone=len(alone),
-                calls_cascade=len(rest),
-                calls_checker=len(first),
-                prompt_tokens_alone=sum(map(prompt_tokens_of, alone)),
-                prompt_tokens_cascade=sum(map(prompt_tokens_of, rest)),
-                reply_tokens_alone=sum(map(reply_tokens_of, alone)),
-                reply_tokens_cascade=sum(map(reply_tokens_of, rest)),
-                cost_alone=_dollars(alone, model, cascade.settings),
-                cost_cascade=None if of_rest is None or of_first is None else round(of_rest + of_first, 9),
-            )
+            of_both = None if of_rest is None or of_first is None else round(of_rest + of_first, 9)
+            prompts = sum(map(prompt_tokens_of, alone)), sum(map(prompt_tokens_of, rest))
+            replies = sum(map(reply_tokens_of, alone)), sum(map(reply_tokens_of, rest))
+            costs = _dollars(alone, model, cascade.settings), of_both
+            calls = len(alone), len(rest), len(first)
+            self.costs[cascade.whole, prompt] = CascadeCost(*calls, *prompts, *replies, *costs)
 
 
 def _dollars(calls: Iterable[PaidCall], model: Model, settings: Settings) -> float | None:

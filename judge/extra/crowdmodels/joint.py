@@ -1,7 +1,6 @@
 """Crowd workers and LLM judges under one model, as a diagnostic that changes no grade. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,17 +55,12 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
     if not any(len(item) for item, _, _ in cast):
         raise UsageError(f"{labels.criterion}: no judge has a grade of an item of the crowd (are the ids the same?)")
     W = len(labels.workers)
-    joint = replace(
-        labels,
-        workers=(*labels.workers, *(judge.judge for judge in votes)),
-        worker=np.concatenate(
-            [labels.worker, *(np.full(len(item), W + i, dtype=np.int32) for i, (item, _, _) in enumerate(cast))]
-        ),
-        item=np.concatenate([labels.item, *(item for item, _, _ in cast)]),
-        code=np.concatenate([labels.code, *(code for _, code, _ in cast)]),
-        seconds=None,
-    )
-    fitted = DAWID_SKENE(joint, CrowdSettings())
+    worker = [labels.worker, *(np.full(len(item), W + i, dtype=np.int32) for i, (item, _, _) in enumerate(cast))]
+    item, code = [labels.item, *(item for item, _, _ in cast)], [labels.code, *(code for _, code, _ in cast)]
+    names = *labels.workers, *(judge.judge for judge in votes)
+    arrays = np.concatenate(worker), np.concatenate(item), np.concatenate(code)
+    joint = CrowdLabels(labels.criterion, labels.grades, names, labels.items, *arrays)
+    fitted = DAWID_SKENE.aggregate(joint, CrowdSettings())
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
     # A worker's own label does not count in the majority that it is compared with.
@@ -74,24 +68,16 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
     whole = majority(labels.counts, labels.grades)
     compared, same, deviation = _agreement(joint, np.concatenate([own, *(whole[item] for item, _, _ in cast)]))
     n = np.bincount(joint.worker, minlength=len(joint.workers))
-    return [
-        (
-            labels.criterion,
-            "worker" if i < W else "judge",
-            name,
-            None if i < W else votes[i - W].prompt,
-            int(n[i]),
-            0 if i < W else cast[i - W][2],
-            float(prior @ np.diagonal(confusion[i])) if n[i] else None,
-            int(compared[i]),
-            float(same[i] / compared[i]) if compared[i] else None,
-            float(deviation[i] / compared[i]) if compared[i] else None,
-            ",".join(map(str, labels.grades)),
-            ";".join(",".join(decimals(p, 4) for p in row) for row in confusion[i].tolist()) if n[i] else "",
-            f"{DIAGNOSTIC}; {fitted.rule}",
-        )
-        for i, name in enumerate(joint.workers)
-    ]
+    grades, note = ",".join(map(str, labels.grades)), f"{DIAGNOSTIC}; {fitted.rule}"
+    lines: list[tuple[object, ...]] = []
+    for i, name in enumerate(joint.workers):
+        kind, prompt, left_out = ("worker", None, 0) if i < W else ("judge", votes[i - W].prompt, cast[i - W][2])
+        accuracy = float(prior @ np.diagonal(confusion[i])) if n[i] else None
+        means = (float(of[i] / compared[i]) if compared[i] else None for of in (same, deviation))
+        table = ";".join(",".join(decimals(p, 4) for p in row) for row in confusion[i].tolist()) if n[i] else ""
+        about = labels.criterion, kind, name, prompt, int(n[i]), left_out, accuracy, int(compared[i])
+        lines.append((*about, *means, grades, table, note))
+    return lines
 
 
 def _cast(labels: CrowdLabels, judge: Labels) -> tuple[NDArray[np.int32], NDArray[np.int8], int]:

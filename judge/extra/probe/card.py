@@ -84,26 +84,16 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     shift = _mean(shifts, both, (-steps, steps))
     # Its interval is plain: on log odds, that of a size near 0 would reach far beyond any margin.
     size = _mean([*map(abs, shifts)], both, (0, math.inf)) if probe.expects == "stays" else None
-    missing = len(roomy) - len(both)
+    moved = _mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1))
     falls = [pair for pair in graded if pair.altered is not None] if probe.expects == "falls" else []
-    words = [pair.words for pair in falls if pair.words]
-    return ProbeRow(
-        kind=probe.kind,
-        probe=probe.name,
-        expects=probe.expects,
-        items=len(pairs),
-        inapplicable=len(pairs) - len(applied),
-        ungraded=len(applied) - len(graded),
-        no_room=len(graded) - len(roomy),
-        missing=missing,
-        shift=shift,
-        size=size,
-        moved=_mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1)),
-        overlap=_overlap(both, steps),
-        auc=_auc(falls, [pair.scores for pair in falls if pair.scores]),
-        overlap_auc=_auc([pair for pair in falls if pair.words], words),
-        word=word_for(probe.expects, size or shift, missing, margin),
-    )
+    auc = _auc(falls, [pair.scores for pair in falls if pair.scores])
+    overlap_auc = _auc([pair for pair in falls if pair.words], [pair.words for pair in falls if pair.words])
+    inapplicable, ungraded = len(pairs) - len(applied), len(applied) - len(graded)
+    no_room, missing = len(graded) - len(roomy), len(roomy) - len(both)
+    counts = len(pairs), inapplicable, ungraded, no_room, missing
+    others = _overlap(both, steps), auc, overlap_auc
+    word = word_for(probe.expects, size or shift, missing, margin)
+    return ProbeRow(probe.kind, probe.name, probe.expects, *counts, shift, size, moved, *others, word)
 
 
 def canary_rows(pairs: Sequence[ProbePair], steps: int) -> tuple[CanaryRow, ...]:

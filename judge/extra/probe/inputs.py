@@ -65,16 +65,11 @@ def draw_items(pool: Pool, n: int, seed: int, *, with_passages: bool) -> tuple[P
         queues.append([responses[place] for place in _rng(seed, "topic", topic_id).permutation(len(responses))])
     deepest = max(map(len, queues), default=0)
     drawn = [queue[depth] for depth in range(deepest) for queue in queues if depth < len(queue)][:n]
-    elsewhere = _elsewhere(pool)
-    return tuple(
-        ProbeItem(
-            response,
-            _texts(response, pool),
-            tuple(texts for turn, texts in elsewhere[response.topic_id] if turn != response.turn_id),
-            place,
-        )
-        for place, response in enumerate(drawn)
-    )
+    elsewhere, items = _elsewhere(pool), []
+    for place, response in enumerate(drawn):
+        others = tuple(texts for turn, texts in elsewhere[response.topic_id] if turn != response.turn_id)
+        items.append(ProbeItem(response, _texts(response, pool), others, place))
+    return tuple(items)
 
 
 def is_complete(response: PooledResponse, pool: Pool) -> bool:
@@ -93,16 +88,10 @@ def wanted_labels(criterion: Criterion) -> WantedLabels:
     levels = sorted(criterion.scale.levels, key=lambda level: level.grade, reverse=criterion.scale.polarity == "lower")
     if criterion.rollup is None:
         return WantedLabels(levels[-1].label, levels[0].label)
-    counted = criterion.rollup.label
-    others = (
-        level.label for level in criterion.sentence_levels if level.label not in (counted, criterion.rollup.ignored)
-    )
-    other = next(others, counted)
-    return (
-        WantedLabels(counted, other)
-        if criterion.rollup.cuts[0][1] == levels[-1].grade
-        else WantedLabels(other, counted)
-    )
+    counted, best = criterion.rollup.label, criterion.rollup.cuts[0][1] == levels[-1].grade
+    labels = (level.label for level in criterion.sentence_levels)
+    other = next((label for label in labels if label not in (counted, criterion.rollup.ignored)), counted)
+    return WantedLabels(counted, other) if best else WantedLabels(other, counted)
 
 
 def twin_response(item: ProbeItem, twin: Twin, name: str) -> PooledResponse:

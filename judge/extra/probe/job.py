@@ -204,22 +204,14 @@ def _probed_judges(
         steps = len(criterion.scale.levels) - 1
         judgments = (each for each in answers if isinstance(each, Judgment))
         returned = {each.model for each in judgments if each.model and each.criterion_digest == criterion.digest}
-        yield ProbedJudge(
-            criterion=criterion.name,
-            prompt=criterion.prompt_id,
-            prompt_digest=criterion.digest,
-            judge=model.name,
-            options=judging_options(inputs.plan.options, (model,)),
-            models_returned=tuple(sorted(returned)),
-            parser=PARSER_VERSION,
-            renderer=RENDERER_VERSION,
-            levels=steps + 1,
-            rows=tuple(
-                probe_row(probe, [pair for pair in mine if pair.probe == probe.name], steps, inputs.plan.margin)
-                for probe in probes_of(criterion, inputs.kinds)
-            ),
-            canaries=canary_rows(mine, steps),
+        asked = model.name, judging_options(inputs.plan.options, (model,)), tuple(sorted(returned))
+        by_probe = (
+            (probe, [pair for pair in mine if pair.probe == probe.name]) for probe in probes_of(criterion, inputs.kinds)
         )
+        rows = tuple(probe_row(probe, its_pairs, steps, inputs.plan.margin) for probe, its_pairs in by_probe)
+        versions = PARSER_VERSION, RENDERER_VERSION, steps + 1
+        named = criterion.name, criterion.prompt_id, criterion.digest
+        yield ProbedJudge(*named, *asked, *versions, rows, canary_rows(mine, steps))
 
 
 def with_probe(

@@ -15,7 +15,7 @@ from judge.errors import InputError, UsageError
 from judge.gold.plan import PlanRow
 from judge.gold.sampling import DOUBLE, deal
 from judge.io.cells import count
-from judge.io.ids import natural_key
+from judge.io.ids import natural_key, natural_order
 from judge.io.safe import digest, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem
@@ -104,7 +104,7 @@ def make_sheet(
     if turns is not None and (missing := sorted({turn for turn, _ in wanted} - turns.keys(), key=natural_key)):
         raise UsageError(f"the topics (--topics) lack turns of the sheet: {', '.join(missing[:5])}")
     _check_ids(wanted)
-    order = sorted(wanted, key=lambda item: (natural_key(item[0]), natural_key(item[1])))
+    order = sorted(wanted, key=natural_order)
     items = tuple(
         _item(responses[key], wanted[key], pool, turns[key[0]] if turns is not None else None, inputs) for key in order
     )

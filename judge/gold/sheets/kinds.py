@@ -33,7 +33,7 @@ LARGEST_CELL = 32_767
 """The most characters that a spreadsheet shows in a cell."""
 
 
-def sheet_csv(sheet: GoldSheet, share: Share) -> bytes:
+def sheet_csv(share: Share) -> bytes:
     """The rows that one assessor fills in."""
     # A cell for each passage: a spreadsheet cuts a cell that holds them all.
     most = max(len(item.passages) for item in share.items) if share.items else 0
@@ -70,20 +70,11 @@ def table_bytes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
     return text.getvalue().encode("utf-8-sig")
 
 
-def numbered(texts: Sequence[str]) -> str:
-    """Passages under their numbers, as a judge sees them."""
-    return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))
-
-
-def said(item: SheetItem) -> str:
-    """The conversation, a line for each utterance."""
-    return "\n".join(f"{who}: {text}" for who, text in item.conversation)
-
-
 def _texts(item: SheetItem, passages: int) -> tuple[str, ...]:
-    """What is read, with as many cells for passages as the table has columns for them."""
-    known = "\n".join(f"- {text}" for text in item.statements)
-    return known, said(item), item.response, *item.passages, *[""] * (passages - len(item.passages))
+    """What is read, a line for each utterance, with as many cells for passages as the table has columns for them."""
+    known, said = (f"- {text}" for text in item.statements), (f"{who}: {text}" for who, text in item.conversation)
+    blank = [""] * (passages - len(item.passages))
+    return "\n".join(known), "\n".join(said), item.response, *item.passages, *blank
 
 
 LARGEST = 65_535
@@ -115,15 +106,12 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
         values = dict(zip(header, row, strict=True))
         size = len(_PLACEHOLDER.sub(lambda match, values=values: values[match[1]], form).encode()) + WRAPPING  # type: ignore[misc]
         if size > LARGEST:
-            message = f"{size:,} bytes: MTurk takes {LARGEST:,}; {_advice(per_task)}"
+            advice = "fewer --items-per-task" if per_task > 1 else "label it elsewhere, as with --to html"
+            message = f"{size:,} bytes: MTurk takes {LARGEST:,}; {advice}"
             problems.append(Problem("too_long", "error", "batch.csv", values["turn_id_1"], f"row {number}", message))
     if problems:
         raise InputError(f"no sheet for MTurk: {count(len(problems), 'problem')}", problems)
     return {"batch.csv": table_bytes(header, rows).removeprefix(b"\xef\xbb\xbf"), "form.html": form.encode()}
-
-
-def _advice(per_task: int) -> str:
-    return "fewer --items-per-task" if per_task > 1 else "label it elsewhere, as with --to html"
 
 
 def _cells(item: SheetItem) -> list[str]:
@@ -155,11 +143,6 @@ _FORMULA = ("=", "+", "-", "@", " ")
 _DATA = ("turn_id", "response_id", "about_user", "conversation", "response", "passages", "comment")
 
 
-def tasks_json(sheet: GoldSheet) -> bytes:
-    """The tasks, one for each response."""
-    return msgspec.json.format(msgspec.json.encode([{"data": _data(item, sheet)} for item in sheet.items])) + b"\n"
-
-
 def config_xml(sheet: GoldSheet) -> bytes:
     """The labeling interface.
 
@@ -185,14 +168,9 @@ def config_xml(sheet: GoldSheet) -> bytes:
 
 
 def _data(item: SheetItem, sheet: GoldSheet) -> dict[str, str]:
-    texts = {
-        "turn_id": item.turn_id,
-        "response_id": item.response_id,
-        "about_user": "\n".join(f"- {text}" for text in item.statements),
-        "conversation": said(item),
-        "response": item.response,
-        "passages": numbered(item.passages),
-    }
+    # Passages stand under their numbers, as a judge sees them.
+    passages = "\n\n".join(f"[{number}] {text}" for number, text in enumerate(item.passages, 1))
+    texts = dict(zip(_DATA, (item.turn_id, item.response_id, *_texts(item, 0)[:3], passages), strict=False))
     # A tag whose field a task lacks is an error, so all tasks have the same fields.
     present = {"turn_id", "response_id", "response"}
     present |= {"passages"} if sheet.shows_passages else set()
@@ -283,7 +261,7 @@ class SheetOptions(NamedTuple):
 
 def _csv(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
     """A table for each assessor, and a table of what the grades mean."""
-    files = {f"{name}.csv": sheet_csv(sheet, share) for name, share in _by_assessor(sheet, options)}
+    files = {f"{name}.csv": sheet_csv(share) for name, share in _by_assessor(sheet, options)}
     return {**files, "levels.csv": levels_csv(sheet)}
 
 
@@ -306,8 +284,8 @@ def _mturk(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
 
 def _label_studio(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
     """The tasks, and the labeling interface."""
-    items = _of_platform(sheet, options)
-    return {"tasks.json": tasks_json(sheet._replace(items=items)), "config.xml": config_xml(sheet)}
+    tasks = msgspec.json.encode([{"data": _data(item, sheet)} for item in _of_platform(sheet, options)])
+    return {"tasks.json": msgspec.json.format(tasks) + b"\n", "config.xml": config_xml(sheet)}
 
 
 def _of_platform(sheet: GoldSheet, options: SheetOptions) -> tuple[SheetItem, ...]:
@@ -317,13 +295,10 @@ def _of_platform(sheet: GoldSheet, options: SheetOptions) -> tuple[SheetItem, ..
     return shares(sheet.items, (), None, options.seed)[0].items
 
 
-SheetFiles = Callable[[GoldSheet, SheetOptions], dict[str, bytes]]
-"""Makes the files of a sheet, by name."""
-
-SHEETS: dict[str, SheetFiles] = {
+SHEETS: dict[str, Callable[[GoldSheet, SheetOptions], dict[str, bytes]]] = {
     "csv": _csv,
     "html": _html,
     "labelstudio": _label_studio,
     "mturk": _mturk,
 }
-"""Kind of sheet to what makes its files."""
+"""Kind of sheet to what makes its files, by name."""

@@ -20,16 +20,19 @@ WEIGHING = ("weighted-majority", *MODELS)
 @pytest.mark.parametrize("name", MODELS)
 def test_models_tell_their_posterior_and_how_they_ended(name) -> None:
     labels, _ = spammed(0.2, 1, topics=4)
-    found = AGGREGATORS[name](labels, DEFAULT)
+    found = AGGREGATORS[name].aggregate(labels, DEFAULT)
     best = found.fit.p.max(axis=1)
     assert (np.take_along_axis(found.shares, found.code[:, None].astype(int), axis=1)[:, 0] >= best - 1e-8).all()
     assert f"(converged after {found.fit.iterations} iterations)" in found.rule
-    assert "(NOT converged after 2 iterations)" in AGGREGATORS[name](labels, CrowdSettings(max_iterations=2)).rule
+    assert (
+        "(NOT converged after 2 iterations)"
+        in AGGREGATORS[name].aggregate(labels, CrowdSettings(max_iterations=2)).rule
+    )
 
 
 def test_equally_probable_grades_go_to_the_one_nearest_to_the_mean() -> None:
     # Two workers nothing tells apart say 0 and 3 of the second item; both grades are the prior's and the mean is 3/2.
-    found = AGGREGATORS["mace"](lists([1, 1], [0, 3], [2, 2]), CrowdSettings(prior="flat"))
+    found = AGGREGATORS["mace"].aggregate(lists([1, 1], [0, 3], [2, 2]), CrowdSettings(prior="flat"))
     assert found.shares[1, 0] == pytest.approx(found.shares[1, 3])
     assert found.code.tolist() == [1, 3, 2]
 
@@ -48,7 +51,7 @@ def share_right(spammers, worlds=4):
     for seed in range(worlds):
         labels, truth = spammed(spammers, seed)
         for name, aggregator in AGGREGATORS.items():
-            right[name].append((aggregator(labels, DEFAULT).code == truth).mean())
+            right[name].append((aggregator.aggregate(labels, DEFAULT).code == truth).mean())
     return {name: np.mean(shares) for name, shares in right.items()}
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from judge.ask.criteria import find_criterion
 from judge.extra.desk.assess_inputs import AssessPlan
-from judge.gold.plan import LabelingPlan, PlanRow, plan_jsonl
+from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
+from judge.io.line_stream import jsonl_bytes
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
@@ -73,7 +74,7 @@ def write_plan(folder: Path, numbers: Sequence[int], criteria: Sequence[str] = (
         )
         for one in map(response, numbers)
     )
-    return put(folder / "plan.jsonl", plan_jsonl(LabelingPlan(rows, 1, 1, 1, 0, "none")))
+    return put(folder / "plan.jsonl", jsonl_bytes(rows))
 
 
 def write_judgments(folder: Path, grades: dict[int, int], prompt: str = "groundedness/graded") -> Path:
