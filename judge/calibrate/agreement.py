@@ -124,7 +124,6 @@ def _unweighted(row: ProbabilityStatistic, items: Expected | Forecasts, topics: 
 
 
 def _test_retest(panel: Panel, column: Column, mask: NDArray[np.bool_], seed: int) -> Estimate | None:
-    """Ordinal alpha between the samples of the judge; None with a single sample."""
     if len(column.samples) < 2:
         return None
     labels = np.where(mask, column.samples, -1)

@@ -118,20 +118,13 @@ def read_certificate(path: StrPath) -> Certificate:
         certificate = msgspec.json.decode(content, type=Certificate)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not a certificate that judge wrote: {error}") from error
-    problems = [
-        Problem("contradiction", "error", str(path), None, where, message)
-        for where, message in [*_altered(certificate), *contradictions(certificate.certified)]
-    ]
-    if problems:
+    found = contradictions(certificate.certified)
+    if (digest := certificate_digest(certificate)) != certificate.digest:
+        message = f"{shown(certificate.digest)}, but the content has {digest}: it was changed afterwards"
+        found.insert(0, ("$.digest", message))
+    if problems := [Problem("contradiction", "error", str(path), None, where, message) for where, message in found]:
         raise InputError(f"{path}: a certificate that contradicts itself certifies nothing", problems)
     return certificate
-
-
-def _altered(certificate: Certificate) -> list[tuple[str, str]]:
-    found = certificate_digest(certificate)
-    if certificate.digest == found:
-        return []
-    return [("$.digest", f"{shown(certificate.digest)}, but the content has {found}: it was changed afterwards")]
 
 
 def match_run(
@@ -202,7 +195,6 @@ def statement(
 
 
 def _result(entry: Certified) -> str:
-    """The verdict and estimate, with everything they depend on."""
     text = (
         f"{entry.verdict} by {' and '.join(entry.requirements)}, {entry.statistic} {_interval(entry)} on {entry.split}"
     )

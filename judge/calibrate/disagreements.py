@@ -178,9 +178,7 @@ DISAGREEMENTS, REPORT = "disagreements.jsonl", "disagreements.md"
 MOST_SHOWN = 50
 """Disagreements of a criterion that the report shows; the lines have all of them."""
 _LONGEST = 2000
-"""Characters of one text that the report shows."""
 _EXCHANGES = 3
-"""Earlier exchanges that the report shows."""
 
 
 def disagreement_files(found: Sequence[Disagreement], graded: int) -> dict[str, bytes]:

@@ -12,7 +12,6 @@ from judge.stats.tables import MarginalTest
 Split = Literal["all", "dev", "test"]
 """A part of the gold; `all` where it is not split."""
 Word = Literal["TRUSTED", "NOT TRUSTED", "INCONCLUSIVE"]
-"""The verdict in one word."""
 Equivalence = Literal["EQUIVALENT", "DIFFERENT", "INCONCLUSIVE"]
 """Whether a difference is smaller than a margin, in one word."""
 
@@ -240,7 +239,6 @@ class TogetherRow(TwoJudgesRow, frozen=True):
     """The statistic together minus alone; its interval is over topics."""
     p: float | None
     p_max_t: float | None
-    """As in `Comparison`."""
 
 
 class GroupCost(msgspec.Struct, frozen=True):
@@ -296,7 +294,6 @@ class CascadeRow(TwoJudgesRow, frozen=True):
     """The statistic of the cascade minus that of the judge alone; its interval is over topics."""
     p: float | None
     p_max_t: float | None
-    """As in `Comparison`."""
     cost: CascadeCost | None = None
     """None where the judges were not asked but their labels read."""
 

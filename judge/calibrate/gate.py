@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from judge.calibrate.findings import AgreementRow, Choice, TrustVerdict, Word
 from judge.calibrate.panel import GradeCodes, Panel
@@ -19,6 +20,7 @@ DEFAULT_THRESHOLD = 0.4
 J. R. Landis & G. G. Koch (1977), Biometrics 33(1), 159-174.
 """
 _RULE = re.compile(r"\s*([a-z_0-9]+)\s*\.\s*(lo|hi)\s*(>=|<=)\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*")
+_TOO_FEW = "chosen on the same grades, and too few topics"
 _POINT = re.compile(r"\s*([a-z_0-9]+)\s*(?:>=|<=|>|<|=)")
 
 
@@ -70,24 +72,24 @@ def verdict(
     that allows for the choice. Only blind grades by people can make a judge trusted. `worst` has the statistic of each
     requirement with missing grades at their worst; it is empty if no grade is missing.
     """
-    reused = choice is not None and choice.chosen_on == row.split and len(choice.tried) > 1
+    reused = choice if choice and choice.chosen_on == row.split and len(choice.tried) > 1 else None
     words: list[Word] = []
     reasons: list[str] = []
     deciding = row.statistics[row.primary]
     for rule in requirements:
         estimate, after = row.statistics[rule.statistic], ""
         if rule.statistic == row.primary and reused:
-            estimate = _after_choice(choice, row)
-            after, deciding = f" after choosing among {len(choice.tried) if choice else 0} on the same grades", estimate
+            estimate = reused.after_choice or replace(estimate, low=None, high=None, reason=_TOO_FEW)
+            after, deciding = f" after choosing among {len(reused.tried)} on the same grades", estimate
         word = word_of_rule(rule, estimate)
         if reused and rule.statistic != row.primary and word == "TRUSTED":
             # The choice looked at these very grades, and no interval of this statistic allows for it.
             word, after = "INCONCLUSIVE", ", but the judge was chosen on the same grades"
         words.append(word)
         reasons.append(f"{rule}: {_shown(estimate)}{after}")
-        if reused and rule.statistic == row.primary and choice is not None and choice.after_choice_worst is not None:
-            words.append(_not_worse(word_of_rule(rule, choice.after_choice_worst)))
-            worst_choice = f"{_shown(choice.after_choice_worst)}{after}"
+        if reused and rule.statistic == row.primary and reused.after_choice_worst is not None:
+            words.append(_not_worse(word_of_rule(rule, reused.after_choice_worst)))
+            worst_choice = f"{_shown(reused.after_choice_worst)}{after}"
             # Where only other candidates miss grades, the two intervals are the same.
             if f"{rule}: {worst_choice}" != reasons[-1]:
                 reasons.append(f"{rule}: {worst_choice}, missing grades at the far end of the scale")
@@ -109,14 +111,6 @@ def worst_codes(panel: Panel, codes: GradeCodes, rule: Requirement) -> GradeCode
     if STATISTICS[rule.statistic].signed:
         return np.where(codes < 0, 0 if rule.end == "lo" else len(panel.grades) - 1, codes)
     return panel.farthest(codes)
-
-
-def _after_choice(choice: Choice | None, row: AgreementRow) -> Estimate:
-    """The estimate whose interval allows for the choice; without an interval where topics are too few."""
-    if choice is not None and choice.after_choice is not None:
-        return choice.after_choice
-    value = row.statistics[row.primary]
-    return Estimate(value.value, None, None, value.n, value.topics, "chosen on the same grades, and too few topics")
 
 
 def word_of_rule(rule: Requirement, estimate: Estimate) -> Word:

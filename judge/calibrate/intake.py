@@ -172,18 +172,10 @@ def make_panels(
 ) -> tuple[tuple[Panel, ...], int]:
     """A panel of every criterion that has both gold and labels, and the number of gold rows that match no response.
 
-    Args:
-        gold: The rows.
-        sources: Labels of judges; the gold's rows connect response ids of different pools.
-        criteria: The prompts by `criterion/variant`, for the scales of labels that name a prompt.
-        scales: The gold's scale by criterion; labels on a different scale are compared as positive or not.
-        name: The name of the gold in messages.
-        only: Criteria to keep; all of them if None.
-        off_scale: What becomes of labels off their scale; grades of the gold have to be on it in any case.
-        cluster: As for `make_panel`.
-
-    Raises:
-        InputError: Gold or labels have problems that forbid a comparison, such as grades off their scale.
+    The gold's rows connect response ids of different pools. `criteria` are the prompts by `criterion/variant`, for the
+    scales of labels that name a prompt; `scales` the gold's by criterion; labels on another scale are compared as
+    positive or not. `only` are criteria to keep. Grades of the gold have to be on its scale, whatever `off_scale` says
+    of labels. An InputError if gold, called `name`, or labels have problems that forbid a comparison.
     """
     pool = next((source.pool for source in sources if source.pool is not None), None)
     matched: GoldByResponse | None = None

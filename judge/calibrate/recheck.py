@@ -33,7 +33,6 @@ RECHECKED: TsvColumns = {
     Heading("distance", about="how far the two grades are apart on average"): lambda row: row.change,
     **fields("higher lower missing"),
 }
-"""The columns of a table of `RecheckRow` for people."""
 
 
 class RecheckPart(msgspec.Struct, frozen=True):
@@ -221,7 +220,6 @@ def _served(name: str | None, recorded: str) -> str:
 AnchorKeys = Mapping[tuple[str, str], tuple[str, ...]]
 """By turn and response id, what the response is called in both files."""
 Stability = Literal["STEADY", "MOVED", "INCONCLUSIVE"]
-"""The verdict on drift in one word."""
 
 
 class Drift(msgspec.Struct, frozen=True):
@@ -278,8 +276,6 @@ def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: An
 
 
 def _by_key(labels: Labels, keys: AnchorKeys) -> dict[tuple[str, ...], int | None]:
-    """The grade of every response, or None where it has none."""
-
     def key_of(label: Label) -> tuple[str, ...]:
         return keys.get((label.turn_id, label.response_id), (label.turn_id, label.response_id))
 

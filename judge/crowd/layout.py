@@ -173,26 +173,19 @@ def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problem
         pattern = pattern_of(layout.task, "--task", "(?P<turn_id>…) and (?P<response_id>…)")
         item = next(name for name in ITEM_GROUPS if name in pattern.groupindex)
         column, code, why = "task", "wrong_task", "does not fit the pattern of tasks"
-
-        def found(cell: str) -> tuple[str, str] | None:
-            match = pattern.fullmatch(cell)
-            return (match["turn_id"] or "", match[item] or "") if match else None
-
+        matches = {cell: pattern.fullmatch(cell) for cell in frame[column].unique()}
+        parts = {cell: (match["turn_id"] or "", match[item] or "") for cell, match in matches.items() if match}
     elif "turn_id" not in frame.columns and (turns := layout.turns) is not None:
         column, code, why = "response_id", "unknown_item", "is not in the bank"
-
-        def found(cell: str) -> tuple[str, str] | None:
-            return (turns[cell], cell) if cell in turns else None
-
+        parts = {cell: (turns[cell], cell) for cell in frame[column].unique() if cell in turns}
     else:
         return frame
-    parts = {cell: found(cell) for cell in frame[column].unique()}
-    known = frame[column].is_in([cell for cell, part in parts.items() if part])
+    known = frame[column].is_in([*parts])
     for number, cell in frame.filter(~known).select("number", column).iter_rows():
         code_of, message = (code, f"{column} {shown(cell)} {why}") if cell else ("empty_cell", f"{column} is empty")
         problems.append(sheet.problem(code_of, number, message))
     frame = frame.filter(known)
-    pairs = [parts[cell] or ("", "") for cell in frame[column]]
+    pairs = [parts[cell] for cell in frame[column]]
     names = ("turn_id", "response_id")
     return frame.drop(column).with_columns(
         pl.Series(name, [pair[place] for pair in pairs], dtype=pl.String) for place, name in enumerate(names)

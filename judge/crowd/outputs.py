@@ -29,9 +29,7 @@ SCHEMA = 2
 """Version of the folder's layout and of crowd.json."""
 MANIFEST = "crowd.json"
 RECORD = "crowd.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
 ASSESSOR = "crowd"
-"""The name of the crowd as an assessor in gold."""
 FILTER_MIN = 2
 """Default grade that a turn must have at least once to be in the filtered qrels, as in CAsT-ReGIn."""
 
@@ -114,7 +112,6 @@ def write_crowd(
 
 
 def _qrels(of_item: Mapping[Item, int], turns: Collection[str]) -> bytes:
-    """The grades of some turns."""
     kept = ((item, grade) for item, grade in of_item.items() if item.turn_id in turns)
     return qrels_lines(QrelRow(column(item.turn_id), column(item.item_id), grade) for item, grade in kept).encode()
 

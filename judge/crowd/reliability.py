@@ -121,13 +121,10 @@ def _topic_alpha(
 def pairwise(
     labels: CrowdLabels, rng: np.random.Generator, *, fewest: int = FEWEST_COMMON
 ) -> tuple[tuple[PairRow, ...], float]:
-    """κ of every two workers who share at least `fewest` items; of large crowds, of a random sample of the workers.
+    """κ of every two workers who share at least `fewest` items; and of large crowds, the share of workers sampled.
 
     Workers are drawn, not items: of every two that are drawn all common items count, so a survey in which everybody
     labels the same few items is not left without any.
-
-    Returns:
-        The pairs, and the share of the workers that were sampled.
     """
     import polars as pl
 

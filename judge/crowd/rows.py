@@ -47,6 +47,8 @@ class Rows:
         self.file = frame["file"].to_numpy()
         self.places = frame.select("file", "number", "column", "annotation")
         self.sound = np.ones(frame.height, dtype=np.bool_)
+        self.code = np.full(frame.height, -1, dtype=np.int8)
+        """The index of each label in its scale."""
 
     def labels(self, layout: Layout) -> dict[str, CrowdLabels]:
         """The labels of rows without an error, by criterion."""
@@ -57,15 +59,15 @@ class Rows:
         if len(names := [name for name, want in named if want and layout.grades(name)]) > MAX_CRITERIA:
             found = f"{self.sheets[0].file}: {len(names):,} criteria ({', '.join(map(shown, names[:3]))}, …)"
             raise InputError(f"{found}, expected at most {MAX_CRITERIA}; --column criterion=NAME takes another column")
-        codes = self._check_labels(layout, wanted)
+        self._check_labels(layout, wanted)
         seconds = self._check_seconds()
         keep = self.sound & wanted[self.codes["criterion"]]
         result = {}
         for place, criterion in enumerate(self.names["criterion"]):
             rows = np.flatnonzero(keep & (self.codes["criterion"] == place))
             if len(rows) and (grades := layout.grades(criterion)) is not None:
-                rows = self._once(rows, codes, criterion, grades, layout.repeatable)
-                result[criterion] = self._labels(rows, criterion, grades, codes, seconds)
+                rows = self._once(rows, criterion, grades, layout.repeatable)
+                result[criterion] = self._labels(rows, criterion, grades, seconds)
         return result
 
     def _check_ids(self, field: str) -> None:
@@ -95,25 +97,21 @@ class Rows:
         )
         return wanted
 
-    def _check_labels(self, layout: Layout, wanted: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """The index of each label in its scale."""
+    def _check_labels(self, layout: Layout, wanted: NDArray[np.bool_]) -> None:
         names = self.names["label"]
         texts = [None if _INTEGER.fullmatch(name) else folded(name) for name in names]
-        codes = np.full(len(self.sound), -1, dtype=np.int8)
         for place, criterion in enumerate(self.names["criterion"]):
             grades = layout.grades(criterion)
             if grades is None or not wanted[place]:
                 continue
             of_grade = {grade: code for code, grade in enumerate(grades)}
             words = layout.words(criterion, grades) if any(texts) else {}
-            values = [
-                int(name) if text is None else words.get(text, whole(text))
-                for name, text in zip(names, texts, strict=True)
-            ]
+            given = zip(names, texts, strict=True)
+            values = [int(name) if text is None else words.get(text, whole(text)) for name, text in given]
             unable = [text is not None and means_unable(text) for text in texts]
             of_label = np.array([-1 if v is None else of_grade.get(v, -1) for v in values], dtype=np.int8)
             rows = self.codes["criterion"] == place
-            codes[rows] = of_label[self.codes["label"][rows]]
+            self.code[rows] = of_label[self.codes["label"][rows]]
             scale = f"{criterion}: expected one of {', '.join(map(str, grades))}"
             wrong = [code for code in range(len(names)) if of_label[code] < 0]
             self._leave_out("not_labeled", [code for code in wrong if not names[code]], rows)
@@ -126,10 +124,8 @@ class Rows:
             self._report(self.codes["label"], problems, rows)
             self._tell_words(criterion, rows, texts, values)
             self._explain(criterion, layout, rows, list(problems))
-        return codes
 
     def _leave_out(self, code: str, labels: Sequence[int], among: NDArray[np.bool_]) -> None:
-        """Leave out the rows with these labels, with a warning of how many."""
         out = among & np.isin(self.codes["label"], labels)
         for file in np.unique(self.file[out]).tolist():
             rows = np.flatnonzero(out & (self.file == file))
@@ -142,9 +138,8 @@ class Rows:
         self, criterion: str, rows: NDArray[np.bool_], texts: Sequence[str | None], values: Sequence[int | None]
     ) -> None:
         """Say which texts were read as which grades."""
-        meant = [
-            code for code, (text, value) in enumerate(zip(texts, values, strict=True)) if text and value is not None
-        ]
+        read = enumerate(zip(texts, values, strict=True))
+        meant = [code for code, (text, value) in read if text and value is not None]
         of_words = rows & np.isin(self.codes["label"], meant)
         if not of_words.any():
             return
@@ -192,12 +187,7 @@ class Rows:
         return values
 
     def _once(
-        self,
-        rows: NDArray[np.intp],
-        codes: NDArray[np.int8],
-        criterion: str,
-        grades: Sequence[int],
-        repeatable: Collection[Item],
+        self, rows: NDArray[np.intp], criterion: str, grades: Sequence[int], repeatable: Collection[Item]
     ) -> NDArray[np.intp]:
         """The rows without those in which a worker labels an item again; those of repeatable items stay."""
         import polars as pl
@@ -212,38 +202,31 @@ class Rows:
         )
         for row, earlier in again.select("row", "first").iter_rows():
             worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "response_id"))
-            repetition = f"worker {worker} labels {item} under {criterion} again: {grades[codes[row]]}"
+            code, before = self.code[row], self.code[earlier]
+            repetition = f"worker {worker} labels {item} under {criterion} again: {grades[code]}"
             file, where = self._place(earlier)
-            if codes[row] == codes[earlier]:
+            if code == before:
                 self._add(row, "duplicate_row", f"{repetition} as at {where} of {file}; counted once", "warning")
             else:
-                differs = f"{repetition}, but {grades[codes[earlier]]} at {where} of {file}; {LAST_COUNTS}"
+                differs = f"{repetition}, but {grades[before]} at {where} of {file}; {LAST_COUNTS}"
                 self._add(row, "different_labels", differs)
         return np.setdiff1d(rows, again["row"].to_numpy(), assume_unique=True)
 
     def _item(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """A number for each row's turn and item, in natural order of both."""
-        return (
-            self.codes["turn_id"][rows].astype(np.int64) * len(self.names["response_id"])
-            + self.codes["response_id"][rows]
-        )
+        turns = self.codes["turn_id"][rows].astype(np.int64)
+        return turns * len(self.names["response_id"]) + self.codes["response_id"][rows]
 
     def _labels(
-        self,
-        rows: NDArray[np.intp],
-        criterion: str,
-        grades: tuple[int, ...],
-        codes: NDArray[np.int8],
-        seconds: NDArray[np.float32] | None,
+        self, rows: NDArray[np.intp], criterion: str, grades: tuple[int, ...], seconds: NDArray[np.float32] | None
     ) -> CrowdLabels:
-        """The labels of one criterion as arrays, with its workers and items."""
         workers, worker = np.unique(self.codes["worker"][rows], return_inverse=True)
         items, item = np.unique(self._item(rows), return_inverse=True)
         n = len(self.names["response_id"])
         turn_ids, item_ids = (np.array(self.names[field], dtype=object) for field in ("turn_id", "response_id"))
         labeled = tuple(map(Item, turn_ids[items // n].tolist(), item_ids[items % n].tolist()))
         names = tuple(self.names["worker"][code] for code in workers)
-        arrays = worker.astype(np.int32), item.astype(np.int32), codes[rows]
+        arrays = worker.astype(np.int32), item.astype(np.int32), self.code[rows]
         return CrowdLabels(criterion, grades, names, labeled, *arrays, None if seconds is None else seconds[rows])
 
     def _report(

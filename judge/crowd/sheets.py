@@ -284,7 +284,7 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
             break
         for name, value in row.items():
             texts = columns.setdefault(name, [])
-            texts += [cell_text(None)] * (len(numbers) - len(texts))
+            texts += [""] * (len(numbers) - len(texts))
             texts.append(cell_text(value))
             if isinstance(value, dict | list):
                 wrong.append((name, number, value))
@@ -292,7 +292,7 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
     if any(problem.severity == "error" for problem in problems[before:]):
         return None
     for texts in columns.values():
-        texts += [cell_text(None)] * (len(numbers) - len(texts))
+        texts += [""] * (len(numbers) - len(texts))
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     sheet = LabelSheet(file, frame, np.array(numbers, dtype=np.int64), unit)
     for name, number, value in wrong:

@@ -77,7 +77,6 @@ def _grades(study: Study) -> Iterator[str]:
 
 
 def _counts(study: Study) -> Table[Any]:
-    """A line for each criterion."""
     lines: list[tuple[Cell, ...]] = []
     for name, grades in study.grades.items():
         labels = study.labels[name]

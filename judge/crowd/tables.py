@@ -32,7 +32,6 @@ _NO_ITEM = (
 )
 LONG, SURVEYS, SUBMISSIONS = "long", "survey", "submissions"
 KINDS = (LONG, *PLATFORMS, SURVEYS, SUBMISSIONS)
-"""What a table can be."""
 
 
 def read_tables(
@@ -65,11 +64,8 @@ def label_rows(
 ) -> tuple["pl.DataFrame | None", list[LabelSheet]]:
     """Every label of all tables as a row, unchecked: IDS, label, seconds, its place (number, annotation, column), file.
 
-    Returns:
-        The rows, None without a readable table; and by the number in the column `file` what each table was.
-
-    Raises:
-        UsageError: The options contradict each other or are invalid.
+    The rows are None without a readable table; beside them stands, by the number in the column `file`, what each table
+    was. A UsageError if the options contradict each other or are invalid.
     """
     import polars as pl
 
@@ -224,7 +220,6 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
 
 
 def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
-    """The missing columns, in words."""
     lacking = [] if "worker" in columns else ["no column of workers"]
     item = "response_id" in columns and ("turn_id" in columns or layout.turns is not None)
     lacking += [] if item or "task" in columns else [_NO_ITEM]

@@ -168,7 +168,6 @@ def _add_text(
 
 
 def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[Fault]:
-    """Set the grade in place where a text stands for one."""
     grade, criterion = values.get("grade"), values.get("criterion")
     if isinstance(grade, str):
         meaning = meanings.grade(criterion, grade)

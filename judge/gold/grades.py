@@ -71,7 +71,7 @@ class GradeMeanings:
         """
         self._given = {folded(text): grade for text, grade in (given or {}).items()}
         self._stated = {prompt.name: prompt for prompt in prompts}
-        self._words: dict[str, Words] = {}
+        self._words: dict[str, dict[str, int]] = {}
 
     def grade(self, criterion: object, text: str) -> int | None:
         """The grade that a text stands for; None if it stands for none. Digits in place of a number stand for none."""
@@ -83,7 +83,7 @@ class GradeMeanings:
         """What is wrong with a grade, in words; None if nothing is known to be."""
         name = str(criterion)
         if isinstance(grade, int):
-            prompt = self._stated.get(name) or (find_criterion(name) if name in default_prompts() else None)
+            prompt = self._prompt(name)
             if prompt is None or grade in (scale := [level.grade for level in prompt.scale.levels]):
                 return None
             other = "" if name in self._stated else f", as in {prompt.prompt_id}; --prompt names another prompt"
@@ -96,11 +96,11 @@ class GradeMeanings:
     def _of(self, criterion: object) -> dict[str, int]:
         name = str(criterion)
         if name not in self._words:
-            if name in self._stated:
-                prompts: tuple[Criterion, ...] = (self._stated[name],)
-            else:
-                prompts = bundled_criteria() if name in default_prompts() else ()
-            scale = prompts[0].scale if name in self._stated else find_criterion(name).scale if prompts else None
-            grades = sorted(level.grade for level in scale.levels) if scale is not None else ()
+            own = self._prompt(name)
+            grades = sorted(level.grade for level in own.scale.levels) if own else ()
+            prompts = bundled_criteria() if own and name not in self._stated else (own,) if own else ()
             self._words[name] = level_words(name, grades, prompts)
-        return dict(self._words[name])
+        return self._words[name]
+
+    def _prompt(self, name: str) -> Criterion | None:
+        return self._stated.get(name) or (find_criterion(name) if name in default_prompts() else None)

@@ -209,19 +209,17 @@ def _fair_order(frame: _Frame, probabilities: _Floats, rng: np.random.Generator)
     if (probabilities @ frame.counts < frame.wanted - 1e-9).any():
         return None
     for _ in range(ORDERS):
-        order = _random_order(frame.turns, frame.responses, rng)
+        order = _random_order(frame, rng)
         if (fewest(probabilities[order], frame.counts[order]) >= frame.wanted).all():
             return order
     return None
 
 
-def _random_order(
-    turns: Sequence[str], responses: dict[str, tuple[PooledResponse, ...]], rng: np.random.Generator
-) -> _Ints:
+def _random_order(frame: _Frame, rng: np.random.Generator) -> _Ints:
     """Indices of the turns, topics together: topics in random order, turns in random order within each."""
     by_topic: dict[str, list[int]] = defaultdict(list)
-    for index, turn in enumerate(turns):
-        by_topic[responses[turn][0].topic_id].append(index)
+    for index, turn in enumerate(frame.turns):
+        by_topic[frame.responses[turn][0].topic_id].append(index)
     topics = list(by_topic.values())
     return np.concatenate([rng.permutation(topics[topic]) for topic in rng.permutation(len(topics))])
 

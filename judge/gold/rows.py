@@ -209,7 +209,6 @@ def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:
 
 
 def _response_name(row: GoldRow) -> str:
-    """A row's response, as a message names it."""
     named = f"text {row.text_sha256[:12]}" if row.text_sha256 else f"response {row.response_id}"
     return f"{named} of {row.run_id}" if row.run_id else named
 

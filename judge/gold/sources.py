@@ -139,7 +139,6 @@ def _cast_regin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
 
 
 def _bank_near(judgments: Path) -> Mapping[str, str]:
-    """The bank in the folder of the judgments or the one above it."""
     near = (judgments.parent.parent / "response_bank.json", judgments.parent / "response_bank.json")
     return read_bank(next((path for path in near if path.is_file()), near[0]))
 
@@ -271,7 +270,6 @@ def typed(cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 GoldSource = Callable[[Sequence[Path], ImportOptions], SourceContent]
-"""Reads the files of a source."""
 
 SOURCES: dict[str, GoldSource] = {
     "begin": _begin,

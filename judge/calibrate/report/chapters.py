@@ -92,7 +92,6 @@ def verdict_text(verdict: TrustVerdict) -> str:
 
 
 def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[Finding]:
-    """The table of one split, best first."""
     if not rows:
         return
     primary = rows[0].primary
@@ -158,7 +157,6 @@ def _plot(rows: Sequence[AgreementRow]) -> Plot:
 
 
 def _given(rows: Sequence[AgreementRow]) -> Iterator[Finding]:
-    """How often the assessors and each judge give each grade."""
     if rows:
         most = max(rows, key=lambda row: row.n)
         counts = [("assessors", most, map(sum, most.confusion))]

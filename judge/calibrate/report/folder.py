@@ -30,12 +30,10 @@ _GRADED = agreement.primary_statistic(3)
 
 
 def _ends(name: str, path: str) -> TsvColumns:
-    """An estimate and the ends of its interval."""
     return fields(f"{name}={path}.value {name}_lo={path}.low {name}_hi={path}.high")
 
 
 def _statistics(names: Iterable[str]) -> TsvColumns:
-    """The columns of a record's statistics."""
     columns = (_ends(name, f"statistics.{name}") for name in names)
     return {name: cell for each in columns for name, cell in each.items()}
 

@@ -14,9 +14,7 @@ from judge.stats.agreement import STATISTICS
 SEPARABLE = 0.05
 """The level at which the reports call two candidates separable."""
 IN_REPORT = tuple(name for name, statistic in STATISTICS.items() if statistic.shown != "files")
-"""The statistics that calibration.md shows."""
 ON_TERMINAL = tuple(name for name, statistic in STATISTICS.items() if statistic.shown == "summary")
-"""The statistics that the terminal shows too."""
 _SPLITS: tuple[Split, ...] = ("test", "all", "dev")
 
 

@@ -165,7 +165,6 @@ def _rank(row: CorrectedRow) -> tuple[Any, ...]:
 
 
 def _wider(row: CorrectedRow) -> bool:
-    """Whether missing responses widen the interval."""
     return (row.bound_low, row.bound_high) != (row.corrected.low, row.corrected.high)
 
 
@@ -201,7 +200,6 @@ def _shown(estimate: Estimate | None, places: int = 2) -> str:
 
 
 def _labels(row: AgreementRow, rows: Sequence[AgreementRow]) -> str:
-    """The judge's name, with criterion and split where rows differ in them."""
     return drawn(" · ".join([row.name, *_apart(row, rows)]), _NAME)
 
 
@@ -212,7 +210,6 @@ def _apart(row: AgreementRow, rows: Sequence[AgreementRow]) -> list[str]:
 
 
 def _about(rows: Sequence[AgreementRow]) -> str:
-    """Which grades the rows are about."""
     if not rows:
         return "no judges"
     kinds = (

@@ -16,7 +16,6 @@ DIGITS = 8
 KINDS: dict[str, type[Checker]] = {
     kind.kind: kind for kind in (OverlapChecker, ServerChecker, ChatChecker, OnnxChecker)
 }
-"""The kinds of checkers by their names."""
 
 
 def open_model(model: str, options: ModelOptions) -> Model:

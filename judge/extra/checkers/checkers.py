@@ -73,7 +73,6 @@ class Checker(Model):
     model_needed = ""
     """What follows the kind, for a message; empty if there must be nothing."""
     takes: tuple[str, ...] = ()
-    """The settings that it takes."""
     threshold = THRESHOLD
     """The least probability that counts."""
 

@@ -272,7 +272,6 @@ def _config(path: Path) -> _Config:
 
 
 def _labels(config: _Config, path: Path) -> tuple[str, ...]:
-    """The labels of the classes, in the order of their numbers."""
     by_number = config.id2label or {}
     labels = tuple(by_number.get(str(number), "") for number in range(len(by_number)))
     if "" in labels or len({label.lower() for label in labels}) < len(labels):

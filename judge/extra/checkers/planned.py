@@ -87,7 +87,6 @@ class PlannedCascades:
         return tuple(rows)
 
     def _before(self, judge: Judge) -> list[CascadeJudge]:
-        """The cascades that a judge is the second judge of."""
         return [cascade for cascade in self.judges.values() if cascade.rest is judge]
 
     def _results(

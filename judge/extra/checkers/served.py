@@ -74,7 +74,6 @@ class ServerChecker(ServedChecker):
         return scores
 
     def _written(self, path: str, pairs: Sequence[TextPair]) -> dict[str, Any]:
-        """The body of a request."""
         if path == "/predict":
             return {"inputs": pairs}
         passages, sentences = zip(*pairs, strict=True)
@@ -259,7 +258,6 @@ def _is_pair(request: Request) -> bool:
 
 
 def _score(reply: Completion) -> PairScore:
-    """The score in a reply that answers Yes or No."""
     if reply.probabilities is not None:
         return PairScore(reply.probabilities["Yes"])
     answer = _ANSWER.match(reply.text)

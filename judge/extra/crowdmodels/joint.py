@@ -45,7 +45,6 @@ def joint_tsv(crowds: Mapping[str, CrowdLabels], judges: Sequence[Labels]) -> st
 
 
 def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, ...]]:
-    """A line for each worker, then for each judge."""
     if both := sorted({judge.judge for judge in votes} & set(labels.workers), key=natural_key):
         raise UsageError(
             f"{labels.criterion}: {', '.join(map(printable, both))} is among the crowd's workers, so the grades would "

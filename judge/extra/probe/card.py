@@ -30,7 +30,6 @@ class ProbeRow(Record, frozen=True):
     probe: str
     expects: Expects
     items: int
-    """Items that were drawn."""
     inapplicable: int
     """Items that the probe has no twin for."""
     ungraded: int
@@ -178,17 +177,14 @@ class ProbedJudge(Record, frozen=True):
 
     criterion: str
     prompt: str
-    """`criterion/variant`."""
     prompt_digest: str
     judge: str
     options: dict[str, Any]
-    """How it was asked."""
     models_returned: tuple[str, ...]
     """The models as the provider names them."""
     parser: int
     renderer: int
     levels: int
-    """Levels of the scale."""
     rows: tuple[ProbeRow, ...]
     canaries: tuple[CanaryRow, ...]
 
@@ -201,7 +197,6 @@ class ProbeCard(Record, frozen=True):
     seed: int
     margin: float
     items: int
-    """Items that were drawn."""
     topics: int
     pooled: int
     """Responses of the pool."""

@@ -45,13 +45,8 @@ from judge.runs.topics import read_topics, turns_by_id
 def draw_items(pool: Pool, n: int, seed: int, *, with_passages: bool) -> tuple[ProbeItem, ...]:
     """Draw items evenly over the topics: one of each topic in turn, topics and responses in random order.
 
-    A larger draw with the same seed begins with the items of a smaller one.
-
-    Args:
-        pool: The responses.
-        n: How many items.
-        seed: Of the draw.
-        with_passages: Draw only responses all of whose used passages have a text.
+    A larger draw with the same seed begins with the items of a smaller one. `with_passages`: of responses all of whose
+    used passages have a text.
     """
     by_topic: dict[str, list[PooledResponse]] = defaultdict(list)
     for response in pool.responses:

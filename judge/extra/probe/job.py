@@ -40,10 +40,8 @@ from judge.judges.model import Model
 from judge.records import Criterion, Record
 
 PROBE_RECORD = "probe.sha256"
-"""The list of the files of the folder, for `sha256sum -c`."""
 CERTIFICATE = "certificate.json"
 PROBED = "probed"
-"""Status of a folder with a finished probe."""
 _GROWING = frozenset({"items", "kinds", "margin", "certificate"})
 """Keys of a configuration that a later call may change: the same twins are asked about, or more of them."""
 
@@ -52,16 +50,12 @@ class ProbeOutcome(Record, frozen=True):
     """What a probe found."""
 
     card: ProbeCard
-    """Everything, by judge and prompt."""
     pairs: tuple[ProbePair, ...]
-    """The grades of each item and its twin."""
     certificate: Certificate | None
     """The certificate with the probe in it; None without one, or where it is of another judge."""
     failures: tuple[Failure, ...]
     notes: tuple[str, ...]
-    """A sentence each."""
     accounts: tuple[JudgeAccount, ...] = ()
-    """What the calls to each model took."""
 
     @property
     def fails(self) -> bool:

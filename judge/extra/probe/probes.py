@@ -75,7 +75,6 @@ class ProbePair(Record, frozen=True):
     """One item under one probe, as one judge under one prompt graded both: a line of `twins.jsonl`."""
 
     prompt: str
-    """`criterion/variant`."""
     judge: str
     probe: str
     response_id: str

@@ -203,9 +203,8 @@ def _answer(text: str, item: PooledResponse) -> str:
 
 def _ordered(items: Iterable[SheetItem], seed: str) -> tuple[SheetItem, ...]:
     """Turns in random order, each with its responses in random order: that of digests, the same on every machine."""
-    return tuple(
-        sorted(
-            items,
-            key=lambda item: (digest(f"{seed}/{item.turn_id}"), digest(f"{seed}/{item.turn_id}/{item.response_id}")),
-        )
-    )
+
+    def place(item: SheetItem) -> tuple[str, str]:
+        return digest(f"{seed}/{item.turn_id}"), digest(f"{seed}/{item.turn_id}/{item.response_id}")
+
+    return tuple(sorted(items, key=place))

@@ -260,13 +260,11 @@ class SheetOptions(NamedTuple):
 
 
 def _csv(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
-    """A table for each assessor, and a table of what the grades mean."""
     files = {f"{name}.csv": sheet_csv(share) for name, share in _by_assessor(sheet, options)}
     return {**files, "levels.csv": levels_csv(sheet)}
 
 
 def _html(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
-    """A page for each assessor."""
     return {f"{name}.html": form_page(sheet, share) for name, share in _by_assessor(sheet, options)}
 
 
@@ -276,20 +274,17 @@ def _by_assessor(sheet: GoldSheet, options: SheetOptions) -> list[tuple[str, Sha
 
 
 def _mturk(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
-    """The table of a batch, and its form."""
     items = _of_platform(sheet, options)
     per_task = min(options.per_task, len(items))
     return batch_and_form(items, per_task, worker_form(sheet, per_task))
 
 
 def _label_studio(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
-    """The tasks, and the labeling interface."""
     tasks = msgspec.json.encode([{"data": _data(item, sheet)} for item in _of_platform(sheet, options)])
     return {"tasks.json": msgspec.json.format(tasks) + b"\n", "config.xml": config_xml(sheet)}
 
 
 def _of_platform(sheet: GoldSheet, options: SheetOptions) -> tuple[SheetItem, ...]:
-    """All items in their order."""
     if options.assessors or options.double is not None:
         raise UsageError("--assessor and --double belong to csv and html: a platform deals out the work itself")
     return shares(sheet.items, (), None, options.seed)[0].items
@@ -301,4 +296,3 @@ SHEETS: dict[str, Callable[[GoldSheet, SheetOptions], dict[str, bytes]]] = {
     "labelstudio": _label_studio,
     "mturk": _mturk,
 }
-"""Kind of sheet to what makes its files, by name."""
