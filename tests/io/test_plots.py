@@ -4,13 +4,18 @@ from collections.abc import Callable
 import pytest
 from matplotlib.figure import Figure
 
-from judge.io.draw import curve_plot, interval_plot
+from judge.io.draw import RankLine, curve_plot, interval_plot, slope_plot
 from judge.records import Estimate
 
 WHOLE = Estimate(0.5, 0.4, 0.6, 10, 5)
 BARE = Estimate(0.3, None, None, 1, 1, "fewer than 3 topics")
 ABSENT = Estimate(None, None, None, 0, 0, "no values")
 HOSTILE = "$\\frac{1}{0}$ <script>\u202e一"
+RANKS = [
+    RankLine(HOSTILE + "x" * 300, (1, "0.900"), (2, "0.400"), 2),
+    RankLine("b", (2, "0.500"), (1, "0.800"), 1),
+    RankLine("c", (2, "0.500"), (2, "0.400"), 0),
+]
 
 
 def test_an_interval_is_a_line_of_its_length() -> None:
@@ -31,6 +36,8 @@ def test_an_interval_is_a_line_of_its_length() -> None:
         lambda: curve_plot([(HOSTILE, [(1, WHOLE), (2, ABSENT)]), ("b", [(1, BARE)])], "depth", "nDCG@5", HOSTILE),
         lambda: curve_plot([("only", [(1, WHOLE)])], "depth", "nDCG@5", "by depth"),
         lambda: curve_plot([], "depth", "nDCG@5", "nothing"),
+        lambda: slope_plot(RANKS, ("A: a.qrel", HOSTILE + "x" * 300), ("same", "swapped", "significant"), HOSTILE),
+        lambda: slope_plot([], ("A", "B"), ("same", "swapped", "significant"), "none"),
     ],
 )  # fmt: skip
 def test_a_picture_is_the_same_bytes_each_time(plot: Callable[[], tuple[bytes, bytes]]) -> None:

@@ -1,12 +1,8 @@
-"""Agreement of two sets of grades, by hand and against scikit-learn."""
+"""Agreement of two sets of grades, by hand."""
 
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
 
 from judge.extra.evaluate.sets import COMPARED, GradeSet, SetsAgreement, binary, common_turns, sets_agreement
 
@@ -64,23 +60,6 @@ def test_swapping_the_sets_turns_the_bias_and_keeps_the_rest() -> None:
         assert one_way.statistics[name].value == pytest.approx(sign * (other_way.statistics[name].value or 0.0))
     assert one_way.confusion == tuple(zip(*other_way.confusion, strict=True))
     assert (one_way.a, one_way.b) == (other_way.b, other_way.a)
-
-
-grades = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=4, max_size=40)
-
-
-@given(grades)
-def test_kappas_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
-    first, second = (of({f"{n % 3}_1": {} for n in range(3)}) for _ in "ab")
-    for n, (a, b) in enumerate(pairs):
-        first.grades[f"{n % 3}_1"][str(n)], second.grades[f"{n % 3}_1"][str(n)] = a, b
-    found = compared(first, second).statistics
-    x, y = zip(*pairs, strict=True)
-    for name, weights in (("kappa", None), ("wkappa", "quadratic")):
-        with np.errstate(invalid="ignore"):
-            expected = cohen_kappa_score(x, y, labels=list(SCALE), weights=weights) if len({*x, *y}) > 1 else np.nan
-        value = found[name].value
-        assert value is None if np.isnan(expected) else value == pytest.approx(expected)
 
 
 def test_binary_takes_grades_that_are_as_good_or_better() -> None:

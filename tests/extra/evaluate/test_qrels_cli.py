@@ -10,9 +10,9 @@ from msgspec import structs
 from judge.cli import main
 from judge.extra.evaluate.qrels import compare_qrels
 from judge.extra.evaluate.set_inputs import QrelsPlan
-from judge.io.draw import RankLine, slope_plot
 from judge.io.ids import topic_of
-from tests.calibration_world import Item, items, jsonl, judgment, pool, write_columns, write_pool
+from tests.calibration_world import Item, contents, items, jsonl, judgment, pool, write_columns, write_pool
+from tests.conftest import put
 
 WORLD = [structs.replace(one, turn_id=f"{topic_of(one.turn_id)}_1") for one in items(topics=10, noise=0.3)]
 """Ten turns, each with a response of five runs."""
@@ -20,8 +20,7 @@ PASSAGES = [f"p{n}" for n in range(6)]
 
 
 def write(path: Path, *lines: str) -> str:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return str(path)
+    return str(put(path, "".join(f"{line}\n" for line in lines)))
 
 
 def columns(path: Path, grade: str, keep: float = 1.0) -> str:
@@ -55,12 +54,9 @@ def passages(tmp_path: Path) -> dict[str, str]:
     turns = [f"{topic}_{turn}" for topic in range(10) for turn in (1, 2)]
     grades = {(turn, item): rng.randrange(4) for turn in turns for item in PASSAGES}
     runs = tmp_path / "runs"
-    runs.mkdir()
-    for place in range(4):
-        lines = [
-            f"{turn} Q0 {item} 1 {grade + rng.gauss(0, place)} run{place}" for (turn, item), grade in grades.items()
-        ]
-        write(runs / f"run{place}.txt", *lines)
+    for n in range(4):
+        ranked = (f"{turn} Q0 {item} 1 {grade + rng.gauss(0, n)} run{n}" for (turn, item), grade in grades.items())
+        write(runs / f"run{n}.txt", *ranked)
     lines = [f"{turn} 0 {item} {grade}" for (turn, item), grade in grades.items()]
     noisy = [f"{turn} 0 {item} {min(3, max(0, g + rng.choice((-1, 0, 1))))}" for (turn, item), g in grades.items()]
     return {"a": write(tmp_path / "a.qrel", *lines), "b": write(tmp_path / "b.qrel", *noisy[5:]), "runs": str(runs)}
@@ -70,6 +66,11 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     code = main(["evaluate", "qrels", *arguments])
     out, err = capsys.readouterr()
     return code, out, err
+
+
+def turned_down(capsys: pytest.CaptureFixture[str], said: str, *arguments: str) -> None:
+    code, out, err = told(capsys, *arguments)
+    assert (code, out, said in err) == (2, "", True)
 
 
 def test_passage_qrels_rank_trec_runs_by_ndcg(passages: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,8 +110,7 @@ def test_scales_that_differ_are_refused_with_what_to_do(tmp_path: Path, capsys: 
     code, out, _ = told(capsys, a, b, "--positive", "2", "1", "--json")
     assert json.loads(out)["agreement"]["confusion"] == [[1, 1], [0, 1]]
     assert told(capsys, a, b, "--scale", "0-3")[0] == 0
-    code, _, err = told(capsys, a, b, "--positive", "9")
-    assert (code, "--positive 9: A has the grades 0 to 3" in err) == (2, True)
+    turned_down(capsys, "--positive 9: A has the grades 0 to 3", a, b, "--positive", "9")
     with pytest.raises(SystemExit):
         told(capsys, a, b, "--positive", "1", "1", "1")
     assert "argument --positive: expected at most 2 values" in capsys.readouterr().err
@@ -133,10 +133,7 @@ def test_scales_that_differ_are_refused_with_what_to_do(tmp_path: Path, capsys: 
 )
 def test_bad_input_is_refused_with_all_problems(tmp_path, capsys, first, second, options, said) -> None:
     a, b = write(tmp_path / "a.qrel", first), write(tmp_path / "b.qrel", *second.split("\n") if second else ())
-    code, out, err = told(capsys, a, b, *options.split())
-    assert (code, out) == (2, "")
-    assert said in err
-    assert "Traceback" not in err
+    turned_down(capsys, said, a, b, *options.split())
 
 
 def test_problems_of_both_sets_and_of_the_runs_are_told_at_once(passages: dict[str, str], tmp_path, capsys) -> None:
@@ -150,8 +147,14 @@ def test_problems_of_both_sets_and_of_the_runs_are_told_at_once(passages: dict[s
 
 def test_runs_of_other_turns_are_refused(passages: dict[str, str], tmp_path, capsys) -> None:
     write(tmp_path / "runs" / "other.run", "77_1 Q0 p 1 0.5 other")
-    code, _, err = told(capsys, passages["a"], passages["b"], "--runs", passages["runs"])
-    assert (code, "'other': other_turns: answers none of the 20 turns" in err) == (2, True)
+    turned_down(
+        capsys,
+        "'other': other_turns: answers none of the 20 turns",
+        passages["a"],
+        passages["b"],
+        "--runs",
+        passages["runs"],
+    )
 
 
 def test_a_run_that_neither_set_graded_is_told_and_a_measure_with_two_names_counts_once(
@@ -165,38 +168,38 @@ def test_a_run_that_neither_set_graded_is_told_and_a_measure_with_two_names_coun
 
 
 def test_runs_of_passages_do_not_go_with_grades_of_responses(judged: Path, passages: dict[str, str], capsys) -> None:
-    code, _, err = told(capsys, str(judged), str(judged), "--runs", f"{passages['runs']}/run1.txt")
-    assert (code, "no run ranks an item that A or B graded" in err) == (2, True)
+    turned_down(
+        capsys,
+        "no run ranks an item that A or B graded",
+        str(judged),
+        str(judged),
+        "--runs",
+        f"{passages['runs']}/run1.txt",
+    )
 
 
 def test_turns_that_the_topics_lack_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     turn = {"turn_id": 1, "utterance": "u", "resolved_utterance": "u", "response": "r"}
     turn |= {"response_provenance": [], "ptkb_provenance": []}
-    topic = {"number": "1", "title": "t", "ptkb": {"1": "x"}, "turns": [turn]}
-    topics = tmp_path / "topics.json"
-    topics.write_text(json.dumps([topic]), encoding="utf-8")
+    topics = put(tmp_path / "topics.json", json.dumps([{"number": "1", "ptkb": {"1": "x"}, "turns": [turn]}]))
     a = write(tmp_path / "a.qrel", "1_1 0 p 1", "1_2 0 p 0")
-    code, _, err = told(capsys, a, a, "--topics", str(topics))
-    assert (code, "unknown_turn at 1_2" in err) == (2, True)
+    turned_down(capsys, "unknown_turn at 1_2", a, a, "--topics", str(topics))
 
 
 def test_judgments_of_two_criteria_need_the_name_of_one(judged: Path, tmp_path, capsys) -> None:
     other = judgment("1_1", "R00001", 4, "server/good", "naturalness/graded")
     write_results(judged, WORLD, jsonl([other]))
     gold = columns(tmp_path / "gold.qrel", "gold")
-    code, _, err = told(capsys, str(judged), gold)
-    assert (code, "expected one judge under one prompt (--criterion NAME)" in err) == (2, True)
+    turned_down(capsys, "expected one judge under one prompt (--criterion NAME)", str(judged), gold)
     assert told(capsys, str(judged), gold, "--criterion", "groundedness")[0] == 0
-    code, _, err = told(capsys, str(judged), gold, "--criterion", "relevance")
-    assert (code, "no judgment under relevance" in err) == (2, True)
+    turned_down(capsys, "no judgment under relevance", str(judged), gold, "--criterion", "relevance")
 
 
 def test_two_pools_that_mean_other_responses_by_one_id_are_refused(judged: Path, tmp_path, capsys) -> None:
     other = tmp_path / "other"
     write_pool(other, pool(WORLD, words=lambda one: int(one.response_id[1:]) + (one.response_id == "R00003") + 1))
     write_results(other, WORLD)
-    code, _, err = told(capsys, str(judged), str(other))
-    assert (code, "other_response at 1_1 R00003" in err) == (2, True)
+    turned_down(capsys, "other_response at 1_1 R00003", str(judged), str(other))
     assert told(capsys, str(judged), str(judged))[0] == 0
 
 
@@ -215,8 +218,7 @@ def test_where_lower_is_better_the_ranking_turns_and_ndcg_is_refused(judged: Pat
     found = compare_qrels(QrelsPlan(a=gold, b=gold, scale="0-3", polarity="lower", runs=[judged])).rankings[0]
     values = [run.a.estimate.value for run in found.runs]
     assert values == sorted(values, key=lambda value: value or 0.0)
-    code, _, err = told(capsys, gold, gold, *lower, "--measure", "nDCG@5")
-    assert (code, "lower grades are better here" in err) == (2, True)
+    turned_down(capsys, "lower grades are better here", gold, gold, *lower, "--measure", "nDCG@5")
 
 
 @pytest.mark.slow
@@ -224,26 +226,10 @@ def test_the_folder_holds_every_table_and_a_picture_and_is_the_same_again(passag
     arguments = (passages["a"], passages["b"], "--runs", passages["runs"], "--measure", "nDCG@5", "P@5")
     code, out, _ = told(capsys, *arguments, "--format", "tsv", "--out", str(tmp_path / "one"))
     assert code == told(capsys, *arguments, "--out", str(tmp_path / "two"))[0] == 0
-    first, second = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two"))
-    assert first == second
-    assert {"sets.tsv", "runs.md", "holes.tex", "swaps.json", "slopes-1.svg", "slopes-2.png", "sets.sha256"} <= set(
-        first
-    )
+    first = contents(tmp_path / "one")
+    assert first == contents(tmp_path / "two")
+    assert {*"sets.tsv runs.md holes.tex swaps.json slopes-1.svg slopes-2.png sets.sha256".split()} <= first.keys()
     assert first["rankings.tsv"].decode() in out
-
-
-@pytest.mark.slow
-def test_a_picture_of_hostile_names_and_of_none() -> None:
-    hostile = "$\\frac{1}{0}$ <script>\u202e一" + "x" * 300
-    lines = [
-        RankLine(hostile, (1, "0.900"), (2, "0.400"), 2),
-        RankLine("b", (2, "0.500"), (1, "0.800"), 1),
-        RankLine("c", (2, "0.500"), (2, "0.400"), 0),
-    ]
-    svg, png = slope_plot(lines, ("A: a.qrel", hostile), ("same", "swapped", "significant"), hostile)
-    assert svg.startswith(b"<?xml") and png.startswith(b"\x89PNG") and b"<script>" not in svg
-    assert slope_plot(lines, ("A: a.qrel", hostile), ("same", "swapped", "significant"), hostile) == (svg, png)
-    assert slope_plot([], ("A", "B"), ("same", "swapped", "significant"), "none")[1].startswith(b"\x89PNG")
 
 
 def test_a_judge_of_llmjudge_against_nist(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -254,10 +240,8 @@ def test_a_judge_of_llmjudge_against_nist(shared: Path, capsys: pytest.CaptureFi
     found = json.loads(out)["agreement"]
     assert (code, found["items"], found["topics"], found["confusion"][0]) == (0, 4423, 25, [1521, 369, 88, 27])
     # Kappa and alpha as published, with the interval of 25 topics.
-    values = {
-        name: round(found["statistics"][name]["value"], 6) for name in ("kappa", "alpha_ordinal", "wkappa", "ac2")
-    }
-    assert values == {"kappa": 0.286272, "alpha_ordinal": 0.491793, "wkappa": 0.504356, "ac2": 0.732516}
+    published = {"kappa": 0.286272, "alpha_ordinal": 0.491793, "wkappa": 0.504356, "ac2": 0.732516}
+    assert {name: round(found["statistics"][name]["value"], 6) for name in published} == published
     kappa = found["statistics"]["kappa"]
     assert (round(kappa["low"], 4), round(kappa["high"], 4)) == (0.1634, 0.4004)
 

@@ -6,20 +6,17 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
+from tests.conftest import put
 
 QRELS = "9-1_1 0 a 2\n9-1_1 0 b 0\n9-1_2 0 c 1\n"
 RUN = "9-1_1 Q0 a 1 9 mine\n9-1_2 Q0 b 1 9 mine\n9-1_2 Q0 c 2 8 mine\n"
 
 
-def write(name: str, text: str) -> None:
-    Path(name).write_text(text, encoding="utf-8")
-
-
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    write("a.run", RUN)
-    write("p.qrels", QRELS)
+    put(Path("a.run"), RUN)
+    put(Path("p.qrels"), QRELS)
     return tmp_path
 
 
@@ -34,20 +31,16 @@ PASSAGES = "evaluate passages --runs a.run --qrels p.qrels"
 
 def test_lines_of_trec_eval_with_every_turn(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(f"{PASSAGES} --format trec_eval --per-turn", capsys)
-    rows = [tuple(line.split()) for line in out.splitlines()]
-    assert code == 0
-    assert rows[0] == ("runid", "all", "mine")
-    assert [row for row in rows if row[0] == "recip_rank"] == [
-        ("recip_rank", "9-1_1", "1.0000"),
-        ("recip_rank", "9-1_2", "0.5000"),
-        ("recip_rank", "all", "0.7500"),
-    ]
+    rows = [line.split() for line in out.splitlines()]
+    assert (code, rows[0]) == (0, ["runid", "all", "mine"])
+    of_turns = [row[1:] for row in rows if row[0] == "recip_rank"]
+    assert of_turns == [["9-1_1", "1.0000"], ["9-1_2", "0.5000"], ["all", "0.7500"]]
 
 
 def test_lines_of_ir_measures_name_the_assessment_where_there_are_several(here: Path, capsys) -> None:
-    write("nist", "9-1_1 0 1 1\n")
-    write("org", "9-1_1 0 2 1\n")
-    write("b.run", "9-1_1 Q0 1 1 9 mine\n9-1_1 Q0 2 2 8 mine\n")
+    put(Path("nist"), "9-1_1 0 1 1\n")
+    put(Path("org"), "9-1_1 0 2 1\n")
+    put(Path("b.run"), "9-1_1 Q0 1 1 9 mine\n9-1_1 Q0 2 2 8 mine\n")
     code, out, _ = call("evaluate statements --runs b.run --qrels nist org --format ir_measures", capsys)
     assert code == 0
     assert {"nist/mine\tRR\t1.0000", "org/mine\tRR\t0.5000", "org/mine\tP@3\t0.3333"} <= set(out.splitlines())
@@ -61,13 +54,11 @@ def test_json_has_unrounded_values(here: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_tables_by_depth_and_by_pair(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write("b.run", RUN.replace("mine", "yours"))
+    put(Path("b.run"), RUN.replace("mine", "yours"))
     _, depth, _ = call("evaluate passages --runs a.run b.run --qrels p.qrels --by depth --main RR", capsys)
     assert depth.splitlines()[0] == "Passages by p.qrels: by depth, over all turns of the qrels, unanswered ones 0"
-    assert [line.split()[:4] for line in depth.splitlines()[2:4]] == [
-        ["RR", "1", "1", "1.0000"],
-        ["RR", "2", "1", "0.5000"],
-    ]
+    lines = [line.split()[:4] for line in depth.splitlines()[2:4]]
+    assert lines == [["RR", "1", "1", "1.0000"], ["RR", "2", "1", "0.5000"]]
     _, pair, _ = call("evaluate passages --runs a.run b.run --qrels p.qrels --by pair --format tsv", capsys)
     assert pair.splitlines()[1].split("\t")[:4] == ["nDCG@5", "mine", "yours", "0.0000"]
 
@@ -82,13 +73,11 @@ def test_a_table_that_the_turns_do_not_allow_is_refused_before_a_folder_is_writt
 
 def test_what_was_passed_over_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     extra = "".join(f"9-1_1 Q0 d{k} 1 {-k} mine\n" for k in range(1000))
-    write("a.run", RUN + "9-1_1 Q0 a 2 1 mine\n" + extra)
-    bad = {"id": "a", "score": "high", "used": True}
-    turn = {
-        "turn_id": "9-1_1",
-        "responses": [{"rank": 1, "text": "x", "passage_provenance": [bad], "ptkb_provenance": []}],
-    }
-    write("c.json", json.dumps({"run_name": "c", "run_type": "automatic", "turns": [turn, turn]}))
+    put(Path("a.run"), RUN + "9-1_1 Q0 a 2 1 mine\n" + extra)
+    bad = [{"id": "a", "score": "high", "used": True}]
+    response = {"rank": 1, "text": "x", "passage_provenance": bad, "ptkb_provenance": []}
+    turn = {"turn_id": "9-1_1", "responses": [response]}
+    put(Path("c.json"), json.dumps({"run_name": "c", "run_type": "automatic", "turns": [turn, turn]}))
     code, _, err = call("evaluate passages --runs a.run c.json --qrels p.qrels", capsys)
     assert code == 0
     assert err.splitlines() == [
@@ -101,11 +90,11 @@ def test_what_was_passed_over_is_said(here: Path, capsys: pytest.CaptureFixture[
 
 def test_turn_ids_in_the_older_spelling_are_the_same_turns(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, plain, _ = call(PASSAGES, capsys)
-    write("a.run", RUN.replace("9-1_", "9-1-"))
+    put(Path("a.run"), RUN.replace("9-1_", "9-1-"))
     assert call(PASSAGES, capsys)[1] == plain
-    write("p.qrels", QRELS.replace("9-1_", "9-1-"))
+    put(Path("p.qrels"), QRELS.replace("9-1_", "9-1-"))
     assert call(PASSAGES, capsys)[1] == plain
-    write("a.run", RUN + "9-1-1 Q0 a 1 9 mine\n")
+    put(Path("a.run"), RUN + "9-1-1 Q0 a 1 9 mine\n")
     assert "two spellings" in call(PASSAGES, capsys)[2]
 
 

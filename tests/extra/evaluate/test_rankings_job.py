@@ -8,7 +8,8 @@ import pytest
 from judge.errors import UsageError
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.evaluate.measured import PassagesPlan, StatementsPlan, evaluate_passages, evaluate_statements
-from tests.conftest import PROJECT, refused
+from tests.calibration_world import contents
+from tests.conftest import PROJECT, put, refused
 
 TOPICS = PROJECT / "examples/topics.json"
 RUNS = PROJECT / "examples/runs"
@@ -22,8 +23,7 @@ def trec(run_id: str, *rows: str) -> str:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "a.run").write_text(trec("a", "1-1_1 a", "1-1_2 x", "1-1_2 c", "2-1_1 d"))
+    put(tmp_path / "runs" / "a.run", trec("a", "1-1_1 a", "1-1_2 x", "1-1_2 c", "2-1_1 d"))
     (tmp_path / "runs" / "b.txt").write_text(trec("b", "1-1_1 b", "1-1_2 c", "9-9_9 z"))
     passage = {"id": "a", "text": "t", "score": 1.0, "used": True}
     response = {"rank": 1, "text": "x", "passage_provenance": [passage], "ptkb_provenance": [2]}
@@ -42,11 +42,8 @@ def plan(world: Path, **more: object) -> PassagesPlan:
 def test_runs_of_every_form_are_measured_together(world: Path) -> None:
     outcome = evaluate_passages(plan(world))
     (evaluation,) = outcome.evaluations
-    assert [(run.run_id, run.answered, run.beside) for run in evaluation.runs] == [
-        ("a", 3, 0),
-        ("b", 2, 1),
-        ("c", 1, 0),
-    ]
+    counted = [(run.run_id, run.answered, run.beside) for run in evaluation.runs]
+    assert counted == [("a", 3, 0), ("b", 2, 1), ("c", 1, 0)]
     rr = {score.run_id: score.estimate.value for score in evaluation.scores if score.measure == "RR"}
     # a: 1, 1/2 and 1; b: 0, 1 and 0; c: 1, 0 and 0.
     assert rr == pytest.approx({"a": 2.5 / 3, "b": 1 / 3, "c": 1 / 3})
@@ -63,10 +60,8 @@ def test_every_problem_is_listed_at_once(world: Path) -> None:
     assert told >= {("some.qrels", "duplicate_row"), ("d.run", "wrong_score"), ("d.run", "wrong_columns"),
                     ("f.run", "duplicate_run_id")}  # fmt: skip
     problems = refused(evaluate_passages, plan(world, qrels=world / "other.qrels"))
-    (problem,) = (problem for problem in problems if problem.code == "other_turns")
-    assert problem.message == (
-        "answers none of the 3 turns of other.qrels: it has 7-7_7, the qrels 1-1_1, 1-1_2, 2-1_1"
-    )
+    messages = [problem.message for problem in problems if problem.code == "other_turns"]
+    assert messages == ["answers none of the 3 turns of other.qrels: it has 7-7_7, the qrels 1-1_1, 1-1_2, 2-1_1"]
 
 
 @pytest.mark.parametrize("topics", [None, TOPICS])
@@ -114,14 +109,14 @@ def test_qrels_that_cannot_be_read_or_are_empty_are_told_with_the_rest(world: Pa
 @pytest.mark.slow
 def test_the_folder_has_every_table_and_is_the_same_again(world: Path, tmp_path: Path) -> None:
     evaluate_passages(plan(world, out=tmp_path / "out"))
-    first = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    first = contents(tmp_path / "out")
     assert {f"{name}.{ending}" for name in ("runs", "pairs", "topics", "depths", "groups")
             for ending in ("tsv", "json", "md", "tex")} < first.keys()  # fmt: skip
     assert {"turns.tsv", "runs.svg", "topics.png", "depths.svg", "passages.sha256"} < first.keys()
     assert not any(name.startswith("ptkb") for name in first)
     files = sorted((world / "runs").glob("[abc].*"), reverse=True)
     evaluate_passages(plan(world, runs=files, out=tmp_path / "again"))
-    assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == first
+    assert contents(tmp_path / "again") == first
 
 
 @pytest.mark.parametrize("wrong", [{"relevant": 0}, {"over": "worst"}, {"cluster": "run"}, {"by": "turn"}])
@@ -167,10 +162,7 @@ def test_assessments_stand_side_by_side_in_every_output(world: Path, tmp_path: P
 
 
 def test_two_qrels_of_one_name_are_told_apart_by_their_folders(world: Path) -> None:
-    for name in ("nist", "org"):
-        (world / name).mkdir()
-        (world / name / "ptkb").write_text("1-1_1 0 2 1\n")
-    files = [world / "nist" / "ptkb", world / "org" / "ptkb"]
+    files = [put(world / name / "ptkb", "1-1_1 0 2 1\n") for name in ("nist", "org")]
     outcome = evaluate_statements(StatementsPlan(runs=world / "runs" / "c.json", qrels=files))
     assert [evaluation.assessment for evaluation in outcome.evaluations] == [str(file) for file in files]
 

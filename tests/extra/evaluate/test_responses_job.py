@@ -1,7 +1,6 @@
 """`judge evaluate responses` from files to files."""
 
 import json
-from collections import defaultdict
 from pathlib import Path
 
 import ir_measures
@@ -13,29 +12,17 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.breakdown import TABLES
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
-from judge.io.trec import parse_qrels, parse_run
+from judge.io.trec import parse_run
+from judge.pool.lists import read_grades
 from tests.calibration_world import contents
-from tests.conftest import PROJECT, refused
+from tests.conftest import PROJECT, put, refused
 
 TOPICS = PROJECT / "examples/topics.json"
 
 
-def qrels_of(path: Path) -> dict[str, dict[str, int]]:
-    grades: dict[str, dict[str, int]] = defaultdict(dict)
-    for row in parse_qrels(path.read_text(encoding="utf-8"), path.name):
-        grades[row.turn_id][row.item_id] = row.grade
-    return dict(grades)
-
-
-def write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def test_a_folder_gives_what_ir_measures_makes_of_its_files(judged: Path) -> None:
     outcome = evaluate_responses(ResponsesPlan(folder=judged))
-    grades = qrels_of(judged / "qrels/response_groundedness.llm.qrel")
+    grades = read_grades(judged / "qrels/response_groundedness.llm.qrel")
     files = sorted((judged / "response_runs").iterdir())
     runs = {run.run_id: run for run in outcome.criteria[0].runs}
     assert runs.keys() == {path.stem for path in files}
@@ -52,8 +39,8 @@ def test_a_folder_gives_what_ir_measures_makes_of_its_files(judged: Path) -> Non
 
 def test_a_criterion_that_the_name_of_the_file_contradicts_is_said(judged: Path, tmp_path: Path) -> None:
     text = (judged / "qrels/response_groundedness.llm.qrel").read_text(encoding="utf-8")
-    qrels = write(tmp_path / "response_relevance.qrel", text)
-    other = write(tmp_path / "people.qrel", text)
+    qrels = put(tmp_path / "response_relevance.qrel", text)
+    other = put(tmp_path / "people.qrel", text)
     said = "naturalness: so says --criterion; by its name response_relevance.qrel holds grades of relevance."
     for path, criterion, told in (
         (qrels, "naturalness", True),
@@ -91,7 +78,7 @@ def test_a_sidecar_says_criterion_scale_and_caution(judged: Path) -> None:
 
 def test_grades_of_people_are_read_in_place_of_the_folders_own(judged: Path, tmp_path: Path) -> None:
     rows = (judged / "qrels/response_groundedness.llm.qrel").read_text(encoding="utf-8").splitlines()
-    people = write(tmp_path / "people.qrel", "".join(f"{row.rsplit(' ', 1)[0]} 1\n" for row in rows))
+    people = put(tmp_path / "people.qrel", "".join(f"{row.rsplit(' ', 1)[0]} 1\n" for row in rows))
     outcome = evaluate_responses(ResponsesPlan(folder=judged, qrels=people, criterion="groundedness"))
     (of,) = outcome.criteria
     assert (of.qrels.name, of.qrels.remark) == ("groundedness", None)
@@ -100,7 +87,7 @@ def test_grades_of_people_are_read_in_place_of_the_folders_own(judged: Path, tmp
 
 def test_two_files_of_one_criterion_have_names_of_their_own(judged: Path, tmp_path: Path) -> None:
     own = judged / "qrels/response_groundedness.llm.qrel"
-    copy = write(tmp_path / "people.qrel", own.read_text(encoding="utf-8"))
+    copy = put(tmp_path / "people.qrel", own.read_text(encoding="utf-8"))
     outcome = evaluate_responses(ResponsesPlan(folder=judged, qrels=[own, copy], criterion="groundedness"))
     names = [of.qrels.name for of in outcome.criteria]
     assert names == ["groundedness (response_groundedness.llm.qrel)", "groundedness (people.qrel)"]
@@ -124,8 +111,8 @@ def test_a_folder_holds_every_table_in_every_form_and_the_same_bytes_again(judge
 
 
 def test_depths_and_ptkb_need_topics_that_say_them(tmp_path: Path) -> None:
-    run = write(tmp_path / "a.run", "132_1-1 Q0 R1 1 1 a\n")
-    grades = write(tmp_path / "a.qrel", "132_1-1 0 R1 2\n")
+    run = put(tmp_path / "a.run", "132_1-1 Q0 R1 1 1 a\n")
+    grades = put(tmp_path / "a.qrel", "132_1-1 0 R1 2\n")
     outcome = evaluate_responses(ResponsesPlan(runs=run, qrels=grades))
     for table in TABLES:
         if table in ("depth", "ptkb"):
@@ -137,15 +124,11 @@ def test_depths_and_ptkb_need_topics_that_say_them(tmp_path: Path) -> None:
 
 def test_a_tree_of_cast_has_depths_by_its_topics(shared: Path, tmp_path: Path) -> None:
     folder = shared / "cast-regin/response_evaluation/qrels"
-    grades = qrels_of(folder / "response_relevance.qrel")
+    grades = read_grades(folder / "response_relevance.qrel")
     text = "".join(f"{turn_id} Q0 {next(iter(graded))} 1 1 a\n" for turn_id, graded in grades.items())
-    plan = ResponsesPlan(
-        runs=write(tmp_path / "a.run", text),
-        qrels=folder / "response_relevance.qrel",
-        scale="0-3",
-        topics=shared / "cast2022/2022_evaluation_topics_tree_v1.0.json",
-    )
-    outcome = evaluate_responses(plan)
+    topics = shared / "cast2022/2022_evaluation_topics_tree_v1.0.json"
+    of = {"runs": put(tmp_path / "a.run", text), "qrels": folder / "response_relevance.qrel", "scale": "0-3"}
+    outcome = evaluate_responses(ResponsesPlan(**of, topics=topics))  # type: ignore[arg-type]
     counts = {line[2]: line[3] for line in outcome.table("depth") if line[1] == "mean"}
     assert counts == {1: 7, 2: 18, 3: 22, 4: 19, 5: 12, 6: 11, 7: 6, 8: 4, 9: 4, 10: 2}
     with pytest.raises(UsageError, match="--by ptkb"):
@@ -169,16 +152,11 @@ GOOD = "1-1_1 0 R1 2\n"
         ("1-1_1 Q0 R1 1 nan a\n", GOOD, "wrong_score", "score 'nan': expected a finite number"),
         ("1-1_1 Q0 R1 1 1e999 a\n", GOOD, "wrong_score", "score '1e999': expected a finite number"),
         ("1-1_1\n", GOOD, "wrong_columns", "1 column: expected 6 (turn_id Q0 item_id rank score run_id)"),
-        (
-            '{"run_name": "a"}',
-            GOOD,
-            "not_lines",
-            "JSON: expected lines `turn_id Q0 response_id rank score tag`, as judge",
-        ),
+        ('{"run_name": "a"}', GOOD, "not_lines", "JSON: expected lines `turn_id Q0 response_id rank score tag`, as "),
     ],
 )
 def test_a_bad_file_is_an_error_with_its_line(tmp_path: Path, run: str, qrels: str, code: str, message: str) -> None:
-    plan = ResponsesPlan(runs=write(tmp_path / "a.run", run), qrels=write(tmp_path / "a.qrel", qrels), scale="0-3")
+    plan = ResponsesPlan(runs=put(tmp_path / "a.run", run), qrels=put(tmp_path / "a.qrel", qrels), scale="0-3")
     (problem,) = refused(evaluate_responses, plan)
     assert problem.code == code and problem.message.startswith(message)
 
@@ -192,10 +170,7 @@ def test_a_bad_file_is_an_error_with_its_line(tmp_path: Path, run: str, qrels: s
         ({"runs": "a.run", "qrels": "a.qrel", "polarity": "lower"}, "--polarity says which end of --scale is good"),
         ({"runs": "a.run", "qrels": "a.qrel", "criterion": "wit"}, "--criterion 'wit': no prompt says its scale"),
         ({"runs": "a.run", "qrels": "a.qrel", "over": "worst"}, "--over worst: nothing says the worst grade of a.qrel"),
-        (
-            {"runs": "a.run", "qrels": "a.qrel", "scale": "0-3", "positive": 4},
-            "--positive 4: a.qrel has the grades 0, 1",
-        ),
+        ({"runs": "a.run", "qrels": "a.qrel", "scale": "0-3", "positive": 4}, "--positive 4: a.qrel has the grades 0"),
         ({"runs": "a.run", "qrels": "a.qrel", "topics": TOPICS}, ""),
         ({"runs": "a.run", "qrels": "far.qrel", "topics": TOPICS}, "--topics: has no turn of the qrels, such as 77_1"),
         ({"runs": "a.run", "qrels": ["a.qrel", "a.qrel"]}, "two qrels files have one name"),
@@ -204,10 +179,10 @@ def test_a_bad_file_is_an_error_with_its_line(tmp_path: Path, run: str, qrels: s
 )
 def test_what_cannot_be_is_refused(tmp_path, monkeypatch, options: dict[str, object], message: str) -> None:
     monkeypatch.chdir(tmp_path)
-    write(Path("a.run"), RUN + "77_1 Q0 R1 1 1 a\n")
-    write(Path("a.qrel"), GOOD)
-    write(Path("far.qrel"), "77_1 0 R1 1\n")
-    write(Path("pool/pool.jsonl"), "")
+    put(Path("a.run"), RUN + "77_1 Q0 R1 1 1 a\n")
+    put(Path("a.qrel"), GOOD)
+    put(Path("far.qrel"), "77_1 0 R1 1\n")
+    put(Path("pool/pool.jsonl"), "")
     plan = ResponsesPlan(**options)  # type: ignore[arg-type]
     if not message:
         assert evaluate_responses(plan).warnings == (
@@ -220,9 +195,9 @@ def test_what_cannot_be_is_refused(tmp_path, monkeypatch, options: dict[str, obj
 
 
 def test_two_files_of_one_tag_are_refused(tmp_path: Path) -> None:
-    runs = [write(tmp_path / name, RUN) for name in ("a.run", "b.run")]
+    runs = [put(tmp_path / name, RUN) for name in ("a.run", "b.run")]
     with pytest.raises(InputError, match="response runs: 1 problem"):
-        evaluate_responses(ResponsesPlan(runs=runs, qrels=write(tmp_path / "a.qrel", GOOD)))
+        evaluate_responses(ResponsesPlan(runs=runs, qrels=put(tmp_path / "a.qrel", GOOD)))
 
 
 def test_a_sidecar_contradicts_what_is_stated(judged: Path) -> None:
@@ -246,17 +221,17 @@ def test_a_sidecar_contradicts_what_is_stated(judged: Path) -> None:
     ],
 )
 def test_a_damaged_sidecar_is_an_error(judged: Path, tmp_path: Path, content: str, said: str) -> None:
-    grades = write(tmp_path / "a.qrel", GOOD)
-    write(tmp_path / "a.qrel.json", content)
+    grades = put(tmp_path / "a.qrel", GOOD)
+    put(tmp_path / "a.qrel.json", content)
     with pytest.raises(InputError, match=rf"a.qrel.json: .*{said}"):
         evaluate_responses(ResponsesPlan(folder=judged, qrels=grades))
 
 
 def test_a_sidecar_of_a_scale_whose_lower_end_is_good_is_followed(tmp_path: Path) -> None:
-    run = write(tmp_path / "a.run", "".join(f"{n}_1 Q0 R1 1 1 a\n" for n in (1, 2)))
-    grades = write(tmp_path / "a.qrel", "1_1 0 R1 0\n2_1 0 R1 1\n3_1 0 R1 0\n")
+    run = put(tmp_path / "a.run", "".join(f"{n}_1 Q0 R1 1 1 a\n" for n in (1, 2)))
+    grades = put(tmp_path / "a.qrel", "1_1 0 R1 0\n2_1 0 R1 1\n3_1 0 R1 0\n")
     scale = {"levels": [{"grade": 0}, {"grade": 1}], "polarity": "lower", "positive": [0]}
-    write(tmp_path / "a.qrel.json", json.dumps({"criterion": "groundedness", "scale": scale}))
+    put(tmp_path / "a.qrel.json", json.dumps({"criterion": "groundedness", "scale": scale}))
     grid = evaluate_responses(ResponsesPlan(runs=run, qrels=grades)).table("run")
     assert grid.columns[3:6] == ("over_qrels", "over_answered", "over_worst")
     mean, positive = ([cell.value for cell in line[3:6]] for line in grid)
@@ -267,11 +242,11 @@ def test_a_sidecar_of_a_scale_whose_lower_end_is_good_is_followed(tmp_path: Path
 
 def test_breakdowns_are_over_what_is_asked(tmp_path: Path) -> None:
     runs = [
-        write(tmp_path / "a.run", "".join(f"{n}-1_1 Q0 R1 1 1 a\n" for n in range(10))),
-        write(tmp_path / "b.run", "".join(f"{n}-1_1 Q0 R2 1 1 b\n" for n in range(9))),
+        put(tmp_path / "a.run", "".join(f"{n}-1_1 Q0 R1 1 1 a\n" for n in range(10))),
+        put(tmp_path / "b.run", "".join(f"{n}-1_1 Q0 R2 1 1 b\n" for n in range(9))),
     ]
     grades = "".join(f"{n}-1_1 0 R1 3\n{n}-1_1 0 R2 {n % 2}\n" for n in range(10))
-    plan = {"runs": runs, "qrels": write(tmp_path / "a.qrel", grades), "scale": "0-3"}
+    plan = {"runs": runs, "qrels": put(tmp_path / "a.qrel", grades), "scale": "0-3"}
     (over_all, *_), (over_answered, *_) = (
         evaluate_responses(ResponsesPlan(**plan, over=over)).table("pair")  # type: ignore[arg-type]
         for over in ("qrels", "answered")
@@ -286,9 +261,10 @@ def test_breakdowns_are_over_what_is_asked(tmp_path: Path) -> None:
 
 
 def test_themes_are_clusters_where_asked(tmp_path: Path) -> None:
-    text = "".join(f"{theme}-{persona}_1 Q0 R1 1 1 a\n" for theme in (1, 2) for persona in (1, 2))
-    grades = "".join(f"{theme}-{persona}_1 0 R1 {persona}\n" for theme in (1, 2) for persona in (1, 2))
-    plan = {"runs": write(tmp_path / "a.run", text), "qrels": write(tmp_path / "a.qrel", grades), "scale": "0-3"}
+    topics = [(theme, persona) for theme in (1, 2) for persona in (1, 2)]
+    runs = put(tmp_path / "a.run", "".join(f"{theme}-{persona}_1 Q0 R1 1 1 a\n" for theme, persona in topics))
+    grades = "".join(f"{theme}-{persona}_1 0 R1 {persona}\n" for theme, persona in topics)
+    plan = {"runs": runs, "qrels": put(tmp_path / "a.qrel", grades), "scale": "0-3"}
     by_topic, by_theme = (
         evaluate_responses(ResponsesPlan(**plan, cluster=cluster)).table("run")  # type: ignore[arg-type]
         for cluster in ("topic", "theme")
@@ -299,26 +275,26 @@ def test_themes_are_clusters_where_asked(tmp_path: Path) -> None:
 
 
 def test_grades_below_zero_of_no_known_scale_are_told(tmp_path: Path) -> None:
-    run, grades = write(tmp_path / "a.run", RUN), write(tmp_path / "a.qrel", GOOD + "1-1_1 0 R2 -1\n")
+    run, grades = put(tmp_path / "a.run", RUN), put(tmp_path / "a.qrel", GOOD + "1-1_1 0 R2 -1\n")
     outcome = evaluate_responses(ResponsesPlan(runs=run, qrels=grades))
     assert outcome.warnings == ("a.qrel: 1 grade below 0, which count as they are; --scale refuses such grades",)
 
 
 def test_ids_that_agree_by_chance_are_told(tmp_path: Path) -> None:
-    run = write(tmp_path / "a.run", "".join(f"1-1_{n} Q0 R{n} 1 1 a\n" for n in (1, 2, 3)))
+    run = put(tmp_path / "a.run", "".join(f"1-1_{n} Q0 R{n} 1 1 a\n" for n in (1, 2, 3)))
     other = "".join(f"1-1_{n} 0 R{n if n == 1 else n + 7} 2\n" for n in (1, 2, 3))
-    outcome = evaluate_responses(ResponsesPlan(runs=run, qrels=write(tmp_path / "a.qrel", other)))
+    outcome = evaluate_responses(ResponsesPlan(runs=run, qrels=put(tmp_path / "a.qrel", other)))
     (warning,) = outcome.warnings
     assert warning.startswith("a.qrel: has a grade of 1 of the 3 first responses in its turns; if these are")
 
 
 def test_of_a_folder_the_files_named_run_are_read(tmp_path: Path) -> None:
-    grades = write(tmp_path / "a.qrel", GOOD)
-    write(tmp_path / "runs/plain", RUN)
-    write(tmp_path / "runs/.hidden", "x")
+    grades = put(tmp_path / "a.qrel", GOOD)
+    put(tmp_path / "runs/plain", RUN)
+    put(tmp_path / "runs/.hidden", "x")
     plan = ResponsesPlan(runs=tmp_path / "runs", qrels=grades)
     assert [run.run_id for run in evaluate_responses(plan).criteria[0].runs] == ["a"]
-    write(tmp_path / "runs/named.run", RUN.replace(" a\n", " named\n"))
+    put(tmp_path / "runs/named.run", RUN.replace(" a\n", " named\n"))
     assert [run.run_id for run in evaluate_responses(plan).criteria[0].runs] == ["named"]
 
 
@@ -328,9 +304,8 @@ def test_the_command_prints_tables_and_the_forms_of_other_tools(judged: Path, ca
     (table,) = json.loads(capsys.readouterr().out)
     assert table["rows"][0]["depth"] == 1
     assert main([*call, "--format", "trec_eval"]) == 0
-    assert "runid                 \tall\tthistle-faulty\ngrade_1               \tall\t1.0625\nP_1" in (
-        capsys.readouterr().out
-    )
+    out = capsys.readouterr().out
+    assert "runid                 \tall\tthistle-faulty\ngrade_1               \tall\t1.0625\nP_1" in out
     assert main([*call, "--format", "ir_measures", "--over", "answered"]) == 0
     assert f"thistle-faulty\tP(rel=2)@1\t{7 / 11:.4f}\n" in capsys.readouterr().out
     assert main([*call, "--format", "trec_eval", "--over", "worst"]) == 2
@@ -342,8 +317,8 @@ def test_the_command_prints_tables_and_the_forms_of_other_tools(judged: Path, ca
 
 
 def test_tools_print_one_criterion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = write(tmp_path / "a.run", RUN)
-    grades = [str(write(tmp_path / name, GOOD)) for name in ("response_x.qrel", "response_y.qrel")]
+    run = put(tmp_path / "a.run", RUN)
+    grades = [str(put(tmp_path / name, GOOD)) for name in ("response_x.qrel", "response_y.qrel")]
     call = ["evaluate", "responses", "--runs", str(run), "--qrels", *grades, "--format", "trec_eval"]
     assert main([*call, "--out", str(tmp_path / "out")]) == 2
     assert "of one criterion: choose with --criterion or --qrels (x, y)" in capsys.readouterr().err

@@ -9,6 +9,8 @@ import pytest
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.spans import SpansOutcome, SpansPlan, evaluate_spans
+from tests.calibration_world import contents
+from tests.conftest import put
 
 FILES = {
     "gold.tsv": "1\tthe Fifth Amendment\n2\tswitch knives\n3\televated trains\n4\tsecret ballots\n",
@@ -23,7 +25,7 @@ FILES = {
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
+        put(tmp_path / name, text)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -137,7 +139,7 @@ def test_files_that_do_not_fit_are_refused(folder: Path, named: dict[str, Any], 
     ],
 )  # fmt: skip
 def test_a_bad_file_of_spans_or_passages_is_refused(folder, name, text, said, problems) -> None:
-    Path(name).write_bytes(text.encode() if isinstance(text, str) else text)
+    put(Path(name), text)
     passages = name in ("passages.res", "grades.qrel")
     read = {"qrels": "grades.qrel", "runs": "passages.res"} if passages else {"gold": "gold.tsv", "runs": "run.tsv"}
     with pytest.raises(InputError, match=said) as refused:
@@ -159,9 +161,8 @@ def test_the_command_prints_tables_and_json(folder: Path, capsys: pytest.Capture
 
 
 def test_the_tables_explain_their_intervals_and_columns(folder: Path) -> None:
-    grids = evaluated(
-        gold="gold.tsv", runs=["run.tsv", "passages.res"], qrels="grades.qrel", equivalence="equiv.txt"
-    ).grids
+    runs = ["run.tsv", "passages.res"]
+    grids = evaluated(gold="gold.tsv", runs=runs, qrels="grades.qrel", equivalence="equiv.txt").grids
     assert [note.partition(":")[0] for note in grids["spans"].notes] == ["overlap", "[ ]"]
     assert "95 % interval over groups" in grids["spans"].notes[1]
     assert "95 % interval over conversations" in grids["passages"].notes[0]
@@ -171,10 +172,8 @@ def test_the_tables_explain_their_intervals_and_columns(folder: Path) -> None:
 def test_the_folder_is_the_same_on_a_rerun(folder: Path) -> None:
     for out in ("a", "b", "a"):
         evaluated(gold="gold.tsv", runs=["run.tsv", "short.tsv"], equivalence="equiv.txt", out=out)
-    first, second = ({path.name: path.read_bytes() for path in Path(out).iterdir()} for out in "ab")
-    assert first == second
-    assert b"\t99 not in the gold\n" in first["groups.tsv"]
+    assert contents(folder / "a") == contents(folder / "b")
+    assert b"\t99 not in the gold\n" in contents(folder / "a")["groups.tsv"]
+    put(Path("c/spans.tsv"), FILES["run.tsv"])
     with pytest.raises(UsageError, match="would be written over"):
-        Path("c").mkdir()
-        Path("c/spans.tsv").write_text(FILES["run.tsv"], encoding="utf-8")
         evaluated(gold="gold.tsv", runs="c/spans.tsv", out="c")

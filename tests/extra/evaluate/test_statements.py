@@ -11,10 +11,10 @@ from judge.errors import InputError
 from judge.extra.evaluate.intake import RankedRun, own_assessment, ranked_runs, statement_ranking
 from judge.extra.evaluate.rankings import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Evaluator, ask
 from judge.pool.lists import read_grades
-from judge.records import Problem
 from judge.runs.formats import read_run
 from judge.runs.records import PtkbStatement, Topic, Turn
 from judge.runs.topics import read_topics, turns_by_id
+from tests.conftest import put
 
 PTKB = (PtkbStatement("1", "I run."), PtkbStatement("2", "I am vegan."), PtkbStatement("3", "I live in Rome."))
 TURN = Turn("1-1_1", "1-1", "Where?", None, (), PTKB, ("2",))
@@ -26,19 +26,11 @@ def object_2023(ptkb_id: str, score: object, text: str = "a text") -> dict[str, 
 
 
 def run_2023(*responses: list[Any], ranks: tuple[int, ...] = (1, 2, 3)) -> dict[str, object]:
-    return {
-        "run_name": "a",
-        "run_type": "automatic",
-        "turns": [
-            {
-                "turn_id": "1-1_1",
-                "responses": [
-                    {"rank": rank, "text": "x", "passage_provenance": [], "ptkb_provenance": ptkb}
-                    for rank, ptkb in zip(ranks, responses, strict=False)
-                ],
-            }
-        ],
-    }
+    given = [
+        {"rank": rank, "text": "x", "passage_provenance": [], "ptkb_provenance": ptkb}
+        for rank, ptkb in zip(ranks, responses, strict=False)
+    ]
+    return {"run_name": "a", "run_type": "automatic", "turns": [{"turn_id": "1-1_1", "responses": given}]}
 
 
 def run_2025(statements: list[str]) -> dict[str, object]:
@@ -51,9 +43,7 @@ def run_2025(statements: list[str]) -> dict[str, object]:
 
 
 def statements(tmp_path: Path, content: dict[str, object], turns: dict[str, Turn] | None = TURNS) -> RankedRun:
-    file = tmp_path / ("a.jsonl" if "metadata" in content else "a.json")
-    file.write_text(json.dumps(content), encoding="utf-8")
-    read = read_run(file)
+    read = read_run(put(tmp_path / ("a.jsonl" if "metadata" in content else "a.json"), json.dumps(content)))
     assert read.run is not None
     return statement_ranking(read.run, read.places, turns)
 
@@ -93,10 +83,8 @@ def test_numbers_that_the_topic_lacks_keep_their_place(tmp_path: Path) -> None:
 
 def test_the_first_response_by_rank_counts(tmp_path: Path) -> None:
     run = statements(tmp_path, run_2023([1], [2], [2]) | {"eval_response": True})
-    assert (order(run), run.remarks) == (
-        ["1"],
-        ("1 turn with other statements in other responses, of which the first by rank counts",),
-    )
+    assert order(run) == ["1"]
+    assert run.remarks == ("1 turn with other statements in other responses, of which the first by rank counts",)
     turned = statements(tmp_path, run_2023([1], [2], ranks=(2, 1)) | {"eval_response": True})
     assert order(turned) == ["2"]
 
@@ -152,8 +140,7 @@ def test_a_submitted_run_of_2025_by_sets_counted_here(shared: Path) -> None:
     topics = read_topics(shared / "ikat/2025/2025_test_topics.json")
     turns = turns_by_id(topics)
     file = shared / "ikat/2025/runs/cfda-ikat2025-auto-1.jsonl"
-    problems: list[Problem] = []
-    (run,) = ranked_runs(file, partial(statement_ranking, turns=turns), problems)
+    (run,) = ranked_runs(file, partial(statement_ranking, turns=turns), [])
     evaluator = Evaluator("org", own_assessment(topics), ask(["SetP", "SetR", "SetF"], "AP"))
     evaluator.add(run)
     found = {score.measure: score.estimate.value for score in evaluator.result().scores}

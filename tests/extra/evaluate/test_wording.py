@@ -29,7 +29,8 @@ from judge.extra.evaluate.wording import (
 )
 from judge.records import Problem
 from judge.runs.records import Topic, Turn
-from tests.conftest import PROJECT, refused
+from tests.calibration_world import contents
+from tests.conftest import PROJECT, put, refused
 
 pytest.importorskip("sacrebleu", reason="the extra bleu is not installed")
 pytest.importorskip("rouge_score", reason="the extra rouge is not installed")
@@ -133,18 +134,15 @@ def test_an_unanswered_turn_counts_as_an_empty_text_or_not_at_all() -> None:
 
 def run_file(path: Path, run_id: str, texts: dict[str, Any]) -> Path:
     """A run of 2023 with a response for each text of a turn; ranks fall, so that the last text is first."""
+    empty: dict[str, list[str]] = {"passage_provenance": [], "ptkb_provenance": []}
     turns = [
         {
             "turn_id": turn_id,
-            "responses": [
-                {"rank": len(given) - place, "text": text, "passage_provenance": [], "ptkb_provenance": []}
-                for place, text in enumerate(given)
-            ],
+            "responses": [{"rank": -n, "text": text} | empty for n, text in enumerate(given, -len(given))],
         }
         for turn_id, given in texts.items()
     ]
-    path.write_text(json.dumps({"run_name": run_id, "run_type": "manual", "turns": turns}), encoding="utf-8")
-    return path
+    return put(path, json.dumps({"run_name": run_id, "run_type": "manual", "turns": turns}))
 
 
 def test_the_first_response_by_rank_stands_for_a_run(tmp_path: Path) -> None:
@@ -173,8 +171,7 @@ def measured(*runs: Path, **more: Any) -> WordingOutcome:
 
 def test_a_copy_of_the_manual_run_has_every_word_of_it(tmp_path: Path) -> None:
     text = gzip.decompress(MANUAL.read_bytes()).decode().replace("orchard-manual", "copy")
-    copy = tmp_path / "copy.json"
-    copy.write_text(text, encoding="utf-8")
+    copy = put(tmp_path / "copy.json", text)
     (run,) = measured(copy, references=[MANUAL]).runs
     assert run.bleu is not None and run.bleu.value == pytest.approx(100)
     assert all(run.rouge[name].estimate.value == 1 for name in ROUGES)
@@ -183,12 +180,10 @@ def test_a_copy_of_the_manual_run_has_every_word_of_it(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_example_gives_the_same_bytes_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["evaluate", "wording", "--runs", str(EXAMPLES / "runs"), str(INTERACTIVE), "--reference", str(MANUAL)]
-    written = []
     for name in ("a", "b"):
         assert main([*command, "--format", "json", "--out", str(tmp_path / name)]) == 0
-        written.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
-    assert written[0] == written[1]
-    assert set(written[0]) == {"runs.tsv", "runs.json", "runs.md", "runs.tex", "turns.tsv", "wording.sha256"}
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert {*contents(tmp_path / "a")} == {*"runs.tsv runs.json runs.md runs.tex turns.tsv wording.sha256".split()}
     out, err = capsys.readouterr()
     assert f"{MANUAL}: is a reference, so it is not measured" in err
     assert f"{INTERACTIVE}: an interactive run, whose turns are its own" in err
