@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
+from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
 from judge.io.line_stream import jsonl_bytes
 from judge.io.page import look, policy
 from judge.io.stored import sha256
@@ -16,12 +17,12 @@ from judge.jobs.judged import JudgedFolder
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import new_row
 from judge.judges.records import Completion, Message
-from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool_folder
+from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage, Scale
 from judge.report.folders import folder_names
 from judge.report.page import Browser
-from judge.runs.records import TokenCount
+from judge.runs.records import Exchange
 from tests import calibration_world as world
 from tests.conftest import ask, put
 
@@ -41,11 +42,7 @@ TOPICS = [
 
 def response(number: int, text: str, turn: str = "1-1_1", **changed: Any) -> PooledResponse:
     """A pooled response of run-a that used the passage about the ferry; `changed` replaces fields."""
-    fields: dict[str, Any] = {
-        "response_id": f"R{number:05}", "turn_id": turn, "topic_id": turn.rpartition("_")[0], "text": text,
-        "passages": ("ferry-1",), "tokens": TokenCount(9, 9, 9, None), "truncated": False, "runs": runs("run-a"),
-    }  # fmt: skip
-    return PooledResponse(**{**fields, **changed})
+    return replace(world.pooled(f"R{number:05}", text, "run-a", turn_id=turn, passages=("ferry-1",)), **changed)
 
 
 def runs(*names: str) -> tuple[RunEntry, ...]:
@@ -77,19 +74,10 @@ def write_folder(
 ) -> Path:
     """Write an output folder.
 
-    Args:
-        folder: Where; it is made.
-        responses: The pool's responses.
-        results: What the judge said.
-        passages: The pool's passages.
-        members: What the members of a jury said.
-        sent: For the journal: digest to the user message and the reply; None for no journal.
-        topics: Whether there is a topics file, beside the folder.
+    `members`: what the members of a jury said. `sent`: for the journal, digest to the user message and the reply; None
+    for no journal. `topics`: whether there is a topics file, beside the folder.
     """
-    folder.mkdir(parents=True)
-    pool = Pool(tuple(responses), {passage.passage_id: passage for passage in passages}, ())
-    (folder / "pool.jsonl").write_bytes(pool_jsonl(pool))
-    (folder / "passages.jsonl").write_bytes(passages_jsonl(pool))
+    world.write_pool(folder, Pool(tuple(responses), {passage.passage_id: passage for passage in passages}, ()))
     _results(folder, "judgments.jsonl", "failures.jsonl", results)
     if members:
         _results(folder, "members.jsonl", "member_failures.jsonl", members)
@@ -99,8 +87,35 @@ def write_folder(
         path = put(folder.parent / "topics.json", json.dumps(TOPICS))
         configured = {"topics": sha256(path.read_bytes())}
         manifest = {"schema": 2, "configuration": configured, "options": {"topics": str(path)}, "status": "complete"}
-        (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+        put(folder / "manifest.json", json.dumps(manifest))
     return folder
+
+
+def gold_file(folder: Path, *grades: tuple[str, str, int], turn: str = "1-1_1") -> Path:
+    """Gold of groundedness beside a folder: response, assessor and grade of each row."""
+    rows = [world.row(turn, response_id, grade, assessor) for response_id, assessor, grade in grades]
+    return world.write_gold(folder.parent / "gold.jsonl", rows)
+
+
+PASSAGES = (ShownPassage("ferry-1", FERRY.text), ShownPassage("bus-9", None))
+
+
+def calibrated(folder: Path, *lines: Disagreement) -> Path:
+    """The output folder of a calibration, as far as a page shows it."""
+    put(folder / "disagreements.jsonl", jsonl_bytes(lines))
+    return folder
+
+
+def disagreement(
+    response_id: str, *judges: JudgeGrade, text: str = "By ferry.", passages: tuple[ShownPassage, ...] = PASSAGES
+) -> Disagreement:
+    """Judges beside a gold grade of 3."""
+    distance = max((abs(one.difference) for one in judges if one.difference is not None), default=0)
+    gold, context = ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),)), (Exchange("Where to?", "The island."),)
+    return Disagreement(
+        *("1-1_1", "1-1", response_id, "groundedness", "dev", gold, judges, "grades", distance, text),
+        *(passages, "How?", context),
+    )
 
 
 def opened(folders: Sequence[Path]) -> dict[str, JudgedFolder | Path]:
@@ -113,9 +128,8 @@ def opened(folders: Sequence[Path]) -> dict[str, JudgedFolder | Path]:
 
 def _judged(folder: Path) -> JudgedFolder:
     pool = read_pool_folder(folder / "pool.jsonl", "passages.jsonl")
-    return JudgedFolder(
-        folder, pool, read_results(folder / "judgments.jsonl", folder / "failures.jsonl"), (), {}, (), {}
-    )
+    results = read_results(folder / "judgments.jsonl", folder / "failures.jsonl")
+    return JudgedFolder(folder, pool, results, (), {}, (), {})
 
 
 def _results(folder: Path, graded: str, missing: str, results: Sequence[Judgment | Failure]) -> None:
@@ -136,18 +150,16 @@ def _journal(path: Path, sent: dict[str, tuple[str, str]]) -> None:
 
 def write_page(folder: Path, browser: Browser) -> str:
     """A page with nothing but the browser, under the policy of a report; returns its address."""
-    folder.mkdir(parents=True, exist_ok=True)
     style = look() + browser.style
     rules = policy([browser.script], [style], further=bool(browser.files))
-    (folder / "page.html").write_text(
+    page = put(
+        folder / "page.html",
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Judgments</title>'
         f'<meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
         f"<style>{style}</style></head><body><main><h1>Report</h1><section><h2>Judgments</h2>{browser.markup}"
         f"</section></main><script>{browser.script}</script></body></html>",
-        encoding="utf-8",
     )
     for name, content in browser.files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(content)
-    return (folder / "page.html").as_uri()
+        put(folder / name, content)
+    return page.as_uri()

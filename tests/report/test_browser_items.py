@@ -11,16 +11,28 @@ from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import SentenceSupport
-from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
+from judge.calibrate.disagreements import AssessorGrade, JudgeGrade
 from judge.errors import InputError
-from judge.gold.rows import GoldRow, gold_jsonl
 from judge.io.line_stream import jsonl_bytes
 from judge.records import Level, Scale
 from judge.report.gather import gather
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
 from judge.report.listing import Sent, Support, checked_supports, labeled_sentences, pieces, supports
 from judge.runs.records import Exchange
-from tests.report.browsed import FERRY, failed, judgment, opened, response, runs, write_folder
+from tests.calibration_world import row, write_gold
+from tests.conftest import put
+from tests.report.browsed import (
+    FERRY,
+    calibrated,
+    disagreement,
+    failed,
+    gold_file,
+    judgment,
+    opened,
+    response,
+    runs,
+    write_folder,
+)
 
 
 def item(grades: dict[int, int | None], gold: int | None = None, votes: Sequence[int | None] = ()) -> BrowsedItem:
@@ -104,11 +116,8 @@ def test_a_jury_brings_the_votes_of_its_members(tmp_path: Path) -> None:
         tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 1, judge="jury/mean")], members=votes
     )
     said = next(iter(gather(opened([folder])).items)).opinions[0]
-    assert [(vote.judge, vote.grade, vote.reason) for vote in said.votes] == [
-        ("server/a", 2, None),
-        ("server/b", 0, None),
-        ("server/c", None, "unreadable"),
-    ]
+    given_votes = [(vote.judge, vote.grade, vote.reason) for vote in said.votes]
+    assert given_votes == [("server/a", 2, None), ("server/b", 0, None), ("server/c", None, "unreadable")]
 
 
 def test_folders_that_number_responses_differently_share_their_items(tmp_path: Path) -> None:
@@ -155,10 +164,8 @@ def test_conversations_come_from_the_topics_file_that_the_manifest_names(tmp_pat
     read = gather(opened([folder]))
     turn = read.turns["1-1_2"]
     assert list(read.turns) == ["1-1_2"]
-    assert (turn.utterance, turn.context) == (
-        "When does it leave?",
-        (Exchange("How do I get to the island?", "By ferry."),),
-    )
+    assert turn.utterance == "When does it leave?"
+    assert turn.context == (Exchange("How do I get to the island?", "By ferry."),)
     assert read.notes == ()
     (tmp_path / "topics.json").write_text("[]", encoding="utf-8")
     assert gather(opened([folder])).notes[0].endswith("has changed since out was made.")
@@ -170,18 +177,10 @@ def test_gold_stands_beside_the_judge_with_each_assessor(tmp_path: Path) -> None
     folder = write_folder(
         tmp_path / "out", [response(1, "By ferry."), response(2, "By bus.")], [judgment(1, 0), judgment(2, 1)]
     )
-    rows = [
-        GoldRow("1-1_1", "1-1", "groundedness", grade, assessor, response_id="R00001")
-        for assessor, grade in (("ann", 3), ("bob", 3), ("cleo", 1))
-    ]
-    gold = tmp_path / "gold.jsonl"
-    gold.write_bytes(gold_jsonl(rows))
+    grades = (("ann", 3), ("bob", 3), ("cleo", 1))
+    gold = gold_file(folder, *(("R00001", assessor, grade) for assessor, grade in grades))
     graded, other = gather(opened([folder]), [gold]).items
-    assert graded.gold == (
-        AssessorGrade("ann", 3, "blind"),
-        AssessorGrade("bob", 3, "blind"),
-        AssessorGrade("cleo", 1, "blind"),
-    )
+    assert graded.gold == tuple(AssessorGrade(assessor, grade, "blind") for assessor, grade in grades)
     assert (graded.gold_grade, other.gold_grade) == (3, None)
 
 
@@ -189,13 +188,8 @@ def test_grades_of_a_test_part_are_on_no_page(tmp_path: Path) -> None:
     folder = write_folder(
         tmp_path / "out", [response(1, "By ferry."), response(2, "By bus.")], [judgment(1, 0), judgment(2, 1)]
     )
-    gold = tmp_path / "gold.jsonl"
-    gold.write_bytes(
-        gold_jsonl(
-            GoldRow("1-1_1", "1-1", "groundedness", 3, "ann", response_id=f"R0000{number}", split=part)
-            for number, part in ((1, "dev"), (2, "test"))
-        )
-    )
+    rows = [row("1-1_1", f"R0000{number}", 3, split=part) for number, part in ((1, "dev"), (2, "test"))]
+    gold = write_gold(tmp_path / "gold.jsonl", rows)
     gathered = gather(opened([folder]), [gold])
     assert [one.gold_grade for one in gathered.items] == [3, None]
     assert gathered.notes[0] == "Not shown here: 1 grade by assessors on a test part."
@@ -244,9 +238,7 @@ def test_the_same_part_is_shown_of_every_folder(tmp_path: Path) -> None:
 
 def test_what_has_gold_is_always_shown(tmp_path: Path) -> None:
     folder = write_many(tmp_path / "out", 1)
-    gold = tmp_path / "gold.jsonl"
-    gold.write_bytes(gold_jsonl([GoldRow("1-1_1", "1-1", "groundedness", 3, "ann", response_id="R00007")]))
-    read = gather(opened([folder]), [gold], most=1)
+    read = gather(opened([folder]), [gold_file(folder, ("R00007", "ann", 3))], most=1)
     assert {"R00007"} <= {one.opinions[0].response_id for one in read.items}
     assert len(list(read.items)) < 20
     assert "those of a random part of the responses and those with grades by assessors." in read.notes[-1]
@@ -267,28 +259,10 @@ def test_levels_are_those_of_the_prompt_only_if_it_is_the_same_file(tmp_path: Pa
     assert gather(opened([one, two])).scales == {(0, "groundedness"): prompt.scale}
 
 
-def line(response_id: str, *judges: JudgeGrade) -> Disagreement:
-    return Disagreement(
-        turn_id="1-1_1",
-        topic_id="1-1",
-        response_id=response_id,
-        criterion="groundedness",
-        split="dev",
-        gold=ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),)),
-        judges=judges,
-        compared="grades",
-        distance=max((abs(one.difference) for one in judges if one.difference is not None), default=0),
-        text="By ferry.",
-        passages=(ShownPassage("ferry-1", FERRY.text), ShownPassage("bus-9", None)),
-        utterance="How?",
-        context=(Exchange("Where to?", "The island."),),
-    )
-
-
 def test_a_calibration_gives_a_side_for_each_judge(tmp_path: Path) -> None:
     first = JudgeGrade("server/a", "groundedness/mine", 1, 1.2, "Too vague.", None, -2)
     second = JudgeGrade("server/b", None, None, None, None, "refused", None)
-    (tmp_path / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", first, second), line("R00002", first)]))
+    calibrated(tmp_path, disagreement("R00001", first, second), disagreement("R00002", first))
     read = gather(opened([tmp_path]))
     one, other = read.items
     assert [side.name for side in read.sides] == ["server/a, groundedness/mine", "server/b"]
@@ -302,7 +276,7 @@ def test_a_calibration_gives_a_side_for_each_judge(tmp_path: Path) -> None:
 
 def test_a_calibration_that_asked_its_judges_knows_what_they_said(tmp_path: Path) -> None:
     said = JudgeGrade("server/made-up", "groundedness/mine", 1, None, "Too vague.", None, -2)
-    (tmp_path / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
+    calibrated(tmp_path, disagreement("R00001", said))
     asked = [judgment(1, 1, rationale="Too vague.", sentences=("unsupported",)), judgment(1, 2, sample=1)]
     (tmp_path / "judgments.jsonl").write_bytes(jsonl_bytes(asked))
     (one,) = gather(opened([tmp_path])).items
@@ -311,14 +285,9 @@ def test_a_calibration_that_asked_its_judges_knows_what_they_said(tmp_path: Path
 
 def test_the_judges_of_two_calibrations_are_told_apart(tmp_path: Path) -> None:
     said = JudgeGrade("server/a", "groundedness/mine", 1, None, None, None, -2)
-    for name in ("may", "june"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00001", said)]))
-    read = gather(opened([tmp_path / "may", tmp_path / "june"]))
-    assert [side.name for side in read.sides] == [
-        "may: server/a, groundedness/mine",
-        "june: server/a, groundedness/mine",
-    ]
+    folders = [calibrated(tmp_path / name, disagreement("R00001", said)) for name in ("may", "june")]
+    sides = [side.name for side in gather(opened(folders)).sides]
+    assert sides == ["may: server/a, groundedness/mine", "june: server/a, groundedness/mine"]
 
 
 def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) -> None:
@@ -329,15 +298,11 @@ def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) 
 
 
 def test_damaged_lines_of_a_calibration_are_all_named(tmp_path: Path) -> None:
-    content = b'{"turn_id": 3}\n[]\n' + jsonl_bytes([line("R00001")])
-    (tmp_path / "disagreements.jsonl").write_bytes(content)
+    put(tmp_path / "disagreements.jsonl", b'{"turn_id": 3}\n[]\n' + jsonl_bytes([disagreement("R00001")]))
     with pytest.raises(InputError, match="3 lines not as `judge calibrate` writes") as refused:
         gather(opened([tmp_path]))
-    assert [problem.path for problem in refused.value.problems] == [
-        "line 1: $.turn_id",
-        "line 2: $",
-        "line 3: $.judges",
-    ]
+    paths = [problem.path for problem in refused.value.problems]
+    assert paths == ["line 1: $.turn_id", "line 2: $", "line 3: $.judges"]
 
 
 def test_the_journal_tells_what_was_sent(tmp_path: Path) -> None:
@@ -379,11 +344,8 @@ def test_the_pieces_of_a_message_are_the_message(parts: list[str]) -> None:
 def test_the_passage_that_holds_most_words_of_a_sentence() -> None:
     passages = ["A ferry leaves the pier.", None, "A ferry leaves the pier at noon."]
     # ferry, leaves, pier, noon, dawn: three of the four words of the second sentence are in the last passage.
-    assert supports(["The ferry leaves.", "A ferry leaves at noon, dawn.", "It is."], passages) == [
-        Support(0, 1.0),
-        Support(2, 0.75),
-        None,
-    ]
+    sentences = ["The ferry leaves.", "A ferry leaves at noon, dawn.", "It is."]
+    assert supports(sentences, passages) == [Support(0, 1.0), Support(2, 0.75), None]
 
 
 def test_the_passage_of_a_checker_goes_before_the_one_with_most_words() -> None:
@@ -408,7 +370,6 @@ def test_sentences_are_shown_only_where_a_judge_labeled_as_many() -> None:
 
 def test_gold_that_is_none_is_refused(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 3)])
-    gold = tmp_path / "gold.jsonl"
-    gold.write_text(json.dumps({"turn_id": "9-9_9"}), encoding="utf-8")
+    gold = put(tmp_path / "gold.jsonl", json.dumps({"turn_id": "9-9_9"}))
     with pytest.raises(InputError, match="not usable as gold"):
         gather(opened([folder]), [gold])

@@ -8,16 +8,25 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
-from judge.gold.rows import GoldRow, gold_jsonl
-from judge.io.line_stream import jsonl_bytes
+from judge.calibrate.disagreements import Disagreement, JudgeGrade, ShownPassage
 from judge.records import Passage
 from judge.report.listing import listing
 from judge.report.page import browse
-from judge.runs.records import Exchange
 from tests.browsing import NARROW, WIDE, faults, overflow
-from tests.conftest import put
-from tests.report.browsed import BUS, FERRY, failed, judgment, opened, response, runs, write_folder, write_page
+from tests.report.browsed import (
+    BUS,
+    FERRY,
+    calibrated,
+    disagreement,
+    failed,
+    gold_file,
+    judgment,
+    opened,
+    response,
+    runs,
+    write_folder,
+    write_page,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -48,15 +57,6 @@ def folder(tmp_path: Path) -> Path:
         sent={"a" * 64: (ASKED, '{"grade": "one"}')},
         topics=True,
     )
-
-
-def gold_file(folder: Path, *grades: tuple[str, str, int]) -> Path:
-    """Gold of groundedness beside a folder: response, assessor and grade of each row."""
-    rows = [
-        GoldRow("1-1_1", "1-1", "groundedness", grade, assessor, response_id=response_id)
-        for response_id, assessor, grade in grades
-    ]
-    return put(folder.parent / "gold.jsonl", gold_jsonl(rows))
 
 
 def show(page: Page, folders: Sequence[Path], gold: Sequence[Path] = (), at: str = "", **options: Any) -> str:
@@ -282,23 +282,12 @@ LONG_TURN = "1-1_2"
 def lengthy(tmp_path: Path) -> tuple[Path, Path]:
     """A judgment as long as real ones are, and its gold: 110 words of response, 45 of rationale, 130 of passage."""
     passage = Passage("ferry-1", "The ferry leaves the pier at noon and is back by six. " * 12, "collection")
-    said = judgment(
-        1,
-        1,
-        LONG_TURN,
-        rationale="It says that one may swim, which no passage says. " * 5,
-        expected=1.25,
-        probabilities={"0": 0.25, "1": 0.25, "2": 0.25, "3": 0.25},
-    )
+    shares = dict.fromkeys("0123", 0.25)
+    rationale = "It says that one may swim, which no passage says. " * 5
+    said = judgment(1, 1, LONG_TURN, rationale=rationale, expected=1.25, probabilities=shares)
     text = "The ferry leaves at noon, and you may swim if you miss it. " * 9
     folder = write_folder(tmp_path / "out", [response(1, text, LONG_TURN)], [said], passages=[passage], topics=True)
-    gold = tmp_path / "gold.jsonl"
-    rows = [
-        GoldRow(LONG_TURN, "1-1", "groundedness", grade, who, response_id="R00001")
-        for who, grade in (("ann", 3), ("bob", 2))
-    ]
-    gold.write_bytes(gold_jsonl(rows))
-    return folder, gold
+    return folder, gold_file(folder, ("R00001", "ann", 3), ("R00001", "bob", 2), turn=LONG_TURN)
 
 
 def boxes(page: Page) -> dict[str, dict[str, float]]:
@@ -428,21 +417,12 @@ def test_two_folders_stand_side_by_side_with_what_they_grade_otherwise_first(pag
 
 def test_a_calibration_shows_gold_beside_every_judge(page: Page, tmp_path: Path) -> None:
     def line(response_id: str, first: int, second: int | None) -> Disagreement:
-        judges = (
-            JudgeGrade("server/a", "groundedness/mine", first, None, "As I see it.", None, first - 3),
-            JudgeGrade("server/b", None, second, None, None, None if second else "refused", second and second - 3),
-        )
-        gold = ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),))
+        off = JudgeGrade("server/a", "groundedness/mine", first, None, "As I see it.", None, first - 3)
+        other = JudgeGrade("server/b", None, second, None, None, None if second else "refused", second and second - 3)
         passages = tuple(ShownPassage(f"ferry-{n}", FERRY.text) for n in range(5))
-        context = (Exchange("Where to?", "The island."),)
-        return Disagreement(
-            *("1-1_1", "1-1", response_id, "groundedness", "dev", gold, judges, "grades"),
-            *(abs(first - 3), f"By {response_id}.", passages, "How?", context),
-        )
+        return disagreement(response_id, off, other, text=f"By {response_id}.", passages=passages)
 
-    folder = tmp_path / "calibration"
-    folder.mkdir()
-    (folder / "disagreements.jsonl").write_bytes(jsonl_bytes([line("R00002", 0, None), line("R00001", 2, 2)]))
+    folder = calibrated(tmp_path / "calibration", line("R00002", 0, None), line("R00001", 2, 2))
     show(page, [folder])
     assert rows(page) == ["R00002", "R00001"]
     page.locator("#browse-list a").first.click()

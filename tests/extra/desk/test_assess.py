@@ -50,27 +50,33 @@ def desk(folder: Path, **changes: Any) -> Iterator[Desk]:
         yield Desk(visitor, store)
 
 
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Desk]:
+    """A desk at which ann labels twelve responses for groundedness."""
+    write_pool(tmp_path)
+    with desk(tmp_path) as made:
+        yield made
+
+
 def response_of(page: httpx.Response) -> str:
     found = re.search(r"Response (\d+) of a run", page.text)
     assert found, page.text
     return f"R{int(found[1]):05}"
 
 
-def test_a_label_leads_to_the_next_task_and_is_kept(tmp_path: Path) -> None:
-    write_pool(tmp_path)
-    with desk(tmp_path) as opened:
-        home = opened.enter()
-        first = opened.visitor.get(f"{home}1")
-        assert "The first passage." in first.text and "0 of 12" in first.text
-        assert first.text.count('type="radio"') == 5
-        second = opened.label(home, "2", "  one\r\nfact  ")
-        assert "1 of 12" in second.text
-        assert "number 1</a>: 2</p>" in second.text
-        assert response_of(second) != response_of(first)
-        assert opened.store.labeled("1")[1] == (2, "one\nfact")
-        again = opened.visitor.get(f"{home}1")
-        assert 'value="2" data-key="2" required checked' in again.text
-        assert ">one\nfact</textarea>" in again.text
+def test_a_label_leads_to_the_next_task_and_is_kept(opened: Desk) -> None:
+    home = opened.enter()
+    first = opened.visitor.get(f"{home}1")
+    assert "The first passage." in first.text and "0 of 12" in first.text
+    assert first.text.count('type="radio"') == 5
+    second = opened.label(home, "2", "  one\r\nfact  ")
+    assert "1 of 12" in second.text
+    assert "number 1</a>: 2</p>" in second.text
+    assert response_of(second) != response_of(first)
+    assert opened.store.labeled("1")[1] == (2, "one\nfact")
+    again = opened.visitor.get(f"{home}1")
+    assert 'value="2" data-key="2" required checked' in again.text
+    assert ">one\nfact</textarea>" in again.text
 
 
 @pytest.mark.parametrize(
@@ -84,28 +90,24 @@ def test_a_label_leads_to_the_next_task_and_is_kept(tmp_path: Path) -> None:
         ("2", "a\0b", "The comment must be text of at most 10,000 characters."),
     ],
 )
-def test_what_is_no_label_is_not_saved(tmp_path: Path, grade: str, comment: str, said: str) -> None:
-    write_pool(tmp_path)
-    with desk(tmp_path) as opened:
-        answer = opened.label(opened.enter(), grade, comment)
-        assert answer.status_code == 422
-        assert said in answer.text
-        assert comment != "kept" or ">kept</textarea>" in answer.text
-        assert opened.store.labeled("1") == {}
+def test_what_is_no_label_is_not_saved(opened: Desk, grade: str, comment: str, said: str) -> None:
+    answer = opened.label(opened.enter(), grade, comment)
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert comment != "kept" or ">kept</textarea>" in answer.text
+    assert opened.store.labeled("1") == {}
 
 
-def test_undo_shows_the_response_again_without_its_label(tmp_path: Path) -> None:
-    write_pool(tmp_path)
-    with desk(tmp_path) as opened:
-        home = opened.enter()
-        page = opened.label(home, "2")
-        answer = opened.visitor.submit(page, f"{home}undo")
-        assert answer.headers["location"] == f"{home}1"
-        first = opened.visitor.get(f"{home}1")
-        assert "checked" not in first.text and "0 of 12" in first.text
-        assert "Undo" not in first.text
-        # Nothing is left to undo.
-        assert opened.visitor.submit(first, f"{home}undo").headers["location"] == home
+def test_undo_shows_the_response_again_without_its_label(opened: Desk) -> None:
+    home = opened.enter()
+    page = opened.label(home, "2")
+    answer = opened.visitor.submit(page, f"{home}undo")
+    assert answer.headers["location"] == f"{home}1"
+    first = opened.visitor.get(f"{home}1")
+    assert "checked" not in first.text and "0 of 12" in first.text
+    assert "Undo" not in first.text
+    # Nothing is left to undo.
+    assert opened.visitor.submit(first, f"{home}undo").headers["location"] == home
 
 
 def test_one_that_is_left_for_later_comes_again_before_the_page_that_says_the_end(tmp_path: Path) -> None:
@@ -122,11 +124,9 @@ def test_one_that_is_left_for_later_comes_again_before_the_page_that_says_the_en
 
 
 @pytest.mark.parametrize("path", ["0", "13", "99999999999999999999", "-1", "none", "1.0"])
-def test_a_task_that_is_not_there_is_a_page_that_says_so(tmp_path: Path, path: str) -> None:
-    write_pool(tmp_path)
-    with desk(tmp_path) as opened:
-        answer = opened.visitor.get(opened.enter() + path)
-        assert (answer.status_code, "No such page" in answer.text) == (404, True)
+def test_a_task_that_is_not_there_is_a_page_that_says_so(opened: Desk, path: str) -> None:
+    answer = opened.visitor.get(opened.enter() + path)
+    assert (answer.status_code, "No such page" in answer.text) == (404, True)
 
 
 @pytest.mark.slow
@@ -219,11 +219,8 @@ def test_the_list_shows_ones_own_labels_page_by_page(tmp_path: Path) -> None:
         assert "&lt;b&gt;bold" in opened.visitor.get(f"{home}list").text
         table = opened.visitor.get(f"{home}labels.tsv").text.splitlines()
         assert table[0] == "place\tturn_id\tcriterion\tgrade\tunable\tcomment"
-        assert [line.split("\t")[3:] for line in table[1:]] == [
-            ["2", "0", ""],
-            ["", "1", "no idea"],
-            ["0", "0", "<b>bold</b>"],
-        ]
+        labeled = [line.split("\t")[3:] for line in table[1:]]
+        assert labeled == [["2", "0", ""], ["", "1", "no idea"], ["0", "0", "<b>bold</b>"]]
 
 
 def test_hostile_texts_are_texts(tmp_path: Path) -> None:
@@ -240,21 +237,18 @@ def test_hostile_texts_are_texts(tmp_path: Path) -> None:
         assert "&lt;script&gt;document.title" in opened.visitor.get(f"{home}1").text
 
 
-def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    write_pool(tmp_path)
-    with desk(tmp_path) as opened:
-        home = opened.enter()
-        page = opened.visitor.get(f"{home}1")
-        (tmp_path / "labels.sqlite").rename(tmp_path / "moved.sqlite")
-        answer = opened.visitor.submit(page, f"{home}1", grade="1", comment="")
-        assert (answer.status_code, "Nothing was saved" in answer.text) == (500, True)
-        assert "was moved, removed or replaced" in answer.text and opened.store.labeled("1") == {}
-        assert "0 of 12" in opened.visitor.get(f"{home}1").text
+def test_a_store_that_cannot_be_written_says_so(opened: Desk, tmp_path: Path) -> None:
+    home = opened.enter()
+    page = opened.visitor.get(f"{home}1")
+    (tmp_path / "labels.sqlite").rename(tmp_path / "moved.sqlite")
+    answer = opened.visitor.submit(page, f"{home}1", grade="1", comment="")
+    assert (answer.status_code, "Nothing was saved" in answer.text) == (500, True)
+    assert "was moved, removed or replaced" in answer.text and opened.store.labeled("1") == {}
+    assert "0 of 12" in opened.visitor.get(f"{home}1").text
 
 
-def test_a_label_that_waits_for_a_locked_store_holds_nobody(tmp_path: Path) -> None:
-    write_pool(tmp_path)
-    with desk(tmp_path) as opened, closing(sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)) as other:
+def test_a_label_that_waits_for_a_locked_store_holds_nobody(opened: Desk, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)) as other:
         home = opened.enter()
         page = opened.visitor.get(f"{home}1")
         other.execute("BEGIN IMMEDIATE")
@@ -266,10 +260,9 @@ def test_a_label_that_waits_for_a_locked_store_holds_nobody(tmp_path: Path) -> N
         assert "1 of 12" in opened.visitor.get(f"{home}2").text
 
 
-def test_a_label_waits_for_a_locked_store_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_label_waits_for_a_locked_store_for_a_while_only(opened: Desk, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("judge.extra.desk.store.PATIENCE", 0.05)
-    write_pool(tmp_path)
-    with desk(tmp_path) as opened, closing(sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)) as other:
+    with closing(sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)) as other:
         home = opened.enter()
         other.execute("BEGIN IMMEDIATE")
         answer = opened.label(home, "1")

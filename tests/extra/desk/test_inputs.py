@@ -62,11 +62,8 @@ def test_a_plan_of_another_pool_is_refused(tmp_path: Path) -> None:
 
 def test_the_criteria_of_a_plan_are_asked_where_it_asks_for_them(tmp_path: Path) -> None:
     write_pool(tmp_path)
-    one, two = (
-        write_plan(tmp_path, [n], names).read_text() for n, names in ((1, ["groundedness"]), (2, ["naturalness"]))
-    )
-    plan = tmp_path / "plan.jsonl"
-    plan.write_text(one + two, encoding="utf-8")
+    rows = ((1, ["groundedness"]), (2, ["naturalness"]))
+    plan = put(tmp_path / "plan.jsonl", b"".join(write_plan(tmp_path, [n], names).read_bytes() for n, names in rows))
     work = read_work(plan_of(tmp_path, plan=plan, prompts=[]))
     assert [item.criteria for item in work.items] == [("groundedness",), ("naturalness",)]
     with pytest.raises(UsageError, match="plans no label of conciseness, only of groundedness, naturalness"):
@@ -75,13 +72,11 @@ def test_the_criteria_of_a_plan_are_asked_where_it_asks_for_them(tmp_path: Path)
 
 def gold_file(folder: Path) -> Path:
     """Grades of all twelve responses, topics 1-1 and 2-1."""
-    rows = [
-        {
-            "turn_id": one.turn_id, "topic_id": one.topic_id, "criterion": "groundedness", "grade": 2,
-            "assessor": "ann", "text_sha256": text_digest(one.text),
-        }
+    about = {"criterion": "groundedness", "grade": 2, "assessor": "ann"}
+    rows = (
+        about | {"turn_id": one.turn_id, "topic_id": one.topic_id, "text_sha256": text_digest(one.text)}
         for one in map(response, range(1, 13))
-    ]  # fmt: skip
+    )
     return put(folder / "gold.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -109,19 +104,17 @@ def test_grades_of_a_judge_must_fit_the_desk(tmp_path: Path) -> None:
     assert {key: suggestion.grade for key, suggestion in work.suggestions.items()} == {("R00001", "groundedness"): 3}
     lines = good.read_text(encoding="utf-8")
     # Of several samples the first is shown.
-    good.write_text(
-        lines + lines.replace('"grade":3', '"grade":0').replace('"sample":0', '"sample":1'), encoding="utf-8"
-    )
+    put(good, lines + lines.replace('"grade":3', '"grade":0').replace('"sample":0', '"sample":1'))
     assert read_work(plan_of(tmp_path, made="postedit", judgments=good)).suggestions == work.suggestions
     for change, said in (
         ((GRADED.digest, "0" * 64), "grades under groundedness/graded"),
         (('"1-1_1"', '"1-1_2"'), "grades of another pool"),
         (('"groundedness"', '"relevance"'), "expected the grades of one judge, found none"),
     ):
-        good.write_text(lines.replace(*change), encoding="utf-8")
+        put(good, lines.replace(*change))
         with pytest.raises(UsageError, match=said):
             read_work(plan_of(tmp_path, made="postedit", judgments=good))
-    good.write_text(lines + lines.replace("server/m", "server/n"), encoding="utf-8")
+    put(good, lines + lines.replace("server/m", "server/n"))
     with pytest.raises(UsageError, match="expected the grades of one judge, found server/m, server/n"):
         read_work(plan_of(tmp_path, made="postedit", judgments=good))
 
@@ -172,11 +165,9 @@ def test_work_that_stops_half_way_is_a_smaller_random_sample() -> None:
     labeled = {(3, "groundedness", "ann"), (1, "groundedness", "ann"), (2, "groundedness", "bob")}
     hers, his = 2 / 4, 1 / 4
     either = 1 - (1 - hers) * (1 - his)
+    chances = {3: hers, 1: either, 4: hers, 2: either, 5: his, 6: his}
     assert either == 0.625
-    assert come_up(tasks, labeled) == {
-        (item, "groundedness"): chance
-        for item, chance in {3: hers, 1: either, 4: hers, 2: either, 5: his, 6: his}.items()
-    }
+    assert come_up(tasks, labeled) == {(item, "groundedness"): chance for item, chance in chances.items()}
 
 
 def test_criteria_come_up_each_by_itself() -> None:

@@ -217,11 +217,10 @@ class World:
         self.mock = mock
 
     def plan(self, **more: Any) -> ReviewPlan:
-        asked: dict[str, Any] = {"gold": [self.folder / "split"], "pool": self.folder / "run"}
+        asked: dict[str, Any] = {"models": ["baseline/overlap"]}
         if self.mock is not None:
-            asked |= {"models": ["server/m"], "base_url": self.mock.base_url}
-        else:
-            asked |= {"models": ["baseline/overlap"]}
+            asked = {"models": ["server/m"], "base_url": self.mock.base_url}
+        asked |= {"gold": [self.folder / "split"], "pool": self.folder / "run"}
         return ReviewPlan(folder=self.folder / "cal", **(asked | more))
 
 
@@ -238,6 +237,12 @@ def world(made: Path, tmp_path: Path, no_pictures: None) -> World:
 @pytest.fixture
 def asked(world: World, mock: Mock) -> World:
     return World(world.folder, mock)
+
+
+def reworded(review: Review, model: str = "server/m", items: int | None = None) -> Rewording:
+    """The bundled prompt and a stricter one that is saved."""
+    base = review.shelf.prompts()[0][GRADED]
+    return Rewording(base, review.shelf.save(base, "strict", BETTER), model, items)
 
 
 def ended(review: Review) -> Review:
@@ -309,14 +314,9 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         calibration = json.loads((asked.plan().home / "rerun" / "calibration.json").read_bytes())
         by = {one["prompt"]: one for one in calibration["agreement"] if one["judge"] == "server/m"}
         assert outcome.new.statistics["wkappa"].value == by["groundedness/strict"]["statistics"]["wkappa"]["value"]
-        assert (
-            f"{outcome.new.statistics['wkappa'].value:.2f}" in shown
-            and "that both wordings graded" in shown
-            and "paired by item" in shown
-        )
-        assert outcome.gain is not None and outcome.gain.value == pytest.approx(
-            outcome.new.statistics["wkappa"].value - outcome.old.statistics["wkappa"].value
-        )
+        old, new = (row.statistics["wkappa"].value for row in (outcome.old, outcome.new))
+        assert all(told in shown for told in (f"{new:.2f}", "that both wordings graded", "paired by item"))
+        assert outcome.gain is not None and outcome.gain.value == pytest.approx(new - old)
         assert '<span class="line">Be strict. You assess groundedness' in shown
         assert "2 questions so far" in shown
         changes = [change for kind in outcome.changes.values() for change in kind]
@@ -339,9 +339,7 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
 def test_a_chosen_number_of_items_is_spread_over_the_topics(asked: World) -> None:
     assert asked.mock is not None
     review = Review(asked.plan(), SEAT)
-    base = review.shelf.prompts()[0][GRADED]
-    new = review.shelf.save(base, "strict", BETTER)
-    review.job.start(Rewording(base, new, "server/m", 12))
+    review.job.start(reworded(review, items=12))
     outcome = ended(review).job.outcome
     assert outcome is not None and outcome.old.gold == outcome.new.gold == 12
     assert asked.mock.stats()["paid"] == 24
@@ -353,8 +351,7 @@ def test_a_chosen_number_of_items_is_spread_over_the_topics(asked: World) -> Non
 def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
     asked.mock.config(latency=0.05)
     review = Review(asked.plan(), SEAT)
-    base = review.shelf.prompts()[0][GRADED]
-    question = Rewording(base, review.shelf.save(base, "strict", BETTER), "server/m")
+    question = reworded(review)
     review.job.start(question)
     while review.job.progress is None:
         time.sleep(0.01)
@@ -374,8 +371,7 @@ def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
 @pytest.mark.slow
 def test_a_judge_that_reads_no_prompt_says_so(world: World) -> None:
     review = Review(world.plan(), SEAT)
-    base = review.shelf.prompts()[0][GRADED]
-    review.shelf.save(base, "strict", BETTER)
+    reworded(review)
     with Visitor(review.app) as visitor:
         visitor.enter("/review/", SEAT.token)
         ask = visitor.get(f"/review/rerun?old={GRADED}&new=groundedness/strict")
@@ -400,8 +396,7 @@ def test_grades_of_a_test_part_are_refused(world: World) -> None:
     # A file that becomes one later is refused when it is read.
     shutil.copy(split / "dev.jsonl", copy)
     review = Review(world.plan(gold=[copy]), SEAT)
-    base = review.shelf.prompts()[0][GRADED]
-    question = Rewording(base, review.shelf.save(base, "strict", BETTER), "baseline/overlap")
+    question = reworded(review, "baseline/overlap")
     shutil.copy(split / "test.jsonl", copy)
     review.job.start(question)
     assert "dev grades alone" in str(ended(review).job.error)
@@ -411,8 +406,7 @@ def test_grades_of_a_test_part_are_refused(world: World) -> None:
 @pytest.mark.slow
 def test_without_a_judge_the_desk_shows_and_saves_only(world: World) -> None:
     review = Review(ReviewPlan(folder=world.folder / "cal"), SEAT)
-    base = review.shelf.prompts()[0][GRADED]
-    review.shelf.save(base, "strict", BETTER)
+    reworded(review)
     with Visitor(review.app) as visitor:
         visitor.enter("/review/", SEAT.token)
         ask = visitor.get(f"/review/rerun?old={GRADED}&new=groundedness/strict")

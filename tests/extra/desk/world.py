@@ -10,11 +10,10 @@ from judge.extra.desk.assess_inputs import AssessPlan
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
 from judge.io.line_stream import jsonl_bytes
-from judge.pool.bank import passages_jsonl, pool_jsonl
-from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
-from judge.runs.records import TokenCount
-from tests.calibration_world import jsonl, judgment
+from tests import calibration_world
+from tests.calibration_world import jsonl, judgment, pooled
 from tests.conftest import put
 
 HOSTILE = (
@@ -25,25 +24,18 @@ HOSTILE = (
 
 def response(number: int, text: str | None = None, passages: Sequence[str] = ("p1", "p2")) -> PooledResponse:
     """Two responses for each turn, three turns for each topic."""
-    turn = (number - 1) // 2
-    topic = f"{turn // 3 + 1}-1"
+    topic, turn = divmod((number - 1) // 2, 3)
     text = f"Response {number} of a run." if text is None else text
-    runs = tuple(RunEntry(f"run-{run}", 1, "used", "") for run in (2, 10))
-    count = TokenCount(5, 5, 5, None)
-    return PooledResponse(f"R{number:05}", f"{topic}_{turn % 3 + 1}", topic, text, tuple(passages), count, False, runs)
+    turn_id = f"{topic + 1}-1_{turn + 1}"
+    return pooled(f"R{number:05}", text, "run-2", "run-10", turn_id=turn_id, passages=tuple(passages))
 
 
 def write_pool(folder: Path, n: int = 12, *, hostile: bool = False) -> Path:
     """The output folder of a pool with topics beside it."""
-    out = folder / "out"
-    out.mkdir(parents=True)
-    texts = {1: HOSTILE} if hostile else {}
-    responses = tuple(response(number, texts.get(number)) for number in range(1, n + 1))
+    responses = tuple(response(number, HOSTILE if hostile and number == 1 else None) for number in range(1, n + 1))
     second = HOSTILE if hostile else "The second passage."
     passages = {"p1": Passage("p1", "The first passage.", "collection"), "p2": Passage("p2", second, "collection")}
-    pool = Pool(responses, passages, ())
-    (out / "pool.jsonl").write_bytes(pool_jsonl(pool))
-    (out / "passages.jsonl").write_bytes(passages_jsonl(pool))
+    calibration_world.write_pool(folder / "out", Pool(responses, passages, ()))
     topics = sorted({one.topic_id for one in responses})
     turn: dict[str, Any] = {"ptkb_provenance": [], "response_provenance": []}
     said = HOSTILE if hostile else "What about number"
@@ -60,8 +52,8 @@ def write_pool(folder: Path, n: int = 12, *, hostile: bool = False) -> Path:
         }
         for topic in topics
     ]  # fmt: skip
-    (folder / "topics.json").write_text(json.dumps(document), encoding="utf-8")
-    return out
+    put(folder / "topics.json", json.dumps(document))
+    return folder / "out"
 
 
 def write_plan(folder: Path, numbers: Sequence[int], criteria: Sequence[str] = ("groundedness",)) -> Path:
@@ -79,10 +71,8 @@ def write_plan(folder: Path, numbers: Sequence[int], criteria: Sequence[str] = (
 
 def write_judgments(folder: Path, grades: dict[int, int], prompt: str = "groundedness/graded") -> Path:
     """Grades of the judge `server/m`."""
-    rows = [
-        judgment(one.turn_id, one.response_id, grade, "server/m", prompt)
-        for one, grade in ((response(number), grade) for number, grade in grades.items())
-    ]
+    given = ((response(number), grade) for number, grade in grades.items())
+    rows = (judgment(one.turn_id, one.response_id, grade, "server/m", prompt) for one, grade in given)
     return put(folder / "judgments.jsonl", jsonl(rows))
 
 
