@@ -54,7 +54,7 @@ from judge.crowd.wide import read_questions
 from judge.errors import InputError, JudgeError
 from judge.extra.bench.card import parse_card
 from judge.extra.bench.listing import DATASETS
-from judge.extra.bench.page import ReadCard, compare_cards
+from judge.extra.bench.page import compare_cards
 from judge.extra.checkers.onnx import open_tokenizer, read_model_files, windows
 from judge.extra.checkers.served import read_scores
 from judge.extra.desk.review import Cases, filter_of
@@ -393,7 +393,7 @@ def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
 
 def _compared_cards(path: Path) -> None:
     """A card beside the very same one, and the tables in every form."""
-    card = ReadCard(parse_card(path.read_bytes(), str(path)), None)
+    card = parse_card(path.read_bytes(), str(path)), None
     for grid in compare_cards([card, card]):
         grid.files("table")
 

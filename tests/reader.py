@@ -329,6 +329,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "passages.qrel": _passage_qrels,
     "nist.qrel": _passage_qrels,
     "llm.qrel": _passage_qrels,
+    **dict.fromkeys(("gpt.qrels", "qwen-v2.qrels", "ministral-v1.qrels", "ministral-v2.qrels"), _passage_qrels),
     "a.run": _trec_run,
     "more.run": _trec_run,
     "ptkb_rel_nist": _text("1-1_1 0 1 1\n1-1_1 0 2 0\n"),

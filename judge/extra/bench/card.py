@@ -48,7 +48,7 @@ Basis = Literal["grades", "positive", "scores"]
 """What agreement is of: grades of one scale of three or more, positive or not, nothing where there are only scores."""
 
 
-class DatasetCard(Record, frozen=True):
+class DatasetCard(Record, frozen=True, omit_defaults=True):
     """One dataset of a card."""
 
     name: str
@@ -99,6 +99,12 @@ class DatasetCard(Record, frozen=True):
     over_overlap: Estimate | None
     """AUC of the judge minus that of word overlap, on the items that both ranked."""
     against_overlap: Against
+    runs: dict[str, CardMeasures] = msgspec.field(default_factory=dict)
+    """Of a dataset that names its runs: what scores them, and how far judge and people order them alike."""
+    run_scores: dict[str, dict[str, list[float]]] = msgspec.field(default_factory=dict)
+    """What scores the runs, and the score of each of them by people and by the judge."""
+    published: str = ""
+    """Figures of others, with their source."""
 
 
 class RungCard(Record, frozen=True):

@@ -8,7 +8,7 @@ from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_acc
 from judge.errors import UsageError
 from judge.extra.bench.job import BenchPlan, bench_judges, forecast_bench
 from judge.extra.bench.listing import DatasetsPlan, list_datasets
-from judge.extra.bench.page import CardsPlan, ReadCard, card_grids, compare_bench, judge_grids, verdict
+from judge.extra.bench.page import CardsPlan, card_grids, compare_bench, judge_grids, verdict
 from judge.io.cells import count
 from judge.io.plan import Options
 from judge.judges.backends import backend_facts
@@ -40,7 +40,7 @@ def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: Ta
     with progress("reading datasets") as line:
         outcome = bench_judges(plan, progress=line)
     cards = outcome.cards
-    grids = card_grids(cards[0]) if len(cards) == 1 else judge_grids([ReadCard(card, None) for card in cards])
+    grids = card_grids(cards[0]) if len(cards) == 1 else judge_grids(cards)
     print_grids(grids, output.format)
     say_accounts(outcome.accounts)
     for card in cards:

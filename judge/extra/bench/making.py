@@ -1,7 +1,9 @@
 """A judge card made of answers to public datasets, measured against people's and beside the baselines. Pure."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from math import lcm
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -27,6 +29,7 @@ from judge.records import Criterion, Estimate, Record, Scale
 from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
 from judge.stats.means import consensus
 from judge.stats.resampling import all_resampled
+from judge.stats.system_agreement import split_half, system_agreement
 from judge.stats.tables import topic_tables
 
 OF_GRADES = ("percent", "kappa", "wkappa", "alpha_ordinal")
@@ -36,7 +39,12 @@ OF_TWO = ("percent", "kappa")
 POSITIVE = "kappa_positive"
 """Kappa of positive or not, beside the statistics of grades; of two grades it is `kappa`."""
 REPLICATES = 2000
-_OF_DATASET = ("name", "title", "criterion", "rung", "unit", "licence", "source", "grades", "positive")
+MEAN, SHARE = "mean grade", "share of positives"
+"""What scores the runs of a dataset."""
+PEOPLE_HALVES, JUDGE_HALVES, OVERLAP_TAU = "people_halves", "judge_halves", "overlap_tau_b"
+"""Beside the statistics of two rankings of the runs: tau-b of people's on one half of the topics with theirs on the
+other, of the judge's with it, and of that by word overlap with people's."""
+_OF_DATASET = ("name", "title", "criterion", "rung", "unit", "licence", "source", "grades", "positive", "published")
 """What a card says of a dataset as the dataset says it."""
 
 
@@ -194,6 +202,46 @@ def _rises(dataset: Dataset) -> bool:
     return dataset.grades[-1] > dataset.grades[0]
 
 
+_PARTS = lcm(*range(1, 23))
+_RunScores = Mapping[str, Mapping[str, tuple[float, ...]]]
+"""Run to unit to the scores by people and by the judge."""
+
+
+def _run_scores(dataset: Dataset, items: Iterable[BenchItem], by: str) -> _RunScores:
+    """The scores of every run in every unit that it has items of: the mean grade, or the share of positive items.
+
+    A run with items of fewer than half of the units is left out, since its score would be of their difficulty.
+    """
+    sign = 1 if _rises(dataset) else -1
+    pairs: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        judged = item.score if by == MEAN else item.says_positive
+        if judged is not None:
+            run_id = item.item_id.removeprefix(f"{item.unit}/").rpartition("/")[0]
+            people = sign * item.gold if by == MEAN else item.positive
+            pairs[run_id][item.unit].append((float(people), float(judged)))
+    units = {unit for of in pairs.values() for unit in of}
+    return {
+        run_id: {unit: tuple(map(fmean, zip(*of, strict=True))) for unit, of in pairs[run_id].items()}
+        for run_id in sorted(pairs, key=natural_key)
+        if 2 * len(pairs[run_id]) >= len(units)
+    }
+
+
+def _run_agreement(scores: _RunScores, seed: int) -> CardMeasures:
+    """How far judge and people order the runs alike, each unit of a run with one score; and on halves of the units."""
+    units = sorted({unit for of in scores.values() for unit in of}, key=natural_key)
+    cells = np.array([[(*of.get(unit, (0.0, 0.0)), unit in of) for unit in units] for of in scores.values()])
+    # In whole numbers, so that equal means tie; those of 22 items and fewer are exact.
+    people, judge, counts = np.round(cells.reshape(len(scores), len(units), 3) * (_PARTS, _PARTS, 1)).transpose(2, 0, 1)
+    tables = people, counts, judge, counts
+    measures = system_agreement(*tables, np.random.default_rng(seed), higher_is_better=True, replicates=REPLICATES)
+    halves = split_half(*tables, np.random.default_rng(seed), higher_is_better=True)
+    for name, value in ((PEOPLE_HALVES, halves.human), (JUDGE_HALVES, halves.judge)):
+        measures[name] = Estimate(value, None, None, len(scores), len(units), halves.reason)
+    return measures
+
+
 class Answers(Record, frozen=True):
     """A judge's answers to a dataset, from which a `DatasetCard` is made."""
 
@@ -249,7 +297,22 @@ def dataset_card(answers: Answers, seed: int) -> DatasetCard:
         beside_people=measured(beside) if people else None,
         over_overlap=over,
         against_overlap=_against(over),
+        **_by_runs(answers, seed),
     )
+
+
+def _by_runs(answers: Answers, seed: int) -> dict[str, Any]:
+    """The fields of a card about runs; none of a dataset that names no run."""
+    runs, run_scores = {}, {}
+    for by in (MEAN, SHARE) if answers.drawn.dataset.runs else ():
+        scores, words = (_run_scores(answers.drawn.dataset, of or (), by) for of in (answers.items, answers.overlap))
+        measures = _run_agreement(scores, seed) | {OVERLAP_TAU: _run_agreement(words, seed)["tau_b"]}
+        runs[by] = {name: _rounded(estimate) for name, estimate in measures.items()}
+        run_scores[by] = {
+            run_id: [round(fmean(side), DECIMALS) for side in zip(*of.values(), strict=True)]
+            for run_id, of in scores.items()
+        }
+    return {"runs": runs, "run_scores": run_scores}
 
 
 def rung_cards(answers: Sequence[Answers]) -> tuple[RungCard, ...]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from judge.extra.bench.card import (
     CARD,
     ITEMS,
     BenchItem,
+    CardMeasures,
     DatasetCard,
     JudgeCard,
     missing_words,
@@ -19,7 +21,7 @@ from judge.extra.bench.card import (
     parse_items,
     primary,
 )
-from judge.extra.bench.making import POSITIVE, contest
+from judge.extra.bench.making import JUDGE_HALVES, MEAN, OVERLAP_TAU, PEOPLE_HALVES, POSITIVE, SHARE, contest
 from judge.io.cells import count, decimals, interval, markdown_cell, prose, table
 from judge.io.paths import file_in
 from judge.io.plan import Option, Options
@@ -27,9 +29,10 @@ from judge.io.safe import escape, shown
 from judge.io.stored import read_stored
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.judges.backends import backend_facts
-from judge.records import Estimate, Record
+from judge.records import Estimate
 from judge.stats.discrimination import auc_difference
 from judge.stats.expected import auc
+from judge.stats.ranking import SYSTEM
 from judge.stats.tables import defined
 
 PLACES = 3
@@ -38,8 +41,8 @@ SHORT_DIGEST = 12
 """Characters of a digest that a page shows."""
 
 
-def card_grids(card: JudgeCard) -> tuple[Table[Any], Table[Any]]:
-    """How well the judge ranks items beside word overlap, and how far its grades agree with people's."""
+def card_grids(card: JudgeCard) -> tuple[Table[Any], ...]:
+    """How the judge ranks items beside word overlap, how far its grades agree with people's, and how it ranks runs."""
     notes = [
         "AUC: how often an item that people graded as positive scores above one that they did not. Intervals are 95 % "
         "over units: topics, or source documents.",
@@ -68,12 +71,24 @@ def card_grids(card: JudgeCard) -> tuple[Table[Any], Table[Any]]:
         "grade), people (each assessor against the consensus of the others) and beside people (the judge against the "
         "same) are weighted kappa where there is one, else kappa; for the constant, the share of equal grades.",
     )
-    return ranks, records_table(AGREES, card.datasets, "Agreement", words, PLACES)
+    agrees = records_table(AGREES, card.datasets, "Agreement", words, PLACES)
+    by_runs = [(each.name, by, of) for each in card.datasets for by, of in each.runs.items()]
+    if not by_runs:
+        return ranks, agrees
+    notes = [
+        "Runs with items of half of the units or more; a score is the mean over a run's units, on the items that the "
+        "judge answered. Intervals are of the agreement to expect on other units, and lie low: resampled orders are "
+        "noisier.",
+        "Half to half: tau-b of people's order on a random half of the units with theirs on the other half (a noise "
+        "ceiling: only a judge with less noise exceeds it), and of the judge's with theirs.",
+        *(f"{name} by {by}: {of['tau_b'].reason}." for name, by, of in by_runs if of["tau_b"].reason),
+        *(f"Published for {each.name}: {each.published}" for each in card.datasets if each.published),
+    ]
+    return ranks, agrees, records_table(RUNS, by_runs, "Runs", notes, PLACES)
 
 
 def card_page(card: JudgeCard) -> str:
     """The card as Markdown."""
-    ranks, agrees = card_grids(card)
     lead = (
         "This judge is word overlap, the baseline that a judge has to beat above the easy rung."
         if backend_facts(card.judge).baseline
@@ -84,8 +99,7 @@ def card_page(card: JudgeCard) -> str:
         prose(lead),
         prose(" ".join(_facts(card))),
         *(prose(note) for note in card.notes),
-        ranks.markdown().rstrip("\n"),
-        agrees.markdown().rstrip("\n"),
+        *(grid.markdown().rstrip("\n") for grid in card_grids(card)),
         "## Data",
         table(tuple(DATA), _data(card), numbers=False),
         f"The digest of {ITEMS} is {card.items_digest}.",
@@ -153,6 +167,10 @@ def _constant(each: DatasetCard) -> str | None:
     return None if constant is None else f"{decimals(constant, PLACES)} same"
 
 
+def _of_runs(name: str) -> Callable[[tuple[str, str, CardMeasures]], Estimate | None]:
+    return lambda row: row[2].get(name)
+
+
 RANKS: TsvColumns = {
     **fields("dataset=name rung"),
     "items": lambda each: f"{each.items} of {each.total}" if each.items != each.total else str(each.items),
@@ -173,6 +191,16 @@ AGREES: TsvColumns = {
     "people": lambda each: (each.people or {}).get(primary(each)),
     "beside people": lambda each: (each.beside_people or {}).get(primary(each)),
 }
+RUNS: TsvColumns = {
+    "dataset": lambda row: row[0],
+    "runs by": lambda row: row[1],
+    "runs": lambda row: row[2]["tau_b"].n,
+    "units": lambda row: row[2]["tau_b"].topics,
+    **{fact.label: _of_runs(name) for name, fact in SYSTEM.items()},
+    "people half to half": _of_runs(PEOPLE_HALVES),
+    "judge half to half": _of_runs(JUDGE_HALVES),
+    "word overlap": _of_runs(OVERLAP_TAU),
+}
 DATA: TsvColumns = {
     **fields("dataset=name criterion prompt"),
     "prompt digest": lambda each: each.prompt_digest and each.prompt_digest[:SHORT_DIGEST],
@@ -192,17 +220,14 @@ Columns = dict[str, dict[int, DatasetCard]]
 """Dataset to the place of each card that has it, with what that card says of it."""
 
 
-class ReadCard(Record, frozen=True):
-    """A card, with the answers beside it if they are there."""
-
-    card: JudgeCard
-    items: Mapping[str, tuple[BenchItem, ...]] | None
+ReadCard = tuple[JudgeCard, Mapping[str, tuple[BenchItem, ...]] | None]
+"""A card, with the answers beside it if they are there."""
 
 
 def compare_cards(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
     """Set cards side by side; a cell of other data or of another prompt than the first card's is refused."""
-    names = _names([each.card.judge for each in cards])
-    grids = judge_grids(cards)
+    names = _names([card.judge for card, _ in cards])
+    grids = judge_grids([card for card, _ in cards])
     if lines := _differences(cards, names):
         note = (
             "AUC of a minus AUC of b on the items that both ranked; "
@@ -210,16 +235,16 @@ def compare_cards(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
         )
         columns = ("dataset", "a", "b", "items", "AUC a", "AUC b", "a - b")
         grids += (Table(lines, columns, "Differences", (note,), PLACES),)
-    without = [name for name, each in zip(names, cards, strict=True) if each.items is None]
+    without = [name for name, (_, items) in zip(names, cards, strict=True) if items is None]
     if without:
         note = f"Without {ITEMS} beside the card of {', '.join(without)} there are no paired differences of it."
         grids = (*grids[:-1], grids[-1].with_notes(note))
     return grids
 
 
-def judge_grids(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
-    """AUC and agreement of judges by datasets."""
-    names = _names([each.card.judge for each in cards])
+def judge_grids(cards: Sequence[JudgeCard]) -> tuple[Table[Any], ...]:
+    """AUC and agreement of judges by datasets, and how far they order the runs of these as people do."""
+    names = _names([card.judge for card in cards])
     columns = _columns(cards)
     refusals = _refusals(columns, names)
     refused = tuple(f"{names[place]} on {column}: {reason}." for (place, column), reason in refusals.items())
@@ -260,13 +285,22 @@ def judge_grids(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
             "Weighted kappa where all judges of a column are compared by grades, else kappa of positive or not.",
             *refused,
         ),
+        *(
+            grid(f"Tau-b of runs by {by}", partial(_tau_of_runs, by=by))
+            for by in (MEAN, SHARE)
+            if any(by in dataset.runs for of in sound.values() for dataset in of)
+        ),
     )
 
 
-def _columns(cards: Sequence[ReadCard]) -> Columns:
+def _tau_of_runs(dataset: DatasetCard, by: str) -> Estimate | None:
+    return dataset.runs.get(by, {}).get("tau_b")
+
+
+def _columns(cards: Sequence[JudgeCard]) -> Columns:
     columns: Columns = {}
-    for place, each in enumerate(cards):
-        for dataset in each.card.datasets:
+    for place, card in enumerate(cards):
+        for dataset in card.datasets:
             columns.setdefault(dataset.name, {})[place] = dataset
     return columns
 
@@ -306,14 +340,14 @@ def _prompt(dataset: DatasetCard) -> str:
 
 def _differences(cards: Sequence[ReadCard], names: Sequence[str]) -> list[tuple[Cell, ...]]:
     """A line for each dataset and two judges: AUC of one minus that of the other on the items that both ranked."""
-    columns = _columns(cards)
+    columns = _columns([card for card, _ in cards])
     refusals = _refusals(columns, names)
     lines: list[tuple[Cell, ...]] = []
     for column in columns:
         answers = {
-            place: each.items[column]
-            for place, each in enumerate(cards)
-            if each.items and column in each.items and (place, column) not in refusals
+            place: items[column]
+            for place, (_, items) in enumerate(cards)
+            if items and column in items and (place, column) not in refusals
         }
         _check_gold(column, answers, names)
         for a, b in combinations(answers, 2):
@@ -364,5 +398,5 @@ def _read_card(path: Path) -> ReadCard:
     card = parse_card(read_stored(path), str(path))
     beside = path.with_name(ITEMS)
     if not beside.is_file():
-        return ReadCard(card, None)
-    return ReadCard(card, parse_items(read_stored(beside), card, str(beside)))
+        return card, None
+    return card, parse_items(read_stored(beside), card, str(beside))

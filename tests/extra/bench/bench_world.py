@@ -31,6 +31,7 @@ def dataset(
     positive: tuple[int, ...] = (1,),
     rung: Rung | None = "hard",
     stored: Mapping[str, Mapping[str, float]] | None = None,
+    runs: bool = False,
 ) -> Dataset:
     """A dataset in the file of its name."""
     return Dataset(
@@ -44,6 +45,8 @@ def dataset(
         source=f"example/{name}",
         files=(f"{name}.jsonl",),
         rung=rung,
+        runs=runs,
+        published="Same .5 (A 2026)." if runs else "",
         fill=partial(fill, name),
         stored=(lambda folder: stored) if stored is not None else None,
     )

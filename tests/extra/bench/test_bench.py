@@ -3,19 +3,20 @@
 import json
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from scipy.stats import t
+from scipy.stats import kendalltau, t
 from sklearn.metrics import balanced_accuracy_score, cohen_kappa_score, roc_auc_score
 
 from judge.cli import main
 from judge.extra.bench.card import JudgeCard, parse_card
-from judge.extra.bench.datasets import Dataset
-from judge.extra.bench.page import card_page
+from judge.extra.bench.datasets import Dataset, LabeledResponse
+from judge.extra.bench.page import card_page, judge_grids
 from judge.io.line_stream import json_bytes
 from judge.io.stored import sha256
 from judge.judges.records import Request
@@ -239,6 +240,42 @@ def test_a_judge_as_good_as_a_person_agrees_beside_people_as_they_do(known: Know
     # 800 items of a judge and three people; one standard error of a kappa is about .03.
     assert beside == pytest.approx(people, abs=0.06)
     assert judge > people + 0.06
+
+
+def test_runs_are_ordered_by_their_means_over_the_units(known: Known, tmp_path: Path) -> None:
+    """A run of fewer than half of the units has no place among them."""
+    rng = np.random.default_rng(4)
+    rows = [
+        LabeledResponse(f"t{unit}/a/r{run}/{k}", f"t{unit}", int(rng.integers(4)), (), f"{unit}{run}{k} cars", ("Car",))
+        for run in range(7)
+        for unit in range(9 if run < 6 else 4)
+        for k in range(run % 3 + 1)
+    ]
+    says = {str(row.response): str(min(3, row.grade + int(rng.integers(3)))) for row in rows} | {"010 cars": "what?"}
+    known(dataset(grades=(0, 1, 2, 3), positive=(2, 3), runs=True), judge=Ruled(lambda request: says[request.response]))
+    assert bench(write(tmp_path / "data", rows), tmp_path / "out") == 0
+    card, answered = card_of(tmp_path / "out"), json_lines(tmp_path / "out" / "items.jsonl")
+    of_units: dict[str, dict[str, list[Any]]] = {}
+    for row in answered:
+        if row["score"] is not None and "/r6/" not in row["item_id"]:
+            of_units.setdefault(row["item_id"][3:7], {}).setdefault(row["unit"], []).append(row)
+    for by, sides in (("mean grade", ("gold", "score")), ("share of positives", ("positive", "says_positive"))):
+        means = {
+            # Fractions, so that means may tie.
+            run: [float(sum(sum(Fraction(row[side]) for row in of) / len(of) for of in units.values()) / len(units))
+                  for side in sides]
+            for run, units in of_units.items()
+        }  # fmt: skip
+        assert {run: pytest.approx(both) for run, both in means.items()} == card.datasets[0].run_scores[by]
+        measures = card.datasets[0].runs[by]
+        assert (measures["tau_b"].n, measures["tau_b"].topics) == (6, 9)
+        assert measures["tau_b"].value == pytest.approx(kendalltau(*zip(*means.values(), strict=True)).statistic)
+        assert None not in (measures["people_halves"].value, measures["judge_halves"].value)
+        assert measures["overlap_tau_b"].reason == "one side ranks all runs the same"
+    assert "## Runs" in card_page(card) and "Published for tiny: Same .5 (A 2026)." in card_page(card)
+    assert [grid.title for grid in judge_grids([card, card])][3:] == [
+        "Tau-b of runs by mean grade", "Tau-b of runs by share of positives",
+    ]  # fmt: skip
 
 
 def test_the_intervals_of_several_rungs_hold_together(known: Known, tmp_path: Path) -> None:
@@ -485,6 +522,18 @@ def test_a_card_survives_the_way_through_json(known: Known, tmp_path: Path) -> N
 
 
 # ---------------------------------------------------------------- real data
+
+
+@pytest.mark.long
+def test_word_overlap_orders_the_runs_of_rag_2024_as_well_as_other_topics_do(shared: Path, tmp_path: Path) -> None:
+    names = ("rag24-support", "rag24-nuggets")
+    assert bench(shared, tmp_path / "out", "--dataset", *names, model="baseline/overlap") == 0
+    found = [
+        [each.runs["mean grade"]["tau_b"].n]
+        + [round(each.runs["mean grade"][name].value or 0, 2) for name in ("tau_b", "people_halves", "judge_halves")]
+        for each in card_of(tmp_path / "out").datasets
+    ]
+    assert found == [[40, 0.62, 0.43, 0.45], [44, 0.75, 0.54, 0.53]]
 
 
 @pytest.mark.long

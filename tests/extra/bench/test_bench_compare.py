@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from judge.cli import main
 from judge.extra.bench.card import parse_card
-from judge.extra.bench.page import ReadCard, judge_grids, verdict
+from judge.extra.bench.page import judge_grids, verdict
 from judge.io.line_stream import json_bytes
 from judge.records import Estimate
 from tests.conftest import PROJECT, json_lines
@@ -297,7 +297,7 @@ def test_a_card_of_very_many_datasets_is_looked_through_once(cards: Path) -> Non
 
     datasets = [msgspec.structs.replace(card.datasets[0], name=f"d{n}") for n in range(50)]
     many = msgspec.structs.replace(card, datasets=Counted(datasets))
-    judge_grids([ReadCard(many, None), ReadCard(card, None)])
+    judge_grids([many, card])
     assert Counted.walks < 5
 
 

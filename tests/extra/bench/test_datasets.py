@@ -306,6 +306,18 @@ def test_support_is_read_by_the_first_citation_of_each_sentence(tmp_path: Path) 
     ]  # fmt: skip
 
 
+def test_nuggets_are_read_as_claims_whose_evidence_is_the_answer(tmp_path: Path) -> None:
+    nuggets = [{"text": "A", "assignment": "partial_support"}, {"assignment": "support"}, {"text": "C"}]
+    row = {"qid": "t", "query": "q", "run_id": "r", "answer_text": "a", "nuggets": nuggets}
+    file = write(tmp_path, "nugget_assignment.jl", json.dumps(row))
+    assert read("rag24-nuggets", tmp_path) == (LabeledResponse("t/r/0", "t", 1, (), "A", ("a",), "q"),)
+    assert DATASETS["rag24-nuggets"].read(tmp_path).skipped == {"empty response": 1, "no label": 1}
+    file.write_text(jsonl(row | {"nuggets": [{"text": "A", "assignment": "failed"}]}, {"qid": 1}), encoding="utf-8")
+    assert [found.split(": ")[0] for found in problems("rag24-nuggets", tmp_path)] == [
+        "wrong_label line 1", "wrong_type line 2",
+    ]  # fmt: skip
+
+
 # LLMJudge.
 
 

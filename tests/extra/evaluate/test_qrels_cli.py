@@ -11,6 +11,7 @@ from judge.cli import main
 from judge.extra.evaluate.qrels import compare_qrels
 from judge.extra.evaluate.set_inputs import QrelsPlan
 from judge.io.ids import topic_of
+from judge.io.line_stream import text_of
 from tests.calibration_world import Item, contents, items, jsonl, judgment, pool, write_columns, write_pool
 from tests.conftest import put
 
@@ -244,6 +245,37 @@ def test_a_judge_of_llmjudge_against_nist(shared: Path, capsys: pytest.CaptureFi
     assert {name: round(found["statistics"][name]["value"], 6) for name in published} == published
     kappa = found["statistics"]["kappa"]
     assert (round(kappa["low"], 4), round(kappa["high"], 4)) == (0.1634, 0.4004)
+
+
+@pytest.mark.long
+def test_the_stored_judges_of_rag_2026(shared: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    """The figures on the page: five judges in pairs, over two versions, and as a jury."""
+    monkeypatch.chdir(tmp_path)
+    gpt, *versions = [
+        str(shared / f"rag26/rag25-climbmix-umbrela-{name}.qrels.gz")
+        for name in ("codex-gpt5.5-medium-reasoning-v1", "qwen3.5-9b-v1", "qwen3.5-9b-v2",
+                     "ministral-3-14b-instruct-2512-v1", "ministral-3-14b-instruct-2512-v2")
+    ]  # fmt: skip
+
+    def kappa(a: str, b: str) -> float:
+        found = json.loads(told(capsys, a, b, "--scale", "0-4", "--json")[1])["agreement"]
+        assert (found["items"], found["topics"]) == (26341, 22)
+        return round(found["statistics"]["kappa"]["value"], 3)
+
+    assert [kappa(gpt, version) for version in versions] == [0.290, 0.301, 0.266, 0.211]
+    moved = []
+    for pair in (versions[:2], versions[2:]):
+        assert main(["drift", *pair, "--scale", "0-4", "--json"]) == 1
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        moved.append([round(row["change"][end], 3) for end in ("value", "low", "high")])
+    assert moved == [[-0.114, -0.157, -0.070], [0.171, 0.123, 0.221]]
+    jury = gpt, versions[1], versions[3]
+    rows = [(n, *line.split()) for n, name in enumerate(jury) for line in text_of(Path(name)).splitlines()]
+    lines = (f"{n},{turn},{passage},{grade}" for n, turn, _, passage, grade in rows)
+    write(tmp_path / "jury.csv", "worker,turn_id,response_id,label", *lines)
+    assert main("crowd jury.csv --scale 0-4 --criterion relevance --out jury".split()) == 0
+    assert "0.65 [0.61, 0.69]" in capsys.readouterr().out
+    assert [kappa("jury/qrels/response_relevance.qrel", name) for name in jury] == [0.477, 0.771, 0.576]
 
 
 def test_a_small_p_value_is_named_and_no_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from judge.errors import InputError
 from judge.io.cells import count
 from judge.io.ids import natural_key
+from judge.io.line_stream import decode_lines
 from judge.io.safe import has_content, printable_id, shown, storable
 from judge.io.stored import MAX_PROBLEMS, distinct, files_below, read_stored, unpack
 from judge.records import Problem, Record
@@ -64,6 +65,10 @@ class Dataset(Record, frozen=True, kw_only=True):
     files: tuple[str, ...]
     """Patterns of the files below the folder of the data; the dataset is there if each matches."""
     rung: Rung | None = None
+    runs: bool = False
+    """Whether an item's id is its unit, the run that it is of and a number, with `/` between them."""
+    published: str = ""
+    """Figures of others on such labels, with their source."""
     fill: "Fill"
     stored: Callable[[Path], Mapping[str, Mapping[str, float]]] | None = None
     """Name of a judge to item to the label or score that was released with the dataset, where there are any.
@@ -126,6 +131,14 @@ class DatasetReading:
             code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest are not listed"
         if len(self.problems) <= MAX_PROBLEMS:
             self.problems.append(Problem(code, "error", str(file), None, where, message))
+
+    def lines(self, file: Path, row_type: type[_Row]) -> Iterator[tuple[str, _Row]]:
+        """The sound lines of a JSON Lines file, each with its place; the others are problems."""
+        for number, row in decode_lines(unpack(read_stored(file), str(file)), row_type, str(file), "wrong_type"):
+            if isinstance(row, Problem):
+                self.problems.append(row)
+            else:
+                yield f"line {number}", row
 
     def entries(self, file: Path, at: str, row_type: type[_Row]) -> Iterator[tuple[str, _Row]]:
         """The sound entries of a JSON list, each with its JSON path; the others are problems.

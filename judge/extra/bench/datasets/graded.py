@@ -33,8 +33,7 @@ def _llmjudge(folder: Path, reading: DatasetReading) -> None:
     """Grades of passages for queries by assessors of NIST."""
     file = find_file(folder, QRELS)
     for row in parse_qrels(text_of(file), str(file), LLMJUDGE.grades):
-        response = LabeledResponse(item_id=f"{row.turn_id}/{row.item_id}", unit=row.turn_id, grade=row.grade)
-        reading.add(file, "", response)
+        reading.add(file, "", LabeledResponse(f"{row.turn_id}/{row.item_id}", row.turn_id, row.grade))
 
 
 def _llmjudge_judges(folder: Path) -> Mapping[str, Mapping[str, float]]:
@@ -94,14 +93,9 @@ def _cast_regin(criterion: str, folder: Path, reading: DatasetReading) -> None:
         if turn is None:
             reading.problem("unknown_turn", file, where, f"not among the turns of {topics}")
             continue
-        response = LabeledResponse(
-            item_id=f"{row.turn_id}/{row.item_id}",
-            unit=turn.topic_id,
-            grade=row.grades[criterion],
-            response=row.text,
-            utterance=turn.utterance,
-            context=tuple((earlier.utterance, earlier.response) for earlier in turn.context),
-        )
+        item_id, grade = f"{row.turn_id}/{row.item_id}", row.grades[criterion]
+        context = tuple((earlier.utterance, earlier.response) for earlier in turn.context)
+        response = LabeledResponse(item_id, turn.topic_id, grade, (), row.text, (), turn.utterance, context)
         reading.add(file, where, response)
 
 
@@ -148,15 +142,8 @@ def _usr(name: str, folder: Path, reading: DatasetReading) -> None:
             elif not set(given.natural) <= set(NATURAL):
                 reading.problem("off_scale", file, f"{path}.Natural", f"{given.natural}: expected grades of 1 to 3")
             else:
-                response = LabeledResponse(
-                    item_id=f"{unit}/{number}",
-                    unit=unit,
-                    grade=consensus(given.natural),
-                    grades=tuple(given.natural),
-                    response=given.response,
-                    utterance=utterance,
-                    context=context,
-                )
+                item_id, grade, grades = f"{unit}/{number}", consensus(given.natural), tuple(given.natural)
+                response = LabeledResponse(item_id, unit, grade, grades, given.response, (), utterance, context)
                 reading.add(file, path, response)
 
 
@@ -204,15 +191,8 @@ def _transparentcis(dimension: str, folder: Path, reading: DatasetReading) -> No
         grades = [reading.grade(file, where, LABELS, label) for label in labels]
         known = tuple(grade for grade in grades if grade is not None)
         if len(known) == len(grades):
-            response = LabeledResponse(
-                item_id=item_id,
-                unit=item_id.partition("_")[0],
-                grade=consensus(known),
-                grades=known,
-                response=item.response,
-                utterance=item.question,
-            )
-            reading.add(file, where, response)
+            unit, grade = item_id.partition("_")[0], consensus(known)
+            reading.add(file, where, LabeledResponse(item_id, unit, grade, known, item.response, (), item.question))
 
 
 _Rows = Iterator[tuple[str, str, _Item, list[str]]]
