@@ -9,6 +9,7 @@ reader and their number alone. `pytest --durations` names the slowest readers: d
 """
 
 import bz2
+import contextlib
 import copy
 import gzip
 import io
@@ -61,7 +62,7 @@ from judge.extra.desk.review import Cases, filter_of
 from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.nuggets.edits import NEEDED, bank_sheet, edited, parse_edits, sheet_edits
-from judge.extra.nuggets.forms import WRITTEN, bank_bytes, parse_bank, read_edits
+from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank, read_edits
 from judge.extra.nuggets.labels import join, join_claims, parse_claims, read_matches
 from judge.extra.reproduce.published import reproduce_publication
 from judge.gold.draft import ImportOptions, read_bank
@@ -572,7 +573,10 @@ def _nugget_sheets(path: Path) -> None:
 
 
 def _nuggets(content: bytes, name: str) -> None:
-    """A bank read, and written in every form that can hold it."""
+    """A bank read, as each form too, and written in every form that can hold it."""
+    for form in FORMS:
+        with contextlib.suppress(InputError):
+            assert parse_bank(content, name, form).nuggets
     bank = parse_bank(content, name)
     for form in WRITTEN:
         try:

@@ -9,11 +9,11 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, sheet_edits
 from judge.extra.nuggets.forms import (
-    BANK,
     EDITS,
     FORMS,
     WRITTEN,
     bank_bytes,
+    bank_files,
     edits_file,
     parse_bank,
     read_bank,
@@ -24,7 +24,6 @@ from judge.extra.nuggets.records import Nugget, NuggetBank
 from judge.io.cells import count
 from judge.io.folder import same_place, write_atomic
 from judge.io.line_stream import jsonl_bytes
-from judge.io.paths import file_in
 from judge.io.plan import OneOf, Option, Options
 from judge.io.safe import has_content, storable
 from judge.io.tabular import read_table
@@ -63,7 +62,7 @@ class ConvertedBank(Record, frozen=True):
 def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
     """Read a bank in any form and write it in another."""
     edits = edits_file(plan.bank) if plan.edits is None else plan.edits
-    _check_over(plan.out, file_in(plan.bank, BANK), edits)
+    _check_over(plan.out, *bank_files(plan.bank), edits)
     bank = read_bank(plan.bank, plan.form, plan.edits)
     if plan.vital_from is not None:
         ungraded = [each.nugget_id for each in bank.nuggets if each.importance is None and each.relevance is None]
@@ -135,7 +134,7 @@ class ImportedEdits(Record, frozen=True):
 def write_nugget_sheet(plan: NuggetSheetPlan) -> int:
     """Write a bank as a table for a spreadsheet, and return the number of its rows."""
     edits = edits_file(plan.bank) if plan.edits is None else plan.edits
-    _check_over(plan.out, file_in(plan.bank, BANK), edits, plan.topics)
+    _check_over(plan.out, *bank_files(plan.bank), edits, plan.topics)
     made = read_made_bank(plan.bank).nuggets
     earlier = () if edits is None else read_edits(edits)
     said = {turn_id: turn.utterance for turn_id, turn in (topic_turns(plan.topics) or {}).items()}
@@ -150,7 +149,7 @@ def import_nugget_edits(plan: NuggetImportPlan) -> ImportedEdits:
     if plan.edits is None and not plan.bank.is_dir():
         raise UsageError(f"{plan.bank}: not a folder, so the file of edits needs a name (--edits)")
     out = plan.bank / EDITS if plan.edits is None else plan.edits
-    _check_over(out, file_in(plan.bank, BANK), plan.sheet)
+    _check_over(out, *bank_files(plan.bank), plan.sheet)
     made = read_made_bank(plan.bank).nuggets
     earlier = read_edits(out) if out.exists() else ()
     problems: list[Problem] = []

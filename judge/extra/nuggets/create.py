@@ -32,9 +32,9 @@ from judge.extra.nuggets.creation import (
     turn_sources,
     weighed,
 )
-from judge.extra.nuggets.forms import BANK, bank_bytes
+from judge.extra.nuggets.forms import BANK, CREATED, bank_bytes
 from judge.extra.nuggets.labels import LABEL_FAILURES
-from judge.extra.nuggets.questions import CREATED, NuggetJobPlan, check_same, nugget_turns, spread_evenly
+from judge.extra.nuggets.questions import NuggetJobPlan, check_same, nugget_turns, spread_evenly
 from judge.extra.nuggets.records import Nugget, NuggetFailure
 from judge.io.cells import count
 from judge.io.folder import check_apart, replace_folder

@@ -1,7 +1,13 @@
 """The forms of nugget banks, told apart by content: a row of FORMS each, with what reads and writes it.
 
-nuggetizer: a query a line; its `qid` is the id of a turn or of a topic, and a nugget gets the id `qid/place`.
+nuggetizer: a query a line; its `qid` is the id of a turn or of a topic, and a nugget gets the id `qid/place`. Rubrics
+of TREC RAG 2026 have weighted criteria in place of the nuggets.
 R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG Track, arXiv:2411.09607.
+M. Sharma et al. (2025), ResearchRubrics, arXiv:2511.07685.
+
+argue: the questions of a topic with their answers, in RAGTIME and AutoJudge; an answer gets the id
+`topic/question.answer`. Where answers have references, one without any is left out.
+W. Walden et al. (2025), Auto-ARGUE, arXiv:2509.26184.
 
 judge: our own, a nugget a line.
 
@@ -19,14 +25,14 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
 from judge.extra.nuggets.problems import BankProblems, first_object, usable_topic_id
-from judge.extra.nuggets.records import Importance, Nugget, NuggetBank
+from judge.extra.nuggets.records import AnswerRule, Importance, Nugget, NuggetBank
 from judge.io.cells import count
 from judge.io.ids import topic_of
 from judge.io.line_stream import decode_lines, jsonl_bytes
@@ -37,6 +43,8 @@ from judge.runs.fields import member, usable_turn_id
 
 BANK, EDITS = "nuggets.jsonl", "edits.jsonl"
 """A bank in its folder, and people's edits of it."""
+CREATED = "bank.json"
+"""What a bank that a judge made was made of."""
 
 
 class BankForm(NamedTuple):
@@ -64,8 +72,19 @@ def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = No
 
 def read_made_bank(path: StrPath, form: str | None = None) -> NuggetBank:
     """Read a bank as it was made, without people's edits; the arguments are those of `read_bank`."""
-    file = file_in(path, BANK)
-    return parse_bank(unpack(read_stored(file), str(file)), str(file), form)
+    problems = BankProblems(str(path))
+    return _whole(
+        [_parsed(unpack(read_stored(file), str(file)), str(file), form, problems) for file in bank_files(path)],
+        problems,
+        str(path),
+    )
+
+
+def bank_files(path: StrPath) -> tuple[Path, ...]:
+    """The files of a bank: itself or, of a folder, its bank or all JSON files, since ARGUE has one for each topic."""
+    folder = Path(path)
+    made = not folder.is_dir() or any((folder / name).exists() for name in (BANK, CREATED))
+    return (() if made else tuple(sorted(folder.glob("*.json*")))) or (file_in(path, BANK),)
 
 
 def read_edits(path: StrPath) -> tuple[NuggetEdit, ...]:
@@ -81,19 +100,30 @@ def edits_file(path: StrPath) -> Path | None:
 
 def parse_bank(content: bytes, name: str, form: str | None = None) -> NuggetBank:
     """Read the nuggets in the bytes of a bank, not gzipped; `form` as for `read_bank`, `name` is for messages."""
+    problems = BankProblems(name)
+    return _whole([_parsed(content, name, form, problems)], problems, name)
+
+
+def _parsed(content: bytes, name: str, form: str | None, problems: BankProblems) -> NuggetBank:
+    """The nuggets of one file; its problems are added."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     if form is None:
         form = next((key for key, row in FORMS.items() if row.looks(content.strip())), None)
         if form is None:
             expected = "; or ".join(row.about for row in FORMS.values())
             raise InputError(f"{name}: not a bank of nuggets: expected {expected}")
-    problems = BankProblems(name)
+    problems.file = name
+    before = len(problems)
     nuggets = _form(form).read(content, name, problems)
-    if not nuggets and not problems:
+    if not nuggets and len(problems) == before:
         problems.add("empty_file", "", "expected one nugget or more")
+    return NuggetBank(form, tuple(nuggets))
+
+
+def _whole(banks: Sequence[NuggetBank], problems: BankProblems, name: str) -> NuggetBank:
     if problems:
         raise InputError(f"{name}: not usable as a bank: {count(len(problems), 'problem')}", problems)
-    return NuggetBank(form, tuple(nuggets))
+    return NuggetBank(banks[0].form, tuple(each for bank in banks for each in bank.nuggets), problems.unreferenced)
 
 
 def bank_bytes(nuggets: Sequence[Nugget], form: str) -> bytes:
@@ -101,13 +131,29 @@ def bank_bytes(nuggets: Sequence[Nugget], form: str) -> bytes:
     write = _form(form).write
     if write is None:
         raise UsageError(f"{form}: only read, not written: expected {' or '.join(WRITTEN)}")
+    if form != "judge":
+        _refuse(nuggets, f"{form} has no place for weights and answers: {{}} have them", _is_rich)
     return write(nuggets)
+
+
+def _is_rich(nugget: Nugget) -> bool:
+    return nugget.weight is not None or nugget.question is not None
+
+
+def _refuse(nuggets: Sequence[Nugget], message: str, strange: Callable[[Nugget], bool]) -> None:
+    """An InputError that names the first nuggets that a form cannot hold."""
+    ids = [shown(nugget.nugget_id) for nugget in nuggets if strange(nugget)]
+    if ids:
+        raise InputError(message.format(f"{', '.join(ids[:5])}{f' and {len(ids) - 5} more' if len(ids) > 5 else ''}"))
 
 
 def _form(name: str) -> BankForm:
     if name not in FORMS:
         raise UsageError(f"no form of bank called {name!r}{did_you_mean(name, FORMS)} (there are {', '.join(FORMS)})")
     return FORMS[name]
+
+
+Weight = Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -118,6 +164,10 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     topic_id: str | None = None
     text: str
     importance: Importance | None = None
+    weight: Weight | None = None
+    question: str | None = None
+    aggregator: AnswerRule | None = None
+    aspect: str | None = None
     relevance: int | None = None
     passages: tuple[str, ...] = ()
     responses: tuple[str, ...] = ()
@@ -133,6 +183,11 @@ def _read_own(content: bytes, name: str, problems: BankProblems) -> list[Nugget]
         problems.check_scope(path, ".", turn_id, topic_id)
         problems.nugget_id(f"{path}.nugget_id", line.nugget_id)
         text = problems.text(f"{path}.text", line.text)
+        for field, said in (("question", line.question), ("aspect", line.aspect)):
+            if said is not None:
+                problems.text(f"{path}.{field}", said)
+        if (line.question is None) != (line.aggregator is None):
+            problems.add("missing_field", path, "expected both `question` and `aggregator`, or neither")
         if text is not None and len(problems) == before:
             given = msgspec.structs.asdict(line) | {"topic_id": topic_id or topic_of(turn_id or ""), "text": text}
             nuggets.append(Nugget(**given))
@@ -146,44 +201,56 @@ def _write_own(nuggets: Sequence[Nugget]) -> bytes:
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    """One nugget of a query; what an assignment adds is not read."""
+    """One nugget or criterion of a query; what an assignment adds is not read."""
 
-    text: str
+    text: Any = None
+    criterion: Any = None
     importance: Importance | None = None
+    weight: Weight | None = None
+    mapped_sub_narrative: str | None = None
+    axis: str | None = None
 
 
 class _Query(msgspec.Struct, frozen=True):
     qid: str
-    nuggets: list[_Listed]
+    nuggets: list[msgspec.Raw] | None = None
+    rubrics: list[msgspec.Raw] | None = None
+    criteria: list[msgspec.Raw] | None = None
+
+
+_LISTS = ("nuggets", "rubrics", "criteria")
 
 
 def _read_nuggetizers(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
     nuggets: list[Nugget] = []
-    lines: dict[str, int] = {}
     for number, line in problems.sound(decode_lines(content, _Query, name, "bad_nugget")):
         path = f"line {number}: $"
         scope = problems.scope(f"{path}.qid", line.qid)
-        first = lines.setdefault(line.qid, number)
-        if first != number:
-            problems.add("duplicate_row", f"{path}.qid", f"{shown(line.qid)} is already on line {first}")
+        if first := problems.earlier(("qid", line.qid), f"line {number}"):
+            problems.add("duplicate_row", f"{path}.qid", f"{shown(line.qid)} is already on {first}")
             continue
-        for place, listed in enumerate(line.nuggets):
-            text = problems.text(f"{path}.nuggets[{place}].text", listed.text)
+        held = next((each for each in _LISTS if getattr(line, each) is not None), None)
+        if held is None:
+            problems.add("missing_field", path, f"expected {' or '.join(_LISTS)}")
+        for place, raw in enumerate(getattr(line, held or "", ())):
+            at = f"{path}.{held}[{place}]"
+            listed = problems.decoded(at, raw, _Listed)
+            if listed is None:
+                continue
+            field = "criterion" if held == "rubrics" else "text"
+            text = problems.text(f"{at}.{field}", getattr(listed, field))
+            aspect = (listed.mapped_sub_narrative or listed.axis or "").strip() or None
             if scope is not None and text is not None:
                 topic_id, turn_id = scope
-                nugget_id = f"{line.qid}/{place + 1}"
-                nuggets.append(Nugget(nugget_id, topic_id, text, turn_id, listed.importance))
+                found = Nugget(f"{line.qid}/{place + 1}", topic_id, text, turn_id, listed.importance, listed.weight)
+                nuggets.append(msgspec.structs.replace(found, aspect=aspect))
     return nuggets
 
 
 def _write_nuggetizers(nuggets: Sequence[Nugget]) -> bytes:
     """A line for each turn or topic, in the order of its first nugget; ids, sources and people are left out."""
-    without = [nugget.nugget_id for nugget in nuggets if nugget.importance is None]
-    if without:
-        raise InputError(
-            f"nuggetizer needs an importance: {', '.join(map(shown, without[:5]))}"
-            f"{f' and {len(without) - 5} more' if len(without) > 5 else ''} have none (--vital-from gives it)"
-        )
+    message = "nuggetizer needs an importance: {} have none (--vital-from gives it)"
+    _refuse(nuggets, message, lambda nugget: nugget.importance is None)
     queries: dict[str, list[Nugget]] = {}
     for nugget in nuggets:
         queries.setdefault(nugget.scope, []).append(nugget)
@@ -191,6 +258,100 @@ def _write_nuggetizers(nuggets: Sequence[Nugget]) -> bytes:
         {"query": qid, "qid": qid, "nuggets": [{"text": each.text, "importance": each.importance} for each in listed]}
         for qid, listed in queries.items()
     )
+
+
+_Held = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A question, one of its answers, or a claim."""
+
+    question: Any = None
+    answer: Any = None
+    claim: Any = None
+    answers: _Held = None
+    references: list[str | dict[str, Any]] | None = None
+    aggregator_type: AnswerRule | Literal["Default"] | None = None
+    importance: Weight | str | None = None
+    sub_nuggets: _Held = None
+
+
+class _ArgueBank(msgspec.Struct, frozen=True):
+    nugget_bank: _Held
+    claim_bank: _Held = None
+    query_id: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+def _read_argues(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
+    nuggets: list[Nugget] = []
+    # One object may be written over several lines; no string holds a line break.
+    content = content if first_object(content) else content.replace(b"\n", b" ")
+    for number, line in problems.sound(decode_lines(content, _ArgueBank, name, "bad_nugget")):
+        path, before = f"line {number}: $", len(problems)
+        key, value = "query_id", line.query_id
+        if value is None:
+            key, value = "metadata.topic_id", (line.metadata or {}).get("topic_id")
+        scope = problems.scope(f"{path}.{key}", value)
+        if first := problems.earlier(("topic", value), f"line {number}"):
+            problems.add("duplicate_row", f"{path}.{key}", f"{shown(value)} is already on {first}")
+        asked = [*_held(f"{path}.nugget_bank", line.nugget_bank), *_held(f"{path}.claim_bank", line.claim_bank)]
+        made = [each for place, (at, raw) in enumerate(asked, 1) for each in _asked(at, raw, place, problems)]
+        if scope is not None and len(problems) == before:
+            borne = [each for each in made if each.passages] or made
+            problems.unreferenced += len(made) - len(borne)
+            of = {"topic_id": scope[0], "turn_id": scope[1]}
+            nuggets += (msgspec.structs.replace(each, nugget_id=f"{value}/{each.nugget_id}", **of) for each in borne)
+    return nuggets
+
+
+def _held(path: str, held: _Held) -> list[tuple[str, msgspec.Raw]]:
+    """What an object or a list holds, with the path of each."""
+    if isinstance(held, dict):
+        return [(member(path, key), raw) for key, raw in held.items()]
+    return [(f"{path}[{place}]", raw) for place, raw in enumerate(held or ())]
+
+
+def _asked(path: str, raw: msgspec.Raw, place: int, problems: BankProblems) -> Iterator[Nugget]:
+    """The answers of a question or, without any, the question or claim itself; ids are their places, without topic."""
+    asked = problems.decoded(path, raw, _Asked)
+    if asked is None:
+        return
+    field = "question" if asked.claim is None else "claim"
+    text = problems.text(f"{path}.{field}", getattr(asked, field)) or ""
+    weight = None if isinstance(asked.importance, str) else asked.importance
+    importance = next((each for each in get_args(Importance) if each == str(asked.importance).lower()), None)
+    if isinstance(asked.importance, str) and importance is None:
+        expected = f"expected vital, okay or a number, found {shown(asked.importance)}"
+        problems.add("bad_nugget", f"{path}.importance", expected)
+    if (first := problems.earlier((problems.file, path.partition(":")[0], text), path)) and text:
+        problems.add("duplicate_nugget", path, f"{shown(text)} is already at {first}")
+    if asked.sub_nuggets:
+        problems.add("bad_nugget", f"{path}.sub_nuggets", "nuggets inside a nugget are not read: list them beside it")
+    documents = _documents(path, asked, problems)
+    found = Nugget(str(place), "", text, importance=importance, weight=weight, passages=documents)
+    for number, (at, one) in enumerate(_held(f"{path}.answers", asked.answers), 1):
+        if (answer := problems.decoded(at, one, _Asked)) is not None:
+            yield msgspec.structs.replace(
+                found,
+                nugget_id=f"{place}.{number}",
+                text=f"{text} {problems.text(f'{at}.answer', answer.answer)}",
+                question=text,
+                aggregator="AND" if asked.aggregator_type == "AND" else "OR",
+                passages=_documents(at, answer, problems),
+            )
+    if not asked.answers:
+        yield found
+
+
+def _documents(path: str, asked: _Asked, problems: BankProblems) -> tuple[str, ...]:
+    """The ids of the documents that bear out an answer or a claim."""
+    ids = [each if isinstance(each, str) else each.get("doc_id") for each in asked.references or ()]
+    for place, each in enumerate(ids):
+        if not isinstance(each, str):
+            message = f"expected the id of a document, or an object with `doc_id`, found {shown(each)}"
+            problems.add("bad_nugget", f"{path}.references[{place}]", message)
+    return tuple(map(str, ids))
 
 
 _NUMBER = re.compile(r"\[([1-9][0-9]{0,8})\]")
@@ -264,12 +425,7 @@ def _members(value: Any, path: str, problems: BankProblems) -> list[tuple[str, A
 
 def _write_cone_rags(nuggets: Sequence[Nugget]) -> bytes:
     """The object, with the nuggets of each turn numbered from 1; what CONE-RAG has no place for is left out."""
-    without = [nugget.nugget_id for nugget in nuggets if nugget.turn_id is None]
-    if without:
-        raise InputError(
-            f"CONE-RAG's form is of turns: {', '.join(map(shown, without[:5]))}"
-            f"{f' and {len(without) - 5} more' if len(without) > 5 else ''} are of whole topics"
-        )
+    _refuse(nuggets, "CONE-RAG's form is of turns: {} are of whole topics", lambda nugget: nugget.turn_id is None)
     turns: dict[str, dict[str, dict[str, str]]] = {}
     for nugget in nuggets:
         listed = turns.setdefault(nugget.scope, {})
@@ -334,8 +490,8 @@ def _rubric_rows(text: str, problems: BankProblems) -> Iterator[tuple[int, list[
 
 FORMS: dict[str, BankForm] = {
     "nuggetizer": BankForm(
-        "nuggetizer's JSON Lines with `qid` and `nuggets`",
-        lambda content: isinstance(first_object(content).get("nuggets"), list),
+        "nuggetizer's JSON Lines with `qid` and `nuggets`, or rubrics with `qid` and `rubrics`",
+        lambda content: any(isinstance(first_object(content).get(name), list) for name in _LISTS),
         _read_nuggetizers,
         _write_nuggetizers,
     ),
@@ -344,6 +500,12 @@ FORMS: dict[str, BankForm] = {
         lambda content: not first_object(content).keys().isdisjoint(("nugget_id", "text")),
         _read_own,
         _write_own,
+    ),
+    "argue": BankForm(
+        "banks of RAGTIME and AutoJudge with `nugget_bank`",
+        lambda content: b'"nugget_bank"' in content,
+        _read_argues,
+        None,
     ),
     "cone-rag": BankForm(
         "CONE-RAG's JSON object from turn to nuggets `[1]`, `[2]`", _is_cone_rags, _read_cone_rags, _write_cone_rags

@@ -1,7 +1,7 @@
 """Labels of matches and of claims: their files, and the label of every pair and of every sentence.
 
-Files are judge's own, people's, nuggetizer's assignments and those of CONE-RAG's study. An assignment of nuggetizer
-names no nugget id, so its match is of the nugget that has its text.
+Files are judge's own, people's, nuggetizer's assignments, RAGDoll's verdicts and those of CONE-RAG's study. An
+assignment or verdict names no nugget id, so its match is of the nugget that has its text.
 R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG Track, arXiv:2411.09607.
 """
 
@@ -35,19 +35,18 @@ from judge.io.words import split_sentences
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
 from judge.results.turns import first_ranked
-from judge.runs.fields import usable_turn_id
 
 MATCHES, CLAIMS, LABEL_FAILURES = "matches.jsonl", "claims.jsonl", "failures.jsonl"
 """The files of a folder that `judge nuggets match` or `claims` wrote."""
-ASSIGNED_BY = "nuggetizer"
-"""What stands for the judge: the file does not say which model assigned."""
+ASSIGNED_BY = {"nuggets": "nuggetizer", "criteria": "ragdoll"}
+"""What stands for the judge, by what a line lists: the file does not say which model assigned."""
 Assignment = Literal["support", "partial_support", "not_support", "failed"]
-LABELS: Mapping[Assignment, MatchLabel] = {
-    "support": "supports",
-    "partial_support": "partly",
-    "not_support": "does_not",
-}
-"""Assignment to label; `failed` has none, because no model answered."""
+CriterionVerdict = Literal["satisfied", "partially_satisfied", "not_satisfied", "failed"]
+LABELS: Mapping[Assignment | CriterionVerdict, MatchLabel] = {
+    "support": "supports", "partial_support": "partly", "not_support": "does_not",
+    "satisfied": "supports", "partially_satisfied": "partly", "not_satisfied": "does_not",
+}  # fmt: skip
+"""Assignment or verdict to label; `failed` has none, because no model answered."""
 _ORDER: tuple[MatchLabel, ...] = ("contradicts", "does_not", "partly", "supports")
 """The labels from worst to best for the response."""
 
@@ -136,7 +135,7 @@ def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
             )
             for match in read_study(path)
         )
-    assigned = isinstance(first_object(content).get("nuggets"), list)
+    assigned = any(isinstance(first_object(content).get(name), list) for name in ASSIGNED_BY)
     return _assignments(content, str(path)) if assigned else parse_matches(content, str(path))
 
 
@@ -212,15 +211,19 @@ def _label_lines(content: bytes, name: str, form: _LabelFile) -> tuple[Any, ...]
 
 
 class _AssignedNugget(msgspec.Struct, frozen=True):
+    """A nugget with its assignment, or a criterion with its verdict."""
+
     text: str
-    assignment: Assignment
+    assignment: Assignment | None = None
+    verdict: CriterionVerdict | None = None
 
 
 class _AssignedAnswer(msgspec.Struct, frozen=True):
     """One line of assignments; the text of the answer and what else stands there is not read."""
 
     qid: str
-    nuggets: list[_AssignedNugget]
+    nuggets: list[_AssignedNugget] | None = None
+    criteria: list[_AssignedNugget] | None = None
     run_id: str | None = None
 
 
@@ -228,33 +231,25 @@ def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
     """The matches in the bytes of a file of assignments; what nuggetizer failed to assign is missing."""
     rows: list[MatchedNugget] = []
     problems = BankProblems(name)
-    lines: dict[tuple[str, str], int] = {}
     for number, line in problems.sound(decode_lines(content, _AssignedAnswer, name, "bad_match")):
-        path, before = f"line {number}: $", len(problems)
-        if not usable_turn_id(line.qid):
-            expected = "expected the id of a turn such as 9-1_3, because a run answers each once"
-            problems.add("bad_id", f"{path}.qid", f"{expected}; found {shown(line.qid)}")
+        path = f"line {number}: $"
+        scope = problems.scope(f"{path}.qid", line.qid)
         if not line.run_id:
             message = "expected the run whose answer it is; assignments of passages are no matches of responses"
             problems.add("missing_field", f"{path}.run_id", message)
-        first = lines.setdefault((line.qid, line.run_id or ""), number)
-        if first != number:
-            problems.add("duplicate_row", path, f"this answer of {shown(line.run_id)} is already on line {first}")
-        texts = [problems.text(f"{path}.nuggets[{place}].text", each.text) for place, each in enumerate(line.nuggets)]
-        if len(problems) > before:
-            continue
-        rows += [
-            MatchedNugget(
-                turn_id=line.qid,
-                nugget_id=f"{line.qid}/{place}",
-                label=LABELS[each.assignment],
-                nugget_sha256=digest(text or ""),
-                run_id=line.run_id,
-                judge=ASSIGNED_BY,
-            )
-            for place, (each, text) in enumerate(zip(line.nuggets, texts, strict=True), 1)
-            if each.assignment in LABELS
-        ]
+        if first := problems.earlier((line.qid, line.run_id), f"line {number}"):
+            problems.add("duplicate_row", path, f"this answer of {shown(line.run_id)} is already on {first}")
+        held, field = ("nuggets", "assignment") if line.criteria is None else ("criteria", "verdict")
+        # A topic that a run answers as a whole is one turn.
+        turn_id = (scope or ("", None))[1] or f"{line.qid}_1"
+        for place, each in enumerate(getattr(line, held) or ()):
+            at = f"{path}.{held}[{place}]"
+            text, assigned = problems.text(f"{at}.text", each.text), getattr(each, field)
+            if assigned is None:
+                problems.add("missing_field", at, f"`{field}` is missing")
+            elif assigned in LABELS and text is not None:
+                of: dict[str, Any] = {"nugget_sha256": digest(text), "run_id": line.run_id, "judge": ASSIGNED_BY[held]}
+                rows.append(MatchedNugget(turn_id, f"{line.qid}/{place + 1}", LABELS[assigned], **of))
     if not rows and not problems:
         problems.add("empty_file", "", "expected one assignment or more that did not fail")
     if problems:

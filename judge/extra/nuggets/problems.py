@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+import msgspec
+
 from judge.io.ids import topic_of
 from judge.io.safe import MAX_ID, has_content, shown, storable
 from judge.io.stored import MAX_PROBLEMS
@@ -19,7 +21,9 @@ class BankProblems(list[Problem]):
     def __init__(self, file: str) -> None:
         super().__init__()
         self.file = file
-        self._ids: dict[str, str] = {}
+        self.unreferenced = 0
+        """Answers that are left out, because no document bears them out."""
+        self._places: dict[object, tuple[str, str]] = {}
 
     @property
     def full(self) -> bool:
@@ -48,10 +52,25 @@ class BankProblems(list[Problem]):
         if not (0 < len(nugget_id) <= MAX_ID and nugget_id.isprintable() and not any(map(str.isspace, nugget_id))):
             self.add("bad_id", path, f"{shown(nugget_id)}: expected an id of 1 to {MAX_ID} characters without spaces")
             return False
-        first = self._ids.setdefault(nugget_id, path)
-        if first != path:
+        if first := self.earlier(nugget_id, path):
             self.add("duplicate_nugget", path, f"{shown(nugget_id)} is already at {first}")
-        return first == path
+        return first is None
+
+    def earlier(self, key: object, place: str) -> str | None:
+        """Where the same key stood before, in this file or another one of the bank; None for a new key."""
+        file, first = self._places.setdefault(key, (self.file, place))
+        if (file, first) == (self.file, place):
+            return None
+        return first if file == self.file else f"{file}: {first}"
+
+    def decoded(self, path: str, raw: msgspec.Raw, row: type[_Line]) -> _Line | None:
+        """A part of a line; None, and a problem at its own path, if it cannot be decoded."""
+        try:
+            return msgspec.json.decode(raw, type=row)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            message, _, below = str(error).partition(" - at `$")
+            self.add("bad_nugget", f"{path}{below.rstrip('`')}", message)
+        return None
 
     def text(self, path: str, value: Any) -> str | None:
         """The text of a nugget without outer white space; None, and a problem, if it cannot be shown."""

@@ -19,7 +19,7 @@ from judge.ask.subjects import NUGGET, NUGGET_PRECISION, check_unit
 from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets.forms import bank_bytes, read_bank
+from judge.extra.nuggets.forms import CREATED, bank_bytes, read_bank
 from judge.extra.nuggets.labels import LABEL_FAILURES, nuggets_digest, nuggets_for
 from judge.extra.nuggets.records import (
     CLAIM_LABELS,
@@ -51,8 +51,6 @@ from judge.runs.topics import topic_turns
 
 NUGGETS = "nuggets.json"
 """What the answers in the folder were made of."""
-CREATED = "bank.json"
-"""What a bank that a judge made was made of."""
 _Question = TypeVar("_Question")
 
 

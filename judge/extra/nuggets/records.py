@@ -14,6 +14,8 @@ supports: it says all of it. partly: it says a part. does_not: it says nothing o
 CreationStep = Literal["creation", "merging", "importance"]
 """A step in making a bank: nuggets of one source, the removal of repeats, and how important nuggets are."""
 MATCH_LABELS: tuple[MatchLabel, ...] = get_args(MatchLabel)
+AnswerRule = Literal["AND", "OR"]
+"""Whether a question needs all of its answers or one of them."""
 ClaimLabel = Literal["none", "no_claim", "passage", "nugget"]
 """What carries a sentence.
 
@@ -34,10 +36,18 @@ class Nugget(Record, frozen=True):
     """The turn that it is about; None for a nugget of the whole topic."""
     importance: Importance | None = None
     """None where the bank does not say."""
+    weight: float | None = None
+    """What it counts for, where the bank says it; below zero it is a fault, which a good response does not have."""
+    question: str | None = None
+    """The question to which the text is an answer; None for a nugget that stands for itself."""
+    aggregator: AnswerRule | None = None
+    """Of a question: whether it needs all answers of the turn or topic, which are a nugget each."""
+    aspect: str | None = None
+    """The sub-narrative or the axis that it belongs to, where the bank says it."""
     relevance: int | None = None
     """The grade of the passage that it was taken from, where the bank says it."""
     passages: tuple[str, ...] = ()
-    """Ids of the passages that it was taken from."""
+    """Ids of the passages that it was taken from, or that bear an answer out."""
     responses: tuple[str, ...] = ()
     """Ids of the pooled responses that it was taken from."""
     made_by: str | None = None
@@ -49,6 +59,11 @@ class Nugget(Record, frozen=True):
         """The turn that it is about, or else the topic."""
         return self.turn_id or self.topic_id
 
+    @property
+    def fault(self) -> bool:
+        """Whether a good response does not have it."""
+        return self.weight is not None and self.weight < 0
+
 
 class NuggetBank(Record, frozen=True):
     """The nuggets of a file, in its order."""
@@ -56,6 +71,8 @@ class NuggetBank(Record, frozen=True):
     form: str
     """The form of the file, a key of FORMS."""
     nuggets: tuple[Nugget, ...]
+    unreferenced: int = 0
+    """Answers that no document bears out, and that are left out for it."""
 
     def by_scope(self) -> dict[str, list[Nugget]]:
         """Turn or topic to its nuggets, in the order of the bank."""

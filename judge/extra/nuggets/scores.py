@@ -22,7 +22,9 @@ from judge.stats.means import mean_interval
 from judge.stats.separation import shared_ranks
 
 SUPPORT: Mapping[MatchLabel, float] = {"supports": 1.0, "partly": 0.5, "does_not": 0.0, "contradicts": 0.0}
-"""What a nugget counts in a weighted recall."""
+"""What a nugget counts in a recall that is not strict."""
+BEST_FIRST: tuple[MatchLabel, ...] = ("supports", "partly", "contradicts", "does_not")
+"""The labels of several responses, or of several answers of which one is enough: the first one counts."""
 
 
 class NuggetMeasure(Record, frozen=True):
@@ -33,25 +35,59 @@ class NuggetMeasure(Record, frozen=True):
     worth: Mapping[MatchLabel, float]
     vital: bool = False
     """Whether only vital nuggets count."""
+    weighted: bool = False
+    """Whether nuggets count by their weights, and faults cost; otherwise faults do not count."""
     recall: bool = True
-    """Whether runs are ranked by it, with a missing label as `does_not`."""
+    """Whether runs are ranked by it, with a missing label as the worst one."""
 
     def __call__(self, nuggets: Sequence[Nugget], labels: Mapping[str, MatchLabel]) -> float | None:
         """The mean worth over the nuggets; None if no nugget counts."""
-        counted = [nugget for nugget in nuggets if nugget.importance == "vital" or not self.vital]
-        return math.fsum(self.worth[labels[nugget.nugget_id]] for nugget in counted) / len(counted) if counted else None
+        value, most = self.sums(nuggets, labels)
+        return value / most if most else None
+
+    def sums(self, nuggets: Sequence[Nugget], labels: Mapping[str, MatchLabel]) -> tuple[float, float]:
+        """The weighted worth of the nuggets, and the most that it can be.
+
+        The answers of a question are one nugget. With OR the best label counts; with AND the mean worth or, in a strict
+        measure, the least one.
+        """
+        answers: dict[tuple[str, str | None], list[Nugget]] = defaultdict(list)
+        for nugget in nuggets:
+            if (nugget.importance == "vital" or not self.vital) and (self.weighted or not nugget.fault):
+                answers[nugget.question or nugget.nugget_id, nugget.question].append(nugget)
+        weights, worths = [], []
+        for first, *others in answers.values():
+            found = [labels[first.nugget_id], *(labels[each.nugget_id] for each in others)]
+            if first.aggregator == "OR":
+                found = [next(label for label in BEST_FIRST if label in found)]
+            each = [self.worth[label] for label in found]
+            worths.append(min(each) if self.worth is STRICT else math.fsum(each) / len(each))
+            weights.append(weight_of(first) if self.weighted else 1.0)
+        value = math.fsum(weight * worth for weight, worth in zip(weights, worths, strict=True))
+        return value, math.fsum(weight for weight in weights if weight > 0)
 
 
-_STRICT: Mapping[MatchLabel, float] = {**SUPPORT, "partly": 0.0}
+def weight_of(nugget: Nugget) -> float:
+    """What a nugget counts for: what its bank says or, as in ARGUE, 2 if it is vital and else 1."""
+    return (2.0 if nugget.importance == "vital" else 1.0) if nugget.weight is None else nugget.weight
+
+
+STRICT: Mapping[MatchLabel, float] = {**SUPPORT, "partly": 0.0}
 _CONTRADICTED: Mapping[MatchLabel, float] = {"supports": 0.0, "partly": 0.0, "does_not": 0.0, "contradicts": 1.0}
 
 MEASURES: dict[str, NuggetMeasure] = {
     "all_score": NuggetMeasure("recall of all nuggets, where one that is partly supported counts half", SUPPORT),
-    "strict_all_score": NuggetMeasure("share of all nuggets that are supported in full", _STRICT),
+    "strict_all_score": NuggetMeasure("share of all nuggets that are supported in full", STRICT),
     "vital_score": NuggetMeasure(
         "recall of the vital nuggets, where one that is partly supported counts half", SUPPORT, True
     ),
-    "strict_vital_score": NuggetMeasure("share of the vital nuggets that are supported in full", _STRICT, True),
+    "strict_vital_score": NuggetMeasure("share of the vital nuggets that are supported in full", STRICT, True),
+    "weighted_score": NuggetMeasure(
+        "all_score by the weights of nuggets, less what faults cost", SUPPORT, weighted=True
+    ),
+    "strict_weighted_score": NuggetMeasure(
+        "strict_all_score by the weights of nuggets, less what faults cost", STRICT, weighted=True
+    ),
     "contradicted": NuggetMeasure("share of all nuggets that the response contradicts", _CONTRADICTED, recall=False),
 }
 """Name to measure; a measure is a row."""
@@ -136,8 +172,7 @@ def _run_unit(
         found = {known.labels[key] for key in keys if key in known.labels}
         lacking = [key for key in keys if key not in known.labels]
         if "supports" in found or not lacking:
-            order: tuple[MatchLabel, ...] = ("supports", "partly", "contradicts", "does_not")
-            labels[nugget.nugget_id] = next(label for label in order if label in found)
+            labels[nugget.nugget_id] = next(label for label in BEST_FIRST if label in found)
         else:
             why = [known.failures[key].reason if key in known.failures else "not_asked" for key in lacking]
             # One reason that counts against nobody is enough: the label might have been the best one.
@@ -201,9 +236,19 @@ def nugget_scores(units: Iterable[RunUnit], cluster: Cluster = "topic") -> tuple
 
 
 def value_of(unit: RunUnit, measure: NuggetMeasure) -> float | None:
-    """The value of a unit, with `does_not` in place of missing labels; None if no nugget of it counts."""
-    labels = {nugget.nugget_id: unit.labels.get(nugget.nugget_id, "does_not") for nugget in unit.nuggets}
-    return measure(unit.nuggets, labels)
+    """The value of a unit, with the worst label in place of missing ones; None if no nugget of it counts."""
+    return measure(unit.nuggets, worst_labels(unit.nuggets) | unit.labels)
+
+
+def worst_labels(nuggets: Iterable[Nugget]) -> dict[str, MatchLabel]:
+    """Nugget id to what costs a run most: `does_not` or, of a fault, `supports`."""
+    return {nugget.nugget_id: "supports" if nugget.fault else "does_not" for nugget in nuggets}
+
+
+def bounds_of(units: Iterable[RunUnit], measure: NuggetMeasure) -> tuple[float, float]:
+    """The least and the most that a mean over the units can be; it is below 0 only where faults cost."""
+    least = (measure(unit.nuggets, worst_labels(unit.nuggets)) for unit in units)
+    return min((value for value in least if value is not None), default=0.0), 1.0
 
 
 def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -> NuggetScore:
@@ -214,7 +259,7 @@ def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -
     mean = mean_interval(
         [value for _, value in matched],
         [cluster_of(unit.topic_id, cluster) for unit, _ in matched],
-        bounds=(0.0, 1.0),
+        bounds=bounds_of(units, measure),
         what="turns" if values else "nuggets that count",
     )
     asked = [value for unit, value in values if unit.status in ("matched", "incomplete")]
@@ -247,7 +292,7 @@ def score_grid(rows: Iterable[NuggetScore], main: str) -> Table[Any]:
         f"{main}: {MEASURES[main].about}.",
         "units: turns with nuggets, and topics with nuggets of their own, that the run had to answer. mean: over those "
         "of which every nugget is matched, with its interval over topics.",
-        "bound: over all of them; a missing match counts as does_not, an unanswered turn as 0. Ranks go by it.",
+        "bound: over all of them; a missing match counts as the worst one, an unanswered turn as 0. Ranks go by it.",
     )
     return records_table(columns, (row for row in rows if row.measure == main), "Runs", notes, places=3)
 
@@ -267,6 +312,21 @@ def measures_grid(rows: Sequence[NuggetScore]) -> Table[Any]:
 def told_reasons(reasons: Mapping[str, str]) -> str:
     """Why labels are missing, each reason with its count."""
     return ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(reasons.values()).items()))
+
+
+def aspects_grid(units: Iterable[RunUnit], main: str, cluster: Cluster) -> Table[Any]:
+    """A line for each aspect and run: the mean over the units with nuggets of the aspect, and the bound."""
+    parts: dict[tuple[str, str], list[RunUnit]] = defaultdict(list)
+    for unit in units:
+        for aspect in sorted({each.aspect for each in unit.nuggets if each.aspect}):
+            nuggets = tuple(each for each in unit.nuggets if each.aspect == aspect)
+            known = unit.responses and all(each.nugget_id in unit.labels for each in nuggets)
+            status: UnitStatus = "matched" if known else unit.status
+            part = msgspec.structs.replace(unit, nuggets=nuggets, status=status)
+            parts[aspect, unit.run_id].append(part)
+    rows = ((aspect, _score(run_id, main, of, cluster)) for (aspect, run_id), of in sorted(parts.items()))
+    lines = ((aspect, row.run_id, row.mean, row.bound, row.units, row.matched) for aspect, row in rows)
+    return Table(lines, ("aspect", "run", "mean", "bound", "units", "matched"), "Aspects", places=3)
 
 
 UNIT_COLUMNS: TsvColumns = {

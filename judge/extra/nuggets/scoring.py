@@ -31,6 +31,7 @@ from judge.extra.nuggets.scores import (
     RECALLS,
     NuggetScore,
     RunUnit,
+    aspects_grid,
     measures_grid,
     nugget_scores,
     run_units,
@@ -119,6 +120,8 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     precision: tuple[NuggetPrecision, ...] = ()
     claims: tuple[ClaimUnit, ...] = ()
     lines = {"units": units_grid(units)}
+    if any(nugget.aspect for nugget in bank.nuggets):
+        lines["aspects"] = aspects_grid(units, plan.main, plan.cluster)
     if plan.claims:
         carried = read_claims_of(plan.claims, bank, pool)
         names, claims = precision_names(carried), claim_units(units, carried)
@@ -173,6 +176,8 @@ def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunU
         )
     if known.outside:
         notes.append(f"{count(known.outside, 'match', 'matches')} of responses that are not in the pool")
+    if bank.unreferenced:
+        notes.append(f"{count(bank.unreferenced, 'answer')} without a reference left out, as in ARGUE")
     if not any(nugget.importance for nugget in bank.nuggets):
         notes.append("the bank says of no nugget how important it is, so there is no vital_score")
     return tuple(notes)

@@ -54,11 +54,14 @@ def test_the_metrics_are_those_of_nuggetizer(tmp_path: Path) -> None:
     assert values["1-1_1"] == {
         "strict_all_score": 1 / 3, "all_score": (1 + 0.5) / 3,
         "strict_vital_score": 1 / 2, "vital_score": (1 + 0.5) / 2, "contradicted": 0,
+        # Vital nuggets weigh 2.
+        "strict_weighted_score": 2 / 5, "weighted_score": (2 + 2 * 0.5) / 5,
     }  # fmt: skip
     # Two of four supported and one in part; the only vital one is not supported.
     assert values["1-1_2"] == {
         "strict_all_score": 2 / 4, "all_score": (2 + 0.5) / 4,
         "strict_vital_score": 0, "vital_score": 0, "contradicted": 0,
+        "strict_weighted_score": 2 / 5, "weighted_score": (2 + 0.5) / 5,
     }  # fmt: skip
     # nuggetizer's line `all` has the means of the lines.
     means = {row.measure: row.mean.value for row in nugget_scores(run_units(both(), bank(), known), "topic")}
@@ -68,18 +71,15 @@ def test_the_metrics_are_those_of_nuggetizer(tmp_path: Path) -> None:
     assert means["strict_vital_score"] == pytest.approx(0.5 / 2)
 
 
-@pytest.mark.parametrize(
-    ("nuggets", "strict_vital", "strict_all", "vital", "everything"),
-    [
-        # The numbers that nuggetizer's own test of its pipeline expects: 1 of 2, and a half.
-        ([("vital", "support"), ("okay", "partial_support")], 1.0, 0.5, 1.0, 0.75),
-        # Its page of inputs and outputs shows these assignments: 2 of 4, and a half.
-        (
-            [("vital", "support"), ("vital", "support"), ("okay", "partial_support"), ("okay", "not_support")],
-            *(1.0, 0.5, 1.0, 0.625),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("nuggets", "strict_vital", "strict_all", "vital", "everything"), [
+    # The numbers that nuggetizer's own test of its pipeline expects: 1 of 2, and a half.
+    ([("vital", "support"), ("okay", "partial_support")], 1.0, 0.5, 1.0, 0.75),
+    # Its page of inputs and outputs shows these assignments: 2 of 4, and a half.
+    (
+        [("vital", "support"), ("vital", "support"), ("okay", "partial_support"), ("okay", "not_support")],
+        *(1.0, 0.5, 1.0, 0.625),
+    ),
+])  # fmt: skip
 def test_published_examples_give_their_numbers(tmp_path, nuggets, strict_vital, strict_all, vital, everything) -> None:
     listed = [(f"Fact {place}.", weight, label) for place, (weight, label) in enumerate(nuggets)]
     path = file(tmp_path, line("1-1_1", listed))
@@ -100,6 +100,24 @@ def test_a_nugget_is_found_by_its_text_whatever_its_id(tmp_path: Path) -> None:
     assert known.labels == {("R00001", "x"): "supports", ("R00001", "1-1_1/1"): "does_not"}
 
 
+def test_verdicts_of_criteria_give_their_weighted_scores(tmp_path: Path) -> None:
+    rows = [("A.", 5, "satisfied"), ("B.", 2, "partially_satisfied"), ("C.", 3, "not_satisfied")]
+    faults = [("D.", -4, "satisfied"), ("E.", -2, "partially_satisfied"), ("F.", -1, "not_satisfied")]
+    criteria = [{"text": text, "weight": weight, "verdict": verdict} for text, weight, verdict in rows + faults]
+    # A topic of a citation track is one turn.
+    path = file(tmp_path, json.dumps({"qid": "7", "run_id": "r", "criteria": criteria}))
+    made, one = parse_bank(path.read_bytes(), "bank"), pool(response(1, "7_1", "r"), turns=("7_1",))
+    known = join(read_matches(path), (), made, one, "a")
+    assert not known.people
+    (unit,) = run_units(one, made, known)
+    assert (unit.scope, unit.status, unit.values) == ("7", "matched", {
+        "weighted_score": (5 + 2 / 2 - 4 - 2 / 2) / (5 + 2 + 3), "strict_weighted_score": (5 - 4) / (5 + 2 + 3),
+        # What is no wish counts in no other recall.
+        "all_score": (1 + 1 / 2) / 3, "strict_all_score": 1 / 3, "contradicted": 0,
+        "vital_score": None, "strict_vital_score": None,
+    })  # fmt: skip
+
+
 def test_what_failed_is_missing_and_no_label(tmp_path: Path) -> None:
     rows = read_matches(file(tmp_path, line("1-1_1", [("A.", "vital", "failed"), ("B.", "okay", "support")])))
     assert [(row.label, row.judge) for row in rows] == [("supports", "nuggetizer")]
@@ -107,16 +125,16 @@ def test_what_failed_is_missing_and_no_label(tmp_path: Path) -> None:
         read_matches(file(tmp_path, line("1-1_1", [("A.", "vital", "failed")])))
 
 
-@pytest.mark.parametrize(
-    ("bad", "place"),
-    [
-        (line("topic", [("A.", "okay", "support")]), "line 2: $.qid"),
-        (line("1-1_1", [("A.", "okay", "supports")]), "line 2: $.nuggets[0].assignment"),
-        (line("1-1_1", [(" ", "okay", "support")]), "line 2: $.nuggets[0].text"),
-        (line("1-1_1", [("A.", "okay", "support")], run_id=None, docid="d1"), "line 2: $.run_id"),
-        (line("1-1_2", [("A.", "okay", "support")]), "line 2: $"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "place"), [
+    (line("a topic", [("A.", "okay", "support")]), "line 2: $.qid"),
+    (json.dumps({"qid": "7", "run_id": "r", "criteria": [{"text": "A."}]}), "line 2: $.criteria[0]"),
+    (json.dumps({"qid": "7", "run_id": "r", "criteria": [{"text": "A.", "verdict": "met"}]}),
+     "line 2: $.criteria[0].verdict"),
+    (line("1-1_1", [("A.", "okay", "supports")]), "line 2: $.nuggets[0].assignment"),
+    (line("1-1_1", [(" ", "okay", "support")]), "line 2: $.nuggets[0].text"),
+    (line("1-1_1", [("A.", "okay", "support")], run_id=None, docid="d1"), "line 2: $.run_id"),
+    (line("1-1_2", [("A.", "okay", "support")]), "line 2: $"),
+])  # fmt: skip
 def test_a_bad_line_is_named(tmp_path: Path, bad: str, place: str) -> None:
     problems = refused(read_matches, file(tmp_path, line("1-1_2", [("A.", "okay", "support")]), bad))
     assert [problem.path for problem in problems] == [place]

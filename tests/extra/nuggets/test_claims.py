@@ -62,15 +62,12 @@ def test_several_judges_vote_by_sentence_and_ties_go_to_the_worse_label() -> Non
     assert joined(*rows) == {"R00001": ("nugget", "no_claim", "none"), "R00002": ("nugget",)}
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (said(1, "nugget", "none"), "found 2 labels, expected one for each of its 3 sentences"),
-        (said(3, "none"), "the bank has no nugget of its turn or topic"),
-        (said(2, "none", text_sha256="0" * 64), "the pool has another text"),
-        (said(2, "none", nuggets_sha256="0" * 64), "the nuggets have changed"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    (said(1, "nugget", "none"), "found 2 labels, expected one for each of its 3 sentences"),
+    (said(3, "none"), "the bank has no nugget of its turn or topic"),
+    (said(2, "none", text_sha256="0" * 64), "the pool has another text"),
+    (said(2, "none", nuggets_sha256="0" * 64), "the nuggets have changed"),
+])  # fmt: skip
 def test_labels_of_other_texts_or_nuggets_are_refused(row: ResponseClaims, message: str) -> None:
     assert message in refused(joined, row)[0].message
 
@@ -80,30 +77,24 @@ def test_labels_of_the_same_texts_and_nuggets_are_taken() -> None:
     assert joined(said(2, "none", **digests)) == {"R00002": ("none",)}
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([said(2, "none"), said(1, "none", "none", "none", assessor=None, judge="a/b")], "people and of judges"),
-        ([said(2, "none", passages=True), said(1, "none", "none", "none")], "for some responses and not for others"),
-        ([structs.replace(said(2, "none"), response_id="R00009")], "no row is of a response of the pool"),
-        ([said(2, "none"), said(2, "none")], "1 row"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "message"), [
+    ([said(2, "none"), said(1, "none", "none", "none", assessor=None, judge="a/b")], "people and of judges"),
+    ([said(2, "none", passages=True), said(1, "none", "none", "none")], "for some responses and not for others"),
+    ([structs.replace(said(2, "none"), response_id="R00009")], "no row is of a response of the pool"),
+    ([said(2, "none"), said(2, "none")], "1 row"),
+])  # fmt: skip
 def test_rows_that_do_not_go_together_are_refused(rows: list[ResponseClaims], message: str) -> None:
     with pytest.raises(InputError, match=message):
         joined(*rows)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ({"labels": ["partly"]}, "Invalid enum value 'partly'"),
-        ({"labels": ["passage"]}, '"passages": true'),
-        ({"labels": ["none"], "judge": "a/b"}, "expected `assessor`"),
-        ({"labels": ["none"], "grade": 1}, "unknown field `grade`"),
-        ({}, "missing required field `labels`"),
-    ],
-)
+@pytest.mark.parametrize(("line", "message"), [
+    ({"labels": ["partly"]}, "Invalid enum value 'partly'"),
+    ({"labels": ["passage"]}, '"passages": true'),
+    ({"labels": ["none"], "judge": "a/b"}, "expected `assessor`"),
+    ({"labels": ["none"], "grade": 1}, "unknown field `grade`"),
+    ({}, "missing required field `labels`"),
+])  # fmt: skip
 def test_a_bad_line_is_named(line: dict[str, object], message: str) -> None:
     row = {"turn_id": "1-1_1", "response_id": "R00001", "assessor": "ann"} | line
     (problem,) = refused(parse_claims, json.dumps(row).encode(), "claims.jsonl")
@@ -133,15 +124,12 @@ def test_the_bundled_prompts_ask_what_carries_each_sentence(variant: str) -> Non
     check_claim_prompt(find_criterion(f"nugget_precision/{variant}"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"name": "groundedness"}, "no prompt about claims"),
-        ({"answer": "grade", "sentence_levels": ()}, "labels of sentences are none"),
-        ({"inputs": ("nuggets", "sentences", "passages")}, "both the label passage and the input passages"),
-        ({"rollup": None}, 'expected `ignored = "no_claim"`'),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"name": "groundedness"}, "no prompt about claims"),
+    ({"answer": "grade", "sentence_levels": ()}, "labels of sentences are none"),
+    ({"inputs": ("nuggets", "sentences", "passages")}, "both the label passage and the input passages"),
+    ({"rollup": None}, 'expected `ignored = "no_claim"`'),
+])  # fmt: skip
 def test_other_prompts_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         check_claim_prompt(structs.replace(find_criterion(NUGGET_PRECISION), **changes))

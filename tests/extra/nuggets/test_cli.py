@@ -34,16 +34,13 @@ def test_importance_comes_from_the_grade_of_the_passage(tmp_path: Path, capsys: 
     assert [(row.importance, row.made_by) for row in read_bank(out).nuggets] == [("vital", "nist"), ("okay", "nist")]
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        (CONE, ["--to", "judge", "--form", "rubrics"], "expected the header id,rubrik"),
-        (CONE, ["--to", "nuggetizer"], "needs an importance: '9-1_3/1', '9-1_3/2' have none"),
-        ("id,rubrik\n1-1-r1,Why?\n", ["--to", "judge", "--vital-from", "2"], "neither an importance nor a grade"),
-        ('{"nugget_id": "a b", "topic_id": "1", "text": "\\u001b[2J"}', ["--to", "judge"], "line 1: $.nugget_id"),
-        ("hello", ["--to", "judge"], "not a bank of nuggets"),
-    ],
-)
+@pytest.mark.parametrize(("content", "options", "message"), [
+    (CONE, ["--to", "judge", "--form", "rubrics"], "expected the header id,rubrik"),
+    (CONE, ["--to", "nuggetizer"], "needs an importance: '9-1_3/1', '9-1_3/2' have none"),
+    ("id,rubrik\n1-1-r1,Why?\n", ["--to", "judge", "--vital-from", "2"], "neither an importance nor a grade"),
+    ('{"nugget_id": "a b", "topic_id": "1", "text": "\\u001b[2J"}', ["--to", "judge"], "line 1: $.nugget_id"),
+    ("hello", ["--to", "judge"], "not a bank of nuggets"),
+])  # fmt: skip
 def test_a_bank_that_cannot_be_written_leaves_no_file(tmp_path, capsys, content, options, message) -> None:
     bank, out = tmp_path / "bank", tmp_path / "out"
     bank.write_text(content)
@@ -152,19 +149,16 @@ def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFix
     assert (tmp_path / "same.jsonl").read_bytes() == out.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["import", "{sheet}", "--bank", "{file}", "--edited-by", "ann"], "needs a name (--edits)"),
-        (["import", "{sheet}", "--bank", "{bank}", "--edited-by", " "], "expected a name"),
-        (["import", "{file}", "--bank", "{bank}", "--edited-by", "ann"], "not usable as a sheet"),
-        (["import", "{sheet}", "--bank", "{bank}", "--edited-by", "ann", "--edits", "{file}"], "over what it is"),
-        (["sheet", "{bank}", "--out", "{file}"], "over what it is"),
-        (["sheet", "{bank}", "--edits", "{bank}/none", "--out", "{sheet}.csv"], "none"),
-        (["convert", "{bank}", "--to", "judge", "--out", "{file}"], "over what it is"),
-        (["convert", "{file}", "--to", "judge", "--out", "{file}"], "written over what it is made of"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    (["import", "{sheet}", "--bank", "{file}", "--edited-by", "ann"], "needs a name (--edits)"),
+    (["import", "{sheet}", "--bank", "{bank}", "--edited-by", " "], "expected a name"),
+    (["import", "{file}", "--bank", "{bank}", "--edited-by", "ann"], "not usable as a sheet"),
+    (["import", "{sheet}", "--bank", "{bank}", "--edited-by", "ann", "--edits", "{file}"], "over what it is"),
+    (["sheet", "{bank}", "--out", "{file}"], "over what it is"),
+    (["sheet", "{bank}", "--edits", "{bank}/none", "--out", "{sheet}.csv"], "none"),
+    (["convert", "{bank}", "--to", "judge", "--out", "{file}"], "over what it is"),
+    (["convert", "{file}", "--to", "judge", "--out", "{file}"], "written over what it is made of"),
+])  # fmt: skip
 def test_edits_that_cannot_be_read_or_written_are_refused(tmp_path, capsys, words: list[str], message: str) -> None:
     bank, sheet = tmp_path / "bank", tmp_path / "sheet.csv"
     bank.mkdir()

@@ -54,15 +54,12 @@ def labeled(turn_id: str, labels: list[str]) -> Judgment:
 FAILED = Failure("R1", "1-1_2", "1-1", "c", "v", "unreadable", "why", "Hm.", "server/m", "", "d", 0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        # p2 before p1: two responses used it. 1-1_2 before 1-1_10: natural order.
-        ("passages", {"1-1_2": ["p2", "p1"], "1-1_10": ["p3"]}),
-        ("responses", {"1-1_2": ["R00001", "R00003"], "1-1_10": ["R00002"]}),
-        ("both", {"1-1_2": ["p2", "p1", "R00001", "R00003"], "1-1_10": ["p3", "R00002"]}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "expected"), [
+    # p2 before p1: two responses used it. 1-1_2 before 1-1_10: natural order.
+    ("passages", {"1-1_2": ["p2", "p1"], "1-1_10": ["p3"]}),
+    ("responses", {"1-1_2": ["R00001", "R00003"], "1-1_10": ["R00002"]}),
+    ("both", {"1-1_2": ["p2", "p1", "R00001", "R00003"], "1-1_10": ["p3", "R00002"]}),
+])  # fmt: skip
 def test_the_sources_of_a_turn_are_its_passages_and_responses(kind: SourceKind, expected: dict[str, list[str]]) -> None:
     found = turn_sources(POOL, kind)
     named = {turn: [each.passage or each.response_id for each in sources] for turn, sources in found.by_turn.items()}

@@ -183,16 +183,13 @@ def test_a_folder_of_another_bank_is_refused(mock: Mock, pooled: Path, tmp_path:
         read_creation(plan(mock, pooled, pooled))
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"topics": None}, "so a topics file is needed"),
-        ({"sources": "both "}, "choose from passages, responses, both"),
-        ({"most": 0}, "expected 1 or more"),
-        ({"creation": "nugget/graded"}, "not a prompt of this step"),
-        ({"importance": "nugget_merging"}, "not a prompt of this step"),
-    ],
-)
+@pytest.mark.parametrize(("more", "message"), [
+    ({"topics": None}, "so a topics file is needed"),
+    ({"sources": "both "}, "choose from passages, responses, both"),
+    ({"most": 0}, "expected 1 or more"),
+    ({"creation": "nugget/graded"}, "not a prompt of this step"),
+    ({"importance": "nugget_merging"}, "not a prompt of this step"),
+])  # fmt: skip
 def test_what_cannot_be_done_is_refused(mock, pooled, tmp_path, more, message) -> None:
     with pytest.raises(UsageError, match=message):
         read_creation(plan(mock, pooled, tmp_path / "out", **more))

@@ -48,38 +48,32 @@ def test_edits_change_delete_and_add_and_leave_the_bank_alone() -> None:
     assert found[0].made_by == "server/m" and found[3].turn_id is None
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (NuggetEdit("1-1_1/9", "delete", "ann", "0" * 64), "no such nugget"),
-        (NuggetEdit("1-1_1/1", "change", "ann", "0" * 64, "B."), "changed since"),
-        (NuggetEdit("1-1_1/1", "add", "ann", text="B.", turn_id="1-1_1"), "has a nugget of this id"),
-    ],
-)
+@pytest.mark.parametrize(("edit", "message"), [
+    (NuggetEdit("1-1_1/9", "delete", "ann", "0" * 64), "no such nugget"),
+    (NuggetEdit("1-1_1/1", "change", "ann", "0" * 64, "B."), "changed since"),
+    (NuggetEdit("1-1_1/1", "add", "ann", text="B.", turn_id="1-1_1"), "has a nugget of this id"),
+])  # fmt: skip
 def test_an_edit_of_another_bank_is_refused(edit: NuggetEdit, message: str) -> None:
     assert message in refused(edited, MADE, (edit,), "edits")[0].message
 
 
-@pytest.mark.parametrize(
-    ("row", "place"),
-    [
-        ({"action": "rename"}, "$.action"),
-        ({"edited_by": " "}, "$.edited_by"),
-        ({"nugget_sha256": None}, "$.nugget_sha256"),
-        ({"text": None}, "$"),
-        ({"text": "\x00"}, "$.text"),
-        ({"importance": "big"}, "$.importance"),
-        ({"turn_id": "1-1_1"}, "$"),
-        ({"action": "delete"}, "$"),
-        ({"action": "add", "turn_id": "1-1_1"}, "$.nugget_sha256"),
-        ({"action": "add", "nugget_sha256": None}, "$"),
-        ({"action": "add", "nugget_sha256": None, "turn_id": "x"}, "$.turn_id"),
-        ({"action": "add", "nugget_sha256": None, "topic_id": "a b"}, "$.topic_id"),
-        ({"action": "add", "nugget_sha256": None, "turn_id": "1-1_1", "topic_id": "2-1"}, "$.topic_id"),
-        ({"action": "add", "nugget_sha256": None, "turn_id": "1-1_1", "nugget_id": "a b"}, "$.nugget_id"),
-        ({"more": 1}, "$"),
-    ],
-)
+@pytest.mark.parametrize(("row", "place"), [
+    ({"action": "rename"}, "$.action"),
+    ({"edited_by": " "}, "$.edited_by"),
+    ({"nugget_sha256": None}, "$.nugget_sha256"),
+    ({"text": None}, "$"),
+    ({"text": "\x00"}, "$.text"),
+    ({"importance": "big"}, "$.importance"),
+    ({"turn_id": "1-1_1"}, "$"),
+    ({"action": "delete"}, "$"),
+    ({"action": "add", "turn_id": "1-1_1"}, "$.nugget_sha256"),
+    ({"action": "add", "nugget_sha256": None}, "$"),
+    ({"action": "add", "nugget_sha256": None, "turn_id": "x"}, "$.turn_id"),
+    ({"action": "add", "nugget_sha256": None, "topic_id": "a b"}, "$.topic_id"),
+    ({"action": "add", "nugget_sha256": None, "turn_id": "1-1_1", "topic_id": "2-1"}, "$.topic_id"),
+    ({"action": "add", "nugget_sha256": None, "turn_id": "1-1_1", "nugget_id": "a b"}, "$.nugget_id"),
+    ({"more": 1}, "$"),
+])  # fmt: skip
 def test_a_bad_edit_is_named_with_its_line(row: dict[str, object], place: str) -> None:
     sound = {"nugget_id": "n", "action": "change", "edited_by": "ann", "nugget_sha256": "0" * 64, "text": "A."}
     line = {name: value for name, value in (sound | row).items() if value is not None}
@@ -147,23 +141,20 @@ def test_a_sheet_says_what_people_changed() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("place", "cells", "message"),
-    [
-        (0, {"nugget_id": "1-1_1/7"}, "the bank has no nugget"),
-        (0, {"nugget_id": "1-1_1/2"}, "has changed since the sheet was made"),
-        (0, {"shown_sha256": "0", "text": "B."}, "has changed since the sheet was made"),
-        (0, {"text": ""}, "expected the text of a nugget"),
-        (0, {"importance": "huge"}, "expected vital or okay"),
-        (0, {"importance": ""}, "expected vital or okay"),
-        (0, {"delete": "maybe"}, "expected x or nothing"),
-        (None, {"text": "A."}, "needs `turn_id`"),
-        (None, {"text": "", "turn_id": "1-1_1"}, "expected the text of a nugget"),
-        (None, {"text": "A.", "turn_id": "x y"}, "expected a turn id"),
-        (None, {"text": "A.", "topic_id": "x_1"}, "expected a topic id"),
-        (None, {"text": "A.", "turn_id": "1-1_1", "topic_id": "2-1"}, "is not the topic of"),
-    ],
-)
+@pytest.mark.parametrize(("place", "cells", "message"), [
+    (0, {"nugget_id": "1-1_1/7"}, "the bank has no nugget"),
+    (0, {"nugget_id": "1-1_1/2"}, "has changed since the sheet was made"),
+    (0, {"shown_sha256": "0", "text": "B."}, "has changed since the sheet was made"),
+    (0, {"text": ""}, "expected the text of a nugget"),
+    (0, {"importance": "huge"}, "expected vital or okay"),
+    (0, {"importance": ""}, "expected vital or okay"),
+    (0, {"delete": "maybe"}, "expected x or nothing"),
+    (None, {"text": "A."}, "needs `turn_id`"),
+    (None, {"text": "", "turn_id": "1-1_1"}, "expected the text of a nugget"),
+    (None, {"text": "A.", "turn_id": "x y"}, "expected a turn id"),
+    (None, {"text": "A.", "topic_id": "x_1"}, "expected a topic id"),
+    (None, {"text": "A.", "turn_id": "1-1_1", "topic_id": "2-1"}, "is not the topic of"),
+])  # fmt: skip
 def test_a_row_that_cannot_be_read_is_named(place: int | None, cells: dict[str, str], message: str) -> None:
     rows = rows_of(MADE)
     if place is None:

@@ -61,15 +61,12 @@ def test_a_response_goes_by_its_id_or_by_the_run_that_ranked_it_first() -> None:
     assert join(renamed, (), BANK, POOL, "m", {"team-1": "b"}).labels == {("R00002", "1-1_1/1"): "partly"}
 
 
-@pytest.mark.parametrize(
-    ("votes", "label"),
-    [
-        (("supports", "partly", "partly"), "partly"),
-        (("supports", "does_not"), "does_not"),
-        (("supports", "contradicts"), "contradicts"),
-        (("supports", "supports", "contradicts"), "supports"),
-    ],
-)
+@pytest.mark.parametrize(("votes", "label"), [
+    (("supports", "partly", "partly"), "partly"),
+    (("supports", "does_not"), "does_not"),
+    (("supports", "contradicts"), "contradicts"),
+    (("supports", "supports", "contradicts"), "supports"),
+])  # fmt: skip
 def test_the_label_of_most_counts_and_of_equally_many_the_worse_one(votes, label) -> None:
     rows = [row(1, "1-1_1/1", vote, assessor=f"w{place}") for place, vote in enumerate(votes)]
     for order in (rows, rows[::-1]):

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,11 +17,14 @@ from judge.extra.nuggets.scores import (
     RECALLS,
     NuggetScore,
     RunUnit,
+    aspects_grid,
+    bounds_of,
     measures_grid,
     nugget_scores,
     run_units,
     score_grid,
     units_grid,
+    value_of,
 )
 from judge.pool.records import Pool
 from judge.stats.means import mean_interval
@@ -51,6 +55,63 @@ def test_measures_are_nuggetizers_for_any_labels(rows: list[tuple[str, MatchLabe
             assert ours is None
         else:
             assert ours == pytest.approx(nuggetizer(nuggets, labels, vital, strict), abs=1e-12)
+
+
+@pytest.mark.parametrize(("aggregator", "labels", "graded", "strict", "contradicted"), [
+    ("OR", ("does_not", "supports", "contradicts"), 1, 1, 0),
+    ("OR", ("does_not", "partly", "contradicts"), 1 / 2, 0, 0),
+    ("OR", ("does_not", "contradicts", "does_not"), 0, 0, 1),
+    ("AND", ("supports", "supports", "supports"), 1, 1, 0),
+    ("AND", ("supports", "partly", "does_not"), (1 + 1 / 2) / 3, 0, 0),
+    ("AND", ("supports", "supports", "contradicts"), 2 / 3, 0, 1 / 3),
+])  # fmt: skip
+def test_a_question_counts_its_best_answer_or_all(aggregator, labels, graded, strict, contradicted) -> None:
+    asked = [Nugget(f"1/1.{n}", "1", f"How? {n}", None, None, 3, "How?", aggregator) for n in range(3)]
+    found = {each.nugget_id: label for each, label in zip(asked, labels, strict=True)} | {"1/2": "supports"}
+    values = {name: measure([*asked, Nugget("1/2", "1", "Another.")], found) for name, measure in MEASURES.items()}
+    # A question is one nugget however many answers it has, and weighs 3 beside the other's 1.
+    assert values == pytest.approx({
+        "all_score": (graded + 1) / 2, "strict_all_score": (strict + 1) / 2, "contradicted": contradicted / 2,
+        "weighted_score": (3 * graded + 1) / 4, "strict_weighted_score": (3 * strict + 1) / 4,
+        "vital_score": None, "strict_vital_score": None,
+    })  # fmt: skip
+
+
+KINDS = st.tuples(
+    st.sampled_from([None, "vital"]), st.none() | st.floats(-5, 5), st.none(), st.none()
+) | st.sampled_from([(None, 2.0, "a?", "OR"), (None, -1.0, "b?", "AND"), ("vital", None, "c?", "AND")])
+
+
+@given(st.lists(st.tuples(KINDS, st.sampled_from([*MATCH_LABELS, None])), min_size=1), st.sampled_from(RECALLS))
+def test_scores_stay_in_their_bounds_and_grow_with_what_a_response_says(rows, name: str) -> None:
+    nuggets = tuple(Nugget(f"1/{n}", "1", "x", None, *kind) for n, (kind, _) in enumerate(rows))
+    labels = {f"1/{n}": label for n, (_, label) in enumerate(rows) if label}
+    unit, measure = RunUnit("a", "1", "1", ("R",), nuggets, labels, "matched", {}), MEASURES[name]
+    value, (low, high) = value_of(unit, measure), bounds_of([unit], measure)
+    assert (low == 0 or measure.weighted) and high == 1
+    assert value is None or low - 1e-9 <= value <= high + 1e-9
+    for each in nuggets if value is not None else ():
+        changed = [unit.labels | {each.nugget_id: label} for label in ("does_not", "partly", "supports")]
+        steps = [value_of(msgspec.structs.replace(unit, labels=of), measure) for of in changed]
+        # More support is no worse, of a fault no better; and nothing that a missing label could be is worse than it.
+        assert sorted(steps, reverse=each.fault) == pytest.approx(steps, abs=1e-9)
+        assert each.nugget_id in labels or value <= min(steps) + 1e-9
+
+
+def test_aspects_have_means_of_their_own() -> None:
+    scopes = ("1-1_1", "2-1_1", "3-1_1")
+    made = [
+        msgspec.structs.replace(nugget(f"{each}/{aspect}"), aspect=aspect) for each in scopes for aspect in ("b", "a")
+    ]
+    there = pool(*(response(n, scope, "r") for n, scope in enumerate(scopes)))
+    labels = known({(n, f"{scope}/a"): "partly" for n, scope in enumerate(scopes)} | {(0, "1-1_1/b"): "supports"})
+    table = aspects_grid(run_units(there, bank(*made, nugget("1-1_1/0")), labels), "all_score", "topic")
+    assert table.columns == ("aspect", "run", "mean", "bound", "units", "matched")
+    # Nobody was asked about b in two topics, which count as the first one does.
+    assert [(*line[:2], line[2].value, *line[3:]) for line in table] == [
+        ("a", "r", 0.5, 0.5, 3, 3),
+        ("b", "r", 1, 1, 3, 1),
+    ]
 
 
 def test_a_turn_without_vital_nuggets_is_in_no_mean_of_vital_ones() -> None:
@@ -99,18 +160,15 @@ def test_a_missing_match_is_missing_and_never_does_not() -> None:
     assert row.reasons == {"budget": 1, "refused": 1}
 
 
-@pytest.mark.parametrize(
-    ("reason", "reached", "status"),
-    [
-        ("unreadable", False, "incomplete"),
-        ("unable", False, "incomplete"),
-        ("content_filter", False, "incomplete"),
-        ("budget", True, "left_out"),
-        ("provider_error", False, "left_out"),
-        ("provider_error", True, "incomplete"),
-        (None, True, "left_out"),
-    ],
-)
+@pytest.mark.parametrize(("reason", "reached", "status"), [
+    ("unreadable", False, "incomplete"),
+    ("unable", False, "incomplete"),
+    ("content_filter", False, "incomplete"),
+    ("budget", True, "left_out"),
+    ("provider_error", False, "left_out"),
+    ("provider_error", True, "incomplete"),
+    (None, True, "left_out"),
+])  # fmt: skip
 def test_what_a_missing_match_counts_against(reason: str | None, reached: bool, status: str) -> None:
     there = pool(response(1, "1-1_1", "a"), response(2, "1-1_1", "b"))
     labels = known({(2, "1-1_1/1"): "supports"} if reached else {})
@@ -139,18 +197,15 @@ def test_nobody_asked_about_a_run() -> None:
 TOPIC = bank(nugget("1-1/1"))
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "label"),
-    [
-        ("supports", "does_not", "supports"),
-        ("does_not", "supports", "supports"),
-        ("partly", "contradicts", "partly"),
-        ("contradicts", "does_not", "contradicts"),
-        ("supports", None, "supports"),
-        ("partly", None, None),
-        ("does_not", None, None),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "label"), [
+    ("supports", "does_not", "supports"),
+    ("does_not", "supports", "supports"),
+    ("partly", "contradicts", "partly"),
+    ("contradicts", "does_not", "contradicts"),
+    ("supports", None, "supports"),
+    ("partly", None, None),
+    ("does_not", None, None),
+])  # fmt: skip
 def test_a_nugget_of_a_topic_has_the_best_label_of_the_dialogue(first, second, label) -> None:
     labels = known({(1, "1-1/1"): first})
     if second is not None:
@@ -272,7 +327,9 @@ def test_the_probability_of_a_dialogue_does_not_follow_from_that_of_its_response
 
 
 def test_recalls_are_what_runs_are_ranked_by() -> None:
-    assert RECALLS == ("all_score", "strict_all_score", "vital_score", "strict_vital_score")
+    assert RECALLS == (
+        "all_score", "strict_all_score", "vital_score", "strict_vital_score", "weighted_score", "strict_weighted_score"
+    )  # fmt: skip
 
 
 def topics_of(labels: PairLabels) -> dict[tuple[str, str], str]:
