@@ -13,7 +13,7 @@ from judge.ask.labels import Label, Labels
 from judge.ask.records import Failure, Judgment
 from judge.gold.rows import GoldRow
 from judge.io.ids import topic_of
-from judge.pool.bank import passages_jsonl, pool_jsonl
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Level, Passage, Scale
 from judge.runs.records import TokenCount
@@ -138,6 +138,16 @@ def write_pool(folder: Path, of: Pool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pool.jsonl").write_bytes(pool_jsonl(of))
     (folder / "passages.jsonl").write_bytes(passages_jsonl(of))
+
+
+def write_judged(folder: Path, of: Pool, said: Iterable[Judgment], failed: Iterable[Failure]) -> Path:
+    """An output folder of `judge run` with these results, without its manifest."""
+    write_pool(folder, of)
+    (folder / "excluded.tsv").write_bytes(excluded_tsv(of.exclusions))
+    (folder / "runs.jsonl").write_bytes(runs_jsonl(of))
+    (folder / "judgments.jsonl").write_bytes(jsonl(said))
+    (folder / "failures.jsonl").write_bytes(jsonl(failed))
+    return folder
 
 
 def write_output(

@@ -33,9 +33,7 @@ from markupsafe import Markup
 
 from judge.ask.criteria import find_criterion, load_criterion
 from judge.ask.labels import parse_columns, read_labels
-from judge.ask.records import Failure, Judgment
-from judge.calibrate.certificate import make_certificate, read_certificate
-from judge.calibrate.certified import Certified
+from judge.calibrate.certificate import read_certificate
 from judge.calibrate.disagreements import (
     AssessorGrade,
     Disagreement,
@@ -44,7 +42,6 @@ from judge.calibrate.disagreements import (
     ShownPassage,
     parse_disagreements,
 )
-from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, TrustVerdict
 from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
 from judge.crowd.known import read_known
 from judge.crowd.layout import Layout
@@ -95,9 +92,9 @@ from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, pool_lines
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.conversation import own_turns, turns_shown
 from judge.pool.lists import read_relevance, read_run_ids, read_turns
-from judge.pool.records import Pool, PooledResponse, PooledTurn, RunEntry
+from judge.pool.records import Pool, PooledTurn
 from judge.pool.selection import Selection, candidates
-from judge.records import Estimate, Passage, Problem, Scale
+from judge.records import Passage, Problem, Scale
 from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_rechecked, read_screen
 from judge.report.job import compose
 from judge.report.listing import Sent
@@ -109,9 +106,12 @@ from judge.runs.convert import TARGETS, convert_run
 from judge.runs.families import read_families, read_teams
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, find_runs, read_run, rules_of
-from judge.runs.records import Exchange, Exclusion, Run, RunTurn, TokenCount, Turn
+from judge.runs.records import Exchange, Exclusion, Run, RunTurn, Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
+from tests.calibrate.test_certificate import certificate
+from tests.calibration_world import failure, judgment, pooled
+from tests.report_records import calibration
 
 ROOT = Path(__file__).resolve().parents[1]
 GRADES = (0, 1, 2, 3)
@@ -625,24 +625,12 @@ def _json(*values: Any) -> bytes:
 
 _PASSAGE_IDS = {"clueweb22-en9999-01-00017:0", "A-1", "A-1-0", "A-1:1", "p"}
 _HASHED = ("clueweb22-en0000-00-00000:0", "clueweb22-en0000-00-00000:7", "MARCO_1-1", "", "\0")
-_COUNT = TokenCount(3, 3, 2, None)
-_POOL = Pool(
-    (
-        PooledResponse(
-            "R00000", "1-1_1", "1-1", "By train.", ("p#" + digest("Tea."), "q"), _COUNT, False,
-            (RunEntry("r", 1, "used", digest("By train.")),),
-        ),
-    ),
-    {"p#" + digest("Tea."): Passage("p", "Tea.", "run"), "q": Passage("q", "Milk.", "collection")},
-    (),
-)  # fmt: skip
+_TEXTS_OF = {"p#" + digest("Tea."): Passage("p", "Tea.", "run"), "q": Passage("q", "Milk.", "collection")}
+_POOL = Pool((pooled("R00000", "By train.", "r", passages=tuple(_TEXTS_OF)),), _TEXTS_OF, ())
 _TALKED = (RunTurn("1-1_1", (), "By train?", ("I hurry.",)), RunTurn("1-1_2", (), "And back?"))
 _TURNS = own_turns(Run("r", "interactive", None, "interactive", "f", "d", True, _TALKED))
 _TALK = msgspec.structs.replace(_POOL, turns={turn.turn_id: turn for turn in _TURNS.values()})
-_SAID = Judgment(
-    "R00000", "1-1_1", "1-1", "groundedness", "graded", 2, False, 1.5, {"2": 0.5, "1": 0.5}, "why", (), "server/m", "m",
-    "c" * 64, "d" * 64, "json", False, 0,
-)  # fmt: skip
+_SAID = judgment("1-1_1", "R00000", 2, expected=1.5, probabilities={"2": 0.5, "1": 0.5}, rationale="why")
 _APART = Disagreement(
     *("1-1_1", "1-1", "R00000", "groundedness", "dev", ReferenceGrade(3, (AssessorGrade("ann", 3, "blind"),))),
     (JudgeGrade("server/m", "groundedness/graded", 2, 1.5, "why", None, -1),),
@@ -651,25 +639,12 @@ _APART = Disagreement(
 _SECOND = RecheckedItem(
     "R00000", "1-1_1", "1-1", "groundedness", "graded", "server/m", 0, 2, 1, None, "m", "n", "fp_a", None, "a", "b"
 )
-_FAILED = Failure(
-    "R00001", "1-1_1", "1-1", "groundedness", "graded", "refused", "no", "raw", "server/m", "c" * 64, "d" * 64, 0
-)
+_FAILED = failure("1-1_1", "R00001", "refused", detail="no", raw="raw", request_digest="d" * 64)
 _MANIFEST = (_json({"schema": SCHEMA, "judge_version": "0", "configuration": {"runs": {"r": "a"}}, "complete": True}),)
 
 
 def _examples(pattern: str) -> tuple[bytes, ...]:
     return tuple(unpack(path.read_bytes(), path.name) for path in sorted(ROOT.glob(pattern)))
-
-
-def _certificates() -> tuple[bytes, ...]:
-    certified = Certified(
-        criterion="groundedness", judge="server/m", prompt="groundedness/graded", prompt_digest="a" * 64, parser=1,
-        renderer=1, parameters={"temperature": 0.0}, models_returned=("m",), gold="b" * 64, seal=None,
-        split="all", n=10, topics=3, tried=1, looks=None, made=("blind",), graded=10, others={},
-        resampling={"seed": 1, "replicates": 200, "permutations": 200}, binary=False, statistic="alpha_ordinal",
-        estimate=Estimate(0.7, 0.6, 0.8, 10, 3), requirements=("alpha_ordinal.lo>=0.5",), verdict="TRUSTED",
-    )  # fmt: skip
-    return (msgspec.json.encode(make_certificate((certified,), "2026-01-01")),)
 
 
 def _parquet() -> tuple[bytes, ...]:
@@ -733,25 +708,6 @@ def _merged(path: Path) -> None:
     new = path.with_name("new.sqlite")
     new.unlink(missing_ok=True)
     merge_journals([path], new)
-
-
-def _findings() -> tuple[bytes, ...]:
-    kappa = Estimate(0.5, 0.4, 0.6, 10, 3)
-    row = AgreementRow(
-        judge="server/m", prompt="groundedness/graded", criterion="groundedness", split="all", reference="ann",
-        baseline=False, gold=10, n=10, topics=3, coverage=1.0, without_grade={}, statistics={"kappa": kappa}, item={},
-        design_effect={}, worst_case={}, confusion=((4, 1), (0, 5)), grades=(0, 1), marginals=(), ceiling=kappa,
-        test_retest=None, primary="kappa",
-    )  # fmt: skip
-    verdict = TrustVerdict(
-        "groundedness", "server/m graded", None, "all", "TRUSTED", ("kappa.lo>=0.4",), (), kappa, "kappa"
-    )
-    pair = ComparisonRow(
-        a="server/m graded", b="constant", difference=kappa, p=0.1, p_max_t=0.1, p_holm=0.1, exact=True,
-        criterion="groundedness", split="all", statistic="kappa",
-    )  # fmt: skip
-    found = Calibration((row,), (pair,), (), (verdict,), (), (), (), (), (), ("A warning.",))
-    return (json_bytes({"schema": 1, **msgspec.to_builtins(found)}),)
 
 
 def _rechecked(path: Path) -> None:
@@ -883,11 +839,8 @@ READERS: dict[str, Reader] = {
     "crowd-questions": Reader(_stored("questions"), _read(read_questions, "map.csv")),
     "turn-list": Reader(_stored("turn_list"), _read(read_subset, "turns.txt")),
     "prompts": Reader(lambda: _examples("prompts/*/*.md"), _read(load_criterion, "p.md")),
-    "card": Reader(
-        lambda: _examples("docs/cards/[bg]*/card.json"),
-        _read(_compared_cards, "card.json"),
-    ),
-    "certificate": Reader(_certificates, _read(read_certificate, "certificate.json")),
+    "card": Reader(lambda: _examples("docs/cards/[bg]*/card.json"), _read(_compared_cards, "card.json")),
+    "certificate": Reader(lambda: (msgspec.json.encode(certificate()),), _read(read_certificate, "certificate.json")),
     "manifest": Reader(lambda: _MANIFEST, _read(lambda path: read_manifest(path.parent), MANIFEST)),
     "pool": Reader(lambda: (pool_jsonl(_POOL),), partial(_pool, part=0)),
     "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _parse(_sheet)),
@@ -920,7 +873,10 @@ READERS: dict[str, Reader] = {
     "prices": Reader(_stored("prices"), _read(read_prices, "prices.toml")),
     "spending": Reader(_journals, _read(read_spending, "journal.sqlite")),
     "browsed": Reader(_stored("browsed"), _read(_browsed, "disagreements.jsonl")),
-    "findings": Reader(_findings, _read(_reported, "calibration.json")),
+    "findings": Reader(
+        lambda: (json_bytes({"schema": 1, **msgspec.to_builtins(calibration())}),),
+        _read(_reported, "calibration.json"),
+    ),
     "problems": Reader(_stored("problems"), _read(read_problems, "problems.json")),
     "recheck": Reader(_twice(_SECOND), _read(_rechecked, "recheck.jsonl")),
     "logprobs": Reader(_stored("logprobs"), _logprobs),

@@ -144,6 +144,11 @@ def _example(name: str) -> Callable[[Path], None]:
     return lambda path: void(shutil.copyfile(EXAMPLE / name, path))
 
 
+def _several(make: Callable[[Path], None], names: str) -> dict[str, Callable[[Path], None]]:
+    """Names of files and folders that are made alike."""
+    return dict.fromkeys(names.split(), make)
+
+
 def void(_: object) -> None:
     """Nothing, whatever was given."""
 
@@ -162,10 +167,6 @@ def _grades(path: Path) -> None:
     shutil.copyfile(_judged_folder() / "qrels" / "response_groundedness.llm.qrel", path)
 
 
-def _response_runs(path: Path) -> None:
-    shutil.copytree(_judged_folder() / "response_runs", path)
-
-
 def _trec_run(path: Path) -> None:
     _run("convert", str(EXAMPLE / "runs" / "orchard-manual.json.gz"), "--to", "trec-run", "-o", f"{path}.folder")
     shutil.copyfile(next(Path(f"{path}.folder").glob("*.run")), path)
@@ -174,12 +175,6 @@ def _trec_run(path: Path) -> None:
 def _passages() -> list[dict[str, str]]:
     lines = (EXAMPLE / "passages.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
-
-
-def _bank(path: Path) -> None:
-    """A bank in its folder."""
-    path.mkdir()
-    shutil.copyfile(EXAMPLE / "nuggets.jsonl", path / "nuggets.jsonl")
 
 
 def _passage_qrels(path: Path) -> None:
@@ -193,13 +188,9 @@ def _hash_list() -> str:
     return "".join(f"{name}\t{part}\t{hashlib.md5(text.encode()).hexdigest()}\n" for name, part, text in rows)
 
 
-def _collection(path: Path) -> None:
-    path.mkdir()
-    shutil.copyfile(EXAMPLE / "passages.jsonl", path / "part.jsonl")
-
-
-def _prompt(path: Path) -> None:
-    shutil.copyfile(PROJECT / "prompts" / "groundedness" / "graded.md", path)
+def _in_folder(name: str, new: str) -> Callable[[Path], None]:
+    """A folder with a file of the example under a new name."""
+    return lambda path: void(shutil.copyfile(EXAMPLE / name, _folder(path) / new))
 
 
 def _assessed(path: Path) -> None:
@@ -243,10 +234,6 @@ def _workers(path: Path) -> None:
         for place, name in enumerate(names)
     ]
     path.write_text("worker,turn_id,response_id,criterion,label\n" + "".join(rows), encoding="utf-8")
-
-
-def _card(path: Path) -> None:
-    shutil.copytree(PROJECT / "docs" / "cards" / path.name, path)
 
 
 def _regin(path: Path) -> None:
@@ -296,7 +283,9 @@ MADE: dict[str, Callable[[Path], None]] = {
     "passages.jsonl": _example("passages.jsonl"),
     "out": _judged,
     "docs/report.md: out": _overlapping,
-    "judged": _judged_once,
+    **_several(_judged_once, "judged out-may out-june out-2024 out-2025 out-2026 before after a"),
+    "judge evaluate qrels: out": _judged_once,
+    "b": _overlapping,
     "people.jsonl": _matched,
     "matched": _by("nuggets", "match", "--pool", "@out", "--bank", "@nuggets.jsonl", "--model", "baseline/overlap"),
     "claimed": _by("nuggets", "claims", "--pool", "@out", "--bank", "@nuggets.jsonl", "--model", "checker/overlap"),
@@ -304,34 +293,24 @@ MADE: dict[str, Callable[[Path], None]] = {
         gzip.decompress((EXAMPLE / "runs/orchard-manual.json.gz").read_bytes())
     ),
     "nuggets.jsonl": _example("nuggets.jsonl"),
-    "bank": _bank,
+    "bank": _in_folder("nuggets.jsonl", "nuggets.jsonl"),
     "sheet.csv": _by("nuggets", "sheet", "@nuggets.jsonl"),
     "edits.jsonl": _text(""),
     "gold_nuggets_human.json": _text('{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}}}'),
     "rubrics.csv": _text("id,rubrik\n1-1-r1,Are ramps free?\n"),
-    "out-may": _judged_once,
-    "out-june": _judged_once,
     "pooled": _by("pool", "--runs", str(EXAMPLE / "runs"), *INPUTS),
-    "response_runs": _response_runs,
-    "gold.jsonl": _gold,
-    "dev.jsonl": _gold,
+    "response_runs": lambda path: void(shutil.copytree(_judged_folder() / "response_runs", path)),
+    **_several(_gold, "gold.jsonl dev.jsonl"),
     "plan.jsonl": _by("gold", "plan", "--pool", "@out", "--n", "40", "--per-run", "5", "--seed", "1"),
-    "docs/gold.md: labels.csv": _assessed,
-    "docs/gold.md: labels-ann.csv": _assessed,
-    "docs/gold.md: labels-bob.csv": _assessed,
-    "docs/gold.md: gold.jsonl": _gold,
-    "my.md": _prompt,
-    "people.qrel": _grades,
-    "crowd.qrel": _grades,
-    "assessor.qrel": _grades,
-    "worker.qrel": _grades,
-    "response_relevance.qrel": _grades,
-    "passages.qrel": _passage_qrels,
-    "nist.qrel": _passage_qrels,
-    "llm.qrel": _passage_qrels,
-    **dict.fromkeys(("gpt.qrels", "qwen-v2.qrels", "ministral-v1.qrels", "ministral-v2.qrels"), _passage_qrels),
-    "a.run": _trec_run,
-    "more.run": _trec_run,
+    **{f"docs/gold.md: {name}.csv": _assessed for name in ("labels", "labels-ann", "labels-bob")},
+    "judge gold: labels": _assessed,
+    **_several(_example("../prompts/groundedness/graded.md"), "my.md mine/a.md mine/b.md"),
+    **_several(_grades, "people.qrel crowd.qrel assessor.qrel worker.qrel response_relevance.qrel"),
+    "response_groundedness.qrel": _grades,
+    **_several(
+        _passage_qrels, "passages.qrel nist.qrel llm.qrel gpt.qrels qwen-v2.qrels ministral-v1.qrels ministral-v2.qrels"
+    ),
+    **_several(_trec_run, "a.run more.run"),
     "ptkb_rel_nist": _text("1-1_1 0 1 1\n1-1_1 0 2 0\n"),
     "ptkb_rel_org": _text("1-1_1 0 2 1\n1-1_1 0 1 0\n"),
     "task1_test.rel": _text(SPANS),
@@ -343,25 +322,13 @@ MADE: dict[str, Callable[[Path], None]] = {
     "ikat_2023_passages_hashes.tsv.bz2": lambda path: void(path.write_bytes(bz2.compress(_hash_list().encode()))),
     "hashes.idx": _by("passages", "index", "--hashes", "@passage_hashes.tsv"),
     "collection.idx": _by("passages", "index", "--collection", "@shards"),
-    "shards": _collection,
+    **_several(_in_folder("passages.jsonl", "part.jsonl"), "shards collection ikat_jsonl"),
     "late.json": _late,
-    "out-2024": _judged_once,
-    "out-2025": _judged_once,
-    "out-2026": _judged_once,
-    "before": _judged_once,
-    "after": _judged_once,
-    "judge evaluate qrels: out": _judged_once,
     "damaged.sqlite": lambda path: void(shutil.copyfile(_need("out") / "journal.sqlite", path)),
     "journal.jsonl": _by("journal", "export", "@out"),
-    "mine/a.md": _prompt,
-    "mine/b.md": _prompt,
-    "a": _judged_once,
-    "b": _overlapping,
     "split": _by("gold", "split", "@gold.jsonl", "--test", "0.5", "--seed", "1"),
-    "response_groundedness.qrel": _grades,
     "grades.csv": lambda path: _text(_need("judge gold: labels").read_text().replace("turn_id", "turn", 1))(path),
-    "judge gold: labels": _assessed,
-    "more.csv": _workers,
+    **_several(_workers, "labels.csv more.csv"),
     "gold.tsv": _text(SPANS),
     "a.tsv": _text(SPANS.replace("acacia tree", "the tree")),
     "b.tsv": _text(SPANS.replace("Red Sox", "socks")),
@@ -371,17 +338,13 @@ MADE: dict[str, Callable[[Path], None]] = {
     "LLMJudge-benchmark": lambda path: void(
         label_files(path, {"a-one": label_lines(COHEN, 1), "a-two": label_lines(COHEN[::-1], 1)})
     ),
-    "collection": _collection,
-    "ikat_jsonl": _collection,
-    "labels.csv": _workers,
     "known.tsv": _text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR00001\trelevance\t0\n"),
     "docs/crowd.md: out/bank.json": _text('{"R1": "one", "R2": "two", "R3": "three"}'),
     "docs/prompts.md: dev.jsonl": _yes_or_no,
     "docs/run.md: judge.toml": _settings,
     "LLMJudge/llmjudge_test.qrel": _text(_pairs(0)),
     "LLMJudge-benchmark/*.txt": lambda path: _text(_pairs(1, "q0 0 p9 5\n"))(path.with_name("team-judge.txt")),
-    "local-qwen2.5-1.5b": _card,
-    "local-smollm2-135m": _card,
+    **_several(lambda path: void(shutil.copytree(CARDS / path.name, path)), "local-qwen2.5-1.5b local-smollm2-135m"),
     "mi_turns.txt": _text("1_2\n"),
     "CAsT-ReGIn": _regin,
     "iKAT/2023": lambda path: void(release(_folder(path / "evaluation" / "automatic_eval_results"))),

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import os
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -32,6 +31,7 @@ from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import tasks
 from judge.calibrate.certificate import read_certificate
 from judge.cli.declared import _without_required
+from judge.cli.demo import write_example
 from judge.errors import AuthenticationError, Interrupted
 from judge.gold.rows import read_gold
 from judge.io.plan import Options, shape_of
@@ -214,13 +214,9 @@ def test_every_public_path_may_be_text_or_any_path() -> None:
 
 
 @pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictures: None) -> Path:
     """The working folder, with the example and its gold in it, as the documents have it."""
-    for name in ("examples", "gold"):
-        shutil.copytree(PROJECT / name, tmp_path / name)
-    for name in ("forest", "confusion_maps"):
-        # Drawing takes most of a calibration's time and is tested elsewhere.
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+    write_example(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -329,9 +325,11 @@ def test_the_package_shows_its_public_names_and_no_others() -> None:
     assert [name for name in dir(judge) if not name.startswith("__")] == [
         name for name in judge.__all__ if not name.startswith("__")
     ]
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        _ = judge.absent
     namespace: dict[str, Any] = {}
     exec("from judge import *", namespace)
-    assert set(judge.__all__) <= namespace.keys()
+    assert judge.__all__ == sorted(judge.__all__) and set(judge.__all__) <= namespace.keys()
     for name in judge.__all__:
         assert getattr(judge, name) is namespace[name]
 

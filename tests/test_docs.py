@@ -177,11 +177,8 @@ SHELL = {"|", ">", ">>", "&&", "||"}
 
 
 @pytest.fixture
-def reader(mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def reader(mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictures: None) -> None:
     """A reader beside the example, who has a key for a model."""
-    for name in ("forest", "confusion_maps"):
-        # Drawing takes most of a calibration's time and is tested elsewhere.
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
     monkeypatch.setattr("judge.judges.backends.openai.USUAL", f"http://127.0.0.1:{mock.port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-reader")
     monkeypatch.setenv("JUDGE_MODEL", JUDGE)
@@ -239,14 +236,6 @@ def test_the_flow_in_the_package_docstring_runs(tmp_path: Path, monkeypatch: pyt
     exec(textwrap.dedent(flow), namespace)
     assert isinstance(namespace["rows"], judge.Table)
     assert {row.run_id for row in namespace["rows"]} >= {"harbor-grounded", "mill-fluent-invented"}
-
-
-def test_the_public_names_are_sorted_and_load() -> None:
-    assert judge.__all__ == sorted(judge.__all__)
-    for name in judge.__all__:
-        assert getattr(judge, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'absent'"):
-        _ = judge.absent
 
 
 @pytest.mark.slow

@@ -84,7 +84,11 @@ def correct_leaderboard(
 
     `now`: for the ledger of sealed grades; by default the clock's time. `judged`: the folder, if it was read already.
     """
-    _check_correction(plan)
+    seal_of(plan.test, plan.seal)
+    if not plan.gold and plan.test is None:
+        raise UsageError("a correction needs gold grades (--gold)")
+    if plan.fallback and plan.families is None:
+        raise UsageError("--fallback family needs --families, which says what family a run is of")
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
     judged = judged or read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
     if plan.out is not None:
@@ -94,6 +98,7 @@ def correct_leaderboard(
     seal = seal_of(plan.test, plan.seal)
     sealed, warnings = _opened(plan, judged, gold, digest, seal, now) if seal is not None else ((), ())
     criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
+    drawing = plan.out is not None and not _is_file(plan.out)
     outcome = CorrectionOutcome(
         criteria=criteria,
         rows=rows,
@@ -105,7 +110,7 @@ def correct_leaderboard(
             for criterion in criteria
         },
         cautions=all_cautions,
-        warnings=(*judged.warnings, *_undrawn(plan.out)),
+        warnings=(*judged.warnings, *(undrawn("pictures of the raw and the corrected means") if drawing else ())),
         gold=digest,
         seal=None if seal is None else read_seal(seal).commitment,
         clustered=judged.clustered,
@@ -113,14 +118,6 @@ def correct_leaderboard(
     if plan.out is not None:
         _write_correction(plan.out, plan, outcome)
     return outcome
-
-
-def _check_correction(plan: CorrectionPlan) -> None:
-    seal_of(plan.test, plan.seal)
-    if not plan.gold and plan.test is None:
-        raise UsageError("a correction needs gold grades (--gold)")
-    if plan.fallback and plan.families is None:
-        raise UsageError("--fallback family needs --families, which says what family a run is of")
 
 
 def _opened(
@@ -214,10 +211,6 @@ def _corrected(
 
 def _is_file(out: Path) -> bool:
     return out.suffix in {".tsv", ".md"} and not out.is_dir()
-
-
-def _undrawn(out: Path | None) -> tuple[str, ...]:
-    return () if out is None or _is_file(out) else undrawn("pictures of the raw and the corrected means")
 
 
 def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:

@@ -6,20 +6,17 @@ import pytest
 
 from judge.cli import call
 from judge.errors import UsageError
-
-PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True, "text": "Tea."}
-TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]
+from tests.cli.test_validate import PASSAGE, TOPICS
+from tests.cli.test_validate import run as of_turns
+from tests.conftest import put
 
 
 @pytest.fixture
 def folder(tmp_path):
-    answer = {"rank": 1, "text": "Text.", "ptkb_provenance": [1], "passage_provenance": [PASSAGE]}
-    turns = [{"turn_id": "9-1_1", "responses": [answer]}]
-    run = {"run_name": "r", "run_type": "manual", "eval_response": True, "turns": turns}
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "r.json").write_text(json.dumps(run), encoding="utf-8")
-    (tmp_path / "runs" / "notes.txt").write_text("hello", encoding="utf-8")
-    (tmp_path / "topics.json").write_text(json.dumps(TOPICS), encoding="utf-8")
+    document = of_turns("9-1_1", passage_provenance=[PASSAGE | {"text": "Tea."}])
+    put(tmp_path / "runs" / "r.json", json.dumps(document))
+    put(tmp_path / "runs" / "notes.txt", "hello")
+    put(tmp_path / "topics.json", json.dumps(TOPICS))
     return tmp_path
 
 

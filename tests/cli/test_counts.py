@@ -7,34 +7,15 @@ from pathlib import Path
 import pytest
 
 from judge.cli import main
+from tests.cli.test_validate import PASSAGE, TOPICS, run
 from tests.conftest import PROJECT
 
 PLURAL = re.compile(
     r"(?<![\d.,/:-])1 (?:[a-z]+ )?(runs|files|responses|turns|topics|problems|errors|warnings|rows|grades|passages|"
     r"judgments|changes|labels|items|workers|options|lines)\b"
 )
-RUN = {
-    "run_name": "r",
-    "run_type": "manual",
-    "eval_response": True,
-    "turns": [
-        {
-            "turn_id": "9-1_1",
-            "responses": [
-                {
-                    "rank": 1,
-                    "text": "Tea is hot in the morning.",
-                    "ptkb_provenance": [1],
-                    "passage_provenance": [
-                        {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True, "text": "Tea is hot."},
-                        {"id": "clueweb22-en0000-00-00001:0", "score": 0.8, "used": True},
-                    ],
-                }
-            ],
-        }
-    ],
-}
-TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]
+USED = [PASSAGE | {"text": "Tea is hot."}, PASSAGE | {"id": "clueweb22-en0000-00-00001:0", "score": 0.8}]
+RUN = run("9-1_1", text="Tea is hot in the morning.", passage_provenance=USED)
 GOLD = {"turn_id": "9-1_1", "topic_id": "9-1", "criterion": "groundedness", "grade": 1, "assessor": "a"}
 
 
@@ -92,8 +73,8 @@ def test_turns_that_one_run_alone_answers_are_told_without_topics(tmp_path, caps
     (tmp_path / "runs").mkdir()
     invented = [{**RUN["turns"][0], "turn_id": f"50-1_{n}"} for n in (1, 2)]
     padded = {**RUN, "run_name": "padded", "turns": [*RUN["turns"], *invented]}
-    for run in [padded, *({**RUN, "run_name": f"r{n}"} for n in range(others))]:
-        (tmp_path / "runs" / f"{run['run_name']}.json").write_text(json.dumps(run))
+    for one in [padded, *({**RUN, "run_name": f"r{n}"} for n in range(others))]:
+        (tmp_path / "runs" / f"{one['run_name']}.json").write_text(json.dumps(one))
     main(["pool", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
     assert [line for line in capsys.readouterr().err.splitlines() if "alone in" in line] == [
         "warning: 'padded' is alone in answering 2 turns, which count against every other run; --topics FILE tells "
@@ -107,8 +88,8 @@ def test_turns_that_one_run_alone_answers_count_against_no_interactive_run(tmp_p
     talk = {"rank": 1, "user_utterance": "Hi.", "text": "Tea is hot.", "citations": {}, "ptkb_provenance": []}
     interactive = [{"metadata": {"run_id": "i", "team_id": "t", "topic_id": "9-1_0"}, "responses": [talk]}]
     (tmp_path / "runs").mkdir()
-    for name, run in {"i": interactive, "r": invented, **({"s": {**RUN, "run_name": "s"}} if others else {})}.items():
-        (tmp_path / "runs" / f"{name}.json").write_text(json.dumps(run))
+    for name, one in {"i": interactive, "r": invented, **({"s": {**RUN, "run_name": "s"}} if others else {})}.items():
+        (tmp_path / "runs" / f"{name}.json").write_text(json.dumps(one))
     assert main(["pool", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if "alone in" in line]
     assert (

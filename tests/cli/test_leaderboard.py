@@ -1,30 +1,23 @@
 import json
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
 from judge.ask.criteria import find_criterion
-from judge.ask.records import Failure, Judgment
 from judge.cli import main
-from judge.gold.rows import GoldRow, gold_jsonl, read_gold
+from judge.gold.rows import gold_jsonl, read_gold
 from judge.gold.seal import read_ledger, write_split
-from judge.io.ids import topic_of
 from judge.io.stored import sha256
 from judge.jobs.manifest import SCHEMA
-from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
-from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.pool.records import Pool
 from judge.results.leaderboard import CORRECTED_COLUMNS
-from judge.runs.records import Exclusion, TokenCount
+from judge.runs.records import Exclusion
+from tests.calibration_world import failure, judgment, pooled, row, write_judged
 
 GROUNDEDNESS = find_criterion("groundedness")
 RUNS = ("own\x1b[31m|run", "solid", "weak")
 TURNS = [f"{topic}_{turn}" for topic in range(1, 9) for turn in range(1, 4)]
-
-
-def lines(records) -> bytes:
-    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
 
 
 @pytest.fixture
@@ -36,37 +29,21 @@ def folder(tmp_path: Path) -> Path:
     chosen = {TURNS[place] for place in rng.permutation(len(TURNS))[:12]}
     for run, (run_id, quality) in enumerate(zip(RUNS, (1.3, 1.8, 0.6), strict=True)):
         for turn_id in TURNS:
-            response_id, topic_id = f"R{len(responses):05d}", topic_of(turn_id)
-            entry = RunEntry(run_id, 1, "used", "0" * 64)
-            tokens = TokenCount(1, 1, 1, None)
-            responses.append(PooledResponse(response_id, turn_id, topic_id, response_id, (), tokens, False, (entry,)))
+            response_id = f"R{len(responses):05d}"
+            responses.append(pooled(response_id, response_id, run_id, turn_id=turn_id, passages=()))
             truth = quality + rng.normal(0, 0.7)
             human, judged = (
                 int(np.clip(round(value), min(grades), max(grades)))
                 for value in (truth, truth + 0.3 + (1.5 if run == 0 else 0) + rng.normal(0, 0.4))
             )
-            common = response_id, turn_id, topic_id, GROUNDEDNESS.name, GROUNDEDNESS.variant
             if run_id == "weak" and turn_id == TURNS[0]:
-                failures.append(
-                    Failure(*common, "unreadable", "", None, "litellm/m", GROUNDEDNESS.digest, None, 0)
-                )  # fmt: skip
+                failures.append(failure(turn_id, response_id, "unreadable", "litellm/m"))
             else:
-                judgments.append(
-                    Judgment(*common, judged, False, None, None, None, (), "litellm/m", "m", GROUNDEDNESS.digest,
-                             "r" * 64, "json", False, 0)
-                )  # fmt: skip
+                judgments.append(judgment(turn_id, response_id, judged, "litellm/m"))
             if turn_id in chosen:
-                gold.append(GoldRow(turn_id, topic_id, "groundedness", human, "A", response_id,
-                                    inclusion_probability=0.5))  # fmt: skip
+                gold.append(row(turn_id, response_id, human, "A", inclusion_probability=0.5))
     pool = Pool(tuple(responses), {}, (Exclusion("solid", "9_1", 1, "over_limit", ""),))
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "pool.jsonl").write_bytes(pool_jsonl(pool))
-    (out / "passages.jsonl").write_bytes(passages_jsonl(pool))
-    (out / "excluded.tsv").write_bytes(excluded_tsv(pool.exclusions))
-    (out / "runs.jsonl").write_bytes(runs_jsonl(pool))
-    (out / "judgments.jsonl").write_bytes(lines(judgments))
-    (out / "failures.jsonl").write_bytes(lines(failures))
+    out = write_judged(tmp_path / "out", pool, judgments, failures)
     (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(gold))
     (tmp_path / "families.tsv").write_text(f"{RUNS[0]}\tgpt\nsolid\tllama\nlitellm/m\tgpt\n", encoding="utf-8")
     return out

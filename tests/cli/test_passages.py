@@ -7,6 +7,7 @@ import os
 import pytest
 
 from judge.cli import main
+from tests.cli.test_validate import run
 
 IDS = [f"clueweb22-en0000-00-00000:{number}" for number in range(12)]
 
@@ -29,10 +30,8 @@ def row(name, text):
 def put_run(folder, *used, name="r"):
     passages = [{"id": one, "score": 1 - place / 1000, "used": True} for place, one in enumerate(used)]
     passages.append({"id": IDS[11], "score": 0.1, "used": False})
-    response = {"rank": 1, "text": "Text.", "ptkb_provenance": [], "passage_provenance": passages}
-    turns = [{"turn_id": "9-1_1", "responses": [response]}]
-    run = {"run_name": name, "run_type": "manual", "eval_response": True, "turns": turns}
-    (folder / "runs" / f"{name}.json").write_text(json.dumps(run))
+    document = run("9-1_1", name=name, ptkb_provenance=[], passage_provenance=passages)
+    (folder / "runs" / f"{name}.json").write_text(json.dumps(document))
 
 
 def extract(folder, *more):
@@ -52,11 +51,11 @@ def test_the_used_passages_are_extracted_in_natural_order(folder, capsys):
 def test_depth_takes_the_passages_of_lower_ranks_too(folder, capsys):
     put_run(folder, IDS[0])
     path = folder / "runs" / "r.json"
-    run = json.loads(path.read_text())
+    document = json.loads(path.read_text())
     second = {"id": IDS[1], "score": 1, "used": True}
     response = {"rank": 2, "text": "More.", "ptkb_provenance": [], "passage_provenance": [second]}
-    run["turns"][0]["responses"].append(response)
-    path.write_text(json.dumps(run))
+    document["turns"][0]["responses"].append(response)
+    path.write_text(json.dumps(document))
     for options, expected in (([], [IDS[0]]), (["--depth", "2"], [IDS[0], IDS[1]])):
         code, lines = extract(folder, "--passages", str(folder / "collection.jsonl"), *options)
         assert (code, [line["id"] for line in lines]) == (0, expected)

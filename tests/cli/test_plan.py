@@ -9,15 +9,12 @@ import pytest
 
 import judge
 from judge.ask.criteria import find_criterion
-from judge.ask.records import Failure, Judgment
 from judge.cli import main
 from judge.errors import UsageError
-from judge.gold.rows import GoldRow, gold_jsonl, read_gold
+from judge.gold.rows import read_gold
 from judge.gold.seal import write_split
 from judge.io.ids import topic_of
-from judge.pool.bank import passages_jsonl, pool_jsonl, runs_jsonl
-from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.runs.records import TokenCount
+from judge.pool.records import Pool
 from judge.stats.generalizability import (
     Design,
     GradeTable,
@@ -26,7 +23,7 @@ from judge.stats.generalizability import (
     grade_variance,
     half_width_factor,
 )
-from tests.cli.test_leaderboard import lines
+from tests.calibration_world import failure, judgment, pooled, row, write_gold, write_judged
 
 CRITERION = find_criterion("groundedness")
 
@@ -42,41 +39,21 @@ class Folder:
         for run in range(4):
             for turn_id in (f"{topic}_{turn}" for topic in range(topics) for turn in (1, 2)):
                 response_id = f"R{len(responses):05d}"
-                entry = RunEntry(f"run{run}", 1, "used", "0" * 64)
-                responses.append(
-                    PooledResponse(response_id, turn_id, topic_of(turn_id), response_id, (), TokenCount(1, 1, 1, None),
-                                   False, (entry,))
-                )  # fmt: skip
+                responses.append(pooled(response_id, response_id, f"run{run}", turn_id=turn_id, passages=()))
                 truth = 0.5 + 0.5 * run + rng.normal(0, 0.5)
                 grade, *labels = (
                     int(np.clip(round(truth + rng.normal(0, 0.5)), min(grades), max(grades)))
                     for _ in range(1 + assessors)
                 )
-                common = response_id, turn_id, topic_of(turn_id), CRITERION.name, CRITERION.variant
                 if run == 0 and turn_id == "0_1":
-                    failures.append(Failure(*common, "unreadable", "", None, "litellm/m", CRITERION.digest, None, 0))
+                    failures.append(failure(turn_id, response_id, "unreadable", "litellm/m"))
                     grade = min(grades)
                 else:
-                    judgments.append(
-                        Judgment(*common, grade, False, None, None, None, (), "litellm/m", "m", CRITERION.digest,
-                                 "r" * 64, "json", False, 0)
-                    )  # fmt: skip
+                    judgments.append(judgment(turn_id, response_id, grade, "litellm/m"))
                 self.judged.append((float(grade), f"run{run}", turn_id))
-                gold += [
-                    GoldRow(turn_id, topic_of(turn_id), CRITERION.name, label, f"A{place}", response_id)
-                    for place, label in enumerate(labels)
-                ]
-        pool = Pool(tuple(responses), {}, ())
-        self.path = path / "out"
-        self.path.mkdir()
-        self.gold = path / "gold.jsonl"
-        self.gold.write_bytes(gold_jsonl(gold))
-        for name, content in (
-            ("pool.jsonl", pool_jsonl(pool)), ("passages.jsonl", passages_jsonl(pool)),
-            ("excluded.tsv", b""), ("runs.jsonl", runs_jsonl(pool)),
-            ("judgments.jsonl", lines(judgments)), ("failures.jsonl", lines(failures)),
-        ):  # fmt: skip
-            (self.path / name).write_bytes(content)
+                gold += [row(turn_id, response_id, label, f"A{place}") for place, label in enumerate(labels)]
+        self.path = write_judged(path / "out", Pool(tuple(responses), {}, ()), judgments, failures)
+        self.gold = write_gold(path / "gold.jsonl", gold)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from judge.judges.backends import options_beside
 from judge.judges.journal_tools import read_journal
 from judge.judges.model import ModelOptions
 from tests.calibration_world import FAST
+from tests.conftest import INPUTS, run_example
 from tests.mock import start_mock
 
 SAME = {"judgments.jsonl", "failures.jsonl", "leaderboard.tsv", "leaderboard.md", "response_groundedness.llm.qrel"}
@@ -40,10 +41,7 @@ def test_the_address_is_recorded(variable: str | None, given: str | None, shown:
 
 
 def run(out: Path, model: str, *more: str) -> int:
-    example = bundled("examples")
-    inputs = ["--runs", str(example / "runs"), "--topics", str(example / "topics.json")]
-    inputs += ["--passages", str(example / "passages.jsonl"), "--criteria", "groundedness"]
-    return main(["run", *inputs, "--model", model, "--out", str(out), *more])
+    return run_example(out, "--criteria", "groundedness", "--model", model, *more)
 
 
 def contents(out: Path) -> dict[str, bytes]:
@@ -77,8 +75,7 @@ def test_what_was_paid_for_at_one_address_is_recalled_without_any(model: str, tm
 def test_a_calibration_is_made_again_where_its_judge_has_no_address(tmp_path: Path) -> None:
     pool, out, gold = tmp_path / "pool", tmp_path / "out", tmp_path / "gold.jsonl"
     shutil.copy(bundled("gold") / "example.synthetic.jsonl", gold)
-    example = ["--runs", str(bundled("examples") / "runs"), "--topics", str(bundled("examples") / "topics.json")]
-    assert main(["pool", *example, "--passages", str(bundled("examples") / "passages.jsonl"), "--out", str(pool)]) == 0
+    assert main(["pool", *INPUTS, "--out", str(pool)]) == 0
     named = f"calibrate --gold {gold} --pool {pool} --prompt naturalness --criterion naturalness --model server/mock"
     asking = [*named.split(), "--out", str(out), *FAST]
     with start_mock() as mock:

@@ -18,8 +18,6 @@ from judge.io.safe import digest
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.manifest import SCHEMA
 from judge.judges.backends.baseline import Overlap
-from judge.judges.model import Price
-from judge.judges.records import Completion, Request
 from judge.pool.build import normalize
 from judge.runs.families import read_families
 from tests.calibration_world import (
@@ -39,6 +37,7 @@ from tests.calibration_world import (
     write_pool,
 )
 from tests.conftest import PROJECT, put, refused
+from tests.jobs.conftest import Asked
 from tests.mock import Mock, start_mock
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
@@ -69,39 +68,6 @@ def judgments(tmp_path: Path) -> Path:
 def split(tmp_path: Path) -> Path:
     write_split(gold_rows(WORLD), 0.5, 1, tmp_path / "split")
     return tmp_path / "split"
-
-
-class Asked:
-    """What the overlap judge was asked, with ways to make it answer otherwise."""
-
-    def __init__(self) -> None:
-        self.requests: list[Request] = []
-        self.fail_after: int | None = None
-        self.cost = 0.0
-        self.wrong: set[str] = set()
-
-    @property
-    def responses(self) -> Counter[str]:
-        return Counter(one.response_id for one in self.requests)
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    seen, honest = Asked(), Overlap.complete
-
-    async def complete(self: Overlap, request: Request) -> Completion:
-        if seen.fail_after is not None and len(seen.requests) >= seen.fail_after:
-            raise OperationalError("the world has failed")
-        seen.requests.append(request)
-        found = await honest(self, request)
-        if set(request.labels) & seen.wrong:
-            label = request.labels[(len(seen.requests) * 7) % len(request.labels)]
-            found = msgspec.structs.replace(found, text=label, probabilities=None)
-        return msgspec.structs.replace(found, cost=seen.cost)
-
-    monkeypatch.setattr(Overlap, "complete", complete)
-    monkeypatch.setattr(Overlap, "price", lambda self: Price(0.0, 0.0))
-    return seen
 
 
 def asking(tmp_path: Path, gold: Path, **options: Any) -> dict[str, Any]:
@@ -571,7 +537,7 @@ def test_an_interrupted_trial_goes_on_where_it_stopped(tmp_path: Path, gold: Pat
     asked.fail_after = None
     found = tried(**asking(tmp_path, gold))
     assert found.calibration.agreement[0].n == 120
-    assert set(asked.responses.values()) == {1}
+    assert set(Counter(one.response_id for one in asked.requests).values()) == {1}
 
 
 def test_on_sealed_grades_only_the_chosen_is_asked(tmp_path: Path, split: Path, asked: Asked) -> None:

@@ -16,11 +16,11 @@ from judge.gold.seal import read_ledger
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.jobs.gold import GoldSplitPlan, split_gold_file
 from tests.calibration_world import Item, gold_rows, items, labeled, table, write_gold, write_output
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, run_example
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
-EXAMPLE, NOW = PROJECT / "examples", datetime(2026, 3, 1, tzinfo=UTC)
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OVER = "intervals and tests are over themes, and count these as topics"
 
 
@@ -134,9 +134,7 @@ def test_themes_on_both_sides_of_a_split_by_topic_are_named(tmp_path: Path) -> N
 
 
 def run(out: Path, *more: str) -> int:
-    sources = ["--topics", str(EXAMPLE / "topics.json"), "--passages", str(EXAMPLE / "passages.jsonl")]
-    asked = ["--criteria", "groundedness", "--model", "baseline/overlap", "--out", str(out)]
-    return main(["run", "--runs", str(EXAMPLE / "runs"), *sources, *asked, *more])
+    return run_example(out, "--criteria", "groundedness", "--model", "baseline/overlap", *more)
 
 
 def written(out: Path) -> dict[str, bytes]:

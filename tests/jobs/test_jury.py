@@ -30,10 +30,6 @@ CALLS = 76
 OVERLAP = ["--model", "baseline/overlap"]
 
 
-def arguments(out: Path, *more: str) -> list[str]:
-    return ["run", *INPUTS, "--out", str(out), *more]
-
-
 def asked(mock: Mock, *models: str) -> list[str]:
     named = [part for model in models for part in ("--model", model)]
     return [*named, "--base-url", mock.base_url, "--concurrency", "8"]
@@ -266,7 +262,7 @@ def test_kill_9_and_the_same_command(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.03)
     out = tmp_path / "out"
     jury = ["--jury", "dawid-skene", "--criteria", "groundedness", *asked(mock, "server/a", "server/b", "server/c")]
-    command = [sys.executable, "-m", "judge", *arguments(out, *jury)]
+    command = [sys.executable, "-m", "judge", "run", *INPUTS, "--out", str(out), *jury]
     for least in (30, CALLS + 30):
         process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for_paid(mock, process, least)

@@ -2,11 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from judge.calibrate.certificate import read_certificate
@@ -15,12 +13,10 @@ from judge.errors import InputError
 from judge.gold.ledger import BEGINNING, parse_ledger
 from judge.gold.rows import read_gold
 from judge.gold.seal import read_ledger, write_split
-from judge.judges.backends.baseline import Overlap
-from judge.judges.model import Price
-from judge.judges.records import Completion, Request
 from tests.calibration_world import gold_rows, items, labeled, pool, write_gold, write_output, write_pool
 from tests.conftest import PROJECT
-from tests.jobs.test_calibration import GRADED, LATER, YES_NO, tried
+from tests.jobs.conftest import Asked
+from tests.jobs.test_calibration import LATER, YES_NO, asking, tried
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
 
@@ -102,34 +98,9 @@ def test_other_positive_grades_are_another_question(tmp_path: Path, split: Path)
     assert numbers == [1, 2]
 
 
-def asked_with(monkeypatch: pytest.MonkeyPatch, answer: Callable[[int, Request, str], str]) -> list[Request]:
-    """Let the overlap judge be asked at a price, and answer by the number of the request."""
-    requests: list[Request] = []
-    honest = Overlap.complete
-
-    async def complete(self: Overlap, request: Request) -> Completion:
-        requests.append(request)
-        found = await honest(self, request)
-        text = answer(len(requests), request, found.text or "")
-        return msgspec.structs.replace(found, text=text, cost=0.01)
-
-    monkeypatch.setattr(Overlap, "complete", complete)
-    monkeypatch.setattr(Overlap, "price", lambda self: Price(0.0, 0.0))
-    return requests
-
-
-def asking(tmp_path: Path, split: Path, **options: Any) -> Options:
-    write_pool(tmp_path / "pool", pool(WORLD))
-    return sealed(
-        split, models=["baseline/overlap"], prompts=[GRADED], pool=tmp_path / "pool", out=tmp_path / "out", **options
-    )
-
-
-def test_a_budget_cannot_open_the_grades_one_by_one(
-    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked_with(monkeypatch, lambda number, request, text: text)
-    options = asking(tmp_path, split)
+def test_a_budget_cannot_open_the_grades_one_by_one(tmp_path: Path, split: Path, asked: Asked) -> None:
+    asked.cost = 0.01
+    options = asking(tmp_path, split / "dev.jsonl", test=split / "test.jsonl")
     dev = len(read_gold(split / "dev.jsonl"))
     with pytest.raises(InputError, match="of the sealed grades, and so few could be read off"):
         tried(**options, max_cost=0.01 * dev + 0.015, concurrency=1)
@@ -137,16 +108,13 @@ def test_a_budget_cannot_open_the_grades_one_by_one(
     assert entry(tried(**options)).looks.number == 1
 
 
-def test_a_judge_that_answers_anew_is_another_question(
-    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = asking(tmp_path, split)
-    asked_with(monkeypatch, lambda number, request, text: text)
+def test_a_judge_that_answers_anew_is_another_question(tmp_path: Path, split: Path, asked: Asked) -> None:
+    options = asking(tmp_path, split / "dev.jsonl", test=split / "test.jsonl")
     assert entry(tried(**options)).looks.number == 1
     shutil.rmtree(tmp_path / "out")
     assert entry(tried(**options)).looks.number == 1
     shutil.rmtree(tmp_path / "out")
-    asked_with(monkeypatch, lambda number, request, text: request.labels[number % len(request.labels)])
+    asked.wrong = {"0"}
     again = entry(tried(**options))
     assert (again.looks.number, again.looks.candidates) == (2, 2)
 

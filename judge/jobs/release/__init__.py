@@ -81,7 +81,7 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     own = {find_criterion(path).prompt_id: prompt_path(path) for path in plan.prompts}
     judged = read_judged(folder, prompts=plan.prompts)
     public = without_addresses(judged)
-    private = None if plan.keep_names else plan.names or _beside(out)
+    private = None if plan.keep_names else plan.names or out.resolve().with_name(f"{out.resolve().name}{NAMES}")
     _check_out(plan, folder, out, private)
     before = Pseudonyms() if private is None else read_pseudonyms(private)
     names = _names(judged, before, keep=plan.keep_names)
@@ -125,11 +125,6 @@ def _check_folder(folder: Path) -> None:
             problems.append(Problem("file_changed", "error", str(path), None, "$", f"{found}: see {RECORD}"))
     if problems:
         raise InputError(f"{folder}: not as `judge run` wrote it: run the same command again", problems)
-
-
-def _beside(out: Path) -> Path:
-    whole = out.resolve()
-    return whole.with_name(f"{whole.name}{NAMES}")
 
 
 def _check_out(plan: ReleasePlan, folder: Path, out: Path, private: Path | None) -> None:

@@ -65,7 +65,8 @@ def bundle_files(
         **_results(judged, rationales),
         **pool_records(pool),
         **{name: read_stored(judged.path / name) for name in _COPIED if (judged.path / name).is_file()},
-        **_prompt_files(judged, prompts),
+        # A file that has changed since is not the one that was judged with.
+        **{f"prompts/{name}.md": read_stored(file) for name, file in prompt_parts(judged, prompts) if file},
         MANIFEST: json_bytes(_manifest(judged.manifest, names, pool)),
     }
 
@@ -170,11 +171,6 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
         for part in criterion.together or (criterion,):
             file = own.get(part.prompt_id) or prompt_path(part.prompt_id)
             yield part.prompt_id, file if criterion.digest == digest else None
-
-
-def _prompt_files(judged: JudgedFolder, own: Mapping[str, Path]) -> dict[str, bytes]:
-    """The prompts, where their files are still those that the judgments were made under."""
-    return {f"prompts/{name}.md": read_stored(file) for name, file in prompt_parts(judged, own) if file is not None}
 
 
 def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dict[str, Any]:
