@@ -147,6 +147,20 @@ def refused(call: Callable[..., object], *given: object, **named: object) -> tup
     return raised.value.problems
 
 
+def complaint(capsys: pytest.CaptureFixture[str], code: int) -> str:
+    """What a command that refuses its input says, by its exit code."""
+    said = capsys.readouterr().err
+    assert code == 2, said
+    return said
+
+
+def printed(capsys: pytest.CaptureFixture[str], code: int) -> str:
+    """What a command prints that does what it is told, by its exit code."""
+    out, said = capsys.readouterr()
+    assert code == 0, said
+    return out
+
+
 def json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 

@@ -7,7 +7,7 @@ import pytest
 
 from docs.site.pages import subjects
 from judge.cli import main
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, printed
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +30,7 @@ def test_the_worked_example_of_a_crowd_gives_the_grades_that_the_page_shows(tmp_
 def test_the_worked_example_of_a_prompt_is_a_sound_prompt(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     written_files("prompts.md", tmp_path)
-    assert main(["prompts", "check", "mine.md"]) == 0
-    assert "mine.md: good: groundedness/mine" in capsys.readouterr().out
+    assert "mine.md: good: groundedness/mine" in printed(capsys, main(["prompts", "check", "mine.md"]))
 
 
 def test_the_reference_leads_to_every_page() -> None:

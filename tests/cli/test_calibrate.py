@@ -27,7 +27,7 @@ from tests.calibration_world import (
     write_output,
     write_pool,
 )
-from tests.conftest import PROJECT, put
+from tests.conftest import PROJECT, complaint, printed, put
 
 pytestmark = pytest.mark.slow
 
@@ -90,8 +90,7 @@ def test_gold_that_is_not_blind_fails_every_gate(tmp_path: Path, capsys: pytest.
 
 def test_json_is_everything_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold, judgments = stored(tmp_path)
-    assert calibrate(gold, "--judgments", judgments, "--json") == 0
-    found = msgspec.json.decode(capsys.readouterr().out, type=Calibration)
+    found = msgspec.json.decode(printed(capsys, calibrate(gold, "--judgments", judgments, "--json")), type=Calibration)
     assert [one.judge for one in found.agreement] == ["server/m", "constant", "baseline/overlap"]
     assert found.verdicts[0].word == "TRUSTED"
 
@@ -126,15 +125,12 @@ def test_a_certificate_of_calibrate_is_one_that_run_takes(tmp_path: Path, capsys
     run = ["run", "--runs", str(PROJECT / "examples" / "runs" / "harbor-grounded.json"), "--criteria", "groundedness",
            "--passages", str(PROJECT / "examples" / "passages.jsonl"), "--model", "baseline/overlap"]  # fmt: skip
     certificate = ["--certificate", str(out / "certificate.json")]
-    assert main([*run, *certificate, "--out", str(tmp_path / "a")]) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, main([*run, *certificate, "--out", str(tmp_path / "a")]))
     assert "CALIBRATED" in shown.replace("UNCALIBRATED", "")
     # The table of what is certified is no JSON.
     for option in ([], ["--dry-run"]):
-        assert main([*run, *certificate, "--out", str(tmp_path / "a"), "--json", *option]) == 0
-        assert json.loads(capsys.readouterr().out)
-    assert main([*run, *certificate, "--out", str(tmp_path / "b"), "--temperature", "1"]) == 0
-    shown = capsys.readouterr().out
+        assert json.loads(printed(capsys, main([*run, *certificate, "--out", str(tmp_path / "a"), "--json", *option])))
+    shown = printed(capsys, main([*run, *certificate, "--out", str(tmp_path / "b"), "--temperature", "1"]))
     assert "CALIBRATED" not in shown.replace("UNCALIBRATED", "")
 
 
@@ -160,10 +156,8 @@ def test_the_second_question_to_sealed_grades_is_in_every_output(tmp_path, capsy
 
     def said() -> list[bool]:
         capsys.readouterr()
-        assert calibrate(dev, *options) == 0
-        terminal = capsys.readouterr().out
-        assert calibrate(dev, *options, "--json") == 0
-        texts = [terminal, capsys.readouterr().out]
+        terminal = printed(capsys, calibrate(dev, *options))
+        texts = [terminal, printed(capsys, calibrate(dev, *options, "--json"))]
         texts += [
             (tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("calibration.md", "calibration.json")
         ]
@@ -183,8 +177,7 @@ def test_gold_of_columns_is_taken_as_blind_and_that_is_said(tmp_path: Path, caps
     keys = {(one.turn_id, one.response_id): one.gold for one in WORLD}
     gold = write_columns(tmp_path / "nist.qrel", keys)
     judge = write_columns(tmp_path / "umbrela.txt", keys)
-    assert calibrate(gold, "--judgments", judge) == 2
-    assert "--criterion NAME is needed" in capsys.readouterr().err
+    assert "--criterion NAME is needed" in complaint(capsys, calibrate(gold, "--judgments", judge))
     assert calibrate(gold, "--judgments", judge, "--criterion", "relevance", "--scale", "0-3") == 0
     assert "taken as given blind" in " ".join(capsys.readouterr().out.split())
     assert calibrate(gold, "--judgments", judge, "--criterion", "my own") == 2
@@ -237,8 +230,7 @@ def test_a_prompt_named_in_a_file_is_no_path(tmp_path: Path, capsys: pytest.Capt
     gold, path = stored(tmp_path, world=WORLD[:5])
     said = [judgment(one.turn_id, one.response_id, one.gold, "m", prompt, digest="0" * 64) for one in WORLD[:5]]
     path.write_bytes(jsonl(said))
-    assert calibrate(gold, "--judgments", path) == 2
-    assert "no prompt called" in capsys.readouterr().err
+    assert "no prompt called" in complaint(capsys, calibrate(gold, "--judgments", path))
 
 
 # Rubbish
@@ -267,8 +259,7 @@ RUBBISH = {
 @pytest.mark.parametrize("content", RUBBISH.values(), ids=RUBBISH)
 def test_rubbish_is_refused_in_every_place_a_file_may_be_given(tmp_path, capsys, content: bytes) -> None:
     gold, judgments = stored(tmp_path, world=WORLD[:5])
-    bad = tmp_path / "bad.txt"
-    bad.write_bytes(content)
+    bad = put(tmp_path / "bad.txt", content)
     (tmp_path / "judgments.jsonl").write_bytes(content)
     more = ["--criterion", "groundedness", "--out", tmp_path / "out"]
     assert calibrate([gold, bad], "--judgments", judgments, *more) == 2

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judge.cli import main
 from judge.io.plan import toml_text
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, complaint
 
 EXAMPLE = PROJECT / "examples"
 OVERLAP = ["--model", "baseline/overlap", "--criteria", "groundedness"]
@@ -29,8 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("value", ["[]", '"a\\u0000b"', '["a", {b = 1}]', "1979-05-27", '[["a"]]'])
 def test_a_value_that_no_command_line_could_have_is_refused(here: Path, value: str, capsys) -> None:
     Path("j.toml").write_text(f"\n\nruns = {value}\n", encoding="utf-8")
-    assert main(["pool", "--config", "j.toml"]) == 2
-    assert "  j.toml: bad_value at line 3: runs: expected a" in capsys.readouterr().err
+    assert "  j.toml: bad_value at line 3: runs: expected a" in complaint(capsys, main(["pool", "--config", "j.toml"]))
 
 
 def test_a_name_that_is_no_text_is_recorded_readably(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,15 +104,13 @@ def test_a_contradiction_to_the_extended_folder_names_options_and_files(here: Pa
     other = ["pool", "--runs", "runs/mill-fluent-invented.json", "--extend", "out"]
     Path("new.json").write_bytes(Path("topics.json").read_bytes() + b"\n")
     capsys.readouterr()
-    assert main([*other, "--topics", "new.json", "--depth", "2", "--token-limit", "20"]) == 2
     assert (
         "judge: out: pooled in another way (--topics: topics.json there, new.json now; --depth: 1 there, 2 now; "
         "--token-limit: 250 there, 20 now). Leave these options out to pool as before, or pool all runs anew into "
         "another folder\n"
-    ) in capsys.readouterr().err
+    ) in complaint(capsys, main([*other, "--topics", "new.json", "--depth", "2", "--token-limit", "20"]))
     Path("topics.json").write_bytes(Path("new.json").read_bytes())
-    assert main(other) == 2
-    assert "judge: out: pooled in another way (topics.json has changed since). " in capsys.readouterr().err
+    assert "judge: out: pooled in another way (topics.json has changed since). " in complaint(capsys, main(other))
 
 
 def test_a_configuration_file_may_name_the_folder_to_extend(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,8 +122,7 @@ def test_a_configuration_file_may_name_the_folder_to_extend(here: Path, capsys: 
     assert set(manifest("out")["configuration"]["runs"]) == {"harbor-grounded", "mill-fluent-invented"}
     # The file is given, so it wins over what is recorded, and contradicts it.
     Path("j.toml").write_text('extend = "out"\nruns = "runs"\ntopics = "runs/thistle-faulty.json"\n', encoding="utf-8")
-    assert main(["pool", "--config", "j.toml"]) == 2
-    assert "runs/thistle-faulty.json" in capsys.readouterr().err
+    assert "runs/thistle-faulty.json" in complaint(capsys, main(["pool", "--config", "j.toml"]))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from judge.cli import main
 from judge.cli.demo import lesson
 from judge.io.installed import EXTRAS
 from judge.jobs.doctor import machine
-from tests.conftest import INPUTS, PROJECT, manifest, run_python
+from tests.conftest import INPUTS, PROJECT, complaint, manifest, run_python
 
 RUNS = PROJECT / "examples/runs"
 _CROWD = "reading workers' labels needs polars, which is not installed: `pip install 'judge[crowd]'`"
@@ -86,8 +86,7 @@ def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(arguments.split()) == 2
-    assert capsys.readouterr().err == f"judge: {said}\n"
+    assert complaint(capsys, main(arguments.split())) == f"judge: {said}\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from judge.cli import main
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import PROJECT, manifest, run_example
+from tests.conftest import PROJECT, complaint, manifest, printed, run_example
 
 EXAMPLE = PROJECT / "examples"
 CALLS = 76
@@ -43,11 +43,9 @@ def damage(journal: Path) -> str:
 
 def test_a_hyphen_is_standard_output(out: Path, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["journal", "export", str(out)]) == 0
-    lines = capsys.readouterr().out
+    lines = printed(capsys, main(["journal", "export", str(out)]))
     assert lines.count("\n") == CALLS
-    assert main(["journal", "export", str(out), "-o", "-"]) == 0
-    assert capsys.readouterr().out == lines
+    assert printed(capsys, main(["journal", "export", str(out), "-o", "-"])) == lines
     assert not Path("-").exists()
 
 
@@ -57,10 +55,9 @@ def test_a_changed_grade_is_noticed_and_the_way_out_works(out: Path, capsys: pyt
     assert main(["journal", "verify", str(out)]) == 0
     assert capsys.readouterr().out == f"sound               {CALLS}\nproblems            0\n"
     digest = damage(journal)
-    assert run(out, *OVERLAP) == 2
-    complaint = capsys.readouterr().err
-    assert f"{journal}: damaged at the completion {digest}: its content is not what was recorded" in complaint
-    assert f"judge journal salvage {journal} -o NEW" in complaint
+    said = complaint(capsys, run(out, *OVERLAP))
+    assert f"{journal}: damaged at the completion {digest}: its content is not what was recorded" in said
+    assert f"judge journal salvage {journal} -o NEW" in said
     assert (out / "judgments.jsonl").read_bytes() == before
     assert main(["journal", "verify", str(journal)]) == 1
     said = capsys.readouterr()
@@ -106,8 +103,7 @@ def counted(shown: str) -> dict[str, int]:
 )
 def test_a_dry_run_explains_every_judgment(out: Path, capsys, more: tuple[str, ...]) -> None:
     options = ["--model", "server/a", "--base-url", "http://localhost:1", "--criteria", "groundedness", "naturalness"]
-    assert run(out.parent / "new", *options, *more, "--dry-run") == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, run(out.parent / "new", *options, *more, "--dry-run"))
     counts = counted(shown)
     judgments, calls = counts.pop("judgments"), counts.pop("calls to be made")
     assert len(counts) == 4
@@ -130,10 +126,8 @@ def test_a_dry_run_counts_what_the_journal_has(out: Path, capsys: pytest.Capture
 def test_a_dry_run_needs_no_key(model: str, tmp_path, monkeypatch, capsys) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    assert run(tmp_path / "out", "--model", model) == 2
-    assert "needs a key" in capsys.readouterr().err
-    assert run(tmp_path / "out", "--model", model, "--dry-run") == 0
-    shown = capsys.readouterr().out
+    assert "needs a key" in complaint(capsys, run(tmp_path / "out", "--model", model))
+    shown = printed(capsys, run(tmp_path / "out", "--model", model, "--dry-run"))
     assert f"calls to be made    {CALLS}" in shown
     assert "cost                about $" in shown
     assert not (tmp_path / "out").exists()
@@ -151,13 +145,11 @@ SERVER = ("--model", "server/a", "--base-url", "http://localhost:1")
     ],
 )
 def test_a_price_of_the_user_makes_the_cost_known(tmp_path, capsys, prices, tokens_in, tokens_out) -> None:
-    assert run(tmp_path / "out", *SERVER, "--dry-run") == 0
-    told = " ".join(capsys.readouterr().out.split())
+    told = " ".join(printed(capsys, run(tmp_path / "out", *SERVER, "--dry-run")).split())
     assert "unknown: no price for server/a here (--price IN/OUT or a file (--prices) gives one)" in told
     assert run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1") == 2
     assert "the price of server/a is not known here" in capsys.readouterr().err
-    assert run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1", *prices) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, run(tmp_path / "out", *SERVER, "--dry-run", "--max-cost", "1", *prices))
     tokens = int(shown.partition("prompt tokens       about ")[2].split()[0])
     assert f"reply tokens        about {CALLS * 150}\n" in shown
     typical = (tokens * tokens_in + CALLS * 150 * tokens_out) / 1e6
@@ -168,9 +160,8 @@ def test_a_price_of_the_user_makes_the_cost_known(tmp_path, capsys, prices, toke
 
 @pytest.mark.parametrize("price", ["1", "1/2/3/4", "1//3", "a/b", "-1/2", "1/nan", "=1/2", "server/a=", ""])
 def test_what_is_no_price_is_refused(tmp_path: Path, price: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(SystemExit, match="2"):
         run(tmp_path / "out", *SERVER, "--dry-run", f"--price={price}")
-    assert stopped.value.code == 2
     assert "argument --price" in capsys.readouterr().err
 
 

@@ -14,6 +14,7 @@ from judge.pool.records import Pool
 from judge.results.leaderboard import CORRECTED_COLUMNS
 from judge.runs.records import Exclusion
 from tests.calibration_world import failure, judgment, pooled, row, write_judged
+from tests.conftest import complaint, printed
 
 GROUNDEDNESS = find_criterion("groundedness")
 RUNS = ("own\x1b[31m|run", "solid", "weak")
@@ -59,8 +60,7 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def test_without_gold_the_leaderboard_is_raw_and_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(folder) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, run(folder))
     assert out.startswith("UNCALIBRATED")
     names = [line.split()[1] for line in out.splitlines() if line.startswith(("1  ", "2  ", "3  "))]
     assert names == ["own\\x1b[31m|run", "solid", "weak"]
@@ -73,15 +73,13 @@ def test_without_gold_the_leaderboard_is_raw_and_says_so(folder: Path, capsys: p
 def test_the_banner_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = {"schema": SCHEMA, "configuration": {}, "certificate": {"banner": "CALIBRATED (certificate of today)."}}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    assert run(folder) == 0
-    assert capsys.readouterr().out.startswith("CALIBRATED (certificate of today).")
+    assert printed(capsys, run(folder)).startswith("CALIBRATED (certificate of today).")
 
 
 @pytest.mark.slow
 def test_gold_takes_the_lead_from_the_judges_favorite(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold, families, out = folder.parent / "gold.jsonl", folder.parent / "families.tsv", folder.parent / "corrected"
-    assert run(folder, "--gold", gold, "--families", families, "--out", out) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, run(folder, "--gold", gold, "--families", families, "--out", out))
     assert "UNCALIBRATED" not in shown
     assert "\x1b" not in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -117,15 +115,13 @@ def test_json_has_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) 
     rows = shown["rows"]
     assert [row["rank"] for row in rows] == [1, 2, 3]
     assert {row["corrected"]["n"] for row in rows} <= {11, 12}
-    assert run(folder, "--json") == 0
-    assert [row["turns"] for row in json.loads(capsys.readouterr().out)] == [24, 24, 24]
+    assert [row["turns"] for row in json.loads(printed(capsys, run(folder, "--json")))] == [24, 24, 24]
 
 
 def test_gold_without_probabilities_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = folder.parent / "gold.jsonl"
     gold.write_bytes(gold.read_bytes().replace(b',"inclusion_probability":0.5', b""))
-    assert run(folder, "--gold", gold) == 2
-    said = capsys.readouterr().err
+    said = complaint(capsys, run(folder, "--gold", gold))
     assert "judge gold import --inclusion P" in said
     assert said.count("not known: expected the probability") == 35
 
@@ -185,11 +181,9 @@ def test_a_smaller_pool_is_another_question_and_a_tiny_one_is_refused(folder: Pa
     asked = "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl"
     assert run(folder, *asked) == 0
     pool_of(folder, {*dev, *held_out[:11]})
-    assert run(folder, *asked) == 0
-    assert "opened for 2 different questions" in " ".join(capsys.readouterr().out.split())
+    assert "opened for 2 different questions" in " ".join(printed(capsys, run(folder, *asked)).split())
     pool_of(folder, {*dev, *held_out[:1]})
-    assert run(folder, *asked) == 2
-    assert "this look compares 1 of the sealed grades" in capsys.readouterr().err
+    assert "this look compares 1 of the sealed grades" in complaint(capsys, run(folder, *asked))
     assert [entry.compared for entry in read_ledger(parts / "seal.json")] == [
         {"groundedness": len(held_out)}, {"groundedness": 11}
     ]  # fmt: skip
@@ -200,8 +194,7 @@ def test_sealed_grades_that_cannot_be_used_stay_sealed(folder: Path, capsys: pyt
     gold.write_bytes(gold.read_bytes().replace(b',"inclusion_probability":0.5', b""))
     parts = folder.parent / "split"
     write_split(read_gold(gold), 0.5, 1, parts)
-    assert run(folder, "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl") == 2
-    said = capsys.readouterr().err
+    said = complaint(capsys, run(folder, "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl"))
     assert (
         "35 problems of the gold, the sealed grades included (inclusion_probability); the seal was not opened" in said
     )
@@ -220,8 +213,7 @@ def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.
     for name in ("judgments.jsonl", "failures.jsonl"):
         (folder / name).write_bytes((folder / name).read_bytes().replace(b'"litellm/m"', b'"jury/median"'))
     arguments = "--gold", folder.parent / "gold.jsonl", "--families", folder.parent / "families.tsv", "--json"
-    assert run(folder, *arguments) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = json.loads(printed(capsys, run(folder, *arguments)))
     assert not any("SELF" in row["flags"] for row in shown["rows"])
     assert shown["cautions"] == [
         "groundedness: no manifest says who the jury's members are, so no run is flagged SELF"
@@ -232,8 +224,7 @@ def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.
     ]
     configured = {"jury": {"aggregator": "median", "members": {"groundedness": members}}}
     (folder / "manifest.json").write_text(json.dumps({"schema": SCHEMA, "configuration": configured}), encoding="utf-8")
-    assert run(folder, *arguments) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = json.loads(printed(capsys, run(folder, *arguments)))
     assert [row["run_id"] for row in shown["rows"] if "SELF" in row["flags"]] == [RUNS[0]]
     assert shown["cautions"] == []
 
@@ -253,28 +244,24 @@ def test_a_run_of_a_jury_members_family_is_flagged(folder: Path, capsys: pytest.
 )
 def test_what_cannot_be_done_is_said(folder: Path, arguments: list[str], said: str, capsys) -> None:
     gold = str(folder.parent / "gold.jsonl")
-    assert run(folder, *(argument.replace("{gold}", gold) for argument in arguments)) == 2
-    assert said in capsys.readouterr().err
+    assert said in complaint(capsys, run(folder, *(argument.replace("{gold}", gold) for argument in arguments)))
 
 
 def test_gold_of_other_responses_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = folder.parent / "gold.jsonl"
     gold.write_bytes(gold.read_bytes().replace(b'"R0', b'"R9'))
-    assert run(folder, "--gold", gold) == 2
-    assert "no grade of a pooled response under groundedness" in capsys.readouterr().err
+    assert "no grade of a pooled response under groundedness" in complaint(capsys, run(folder, "--gold", gold))
 
 
 def test_a_folder_without_judgments_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(tmp_path) == 2
-    assert "expected an output folder of `judge run`" in capsys.readouterr().err
+    assert "expected an output folder of `judge run`" in complaint(capsys, run(tmp_path))
 
 
 def test_a_folder_with_two_judgments_of_one_response_is_refused(folder: Path, capsys) -> None:
     file = folder / "judgments.jsonl"
     content = file.read_bytes()
     file.write_bytes(content + content.splitlines(keepends=True)[0])
-    assert run(folder) == 2
-    assert "two judgments of R00000 under groundedness/" in capsys.readouterr().err
+    assert "two judgments of R00000 under groundedness/" in complaint(capsys, run(folder))
 
 
 def test_a_grade_off_its_scale_counts_in_no_mean(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,9 +270,8 @@ def test_a_grade_off_its_scale_counts_in_no_mean(folder: Path, capsys: pytest.Ca
     changed = {**json.loads(first), "grade": 9}
     file.write_text("".join([json.dumps(changed) + "\n", *others]), encoding="utf-8")
     for more in ([], ["--gold", folder.parent / "gold.jsonl"]):
-        assert run(folder, *more) == 2
         assert f"off_scale at {changed['turn_id']} {changed['response_id']}: $.grade: grade 9 under groundedness/" in (
-            capsys.readouterr().err
+            complaint(capsys, run(folder, *more))
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from judge.cli import main
 from tests.cli.test_validate import run
+from tests.conftest import complaint, put
 
 IDS = [f"clueweb22-en0000-00-00000:{number}" for number in range(12)]
 
@@ -87,8 +88,7 @@ def test_missing_passages_are_counted_named_and_exit_1(folder, capsys):
 @pytest.mark.parametrize("indexed", [False, True])
 def test_texts_that_are_not_the_collections_are_left_out(folder, capsys, indexed):
     put_run(folder, *IDS[:3])
-    hashes = folder / "hashes.tsv"
-    hashes.write_text(row(IDS[0], f"Text of {IDS[0]}.") + row(IDS[1], "Another text."))
+    hashes = put(folder / "hashes.tsv", row(IDS[0], f"Text of {IDS[0]}.") + row(IDS[1], "Another text."))
     if indexed:
         assert main(["passages", "index", "--hashes", str(hashes), "-o", str(folder / "hashes.idx")]) == 0
         assert capsys.readouterr().err == f"{folder / 'hashes.idx'}: 2 passages indexed\n"
@@ -215,8 +215,7 @@ def test_an_output_that_is_no_regular_file_is_refused(folder, capsys):
         ["index", "--hashes", str(folder / "hashes.tsv")],
         ["extract", "--runs", str(folder / "runs"), *passages],
     ):
-        assert main(["passages", *action, *out]) == 2
-        assert "not a regular file; name the file to write" in capsys.readouterr().err
+        assert "not a regular file; name the file to write" in complaint(capsys, main(["passages", *action, *out]))
     assert (folder / "pipe").is_fifo()
 
 
@@ -225,5 +224,4 @@ def test_hashes_and_collection_exclude_each_other(folder, capsys):
         ["index", "--hashes", "a", "--collection", "b"],
         ["extract", "--passages", "a", "--pool", "b", "--runs", "c"],
     ):
-        assert main(["passages", *more, "-o", "c"]) == 2
-        assert capsys.readouterr().err.endswith("give exactly one of them\n")
+        assert complaint(capsys, main(["passages", *more, "-o", "c"])).endswith("give exactly one of them\n")

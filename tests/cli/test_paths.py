@@ -11,7 +11,7 @@ from judge.cli import main
 from judge.errors import InputError
 from judge.io.paths import file_in
 from judge.runs.formats import find_runs
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, complaint, printed
 
 
 @pytest.fixture
@@ -51,8 +51,7 @@ def test_the_order_and_the_spelling_of_what_is_given_do_not_matter(here: Path) -
 
 def test_every_missing_folder_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
-    assert main(["validate", "runs", "none", "empty"]) == 2
-    assert capsys.readouterr().err == (
+    assert complaint(capsys, main(["validate", "runs", "none", "empty"])) == (
         "judge: none: cannot be read as a folder of runs: No such file or directory; empty: no run files here\n"
     )
     with pytest.raises(InputError, match="none: cannot be read"):
@@ -82,10 +81,8 @@ def test_runs_are_named_with_the_option_or_without_it(here: Path, command: str, 
 
 def test_two_run_files_of_one_name_get_no_copies_under_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy("runs/harbor-grounded.json", "late/harbor-grounded.json")
-    assert main(["validate", "runs", "late", "--fix", "-o", "fixed"]) == 2
-    assert (
-        "judge: harbor-grounded.json: several run files have this name, and so would their copies\n"
-        in capsys.readouterr().err
+    assert "judge: harbor-grounded.json: several run files have this name, and so would their copies\n" in complaint(
+        capsys, main(["validate", "runs", "late", "--fix", "-o", "fixed"])
     )
     assert not Path("fixed").exists()
 
@@ -114,10 +111,8 @@ def test_a_folder_of_ours_stands_for_its_file(here: Path, capsys: pytest.Capture
     assert main(["gold", "plan", *draw, "--judgments", "out/judgments.jsonl", "--out", "b.jsonl"]) == 0
     assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
     capsys.readouterr()
-    assert main(["drift", "out/judgments.jsonl", "out/judgments.jsonl"]) == 0
-    of_files = capsys.readouterr().out
-    assert main(["drift", "out", "out"]) == 0
-    assert capsys.readouterr().out == of_files
+    of_files = printed(capsys, main(["drift", "out/judgments.jsonl", "out/judgments.jsonl"]))
+    assert printed(capsys, main(["drift", "out", "out"])) == of_files
     extracted = []
     for pool, passages in (("out", "passages.jsonl"), ("out/pool.jsonl", "out")):
         assert main(["passages", "extract", "--pool", pool, "--passages", passages, "-o", f"{pool[:3]}.x"]) in (0, 1)

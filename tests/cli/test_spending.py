@@ -7,7 +7,7 @@ import pytest
 
 from judge.cli import main
 from tests.calibration_world import FAST
-from tests.conftest import PROJECT, manifest, run_example
+from tests.conftest import PROJECT, complaint, manifest, printed, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock
 
@@ -89,8 +89,7 @@ def test_the_manifest_counts_what_its_results_rest_on_and_no_more(mock: Mock, tm
 
 def test_each_member_of_a_jury_has_its_rows(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jury = ("--jury", "majority", "--model", "server/a", "--model", "server/b", "--price", "server/a=1/2")
-    assert run(mock, tmp_path / "out", *jury, "--dry-run", "--json") == 0
-    counts = json.loads(capsys.readouterr().out)
+    counts = json.loads(printed(capsys, run(mock, tmp_path / "out", *jury, "--dry-run", "--json")))
     assert [row["model"] for row in counts["by_model"]] == ["server/a", "server/b"]
     assert (counts["calls"], counts["cost"], counts["unpriced"]) == (2 * CALLS, None, ["server/b"])
     first = counts["by_model"][0]
@@ -115,8 +114,7 @@ def test_a_file_of_prices_is_used_and_may_name_other_models(mock: Mock, tmp_path
     assert manifest(out)["prices"] == {"server/a": {"in": 5.0, "out": 6.0}}
     path.write_text('["server/a"]\nin = -1\n["server/b"]\nout = "x"\n')
     capsys.readouterr()
-    assert run(mock, tmp_path / "new", "--prices", str(path)) == 2
-    told = capsys.readouterr().err
+    told = complaint(capsys, run(mock, tmp_path / "new", "--prices", str(path)))
     for place in ('$["server/a"].in', '$["server/a"].out', '$["server/b"].in', '$["server/b"].out'):
         assert place in told
     assert not (tmp_path / "new").exists()
@@ -138,8 +136,7 @@ def test_a_price_survives_a_file_of_options_and_an_extension(mock: Mock, tmp_pat
     saved, out = tmp_path / "saved.toml", tmp_path / "out"
     assert run(mock, out, "--price", "server/a=0.4/0.1/1.6", "--save-config", str(saved)) == 0
     assert 'price = ["server/a=0.4/0.1/1.6"]\n' in saved.read_text(encoding="utf-8")
-    assert main(["run", "--config", str(saved), "--dry-run"]) == 0
-    assert "cost                about $0.0" in capsys.readouterr().out
+    assert "cost                about $0.0" in printed(capsys, main(["run", "--config", str(saved), "--dry-run"]))
     assert run(mock, out, "--price", "server/a=0.4/0.1/1.6") == 0
     capsys.readouterr()
     extended = ["run", "--runs", str(EXAMPLE / "runs"), "--extend", str(out), "--out", str(out), "--dry-run"]

@@ -5,6 +5,7 @@ import pytest
 
 from judge.cli import call
 from judge.jobs.tokens import COLUMNS
+from tests.conftest import printed
 
 LONG = "it's " * 3 + "end"
 """Bare 4 tokens, English 7, white space 4."""
@@ -54,14 +55,12 @@ def test_what_each_policy_would_change_under_each_rule(folder: Path, capsys: pyt
 
 def test_deeper_ranks_leave_no_turn_unanswered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(folder, "a", {"1_1": ["one", "one two three"]})
-    assert run("--runs", folder / "a.json", "--token-limit", 2, "--json", "--depth", 2) == 0
-    (found,) = json.loads(capsys.readouterr().out)
+    (found,) = json.loads(printed(capsys, run("--runs", folder / "a.json", "--token-limit", 2, "--json", "--depth", 2)))
     assert found["responses"] == 2
     assert found["rules"][0] == {
         "rule": "bare", "over": 1, "at_limit": 0, "longest": 3, "tokens_lost": 1, "emptied": 0, "unanswered": 0,
     }  # fmt: skip
-    assert run("--runs", folder / "a.json", "--token-limit", 2, "--json") == 0
-    (found,) = json.loads(capsys.readouterr().out)
+    (found,) = json.loads(printed(capsys, run("--runs", folder / "a.json", "--token-limit", 2, "--json")))
     assert [rule["over"] for rule in found["rules"]] == [0, 0, 0]
 
 

@@ -10,6 +10,7 @@ from judge.cli import main
 from judge.cli.printing import folded_lines
 from judge.records import Problem
 from judge.runs.profiles import TURNS
+from tests.conftest import complaint, printed
 
 PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True}
 TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]
@@ -106,8 +107,7 @@ def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
 
 def test_json_has_the_lengths_under_every_way_of_counting(folder, capsys):
     put(folder, "a.json", run("9-1_1", text="It's one."))
-    assert validate(folder, "--json", "--token-limit", "3") == 0
-    [file] = json.loads(capsys.readouterr().out)["files"]
+    [file] = json.loads(printed(capsys, validate(folder, "--json", "--token-limit", "3")))["files"]
     # It's one. | It 's one . | It's one.
     assert file["tokens"] == [
         {"rule": "bare", "median": 2, "longest": 2, "over": 0},
@@ -180,8 +180,7 @@ def test_pages_are_not_written_among_the_runs_or_their_copies(folder, tmp_path, 
     (tmp_path / "link").symlink_to(folder)
     for runs in (folder, path):
         for pages in (folder, tmp_path / "link", tmp_path / "link" / ".." / "runs"):
-            assert validate(runs, "--report-dir", pages) == 2
-            assert "give a folder of its own" in capsys.readouterr().err
+            assert "give a folder of its own" in complaint(capsys, validate(runs, "--report-dir", pages))
     assert validate(folder, "--fix", "-o", tmp_path / "out", "--report-dir", tmp_path / "runs" / ".." / "out") == 2
     assert "need different folders" in capsys.readouterr().err
     assert [one.name for one in folder.iterdir()] == ["a.json"]
@@ -227,8 +226,7 @@ def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     assert "  warning equal_scores (30): " in out
     assert "(`judge validate --all` lists 10)" in out
     assert out.endswith("1 file, 1 readable: 0 errors, 30 warnings\n")
-    assert validate(folder, "--all") == 0
-    assert "judge validate --all" not in capsys.readouterr().out
+    assert "judge validate --all" not in printed(capsys, validate(folder, "--all"))
     assert validate(folder, "--json", "--strict", "--report-dir", tmp_path / "pages") == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["errors"], report["files"][0]["errors"]) == (30, 30)
@@ -342,8 +340,7 @@ def test_bad_input_exits_2_with_one_message(folder, capsys, arguments):
 
 def test_hostile_text_in_the_problems_of_an_error_cannot_drive_the_terminal(folder, capsys):
     topics = put(folder.parent, "to\x1bpics.json", [{"number": "9-1", "ptkb": {"\x1b]0;": 1}, "turns": []}])
-    assert main(["validate", "--runs", str(folder), "--topics", str(topics)]) == 2
-    said = capsys.readouterr().err
+    said = complaint(capsys, main(["validate", "--runs", str(folder), "--topics", str(topics)]))
     assert "to\\x1bpics.json" in said
     assert "\x1b" not in said
 
@@ -384,8 +381,7 @@ def test_runs_of_several_years_are_named_and_an_error(folder, tmp_path, capsys):
     old = run(*(f"{topic}_{turn}" for topic in TURNS[2023] for turn in (1, 2)), name="old")
     new = run(*(f"{topic}_{turn}" for topic in TURNS[2025] for turn in (1, 2)), name="new")
     put(folder, "a.json", old)
-    assert validate(folder) == 0
-    assert "several_years" not in capsys.readouterr().out
+    assert "several_years" not in printed(capsys, validate(folder))
     put(folder, "b.json", new)
     assert validate(folder, "--report-dir", tmp_path / "pages") == 1
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("error several_years: "))

@@ -33,7 +33,7 @@ from judge.io.words import split_sentences
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
 from tests.cli.test_help import PLACES
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, complaint
 
 NAME = "georgetown_infosense_trec_ikat_2025_run_{}"
 """With a number of one digit, 41 characters."""
@@ -342,5 +342,4 @@ def test_headings_and_the_banner_stand_out_on_a_terminal(monkeypatch, capsys) ->
 def test_errors_stand_out_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert main(["leaderboard", "absent"]) == 2
-    assert capsys.readouterr().err.startswith("\x1b[1;31mjudge:\x1b[0m absent")
+    assert complaint(capsys, main(["leaderboard", "absent"])).startswith("\x1b[1;31mjudge:\x1b[0m absent")

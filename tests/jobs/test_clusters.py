@@ -16,7 +16,7 @@ from judge.gold.seal import read_ledger
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.jobs.gold import GoldSplitPlan, split_gold_file
 from tests.calibration_world import Item, gold_rows, items, labeled, table, write_gold, write_output
-from tests.conftest import PROJECT, run_example
+from tests.conftest import PROJECT, printed, run_example
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -150,17 +150,14 @@ def test_a_folder_takes_either_unit_and_its_leaderboard_keeps_the_recorded_one(t
     assert "cluster" not in json.loads(plain["manifest.json"])
     capsys.readouterr()
     # The unit changes no grade, so the folder is not one of another configuration, and nothing is asked again.
-    assert run(out, "--cluster", "theme") == 0
-    assert note in " ".join(capsys.readouterr().out.split())
+    assert note in " ".join(printed(capsys, run(out, "--cluster", "theme")).split())
     manifest = json.loads((out / "manifest.json").read_bytes())
     assert (manifest["cluster"], manifest["options"]["cluster"]) == ("theme", "theme")
     assert manifest["configuration"] == json.loads(plain["manifest.json"])["configuration"]
     assert (out / "judgments.jsonl").read_bytes() == plain["judgments.jsonl"]
     assert f"\n{note}.\n" in (out / "leaderboard.md").read_text("utf-8")
-    assert main(["leaderboard", str(out)]) == 0
-    assert note in " ".join(capsys.readouterr().out.split())
-    assert main(["leaderboard", str(out), "--cluster", "topic"]) == 0
-    assert "clustered" not in capsys.readouterr().out
+    assert note in " ".join(printed(capsys, main(["leaderboard", str(out)])).split())
+    assert "clustered" not in printed(capsys, main(["leaderboard", str(out), "--cluster", "topic"]))
     assert main(["leaderboard", str(out), "--json"]) == 0
     assert {row["cluster"] for row in json.loads(capsys.readouterr().out)} == {"theme"}
     assert run(out) == 0
@@ -173,15 +170,12 @@ def test_a_correction_over_themes_says_so_in_every_format(tmp_path: Path, capsys
     capsys.readouterr()
     gold = str(PROJECT / "gold" / "example.gold.jsonl")
     told = ["leaderboard", str(out), "--gold", gold, "--out", str(tmp_path / "corrected.md")]
-    assert main([*told, "--cluster", "theme"]) == 0
-    assert "clustered by theme: 3 themes of 3 topics" in capsys.readouterr().out
+    assert "clustered by theme: 3 themes of 3 topics" in printed(capsys, main([*told, "--cluster", "theme"]))
     assert f"\nclustered by theme: 3 themes of 3 topics; {OVER}.\n" in (tmp_path / "corrected.md").read_text("utf-8")
-    assert main([*told, "--cluster", "theme", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(printed(capsys, main([*told, "--cluster", "theme", "--json"])))
     assert found["clustered"] == [f"clustered by theme: 3 themes of 3 topics; {OVER}"]
     assert {row["cluster"] for row in found["rows"]} == {"theme"}
-    assert main([*told, "--json"]) == 0
-    assert "cluster" not in capsys.readouterr().out
+    assert "cluster" not in printed(capsys, main([*told, "--json"]))
 
 
 @pytest.mark.parametrize(

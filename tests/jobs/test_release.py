@@ -22,7 +22,7 @@ from judge.jobs.release import ReleaseOutcome, ReleasePlan, release_folder
 from judge.jobs.release.contents import renamed_pool
 from judge.jobs.release.names import Pseudonyms, completed, read_pseudonyms, remaining
 from tests.calibration_world import contents
-from tests.conftest import PROJECT, put, refused
+from tests.conftest import PROJECT, complaint, put, refused
 from tests.mock import Mock
 
 WORDS = st.sampled_from(["run", "1", "run01", "a.b", "a.b.c", "(x|y)+", "response", "Überlauf", "my run", 'say "hi"'])
@@ -177,8 +177,7 @@ def test_a_name_in_a_published_text_is_refused_with_its_place(
     copy = with_text(judged, tmp_path / "copy", "as Example-Team itself says")
     release(copy, tmp_path / "without")  # the judge's words are left out
     arguments = ["release", str(copy), "-o", str(tmp_path / "with"), "--rationales"]
-    assert main(arguments) == 2
-    said = capsys.readouterr().err
+    said = complaint(capsys, main(arguments))
     assert "judgments.jsonl: name_left at line 1" in said
     assert "'example-team' stands there" in said
     assert not (tmp_path / "with").exists()
@@ -277,8 +276,7 @@ def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp
 
 @pytest.mark.slow
 def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: Path) -> None:
-    names = tmp_path / "names.json"
-    names.write_text('{"runs": {"quarry-copied": "Harbor-grounded"}}')
+    names = put(tmp_path / "names.json", '{"runs": {"quarry-copied": "Harbor-grounded"}}')
     (problem,) = refused(release, judged, tmp_path / "bundle", names=names, allow_names=True)
     assert (problem.path, problem.message[:36]) == ("$.runs['quarry-copied']", "'Harbor-grounded' is the name of ano")
     assert not (tmp_path / "bundle").exists()
@@ -287,8 +285,7 @@ def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: P
 @pytest.mark.slow
 def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path: Path) -> None:
     example, out = PROJECT / "examples", tmp_path / "out"
-    families = tmp_path / "families.tsv"
-    families.write_text("harbor-grounded\tqwen\nbaseline/overlap\tqwen\n")
+    families = put(tmp_path / "families.tsv", "harbor-grounded\tqwen\nbaseline/overlap\tqwen\n")
     arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl")]
     arguments += ["--criteria", "groundedness", "--model", "baseline/overlap", "--jury", "majority", "--samples", "2"]
     assert main([*arguments, "--families", str(families), "--recheck", "5%", "--out", str(out)]) == 0

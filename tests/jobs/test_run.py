@@ -14,7 +14,7 @@ from judge.cli import main
 from judge.errors import InputError
 from judge.jobs.manifest import RECORD, check_folder
 from tests.calibration_world import contents, table
-from tests.conftest import PROJECT, run_python
+from tests.conftest import PROJECT, complaint, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -159,8 +159,7 @@ def test_extending_keeps_the_old_ids_and_asks_only_for_what_is_new(tmp_path, exa
     assert run(example, out) == 0
     before = json.loads((out / "bank.json").read_text(encoding="utf-8"))
     held_back.rename(example / "mill-fluent-invented.json")
-    assert run(example, out) == 2
-    assert "another configuration" in capsys.readouterr().err
+    assert "another configuration" in complaint(capsys, run(example, out))
     assert main(["run", "--runs", str(example), "--topics", str(TOPICS), "--passages", str(PASSAGES), *GROUNDEDNESS,
                  "--extend", str(out)]) == 0  # fmt: skip
     assert before.items() < json.loads((out / "bank.json").read_text(encoding="utf-8")).items()
@@ -223,9 +222,9 @@ def test_a_run_that_cannot_be_judged_stops_everything_before_anything_is_written
     spoil(example)
     assert run(example, tmp_path / "out") == 2
     assert not (tmp_path / "out").exists()
-    complaint = capsys.readouterr().err
-    assert named in complaint
-    assert "Traceback" not in complaint
+    said = capsys.readouterr().err
+    assert named in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(
@@ -254,10 +253,9 @@ def test_bad_usage_is_one_clear_message(tmp_path, monkeypatch, capsys, arguments
     chosen = [] if "--model" in filled else ["--model", "baseline/overlap"]
     if not {"--criteria", "--prompt", "--model"} & set(filled):
         chosen += ["--criteria", "groundedness"]
-    assert main(["run", *filled, *chosen, "--out", str(tmp_path / "out")]) == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert "Traceback" not in complaint
+    said = complaint(capsys, main(["run", *filled, *chosen, "--out", str(tmp_path / "out")]))
+    assert message in said
+    assert "Traceback" not in said
     assert not (tmp_path / "out").exists()
 
 
@@ -273,8 +271,7 @@ def test_an_unwritable_output_folder(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_an_output_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "out").write_text("x", encoding="utf-8")
-    assert run(RUNS, tmp_path / "out") == 2
-    assert "cannot be used as an output folder" in capsys.readouterr().err
+    assert "cannot be used as an output folder" in complaint(capsys, run(RUNS, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("manifest", ["not json", "{}", '{"schema": 99, "judge_version": "9", "configuration": {}}'])
@@ -283,8 +280,7 @@ def test_an_output_folder_of_another_make_is_left_alone(tmp_path, capsys, manife
     out.mkdir()
     (out / "manifest.json").write_text(manifest, encoding="utf-8")
     before = files(out)
-    assert run(RUNS, out) == 2
-    assert "choose another --out" in capsys.readouterr().err
+    assert "choose another --out" in complaint(capsys, run(RUNS, out))
     assert files(out) == before
 
 
@@ -306,9 +302,8 @@ def test_another_configuration_needs_another_folder_or_replace(out: Path, exampl
         ("--seed", "1", "options.seed: none there, 1 now"),
         ("--limit", "3", "holds a finished run, which a trial with --limit would write over"),
     ):
-        assert run(RUNS, out, option, value) == 2
-        complaint = capsys.readouterr().err
-        assert told in complaint and "--replace" in complaint
+        said = complaint(capsys, run(RUNS, out, option, value))
+        assert told in said and "--replace" in said
         assert files(out) == before
     (example / "quarry-copied.json").unlink()
     assert run(example, out, "--replace") == 0
@@ -344,8 +339,7 @@ def test_a_folder_of_other_files_is_not_written_into(tmp_path: Path, capsys: pyt
     out = tmp_path / "out"
     out.mkdir()
     (out / "passages.jsonl").write_text("the user's own", encoding="utf-8")
-    assert run(RUNS, out) == 2
-    assert "somebody else's" in capsys.readouterr().err
+    assert "somebody else's" in complaint(capsys, run(RUNS, out))
     assert files(out) == {"passages.jsonl": b"the user's own"}
 
 
@@ -406,8 +400,7 @@ def test_a_pool_alone_is_taken_on_with_the_texts_of_its_passages(tmp_path, examp
     assert run(example, out, passages=tmp_path / "passages.jsonl") == 0
     capsys.readouterr()
     # With results there, other texts are another configuration, told in words.
-    assert run(example, out, passages=None) == 2
     assert (
         "holds results of another configuration (passages: other content there than now; pool: other content there "
-        "than now)" in capsys.readouterr().err
+        "than now)" in complaint(capsys, run(example, out, passages=None))
     )

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from judge.judges.journal_tools import read_journal
-from tests.conftest import INPUTS, PROJECT, manifest, run_python, start_python
+from tests.conftest import INPUTS, manifest, run_python, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock, start_mock
 from tests.time_limit import PATIENCE, wait_until
 
 pytestmark = pytest.mark.long
 
-EXAMPLE = PROJECT / "examples"
 WITHOUT_TEXTS = 1
 """Pooled responses that no judge is asked about."""
 JUDGMENTS = 2 * 77 - WITHOUT_TEXTS
@@ -43,6 +42,14 @@ def judged(out: Path) -> int:
     return len((out / "judgments.jsonl").read_text(encoding="utf-8").splitlines())
 
 
+def all_judged(out: Path, *urls: str) -> str:
+    """What is said of a run that judges everything."""
+    done = run(out, *urls)
+    assert done.returncode == 0, done.stderr
+    assert judged(out) == JUDGMENTS
+    return done.stderr
+
+
 def wait_for(least: int, *mocks: Mock) -> None:
     wait_until(lambda: sum(mock.stats()["paid"] for mock in mocks) >= least)
 
@@ -57,14 +64,12 @@ def test_both_servers_answer_and_each_question_is_paid_once(servers: tuple[Mock,
     first, second = servers
     for mock in servers:
         mock.config(latency=0.02)
-    done = run(tmp_path / "out", first.base_url, second.base_url)
-    assert done.returncode == 0, done.stderr
-    assert judged(tmp_path / "out") == JUDGMENTS
+    said = all_judged(tmp_path / "out", first.base_url, second.base_url)
     paid = [mock.paid_per_item() for mock in servers]
     assert min(map(len, paid)) > len(paid[0] | paid[1]) / 4
     assert not paid[0].keys() & paid[1].keys()
     shares = ", ".join(f"{mock.base_url} {mock.stats()['paid']}" for mock in servers)
-    assert f"calls answered: {shares}" in done.stderr
+    assert f"calls answered: {shares}" in said
     recorded = {entry.completion.endpoint for entry in read_journal(tmp_path / "out" / "journal.sqlite")}
     assert recorded == {mock.base_url for mock in servers}
 
@@ -113,33 +118,27 @@ def test_a_server_that_dies_is_set_aside_and_used_again_when_it_is_back(tmp_path
 def test_a_server_that_only_fails_costs_a_few_calls(servers: tuple[Mock, Mock], tmp_path: Path) -> None:
     first, broken = servers
     broken.config(p500=1.0)
-    done = run(tmp_path / "out", broken.base_url, first.base_url)
-    assert done.returncode == 0, done.stderr
-    assert judged(tmp_path / "out") == JUDGMENTS
+    said = all_judged(tmp_path / "out", broken.base_url, first.base_url)
     # Three failures in a row, calls that were in flight by then, and one call after each pause.
     assert 3 <= broken.stats()["requests"] <= 3 + 8 + 5
-    assert f"{broken.base_url} is set aside, and tried again later: status 500: internal error" in done.stderr
+    assert f"{broken.base_url} is set aside, and tried again later: status 500: internal error" in said
 
 
 def test_a_server_that_asks_to_wait_holds_no_call_back(servers: tuple[Mock, Mock], tmp_path: Path) -> None:
     first, full = servers
     full.config(p429=1.0, retry_after=600.0)
-    done = run(tmp_path / "out", full.base_url, first.base_url)
     # Ten minutes are longer than --max-wait: with this server alone, the run would have ended.
-    assert done.returncode == 0, done.stderr
-    assert judged(tmp_path / "out") == JUDGMENTS
+    said = all_judged(tmp_path / "out", full.base_url, first.base_url)
     # The calls in flight when it first refused one.
     assert 1 <= full.stats()["requests"] <= 8
-    assert f"{full.base_url} is set aside, and tried again later: status 429" in done.stderr
+    assert f"{full.base_url} is set aside, and tried again later: status 429" in said
 
 
 def test_where_every_server_asks_to_wait_the_calls_wait_for_the_first(servers: tuple[Mock, Mock], tmp_path) -> None:
     first, full = servers
     full.config(p429=1.0, retry_after=600.0)
     first.script(*[{"status": 429, "headers": {"Retry-After": "2"}, "body": {}}] * 8)
-    done = run(tmp_path / "out", full.base_url, first.base_url)
-    assert done.returncode == 0, done.stderr
-    assert judged(tmp_path / "out") == JUDGMENTS
+    all_judged(tmp_path / "out", full.base_url, first.base_url)
     assert first.stats()["retry_after_violations"] == 0
 
 
@@ -147,10 +146,8 @@ def test_a_server_without_the_model_is_set_aside(servers: tuple[Mock, Mock], tmp
     first, other = servers
     missing = {"status": 404, "body": {"error": {"message": "The model `mock` does not exist"}}}
     other.script(*[missing] * 50)
-    done = run(tmp_path / "out", other.base_url, first.base_url)
-    assert done.returncode == 0, done.stderr
-    assert judged(tmp_path / "out") == JUDGMENTS
-    assert "set aside, and tried again later: status 404: The model `mock` does not exist" in done.stderr
+    said = all_judged(tmp_path / "out", other.base_url, first.base_url)
+    assert "set aside, and tried again later: status 404: The model `mock` does not exist" in said
     first.script(*[missing] * 50)
     other.script(*[missing] * 50)
     before = sum(mock.stats()["requests"] for mock in servers)

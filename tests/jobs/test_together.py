@@ -12,7 +12,7 @@ from judge.cli import main
 from judge.gold.rows import GoldRow
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from tests.calibration_world import FAST, contents, gold_rows, items, pool, row, table, write_gold, write_pool
-from tests.conftest import PROJECT, json_lines, manifest, run_example
+from tests.conftest import PROJECT, complaint, json_lines, manifest, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock
 
@@ -91,8 +91,7 @@ def test_prompts_of_the_user_are_found_again(tmp_path: Path, mock: Mock, capsys:
     assert run(out, mock, *given, "--together") == 0
     assert (out / "report.html").exists()
     capsys.readouterr()
-    assert main(["leaderboard", str(out)]) == 2
-    assert "give each prompt of your own with --prompt PATH" in capsys.readouterr().err
+    assert "give each prompt of your own with --prompt PATH" in complaint(capsys, main(["leaderboard", str(out)]))
     assert main(["leaderboard", str(out), *given]) == 0
     assert "groundedness/my-groundedness+naturalness.my-naturalness" in capsys.readouterr().out
     # The file of the criterion names the group too, where the others are known.
