@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -147,17 +148,22 @@ def refused(call: Callable[..., object], *given: object, **named: object) -> tup
     return raised.value.problems
 
 
-def complaint(capsys: pytest.CaptureFixture[str], code: int) -> str:
-    """What a command that refuses its input says, by its exit code."""
+def on_stderr(capsys: pytest.CaptureFixture[str], code: int, expected: int = 0) -> str:
+    """What a command says on stderr, by its exit code."""
     said = capsys.readouterr().err
-    assert code == 2, said
+    assert code == expected, said
     return said
 
 
-def printed(capsys: pytest.CaptureFixture[str], code: int) -> str:
-    """What a command prints that does what it is told, by its exit code."""
+def complaint(capsys: pytest.CaptureFixture[str], code: int) -> str:
+    """What a command that refuses its input says."""
+    return on_stderr(capsys, code, 2)
+
+
+def printed(capsys: pytest.CaptureFixture[str], code: int, expected: int = 0) -> str:
+    """What a command prints, by its exit code."""
     out, said = capsys.readouterr()
-    assert code == 0, said
+    assert code == expected, said
     return out
 
 
@@ -185,6 +191,12 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = ["--criteria", "groundedness", "--model", "baseline/overlap"]
     assert main(["run", *INPUTS, *asked, "--out", str(out)]) == 0
     return out
+
+
+@pytest.fixture
+def out(judged: Path, tmp_path: Path) -> Path:
+    """A copy of that folder, which a test may change."""
+    return Path(shutil.copytree(judged, tmp_path / "out"))
 
 
 @cache

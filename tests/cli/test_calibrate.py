@@ -82,8 +82,7 @@ def test_three_words_and_their_exit_codes(tmp_path, capsys, noise: float, rule: 
 
 def test_gold_that_is_not_blind_fails_every_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold, judgments = stored(tmp_path, 0.0, made="construction")
-    assert calibrate(gold, "--judgments", judgments, "--require", "wkappa.lo>=-1") == 1
-    out = capsys.readouterr().out
+    out = printed(capsys, calibrate(gold, "--judgments", judgments, "--require", "wkappa.lo>=-1"), 1)
     assert "\ngroundedness: INCONCLUSIVE: " in out
     assert "gold made by construction" in " ".join(out.split())
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judge.cli import main
 from judge.io.plan import toml_text
-from tests.conftest import PROJECT, complaint
+from tests.conftest import PROJECT, complaint, on_stderr
 
 EXAMPLE = PROJECT / "examples"
 OVERLAP = ["--model", "baseline/overlap", "--criteria", "groundedness"]
@@ -117,8 +117,7 @@ def test_a_configuration_file_may_name_the_folder_to_extend(here: Path, capsys: 
     assert main(["pool", "--runs", "runs/harbor-grounded.json", "--topics", "topics.json", "--out", "out"]) == 0
     Path("j.toml").write_text('extend = "out"\nruns = ["runs/mill-fluent-invented.json"]\n', encoding="utf-8")
     capsys.readouterr()
-    assert main(["pool", "--config", "j.toml"]) == 0
-    assert "as out was made: --topics\n" in capsys.readouterr().err
+    assert "as out was made: --topics\n" in on_stderr(capsys, main(["pool", "--config", "j.toml"]))
     assert set(manifest("out")["configuration"]["runs"]) == {"harbor-grounded", "mill-fluent-invented"}
     # The file is given, so it wins over what is recorded, and contradicts it.
     Path("j.toml").write_text('extend = "out"\nruns = "runs"\ntopics = "runs/thistle-faulty.json"\n', encoding="utf-8")

@@ -12,7 +12,7 @@ from judge.gold.rows import read_gold
 from judge.pool.bank import read_pool
 from judge.pool.records import PooledResponse
 from tests.calibration_world import jsonl, judgment
-from tests.conftest import complaint, put
+from tests.conftest import complaint, on_stderr, printed, put
 
 PROJECT = Path(__file__).parent.parent.parent
 EXAMPLE = PROJECT / "gold" / "example.gold.jsonl"
@@ -49,30 +49,25 @@ def test_warnings_exit_0_and_errors_1(tmp_path: Path, capsys) -> None:
     assert gold("check", EXAMPLE) == 0
     assert f"{EXAMPLE}: warning not_blind 1-1_1 line 1: $.made: 153 rows are construction" in capsys.readouterr().out
     path = put(tmp_path / "g.jsonl", row(grade=7))
-    assert gold("check", path) == 1
-    assert capsys.readouterr().out == (
+    assert printed(capsys, gold("check", path), 1) == (
         f"{path}: error off_scale 1_1 line 1: $.grade: 'groundedness' grade 7: expected one of 0, 1, 2, 3\n"
     )
 
 
 def test_many_findings_of_one_code_are_counted_and_json_has_all(tmp_path: Path, capsys) -> None:
     path = put(tmp_path / "g.jsonl", "".join(row(grade=7, response_id=f"R{n}") for n in range(9)))
-    assert gold("check", path) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(capsys, gold("check", path), 1).splitlines()
     assert (len(lines), lines[-1]) == (6, f"{path}: error off_scale: 4 more (--all lists them)")
-    assert gold("check", path, "--json") == 1
-    problems = json.loads(capsys.readouterr().out)
+    problems = json.loads(printed(capsys, gold("check", path, "--json"), 1))
     assert [problem["path"] for problem in problems] == [f"line {n}: $.grade" for n in range(1, 10)]
 
 
 def test_a_prompt_or_a_scale_may_be_given(tmp_path: Path, capsys) -> None:
     path = put(tmp_path / "g.jsonl", row(grade=2))
-    assert gold("check", path, "--prompt", "groundedness/yes_no") == 1
-    assert "expected one of" in capsys.readouterr().out
+    assert "expected one of" in printed(capsys, gold("check", path, "--prompt", "groundedness/yes_no"), 1)
     assert gold("check", path, "--scale", "0-1", "--polarity", "higher") == 1
     path.write_text(row(grade=2, criterion="charm"), encoding="utf-8")
-    assert gold("check", path) == 1
-    assert "missing_polarity" in capsys.readouterr().out
+    assert "missing_polarity" in printed(capsys, gold("check", path), 1)
     assert gold("check", path, "--scale", "0-2", "--polarity", "lower") == 0
     with pytest.raises(SystemExit, match="2"):
         gold("check", path, "--scale", "3-0", "--polarity", "lower")
@@ -118,8 +113,7 @@ def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, ca
     assert capsys.readouterr().err == "1 file, 12 valid rows: 0 errors, 0 warnings\n"
 
     split = tmp_path / "split"
-    assert gold("split", out, "--test", "0.5", "--seed", "1", "--out", split) == 0
-    said = capsys.readouterr().err
+    said = on_stderr(capsys, gold("split", out, "--test", "0.5", "--seed", "1", "--out", split))
     assert "dev: 6 responses, 6 grades, 3 topics\ntest: 6 responses, 6 grades, 3 topics\n" in said
     assert f"publish {split / 'dev.jsonl'} and {split / 'seal.json'}" in said
     assert f"keep {split / 'test.jsonl'} and {split / 'test.salt'} to yourself" in said
@@ -143,8 +137,7 @@ def test_import_check_split_and_plan_go_together(begin: Path, tmp_path: Path, ca
     assert {(row.assessor, row.stratum) for row in rows} == {("ann", "drawn")}
 
     left = (*drawn[:-1], tmp_path / "next.jsonl", "--gold", graded, "--criteria", "groundedness", "--n", "6")
-    assert gold(*left) == 0
-    said = capsys.readouterr().err
+    said = on_stderr(capsys, gold(*left))
     assert "6 of 6 responses, 6 of 6 turns" in said
     assert "6 responses have grades already; together with this plan the inclusion probability of each is 1" in said
 

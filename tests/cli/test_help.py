@@ -16,7 +16,7 @@ from judge.cli.parser import CommandParser
 from judge.cli.start import Shell
 from judge.errors import UsageError
 from judge.judges.backends import open_model
-from tests.conftest import PROJECT, complaint
+from tests.conftest import PROJECT, complaint, on_stderr
 
 
 def parsers(command: str) -> Iterator[CommandParser]:
@@ -208,8 +208,7 @@ def test_too_little_memory_is_a_failure_outside_and_no_traceback(monkeypatch, ca
         raise MemoryError
 
     monkeypatch.setattr("judge.cli.functions_of", full)
-    assert main(["tokens", "runs"]) == 3
-    assert capsys.readouterr().err == (
+    assert on_stderr(capsys, main(["tokens", "runs"]), 3) == (
         "judge: not enough memory; a smaller --max-file-size refuses large files before they are read\n"
     )
 

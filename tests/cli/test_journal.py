@@ -1,6 +1,5 @@
 """`judge journal`, and what the commands that ask a judge say about journals and prices."""
 
-import shutil
 import sqlite3
 from pathlib import Path
 
@@ -20,11 +19,6 @@ def run(out: Path, *more: str) -> int:
 
 
 OVERLAP = ("--model", "baseline/overlap")
-
-
-@pytest.fixture
-def out(judged: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(judged, tmp_path / "out"))
 
 
 def damage(journal: Path) -> str:

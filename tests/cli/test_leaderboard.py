@@ -14,7 +14,7 @@ from judge.pool.records import Pool
 from judge.results.leaderboard import CORRECTED_COLUMNS
 from judge.runs.records import Exclusion
 from tests.calibration_world import failure, judgment, pooled, row, write_judged
-from tests.conftest import complaint, printed
+from tests.conftest import complaint, on_stderr, printed
 
 GROUNDEDNESS = find_criterion("groundedness")
 RUNS = ("own\x1b[31m|run", "solid", "weak")
@@ -278,5 +278,4 @@ def test_a_grade_off_its_scale_counts_in_no_mean(folder: Path, capsys: pytest.Ca
 def test_a_changed_prompt_is_announced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = folder / "judgments.jsonl"
     file.write_bytes(file.read_bytes().replace(GROUNDEDNESS.digest.encode(), b"f" * 64, 1))
-    assert run(folder) == 0
-    assert "has changed since these judgments were made" in capsys.readouterr().err
+    assert "has changed since these judgments were made" in on_stderr(capsys, run(folder))

@@ -7,7 +7,7 @@ import pytest
 
 from judge.cli import main
 from tests.calibration_world import FAST
-from tests.conftest import PROJECT, complaint, manifest, printed, run_example
+from tests.conftest import PROJECT, complaint, manifest, on_stderr, printed, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock
 
@@ -43,8 +43,7 @@ def test_estimate_and_account_stand_side_by_side(mock: Mock, tmp_path, capsys) -
     price = ("--price", "0.4/0.1/1.6")
     assert run(mock, out, *price, "--dry-run") == 0
     estimated = int(capsys.readouterr().out.partition("prompt tokens       about ")[2].split()[0])
-    assert run(mock, out, *price) == 0
-    rows = table(capsys.readouterr().err)
+    rows = table(on_stderr(capsys, run(mock, out, *price)))
     (took,) = manifest(out)["spending"]
     dollars = (took["prompt_tokens"] * 0.4 + took["completion_tokens"] * 1.6) / 1e6
     assert took["cost"] == pytest.approx(dollars)
@@ -80,8 +79,7 @@ def test_the_manifest_counts_what_its_results_rest_on_and_no_more(mock: Mock, tm
     (one,) = manifest(out)["spending"]
     assert (one["completions"], both["completions"] > CALLS) == (CALLS, True)
     capsys.readouterr()
-    assert run(mock, out, "--replace", "--criteria", "groundedness", "relevance") == 0
-    rows = table(capsys.readouterr().err)
+    rows = table(on_stderr(capsys, run(mock, out, "--replace", "--criteria", "groundedness", "relevance")))
     # Two of the 77 responses are one text to the same turn, which is one question where no passage is shown.
     assert rows["server/a asked now"][0] == "76"
     assert rows["server/a all results"][0] == str(CALLS + 76)
@@ -95,8 +93,7 @@ def test_each_member_of_a_jury_has_its_rows(mock: Mock, tmp_path: Path, capsys: 
     first = counts["by_model"][0]
     assert first["price"] == {"in": 1.0, "out": 2.0}
     assert first["cost"] == pytest.approx((first["prompt_tokens"] * 1 + CALLS * 150 * 2) / 1e6)
-    assert run(mock, tmp_path / "out", *jury) == 0
-    rows = table(capsys.readouterr().err)
+    rows = table(on_stderr(capsys, run(mock, tmp_path / "out", *jury)))
     assert rows["server/a asked now"][0] == rows["server/b asked now"][0] == str(CALLS)
     assert rows["server/b asked now"][5] == "unknown"
     assert rows["in all asked now"][0] == str(2 * CALLS)
@@ -123,8 +120,7 @@ def test_a_file_of_prices_is_used_and_may_name_other_models(mock: Mock, tmp_path
 def test_a_server_that_counts_nothing_is_said_so(mock: Mock, tmp_path, capsys) -> None:
     message = {"role": "assistant", "content": '{"rationale": "", "grade": "2"}'}
     mock.script(*({"body": {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}} for _ in range(3)))
-    assert run(mock, tmp_path / "out", "--limit", "3") == 0
-    err = capsys.readouterr().err
+    err = on_stderr(capsys, run(mock, tmp_path / "out", "--limit", "3"))
     assert table(err)["server/a asked now"][:6] == ["3", "3", "unknown", "unknown", "unknown", "unknown"]
     assert "the tokens of 3 calls were not counted by the provider and are in no sum" in err
     assert "the cost of 3 calls is not known and in no sum; for the price, --price IN/OUT or a file (--prices)" in err
@@ -150,11 +146,9 @@ def test_a_calibration_says_what_it_took(mock: Mock, tmp_path: Path, capsys: pyt
               "--prompt", "groundedness/graded", "--model", "server/a", "--base-url", mock.base_url,
               "--out", str(tmp_path / "cal"), *FAST]  # fmt: skip
     capsys.readouterr()
-    assert main([*asking, "--price", "1/2"]) == 0
-    rows = table(capsys.readouterr().err)
+    rows = table(on_stderr(capsys, main([*asking, "--price", "1/2"])))
     calls = int(rows["server/a asked now"][0])
     assert calls > 0 and rows["server/a estimated"][0] == str(calls)
-    assert main([*asking, "--price", "1/2"]) == 0
-    later = table(capsys.readouterr().err)
+    later = table(on_stderr(capsys, main([*asking, "--price", "1/2"])))
     assert list(later) == ["server/a all results"]
     assert later["server/a all results"][:6] == rows["server/a asked now"][:6]

@@ -83,8 +83,7 @@ def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, c
 def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
     path = put(folder, "a.json", run(*(f"9-1_{number}" for number in range(1, 10)), text=" "))
     (folder / ".hidden").write_bytes(b"")
-    assert validate(folder, "--json") == 1
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(printed(capsys, validate(folder, "--json"), 1))
     assert {name: report[name] for name in ("schema", "errors", "warnings", "fixed")} == {
         "schema": 1, "errors": 9, "warnings": 1, "fixed": None,
     }  # fmt: skip
@@ -140,8 +139,7 @@ def test_passages_are_checked_against_the_hash_list(folder, tmp_path, capsys):
     ]  # fmt: skip
     assert "--passage-hashes" not in err
     hashes.write_text("no list\n", encoding="utf-8")
-    assert validate(folder, "--passage-hashes", hashes) == 2
-    assert capsys.readouterr().out == ""
+    assert printed(capsys, validate(folder, "--passage-hashes", hashes), 2) == ""
 
 
 def test_pages_are_written_for_every_run_and_nothing_else_is_touched(folder, tmp_path, capsys):
@@ -227,8 +225,7 @@ def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     assert "(`judge validate --all` lists 10)" in out
     assert out.endswith("1 file, 1 readable: 0 errors, 30 warnings\n")
     assert "judge validate --all" not in printed(capsys, validate(folder, "--all"))
-    assert validate(folder, "--json", "--strict", "--report-dir", tmp_path / "pages") == 1
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(printed(capsys, validate(folder, "--json", "--strict", "--report-dir", tmp_path / "pages"), 1))
     assert (report["errors"], report["files"][0]["errors"]) == (30, 30)
     assert sum(problem.get("count", 1) for problem in report["files"][0]["problems"]) == 30
     page = (tmp_path / "pages" / "r.md").read_text(encoding="utf-8")
@@ -280,8 +277,7 @@ def test_errors_of_a_file_without_a_copy_count_as_remaining(folder, tmp_path, ca
     assert validate(folder, "--fix", "-o", out, "--strict") == 1
     (folder / "b.json").write_text(TWICE % ("r", FIXABLE % ("", json.dumps(PASSAGE))), encoding="utf-8")
     capsys.readouterr()
-    assert validate(folder, "--fix", "-o", out, "--json") == 1
-    fixed = json.loads(capsys.readouterr().out)["fixed"]
+    fixed = json.loads(printed(capsys, validate(folder, "--fix", "-o", out, "--json"), 1))["fixed"]
     assert [(file["file"], file["errors"]) for file in fixed["files"]] == [(str(out / "a.json"), 0)]
     assert [(file["file"], file["errors"]) for file in fixed["without_copy"]] == [(str(folder / "b.json"), 1)]
 
@@ -388,8 +384,7 @@ def test_runs_of_several_years_are_named_and_an_error(folder, tmp_path, capsys):
     assert "2023: 1 run ('old'); 2025: 1 run ('new': 4 of its 34 turns are in 'old' too)" in line
     assert "several_years" in (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
     assert "several_years" not in (tmp_path / "pages" / "old.md").read_text(encoding="utf-8")
-    assert validate(folder, "--json") == 1
-    assert "one call a year" in json.loads(capsys.readouterr().out)["several_years"]
+    assert "one call a year" in json.loads(printed(capsys, validate(folder, "--json"), 1))["several_years"]
 
 
 def test_the_problems_of_a_pool_are_grouped_by_file_and_code(folder, tmp_path, capsys):

@@ -13,7 +13,7 @@ from judge.ask.criteria import find_criterion
 from judge.calibrate.certificate import PARAMETERS, read_certificate
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.gold.rows import read_gold
-from judge.gold.seal import read_ledger, read_salt, read_seal, salted, write_split
+from judge.gold.seal import read_ledger, read_salt, read_seal, salted
 from judge.io.safe import digest
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.manifest import SCHEMA
@@ -62,12 +62,6 @@ def judgments(tmp_path: Path) -> Path:
     return write_output(
         tmp_path / "run", WORLD, {"server/good": labeled(WORLD, 0.1, 2), "server/bad": labeled(WORLD, 0.9, 3)}
     )
-
-
-@pytest.fixture
-def split(tmp_path: Path) -> Path:
-    write_split(gold_rows(WORLD), 0.5, 1, tmp_path / "split")
-    return tmp_path / "split"
 
 
 def asking(tmp_path: Path, gold: Path, **options: Any) -> dict[str, Any]:

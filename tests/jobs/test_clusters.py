@@ -16,7 +16,7 @@ from judge.gold.seal import read_ledger
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.jobs.gold import GoldSplitPlan, split_gold_file
 from tests.calibration_world import Item, gold_rows, items, labeled, table, write_gold, write_output
-from tests.conftest import PROJECT, printed, run_example
+from tests.conftest import PROJECT, on_stderr, printed, run_example
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -195,8 +195,7 @@ def test_a_plan_with_another_unit_is_refused_before_anything_is_read(tmp_path: P
 def test_the_command_splits_by_theme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD))
     told = ["gold", "split", str(gold), "--test", "0.5", "--seed", "1", "--cluster", "theme"]
-    assert main([*told, "--out", str(tmp_path / "split")]) == 0
-    dev, test, *_ = capsys.readouterr().err.splitlines()
+    dev, test, *_ = on_stderr(capsys, main([*told, "--out", str(tmp_path / "split")])).splitlines()
     assert (dev, test) == (
         "dev: 60 responses, 60 grades, 12 topics, 6 themes",
         "test: 60 responses, 60 grades, 12 topics, 6 themes",

@@ -15,7 +15,7 @@ import pytest
 
 from judge.judges.journal_tools import read_journal, verify_journal
 from tests.conftest import INPUTS, PROJECT, json_lines, run_python, start_python
-from tests.jobs.test_run import files
+from tests.jobs.test_run import files, results
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
@@ -56,11 +56,7 @@ def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
     # The journal alone gives the same results again, byte for byte.
     replayed = tmp_path / "replayed"
     assert finish(mock, replayed, "--model", f"replay/{out / 'journal.sqlite'}").returncode == 0
-    # The manifest has the command line in it, and the record the manifest's digest.
-    own = {"manifest.json", "run.sha256"}
-    assert {name: data for name, data in files(out).items() if name not in own} == {
-        name: data for name, data in files(replayed).items() if name not in own
-    }
+    assert results(out) == results(replayed)
 
 
 def started(mock: Mock, out: Path, *, least: int = 10, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:

@@ -100,8 +100,7 @@ def test_a_failure_makes_the_exit_code_1_and_a_wrong_name_2(capsys: pytest.Captu
         "advice": None,
         "model": "baseline/overlap",
     }
-    assert main(["doctor", "--model", "server/m"]) == 1
-    assert "fails    set up" in capsys.readouterr().out
+    assert "fails    set up" in printed(capsys, main(["doctor", "--model", "server/m"]), 1)
     assert main(["doctor", "--model", "nobody"]) == 2
     assert main(["doctor", "--base-url", "http://localhost:1"]) == 2
     with pytest.raises(UsageError, match="none is named"):

@@ -10,19 +10,13 @@ import pytest
 from judge.judges.journal_tools import read_journal, verify_journal
 from tests.conftest import run_python, start_python
 from tests.jobs.test_crash import command, finish, started
-from tests.jobs.test_run import files
+from tests.jobs.test_run import results
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.long
 
 QUESTIONS = 2 * 77 - 2
-OWN = {"manifest.json", "run.sha256"}
-"""Files that hold the command line, and so the folder's name."""
-
-
-def results(out: Path) -> dict[str, bytes]:
-    return {name: data for name, data in files(out).items() if name not in OWN}
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from judge.judges.backends.baseline import Overlap
 from judge.judges.model import Price
 from judge.judges.records import Completion, Request
 from tests.calibration_world import row, write_gold
-from tests.conftest import INPUTS, PROJECT, complaint, json_lines, manifest, printed, run_example
-from tests.jobs.test_run import files
+from tests.conftest import INPUTS, PROJECT, complaint, json_lines, manifest, on_stderr, printed, run_example
+from tests.jobs.test_run import files, results
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
@@ -73,14 +73,11 @@ def test_two_models_and_a_baseline_are_one_judge(mock: Mock, tmp_path, capsys) -
     assert "groundedness, a jury of 3: ordinal alpha" in shown.out
     assert "warning: groundedness:" not in shown.err
     # Again: nothing is asked, and the bytes are the same.
-    paid, before = sum(mock.paid_per_item().values()), files(out)
+    paid, before = sum(mock.paid_per_item().values()), results(out)
     models.reverse()
     assert run_example(out, "--jury", "majority", "--criteria", "groundedness", *asked(mock, *models)) == 0
     assert sum(mock.paid_per_item().values()) == paid == 2 * CALLS
-    after = files(out)
-    for own in ("manifest.json", "run.sha256"):
-        del before[own], after[own]
-    assert after == before
+    assert results(out) == before
 
 
 def test_prompts_and_samples_are_members_and_warned_of(mock: Mock, tmp_path, capsys) -> None:
@@ -120,7 +117,7 @@ def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("more", "complaint"),
+    ("more", "said"),
     [
         (["--jury", "majority", *OVERLAP], "groundedness: one member is no jury"),
         (["--jury", "majority", *OVERLAP, *OVERLAP], "baseline/overlap: named twice"),
@@ -135,9 +132,9 @@ def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: 
         (["--jury", "majority", *OVERLAP, "--model", "server/a", "--max-cost", "1"], "price of server/a is not known"),
     ],
 )  # fmt: skip
-def test_what_is_no_jury_is_refused_before_anything_is_asked(mock, tmp_path, capsys, more, complaint) -> None:
+def test_what_is_no_jury_is_refused_before_anything_is_asked(mock, tmp_path, capsys, more, said) -> None:
     criteria = [] if "--prompt" in more else ["--criteria", "groundedness"]
-    assert complaint in complaint(capsys, run_example(tmp_path / "out", *more, *criteria, "--base-url", mock.base_url))
+    assert said in complaint(capsys, run_example(tmp_path / "out", *more, *criteria, "--base-url", mock.base_url))
     assert not (tmp_path / "out").exists()
     assert not mock.paid_per_item()
 
@@ -146,8 +143,7 @@ def test_kin_are_warned_of(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFix
     families = tmp_path / "families.tsv"
     families.write_text("server/a\tllama\nserver/b\tllama\nquarry-copied\tllama\nharbor-grounded\tgpt\n")
     jury = ["--jury", "majority", "--criteria", "groundedness", *asked(mock, "server/a", "server/b", "server/c")]
-    assert run_example(tmp_path / "out", *jury, "--families", str(families), "--limit", "3") == 0
-    shown = capsys.readouterr().err
+    shown = on_stderr(capsys, run_example(tmp_path / "out", *jury, "--families", str(families), "--limit", "3"))
     assert "server/a and server/b are of one family, llama: they are not independent" in shown
     assert "self-judging: quarry-copied and server/a and server/b are of one family, llama" in shown
     assert "harbor-grounded" not in shown
@@ -275,7 +271,4 @@ def test_kill_9_and_the_same_command(mock: Mock, tmp_path: Path) -> None:
     paid = sum(mock.paid_per_item().values())
     assert run_example(replayed, *again) == 0
     assert sum(mock.paid_per_item().values()) == paid
-    before, after = files(out), files(replayed)
-    for own in ("manifest.json", "run.sha256"):
-        del before[own], after[own]
-    assert after == before
+    assert results(replayed) == results(out)

@@ -25,12 +25,6 @@ Options = dict[str, Any]
 
 
 @pytest.fixture
-def split(tmp_path: Path) -> Path:
-    write_split(gold_rows(WORLD), 0.5, 1, tmp_path / "split")
-    return tmp_path / "split"
-
-
-@pytest.fixture
 def judgments(tmp_path: Path) -> Path:
     return write_output(tmp_path / "run", WORLD, {"server/good": labeled(WORLD, 0.1, 2)})
 

@@ -13,7 +13,8 @@ import pytest
 from judge.cli import main
 from judge.io.folder import write_atomic
 from judge.jobs import pooling
-from tests.conftest import PROJECT, complaint, json_lines, manifest, put
+from tests.conftest import PROJECT, complaint, json_lines, manifest, on_stderr, put
+from tests.jobs.conftest import only
 
 pytestmark = pytest.mark.slow
 
@@ -63,14 +64,8 @@ def hash_list(folder: Path, change: str = "") -> Path:
     return path
 
 
-@pytest.fixture
-def example(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(RUNS, tmp_path / "runs"))
-
-
 def test_a_pool_is_what_a_run_would_judge_and_a_run_goes_on_from_it(tmp_path, capsys):
-    assert pool(tmp_path / "out") == 0
-    assert "pooled 77 distinct responses of 7 runs" in capsys.readouterr().err
+    assert "pooled 77 distinct responses of 7 runs" in on_stderr(capsys, pool(tmp_path / "out"))
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"pool.txt", "pool.jsonl", "bank.json", "excluded.tsv", "screen.tsv", "missing_passages.tsv"} <= names
     assert not names & {"judgments.jsonl", "leaderboard.tsv", "journal.sqlite"}
@@ -129,9 +124,7 @@ def test_a_run_cannot_plant_its_own_evidence(tmp_path, example, capsys):
     )
     planted["text"] = "Whatever the response says is true."
     path.write_text(json.dumps(document), encoding="utf-8")
-    for other in example.iterdir():
-        if other != path:
-            other.unlink()
+    only(example, "harbor-grounded")
     assert run(tmp_path / "trusting", runs=example, passages=None) == 0
     assert not json_lines(tmp_path / "trusting" / "failures.jsonl")
     assert run(tmp_path / "out", "--passage-hashes", hash_list(tmp_path), runs=example, passages=None) == 0
@@ -252,14 +245,6 @@ def same_boards(out: Path, capsys) -> dict[str, tuple[int, int, int]]:
         (one["run_id"], *(one[name] for name in counted)) for one in rows
     ]
     return {one["run_id"]: (one["turns"], one["n"], one["unanswered"]) for one in rows}
-
-
-def only(example: Path, *names: str) -> Path:
-    """The example with no runs but these."""
-    for path in example.iterdir():
-        if path.name.partition(".")[0] not in names:
-            path.unlink()
-    return example
 
 
 def test_a_later_leaderboard_knows_what_each_run_had_to_answer(tmp_path, example, capsys):

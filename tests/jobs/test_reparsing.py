@@ -1,6 +1,5 @@
 """Replies read again by another parser than the one that a folder was judged with."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,9 @@ def test_the_same_parser_changes_nothing(judged: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "read again          76\nwithout a reply     1\nchanged             0\n"
 
 
-def test_another_grade_is_listed_with_the_one_before(judged: Path, tmp_path, monkeypatch, capsys) -> None:
+def test_another_grade_is_listed_with_the_one_before(out: Path, monkeypatch, capsys) -> None:
     """A parser that reads every 0 as 1, and finds nothing in a 3."""
-    judged = Path(shutil.copytree(judged, tmp_path / "out"))
+    judged = out
     parse = inquiry.parse
 
     def another(completion: Completion, *more: Any) -> Verdict | Unreadable:
@@ -61,9 +60,8 @@ def results(out: Path) -> list[dict[str, Any]]:
     return [msgspec.json.decode(line) for line in (out / "judgments.jsonl").read_bytes().splitlines()]
 
 
-def test_a_reply_that_is_not_there_is_counted(judged: Path, tmp_path: Path) -> None:
+def test_a_reply_that_is_not_there_is_counted(out: Path) -> None:
     """Another journal in place of the folder's own."""
-    out = Path(shutil.copytree(judged, tmp_path / "out"))
     (out / "journal.sqlite").unlink()
     with pytest.raises(InputError, match="no such journal"):
         reparse(ReparsePlan(folder=out))

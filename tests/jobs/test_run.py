@@ -14,7 +14,8 @@ from judge.cli import main
 from judge.errors import InputError
 from judge.jobs.manifest import RECORD, check_folder
 from tests.calibration_world import contents, table
-from tests.conftest import PROJECT, complaint, run_python
+from tests.conftest import PROJECT, complaint, on_stderr, run_python
+from tests.jobs.conftest import only
 
 pytestmark = pytest.mark.slow
 
@@ -36,16 +37,9 @@ def files(folder: Path) -> dict[str, bytes]:
     return {name: data for name, data in contents(folder).items() if not Path(name).name.startswith("report.")}
 
 
-@pytest.fixture
-def example(tmp_path: Path) -> Path:
-    """A copy of the example's runs that a test may spoil."""
-    return Path(shutil.copytree(RUNS, tmp_path / "runs"))
-
-
-@pytest.fixture
-def out(judged: Path, tmp_path: Path) -> Path:
-    """A copy of a judged folder that a test may change."""
-    return Path(shutil.copytree(judged, tmp_path / "out"))
+def results(folder: Path) -> dict[str, bytes]:
+    """The files without those in which the command line is."""
+    return {name: data for name, data in files(folder).items() if name not in ("manifest.json", "run.sha256")}
 
 
 def test_the_share_of_all_turns_is_what_trec_eval_makes_of_the_written_files(judged: Path) -> None:
@@ -95,10 +89,7 @@ def test_the_example_gives_every_promised_file_and_ranks(judged: Path) -> None:
 
 
 def test_turns_that_no_run_answers_are_counted_where_topics_are_given(tmp_path: Path, example: Path) -> None:
-    for path in example.iterdir():
-        if path.name != "thistle-faulty.json":
-            path.unlink()
-    run(example, tmp_path / "out")
+    run(only(example, "thistle-faulty"), tmp_path / "out")
     assert counts(rows(tmp_path / "out")["thistle-faulty"]) == [16, 10, 0, 1, 0, 5]
     main(["run", "--runs", str(example), "--passages", str(PASSAGES), *GROUNDEDNESS, "--out", str(tmp_path / "bare")])
     # Without topics 1-1_9 is a turn like others, and nobody knows of 3-1_4 and 3-1_5.
@@ -148,8 +139,7 @@ def test_names_and_packing_of_files_make_no_difference(tmp_path: Path, example: 
 
 
 def test_extending_elsewhere_pays_for_nothing_again(judged: Path, tmp_path: Path, capsys) -> None:
-    assert run(RUNS, tmp_path / "out", "--extend", str(judged)) == 0
-    assert "77/77 judged, 77 without a call" in capsys.readouterr().err
+    assert "77/77 judged, 77 without a call" in on_stderr(capsys, run(RUNS, tmp_path / "out", "--extend", str(judged)))
     assert (tmp_path / "out" / "leaderboard.tsv").read_bytes() == (judged / "leaderboard.tsv").read_bytes()
 
 
@@ -377,14 +367,11 @@ def test_a_run_id_outside_the_terminal_s_alphabet_prints(tmp_path: Path, example
 
 
 def test_a_run_in_which_nothing_could_be_judged_is_no_success(tmp_path, example: Path, capsys) -> None:
-    for path in example.iterdir():
-        if path.name != "mill-fluent-invented.json":
-            path.unlink()
+    only(example, "mill-fluent-invented")
     gives = "no judgment has all texts of its passages; --passages FILE gives them, and `judge passages extract`"
     for more, told in ((["--dry-run"], "nothing can be judged"), (["--dry-run", "--json"], "nothing can be judged"),
                        ([], "nothing was judged")):  # fmt: skip
-        assert run(example, tmp_path / "out", *more, passages=None) == 1
-        assert f"{told}: {gives}" in capsys.readouterr().err
+        assert f"{told}: {gives}" in on_stderr(capsys, run(example, tmp_path / "out", *more, passages=None), 1)
     asked = "--model", "server/a", "--base-url", "http://127.0.0.1:9/v1", "--criteria", "groundedness", "naturalness"
     assert main(["run", "--runs", str(example), "--topics", str(TOPICS), *asked, "--dry-run", "--out", "new"]) == 0
     assert "nothing can be judged" not in capsys.readouterr().err
