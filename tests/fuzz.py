@@ -402,6 +402,7 @@ def _compared_cards(path: Path) -> None:
 def _dataset(folder: Path, content: bytes, *, name: str, file: str) -> None:
     """A dataset of one file, with what judges said of it; labels may be of its own responses only."""
     _file(folder, content, file)
+    _file(folder, b'{"docid": "p", "segment": "P"}', "segments.jsonl")
     dataset = DATASETS[name]
     known = dataset.read(folder).responses.keys()
     for labels in dataset.stored(folder).values() if dataset.stored else ():
@@ -817,6 +818,10 @@ READERS: dict[str, Reader] = {
     "bench-claims": Reader(
         _stored("claims"), partial(_dataset, name="attributionbench", file="dev_all_subset_balanced.jsonl")
     ),
+    "bench-support": Reader(
+        _stored("support"), partial(_dataset, name="rag24-support", file="citation_judgments_with_prediction.jsonl")
+    ),
+    "bench-nuggets": Reader(_stored("assessed"), partial(_dataset, name="rag24-nuggets", file="nugget_assignment.jl")),
     "bench-faithbench": Reader(_stored("faithbench"), partial(_dataset, name="faithbench", file="batch_1.json")),
     "bench-summedits": Reader(_stored("summedits"), partial(_dataset, name="summedits", file="summedits_samsum.json")),
     "bench-llmjudge": Reader(_stored("qrels"), partial(_dataset, name="llmjudge", file="llmjudge_test.qrel")),

@@ -161,7 +161,7 @@ SUPPORT_LABELS = {"0": 0, "1": 1, "2": 2}
 def _rag24(folder: Path, reading: DatasetReading) -> None:
     """The first citation of each sentence, as the track looks at it; a text may be NaN, which is no JSON."""
     file = find_file(folder, SUPPORT)
-    cited: list[tuple[str, str, str, Any, str, str]] = []
+    cited: list[tuple[str, ...]] = []
     for number, line in numbered_lines(file):
         row, problem = decode(line.encode(), str(file), number)
         try:
@@ -169,7 +169,8 @@ def _rag24(folder: Path, reading: DatasetReading) -> None:
                 where, item_id = f"line {number}: $.sentences[{k}]", f"{row['topic_id']}/{row['run_id']}/{k}"
                 if sentence["citations"]:
                     first, text = sentence["citations"][0], sentence["text"]
-                    cited.append((where, item_id, row["topic_id"], text, first["reference"], first["support"]))
+                    told = row["topic_id"], text if type(text) is str else "", first["reference"], first["support"]
+                    cited.append((where, item_id, *map(str, told)))
                 else:
                     reading.skipped["no citation"] += 1
         except (KeyError, TypeError):
@@ -180,7 +181,7 @@ def _rag24(folder: Path, reading: DatasetReading) -> None:
     for where, item_id, topic_id, text, reference, label in cited:
         if reference not in texts:
             reading.skipped["no public text of the passage"] += 1
-        elif label in ("-1", "3") or type(text) is not str:
+        elif label in ("-1", "3"):
             reading.skipped["no label"] += 1
         elif (grade := reading.grade(file, where, SUPPORT_LABELS, label)) is not None:
             passages = (texts[reference].text,)
