@@ -283,14 +283,11 @@ def desk_app(
     hosts: Iterable[str] = (),
     port: int = 0,
 ) -> Guard:
-    """The application of a desk.
+    """The application of a desk, at which `seats` may be.
 
-    Args:
-        seats: Who may be at it.
-        pages: Path to what shows a page, such as `/`, `/{place:int}`.
-        actions: Path to what a form asks for; the form's token has been checked when it is called.
-        hosts: Further names by which browsers may address the desk; see Guard.
-        port: Its port, so that two desks on one machine have different cookies.
+    `pages`: path (such as `/`, `/{place:int}`) to what shows a page. `actions`: path to what a form asks for; the
+    form's token has been checked when it is called. `hosts`: see Guard. `port`: so that two desks on one machine have
+    different cookies.
     """
     routes = [
         Route(f"/{{_seat}}{path}", _answer(handler), methods=[method])
@@ -348,5 +345,4 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    text = f"An error of judge itself: {type(error).__name__}: {error}"
-    return plain_page("This did not work", text, 500)
+    return plain_page("This did not work", f"An error of judge itself: {type(error).__name__}: {error}", 500)

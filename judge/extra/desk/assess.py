@@ -100,29 +100,25 @@ class AssessDesk:
 
     async def _download(self, visit: Visit) -> Response:
         labeled = self._store.labeled(visit.seat.path)
-        rows = [
+        rows = (
             (
                 *(task.place, self._work.items[task.item].turn_id, task.criterion),
-                *("" if choice.grade is None else choice.grade, int(choice.grade is None), choice.comment),
+                *(choice.grade, int(choice.grade is None), choice.comment),
             )
             for task in self._store.tasks(visit.seat.path)
             if (choice := labeled.get(task.place))
-        ]
+        )
         headers = {"content-disposition": 'attachment; filename="labels.tsv"'}
         return Response(tsv(_COLUMNS, rows), media_type="text/tab-separated-values", headers=headers)
 
     def _task_page(self, visit: Visit, task: DeskTask, problem: str = "", comment: str | None = None) -> Response:
-        labeled = self._store.labeled(visit.seat.path)
+        labeled, tasks = self._store.labeled(visit.seat.path), self._store.tasks(visit.seat.path)
         choice = labeled.get(task.place)
         view = task_view(self._work, task, choice)
-        status = 422 if problem else 200
-        told = view["comment"] if comment is None else comment
-        tasks = self._store.tasks(visit.seat.path)
+        shown = {"choice": choice, "problem": problem, "comment": view["comment"] if comment is None else comment}
         first = not any(tasks[place - 1].criterion == task.criterion for place in labeled)
-        return visit.page(
-            "assess_task.html", status, view=view, choice=choice, problem=problem, comment=told, first=first,
-            **self._shown(visit),
-        )  # fmt: skip
+        status = 422 if problem else 200
+        return visit.page("assess_task.html", status, view=view, first=first, **shown, **self._shown(visit))
 
     def _named(self, visit: Visit) -> DeskTask:
         tasks, place = self._store.tasks(visit.seat.path), int(visit.given["place"])
@@ -134,13 +130,12 @@ class AssessDesk:
         """What every page of the desk shows: how far the assessor is, and what was saved last."""
         tasks = self._store.tasks(visit.seat.path)
         last = self._store.last(visit.seat.path)
-        words = label_words(self._work.criteria[last[0].criterion], last[1]) if last else ""
         return {
             "done": len(self._store.labeled(visit.seat.path)),
             "total": len(tasks),
             "shared": self._store.shared[visit.seat.path],
             "last": last,
-            "last_words": words,
+            "last_words": label_words(self._work.criteria[last[0].criterion], last[1]) if last else "",
             "several": len(self._work.criteria) > 1,
         }
 
@@ -253,17 +248,10 @@ def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]
 def serve_assess(
     plan: AssessPlan, ready: Callable[[Listener, Sequence[Seat]], None] = lambda listener, seats: None
 ) -> tuple[Labeled, ...]:
-    """Let assessors label until Ctrl-C; every label is on the disk before the page says that it was saved.
+    """Let assessors label until Ctrl-C, and say how far each is; a label is on the disk before its page says so.
 
-    Args:
-        plan: What is labeled, by whom, and where.
-        ready: Called with the address and the seats when the desk can be visited.
-
-    Returns:
-        How far each assessor is.
-
-    Raises:
-        OperationalError: Another process has the store open, or answers at the address.
+    `ready` is called with the address and the seats when the desk can be visited. An OperationalError if another
+    process has the store open, or answers at the address.
     """
     with open_assess_desk(plan) as (desk, store):
         listener = listen(plan.host, plan.port)

@@ -225,13 +225,11 @@ def _turns(
 ) -> Mapping[str, Turn]:
     shown = ", ".join(prompt.prompt_id for prompt in criteria.values() if needs_turn(prompt))
     turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
-    if plan.topics is None:
-        if shown and not {item.turn_id for item in items} <= turns.keys():
-            raise UsageError(f"{shown}: shown with the conversation, so a topics file is needed (--topics)")
-        return turns
     lacking = sorted({item.turn_id for item in items} - turns.keys(), key=natural_key)
-    if lacking:
+    if lacking and plan.topics is not None:
         raise UsageError(f"{plan.topics}: lacks {count(len(lacking), 'turn')} to label: {', '.join(lacking[:5])}")
+    if lacking and shown:
+        raise UsageError(f"{shown}: shown with the conversation, so a topics file is needed (--topics)")
     return turns
 
 
@@ -253,13 +251,11 @@ def _suggestions(
         # The digest of a jury covers its members too.
         if judgment.criterion_digest != prompt.digest and not is_jury(judgment.judge):
             other = f"{judgment.criterion}/{judgment.variant} ({judgment.criterion_digest[:12]})"
-            raise UsageError(
-                f"{path}: grades under {other}; the desk asks under {prompt.prompt_id} ({prompt.digest[:12]})"
-            )
+            own = f"{prompt.prompt_id} ({prompt.digest[:12]})"
+            raise UsageError(f"{path}: grades under {other}; the desk asks under {own}")
         judges.add(judgment.whole_judge)
-        found[response_id, judgment.criterion] = Suggestion(
-            judgment.whole_judge, None if judgment.unable else judgment.grade
-        )
+        grade = None if judgment.unable else judgment.grade
+        found[response_id, judgment.criterion] = Suggestion(judgment.whole_judge, grade)
     if len(judges) != 1:
         raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(sorted(judges)) or 'none'}")
     return found

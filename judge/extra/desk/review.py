@@ -129,8 +129,7 @@ class Review:
     """A review with all that it was given."""
 
     def __init__(self, plan: ReviewPlan, seat: Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
-        given = (bool(plan.gold), plan.pool is not None, bool(plan.models))
-        if any(given) and not all(given):
+        if len({bool(plan.gold), plan.pool is not None, bool(plan.models)}) > 1:
             raise UsageError(
                 "asking again needs --gold (dev grades), --pool (the responses that they are of) and --model"
             )
@@ -199,10 +198,8 @@ class Review:
     async def _prompts(self, visit: Visit) -> Response:
         shelved, problems = self.shelf.prompts()
         lacking = sorted({prompt for _, prompt in self.cases.raters if prompt is not None and prompt not in shelved})
-        return self._show(
-            visit, "review_prompts.html", prompts=shelved.values(), problems=problems, lacking=lacking,
-            home_folder=str(self.shelf.home),
-        )  # fmt: skip
+        of = {"prompts": shelved.values(), "problems": problems, "lacking": lacking}
+        return self._show(visit, "review_prompts.html", home_folder=str(self.shelf.home), **of)
 
     async def _prompt(self, visit: Visit) -> Response:
         prompt = self._shelved(visit.query.get("name"))
@@ -370,12 +367,8 @@ def serve_review(
 ) -> None:
     """Serve a review desk until Ctrl-C; a rerun under way sends no further call then, and keeps what is paid.
 
-    Args:
-        plan: What to review.
-        ready: Called with the address and the seat when the desk can be visited.
-
-    Raises:
-        OperationalError: Another process answers at the address.
+    `ready` is called with the address and the seat when the desk can be visited. An OperationalError if another process
+    answers at the address.
     """
     seat = Seat("review", "Review", new_token())
     listener = listen(plan.host, plan.port)

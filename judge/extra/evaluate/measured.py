@@ -99,14 +99,11 @@ class StatementsPlan(RankingsPlan):
 
 
 class RankingsOutcome(msgspec.Struct, frozen=True):
-    """Runs under every measure, by each assessment."""
+    """Runs under every measure, by each assessment; what was passed over or not drawn is said, a sentence each."""
 
     evaluations: tuple[Evaluation, ...]
-    """One for each assessment, in the order given."""
     facts: dict[str, TurnFacts]
-    """What the turns are grouped by."""
     warnings: tuple[str, ...]
-    """What was passed over or not drawn, a sentence each."""
 
     def tables(self, by: RunTable) -> tuple[Table[Any], ...]:
         """The tables with a line for each run, pair, topic and so on.
@@ -126,8 +123,7 @@ def evaluate_passages(plan: PassagesPlan, steps: Steps = quiet) -> RankingsOutco
     """
     problems: list[Problem] = []
     topics = read_topics(plan.topics) if plan.topics is not None else None
-    assessments = _read_assessments([plan.qrels], problems)
-    return _measure_runs(plan, passage_ranking, assessments, topics, problems, steps)
+    return _measure_runs(plan, passage_ranking, _read_assessments([plan.qrels], problems), topics, problems, steps)
 
 
 def evaluate_statements(plan: StatementsPlan, steps: Steps = quiet) -> RankingsOutcome:
@@ -153,14 +149,14 @@ def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> _Assess
     """The grades of qrels files, each named by its file; what cannot be read is added to the problems."""
     names = [path.name for path in files]
     assessments: _Assessments = []
-    for path, name in zip(files, names, strict=True):
+    for path in files:
         try:
             grades = read_grades(path)
             highest = max((grade for items in grades.values() for grade in items.values()), default=None)
             if highest is None or highest > _HIGHEST_GRADE:
                 said = "grades nothing" if highest is None else f"grade {highest}: expected at most {_HIGHEST_GRADE}"
                 raise InputError(said)
-            assessments.append((name if names.count(name) == 1 else str(path), grades))
+            assessments.append((path.name if names.count(path.name) == 1 else str(path), grades))
         except InputError as error:
             message = str(error).removeprefix(f"{path}: ")
             problems += error.problems or (Problem("unreadable_qrels", "error", str(path), None, "", message),)
@@ -256,8 +252,7 @@ def _unknown(turn_ids: Mapping[str, object], file: str, turns: Mapping[str, Turn
 def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     evaluations, facts = outcome.evaluations, outcome.facts
-    several = len(evaluations) > 1
-    names = [evaluation.assessment for evaluation in evaluations]
+    several, names = len(evaluations) > 1, [evaluation.assessment for evaluation in evaluations]
     for table, name in stepped("making tables", TABLES.items(), steps):
         grids = ranking_tables(evaluations, facts, table)
         if table == "run" and several:

@@ -104,23 +104,14 @@ def trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool = False) -> st
 
     With `turns`, the value of every turn stands before the mean (`trec_eval -q`).
     """
-    blocks: dict[str, list[MeasuredRun]] = {}
-    for each in scores:
-        blocks.setdefault(each.run_id, []).append(each)
     lines: list[str] = []
-    for run_id, group in blocks.items():
+    for run_id in dict.fromkeys(each.run_id for each in scores):
+        group = [each for each in scores if each.run_id == run_id]
         lines.append(f"{'runid':<22}\tall\t{escape_cell(run_id)}\n")
-        if turns:
-            every = sorted({turn_id for each in group for turn_id in each.turns}, key=natural_key)
-            lines += [
-                f"{each.measure:<22}\t{turn_id}\t{each.turns[turn_id]:.4f}\n"
-                for turn_id in every
-                for each in group
-                if turn_id in each.turns
-            ]
-        lines += [
-            f"{each.measure:<22}\tall\t{each.estimate.value:.4f}\n" for each in group if each.estimate.value is not None
-        ]
+        every = sorted({turn_id for each in group for turn_id in each.turns}, key=natural_key) if turns else ()
+        values = [(each, turn_id, each.turns.get(turn_id)) for turn_id in every for each in group]
+        values += [(each, "all", each.estimate.value) for each in group]
+        lines += [f"{each.measure:<22}\t{of}\t{value:.4f}\n" for each, of, value in values if value is not None]
     return "".join(lines)
 
 

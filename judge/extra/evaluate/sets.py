@@ -6,7 +6,6 @@ Holes are items that only one of the sets graded; they could move a run's score 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -198,25 +197,21 @@ def scorer_of(measure: str, given: GradeSet, grades: Grades) -> Scorer:
     grade is not a bad grade. Under a measure of passages, a passage without a grade is not relevant, and a turn without
     passages has 0, as in trec_eval (`-c`).
     """
-    if measure == MEAN:
-        return partial(_first_grades, grades, given.worst)
-    return partial(_of_rankings, Measures([measure], grades), tuple(grades))
+    measures = None if measure == MEAN else Measures([measure], grades)
 
+    def values(turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
+        if measures is None:
+            tops = {turn_id: turns[turn_id][0] if turns.get(turn_id) else None for turn_id in grades}
+            first = {turn_id: given.worst if top is None else grades[turn_id].get(top) for turn_id, top in tops.items()}
+            return {turn_id: float(grade) for turn_id, grade in first.items() if grade is not None}
+        ranking = {
+            turn_id: [(item_id, float(len(items) - place)) for place, item_id in enumerate(items)]
+            for turn_id, items in turns.items()
+        }
+        (of_turns,) = measures.values(ranking).values()
+        return dict.fromkeys(grades, 0.0) | of_turns
 
-def _first_grades(grades: Grades, worst: int, turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    first = {
-        turn_id: graded.get(turns[turn_id][0]) if turns.get(turn_id) else worst for turn_id, graded in grades.items()
-    }
-    return {turn_id: float(grade) for turn_id, grade in first.items() if grade is not None}
-
-
-def _of_rankings(measures: Measures, graded: Sequence[str], turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    ranking = {
-        turn_id: [(item_id, float(len(items) - place)) for place, item_id in enumerate(items)]
-        for turn_id, items in turns.items()
-    }
-    (values,) = measures.values(ranking).values()
-    return dict.fromkeys(graded, 0.0) | values
+    return values
 
 
 GRID = 2.0**30

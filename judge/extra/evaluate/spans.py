@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +36,7 @@ from judge.io.stored import MAX_PROBLEMS, numbered, stopped
 from judge.io.table import Table
 from judge.io.trec import QrelRow, parse_qrels, parse_run
 from judge.records import Problem
+from judge.runs.measures import Measures
 from judge.stats.means import mean_interval
 
 _COLUMNS = 6
@@ -99,8 +100,7 @@ def read_groups(path: Path) -> Conversations:
     first: dict[str, int] = {}
     for number, line in numbered_lines(path):
         groups.append(tuple(re.split(r"[ \t]+", line)))
-        counts = Counter(groups[-1])
-        twice = [topic_id for topic_id in groups[-1] if topic_id in first or counts[topic_id] > 1]
+        twice = [topic_id for topic_id, times in Counter(groups[-1]).items() if topic_id in first or times > 1]
         if twice and len(problems) < MAX_PROBLEMS:
             message = f"topic {shown(twice[0])} is already on line {first.get(twice[0], number)}"
             problems.append(line_problem("duplicate_topic", path, number, message))
@@ -161,25 +161,16 @@ def merged_run(
 
     Intervals are over conversations, whose topics share their passages; the organizers' mean is over `answered`.
     """
-    import ir_measures
-
-    measures = [ir_measures.parse_measure(name) for name in MEASURES]
     qrels = {topic_id: dict.fromkeys(sorted(passages), 1) for topic_id, passages in relevant.items()}
-    run = {topic_id: dict(scores) for topic_id, scores in ranking.items() if scores and topic_id in relevant}
-    values: dict[str, dict[str, float]] = {name: {} for name in MEASURES}
-    # Where a run is empty, ir_measures would refuse it; topics that are not in a run have no value.
-    for metric in ir_measures.iter_calc(measures, qrels, run) if run else ():
-        if metric.query_id in run:
-            values[str(metric.measure)][metric.query_id] = float(metric.value)
-    scores = (measured_run(run_id, name, values[name], relevant, over) for name in MEASURES)
-    return MergedRun(run_id, merging, over, tuple(_over_groups(score, groups) for score in scores))
-
-
-def _over_groups(score: MeasuredRun, groups: Sequence[tuple[str, ...]]) -> MeasuredRun:
+    values = Measures(MEASURES, qrels).values({topic_id: [*scores.items()] for topic_id, scores in ranking.items()})
     conversations = {topic_id: topics[0] for topics in groups for topic_id in topics}
-    clusters = [conversations[topic_id] for topic_id in score.turns]
-    estimate = mean_interval(list(score.turns.values()), clusters, bounds=(0.0, 1.0), what="values")
-    return msgspec.structs.replace(score, estimate=estimate)
+    scores: list[MeasuredRun] = []
+    for name in MEASURES:
+        score = measured_run(run_id, name, values[name], relevant, over)
+        clusters = [conversations[topic_id] for topic_id in score.turns]
+        estimate = mean_interval(list(score.turns.values()), clusters, bounds=(0.0, 1.0), what="values")
+        scores.append(msgspec.structs.replace(score, estimate=estimate))
+    return MergedRun(run_id, merging, over, tuple(scores))
 
 
 _NAMED = 10
@@ -222,13 +213,12 @@ def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
     A UsageError if a file that a run needs is not named, one that is named is not needed, or two runs have one name.
     """
     need_extra("rouge", "the stems of words in spans")
-    names = [run_name(path) for path in plan.runs]
-    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+    runs = [(path, run_name(path)) for path in plan.runs]
+    if twice := next((name for name, times in Counter(name for _, name in runs).items() if times > 1), None):
         raise UsageError(f"--run: two runs are named {shown(twice)}; rename a file")
     of_passages = {path: ranks_passages(path) for path in plan.runs}
-    _check_needed(plan, [of_passages[path] for path in plan.runs])
+    _check_needed(plan, of_passages.values())
     groups = read_groups(plan.equivalence) if plan.equivalence is not None else None
-    runs = list(zip(plan.runs, names, strict=True))
     notes: list[str] = []
     spans: list[SpanScore] = []
     script: list[ScriptFigures] = []
@@ -256,7 +246,7 @@ def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
     return outcome
 
 
-def _check_needed(plan: SpansPlan, of_passages: Sequence[bool]) -> None:
+def _check_needed(plan: SpansPlan, of_passages: Collection[bool]) -> None:
     for given, option, needed, kind in (
         (plan.gold, "--gold", not all(of_passages), "spans (`topic<TAB>span`)"),
         (plan.qrels, "--qrels", any(of_passages), "passages (`topic Q0 passage rank score name`)"),
@@ -365,11 +355,8 @@ def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
     grids = outcome.grids | ({"groups": group_grid(outcome.spans)} if outcome.spans else {})
     files = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
     overlaps = [(score.run_id, score.overlap) for score in outcome.spans if score.over == "answered"]
-    precisions = [
-        (run.run_id, run.scores[0].estimate)
-        for run in outcome.passages
-        if (run.merging, run.over) == ("merged", "answered")
-    ]
+    answered = [run for run in outcome.passages if (run.merging, run.over) == ("merged", "answered")]
+    precisions = [(run.run_id, run.scores[0].estimate) for run in answered]
     for stem, rows, axis, heading, unit in (
         ("spans", overlaps, "overlap", "Weighted overlap of spans", "groups"),
         ("passages", precisions, "AP", "Average precision of passages", "topics"),

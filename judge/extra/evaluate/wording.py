@@ -192,14 +192,9 @@ def read_references(
             continue
         remarks += [f"{path}: {remark}" for remark in run.remarks]
         sources.append((str(path), run.texts))
-    canonical = {
-        turn.turn_id: turn.response
-        for topic in topics
-        for turn in topic.turns
-        if turn.response and turn.response.strip()
-    }
-    sources.append((topics_name, canonical))
-    for name, texts in sources:
+    turns = (turn for topic in topics for turn in topic.turns)
+    canonical = {turn.turn_id: turn.response for turn in turns if turn.response and turn.response.strip()}
+    for name, texts in (*sources, (topics_name, canonical)):
         problems += too_long(texts, name)
         for turn_id, text in texts.items():
             found.setdefault(turn_id, []).append(text)
@@ -295,13 +290,11 @@ class WordingPlan(ClusterUnit):
 
 
 class WordingOutcome(Record, frozen=True):
-    """Runs under BLEU and ROUGE."""
+    """Runs under BLEU and ROUGE, as a table for people too; what was passed over is said, a sentence each."""
 
     runs: Table[WordedRun]
     grid: Table[Any]
-    """The table for people."""
     warnings: tuple[str, ...]
-    """What was passed over, a sentence each."""
 
 
 def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
@@ -339,27 +332,21 @@ def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
         raise InputError(f"no run is left to measure: {'; '.join(warnings)}")
     grid = wording_grid(runs, references, _notes(plan, runs, references))
     if plan.out is not None:
-        files = grid.files("runs")
-        files["turns.tsv"] = turns_grid(runs, references).files("turns")["turns.tsv"]
+        files = grid.files("runs") | {"turns.tsv": turns_grid(runs, references).tsv().encode()}
         replace_folder(plan.out, files, "wording.sha256", inputs=[*inputs, *find_runs(plan.runs)[0]])
     return WordingOutcome(Table(runs), grid, tuple(warnings))
 
 
 def _notes(plan: WordingPlan, runs: Sequence[WordedRun], references: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    over = "turns with a manual response"
-    if plan.over == "answered":
-        over += " that the run answered"
-    else:
-        over += "; a turn without an answer counts as an empty text"
+    unanswered = "; a turn without an answer counts as an empty text"
+    over = f"turns with a manual response{' that the run answered' if plan.over == 'answered' else unanswered}"
     signatures = sorted({run.bleu.signature for run in runs if run.bleu is not None})
     mute = [turn_id for turn_id, given in references.items() if not has_words(given)]
-    lacking = (
-        f"{count(len(mute), 'turn')} without ROUGE, because no manual response there has a word: {', '.join(mute)}."
-    )
+    lacking = f"{count(len(mute), 'turn')} without ROUGE, because no manual response there has a word: "
     return (
         f"Over {over}. bleu: of all turns together, from 0 to 100. rouge1, rouge2, rougeL: means over turns.",
         f"BLEU: {', '.join(signatures)}. ROUGE: F|tok:unicode|stem:porter|refs:best|version:{version('rouge-score')}.",
-        *((lacking,) if mute else ()),
+        *((f"{lacking}{', '.join(mute)}.",) if mute else ()),
         WORTH,
         *clustering(map(topic_of, references), plan.cluster),
     )
