@@ -81,8 +81,3 @@ def test_many_judgments_lie_in_files_beside_the_page(tmp_path: Path) -> None:
     assert beside.files["report-data/items-0.js"].startswith(b'document.currentScript.packed="')
     assert 'id="judge-items-0"' in inside.markup
     assert 'id="judge-items-0"' not in beside.markup
-
-
-def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 3)])
-    assert browse(opened([folder])) == browse(opened([folder]))

@@ -57,6 +57,13 @@ def visitor(desk: Counter) -> Iterator[Visitor]:
         yield visitor
 
 
+@pytest.fixture
+def ann(visitor: Visitor) -> Visitor:
+    """A visitor who has taken Ann's seat."""
+    visitor.enter("/1/", ANN.token)
+    return visitor
+
+
 def test_a_link_becomes_a_cookie_and_leaves_the_address_bar(visitor: Visitor) -> None:
     answer = visitor.get(f"/1/?token={ANN.token}")
     assert (answer.status_code, answer.headers["location"]) == (303, "/1/")
@@ -79,16 +86,14 @@ def test_without_the_link_there_is_nothing_to_see(visitor: Visitor, path: str) -
     assert "Ann" not in answer.text
 
 
-def test_an_address_that_is_too_long_is_no_error_of_the_desk(visitor: Visitor) -> None:
-    visitor.enter("/1/", ANN.token)
-    answer = visitor.get(f"/1/{'9' * 5000}")
+def test_an_address_that_is_too_long_is_no_error_of_the_desk(ann: Visitor) -> None:
+    answer = ann.get(f"/1/{'9' * 5000}")
     assert (answer.status_code, "longer than 1,000 characters" in answer.text) == (414, True)
 
 
-def test_a_seat_opens_no_other(visitor: Visitor) -> None:
-    visitor.enter("/1/", ANN.token)
-    assert visitor.get("/2/").status_code == 403
-    assert visitor.get("/2/", cookie=f"judge-8765={ANN.token}").status_code == 403
+def test_a_seat_opens_no_other(ann: Visitor) -> None:
+    assert ann.get("/2/").status_code == 403
+    assert ann.get("/2/", cookie=f"judge-8765={ANN.token}").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -113,9 +118,8 @@ def test_a_desk_for_others_is_addressed_by_the_names_of_its_machine(desk: Counte
             assert visitor.get(f"/1/?token={ANN.token}").status_code == status
 
 
-def test_a_form_of_the_desk_is_taken(desk: Counter, visitor: Visitor) -> None:
-    visitor.enter("/1/", ANN.token)
-    answer = visitor.send("/1/add", {"form_token": ANN.form_token, "by": "2"})
+def test_a_form_of_the_desk_is_taken(desk: Counter, ann: Visitor) -> None:
+    answer = ann.send("/1/add", {"form_token": ANN.form_token, "by": "2"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/1/")
     assert desk.counts == {"Ann": 2, "Bob": 0}
 
@@ -135,23 +139,20 @@ def test_a_form_of_the_desk_is_taken(desk: Counter, visitor: Visitor) -> None:
         (ANN.form_token, {"cookie": ""}),
     ],
 )
-def test_any_other_form_changes_nothing(desk: Counter, visitor: Visitor, token: str, headers: dict[str, str]) -> None:
-    visitor.enter("/1/", ANN.token)
-    assert visitor.send("/1/add", {"form_token": token, "by": "2"}, **headers).status_code == 403
+def test_any_other_form_changes_nothing(desk: Counter, ann: Visitor, token: str, headers: dict[str, str]) -> None:
+    assert ann.send("/1/add", {"form_token": token, "by": "2"}, **headers).status_code == 403
     assert desk.counts == {"Ann": 0, "Bob": 0}
 
 
-def test_an_action_is_no_page(desk: Counter, visitor: Visitor) -> None:
-    visitor.enter("/1/", ANN.token)
-    assert visitor.get("/1/add?by=2").status_code == 405
-    assert visitor.get("/1/missing").status_code == visitor.get("/1/none").status_code == 404
+def test_an_action_is_no_page(desk: Counter, ann: Visitor) -> None:
+    assert ann.get("/1/add?by=2").status_code == 405
+    assert ann.get("/1/missing").status_code == ann.get("/1/none").status_code == 404
     assert desk.counts == {"Ann": 0, "Bob": 0}
 
 
-def test_a_form_that_is_too_large_or_no_form_is_refused(visitor: Visitor) -> None:
-    visitor.enter("/1/", ANN.token)
-    assert visitor.send("/1/add", {"by": "1" * LARGEST_FORM}).status_code == 413
-    assert visitor.send("/1/add", {f"f{n}": "" for n in range(101)}).status_code == 400
+def test_a_form_that_is_too_large_or_no_form_is_refused(ann: Visitor) -> None:
+    assert ann.send("/1/add", {"by": "1" * LARGEST_FORM}).status_code == 413
+    assert ann.send("/1/add", {f"f{n}": "" for n in range(101)}).status_code == 400
 
 
 def test_a_form_that_is_cut_off_on_its_way_is_no_error_of_the_desk(desk: Counter) -> None:
@@ -174,18 +175,16 @@ def test_a_form_that_is_cut_off_on_its_way_is_no_error_of_the_desk(desk: Counter
     assert desk.counts == {"Ann": 0, "Bob": 0}
 
 
-def test_a_failure_is_said_on_a_page_and_cannot_be_markup(visitor: Visitor) -> None:
-    visitor.enter("/1/", ANN.token)
-    answer = visitor.send("/1/fail", {"form_token": ANN.form_token})
+def test_a_failure_is_said_on_a_page_and_cannot_be_markup(ann: Visitor) -> None:
+    answer = ann.send("/1/fail", {"form_token": ANN.form_token})
     assert answer.status_code == 500
     assert "Nothing was saved" in answer.text
     assert "the disk is &lt;full&gt;" in answer.text
 
 
 @pytest.mark.parametrize("path", ["/1/", "/2/", "/assets/base.css", "/assets/none.css", "/1/none"])
-def test_every_answer_keeps_to_the_window_that_asked(visitor: Visitor, path: str) -> None:
-    visitor.enter("/1/", ANN.token)
-    headers = visitor.get(path).headers
+def test_every_answer_keeps_to_the_window_that_asked(ann: Visitor, path: str) -> None:
+    headers = ann.get(path).headers
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy["default-src"] == "'none'"
     assert policy["form-action"] == policy["script-src"] == policy["style-src"] == "'self'"

@@ -119,12 +119,8 @@ def test_the_published_topics_tell_depths(shared: Path) -> None:
 def test_turns_with_statements_stand_before_those_without_and_all_depths_before_each() -> None:
     topics = [Topic(str(n), None, (), (turn(f"{n}_1", 1, "1"), turn(f"{n}_2", 2))) for n in (1, 2, 3)]
     grid = by_ptkb(RUNS, turn_facts(TOP.turns, topics))
-    assert [line[:4] for line in grid] == [
-        ("m", "with", None, 3),
-        ("m", "without", None, 1),
-        ("m", "with", 1, 3),
-        ("m", "without", 2, 1),
-    ]
+    groups = [("with", None, 3), ("without", None, 1), ("with", 1, 3), ("without", 2, 1)]
+    assert [line[:4] for line in grid] == [("m", *group) for group in groups]
     # (0.2 + 1.0 + 0.6 + 0.6 + 0.4 + 0.8) / 6
     assert grid[0][4].value == pytest.approx(0.6)
 
@@ -159,10 +155,8 @@ def test_letters_follow_the_adjusted_p_values() -> None:
     compared = comparison(runs, np.random.default_rng(0))
     assert compared.letters == {"top": "a", "low": "b", "also": "b"}
     # Ten topics that all go one way: 2 of 2^10 signs.
-    assert [(pair.run_a, pair.run_b, pair.p) for pair in compared.pairs][:2] == [
-        ("top", "also", 2 / 2**10),
-        ("top", "low", 2 / 2**10),
-    ]
+    pairs = [(pair.run_a, pair.run_b, pair.p) for pair in compared.pairs]
+    assert pairs[:2] == [("top", other, 2 / 2**10) for other in ("also", "low")]
     assert compared.sentence.endswith("2 of 3 pairs are (p at most 0.05, adjusted for all pairs).")
     lower = comparison(runs, np.random.default_rng(0), Reading(higher_is_better=False))
     assert lower.letters == {"top": "b", "low": "a", "also": "a"}
@@ -204,11 +198,9 @@ def test_a_table_of_pairs_says_what_it_shows() -> None:
 
 def test_only_tables_with_intervals_explain_them() -> None:
     facts = turn_facts(TOP.turns)
-    explained = {
-        by: any("95 %" in note for note in by_group(RUNS, groups_of(facts, by), by).notes) for by in ("topic", "depth")
-    }
-    assert explained == {"topic": False, "depth": True}
-    (note,) = [note for note in by_group(RUNS, groups_of(facts, "depth"), "depth").notes if "95 %" in note]
+    of_topic, of_depth = (by_group(RUNS, groups_of(facts, by), by).notes for by in ("topic", "depth"))
+    assert not any("95 %" in note for note in of_topic)
+    (note,) = [note for note in of_depth if "95 %" in note]
     assert note.endswith("none where all topics have the same mean.")
 
 

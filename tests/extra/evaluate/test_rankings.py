@@ -96,15 +96,11 @@ def test_the_table_counts_what_is_passed_over() -> None:
     assert [line[:2] for line in grid] == [("one", 2), ("none", 1)]
     both = [evaluated(ONE, asked=ask(["RR"], "RR", over=over)) for over in ("qrels", "answered")]
     assert [means(found).columns[-1] for found in both] == ["over_answered", "over_qrels"]
-    assert [(found.main[0].estimate.value, found.runs[0].other) for found in both] == [
-        (1.5 / 3, 1.5 / 2),
-        (1.5 / 2, 1.5 / 3),
-    ]
+    conventions = [(found.main[0].estimate.value, found.runs[0].other) for found in both]
+    assert conventions == [(1.5 / 3, 1.5 / 2), (1.5 / 2, 1.5 / 3)]
     assert grid.title == "Passages by some.qrels: 3 turns, over all turns of the qrels, unanswered ones 0"
-    assert (
-        "1 turn of the qrels has no relevant passage: what counts relevant ones is 0 there, as in trec_eval."
-        in grid.notes
-    )
+    barren = "1 turn of the qrels has no relevant passage: what counts relevant ones is 0 there, as in trec_eval."
+    assert barren in grid.notes
     assert "Turns that the qrels lack count nowhere: 1 run has 1." in grid.notes
 
 
@@ -168,14 +164,10 @@ def test_every_turn_of_every_run_is_written() -> None:
 
 
 def test_names_are_those_of_trec_eval_where_it_has_one() -> None:
-    asked = ask(
-        ["nDCG", "P@20", "R@1000", "AP", "AP@1000", "RR", "SetF", "Judged@5", "P(rel=3)@5", "P(rel=1)@5"],
-        "nDCG@5",
-        relevant=2,
-    )
-    names = [score.measure for score in tool_scores([evaluated(ONE, asked=asked)], trec_eval=True)]
-    assert names == ["ndcg", "P_20", "recall_1000", "map", "map_cut_1000", "recip_rank", "set_F", "Judged@5",
-                     "P(rel=3)@5", "P@5", "ndcg_cut_5"]  # fmt: skip
+    measures = "nDCG P@20 R@1000 AP AP@1000 RR SetF Judged@5 P(rel=3)@5 P(rel=1)@5".split()
+    found = evaluated(ONE, asked=ask(measures, "nDCG@5", relevant=2))
+    names = "ndcg P_20 recall_1000 map map_cut_1000 recip_rank set_F Judged@5 P(rel=3)@5 P@5 ndcg_cut_5".split()
+    assert [score.measure for score in tool_scores([found], trec_eval=True)] == names
 
 
 # What changes nothing, and what must hold

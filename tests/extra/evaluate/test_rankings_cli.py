@@ -46,13 +46,6 @@ def test_lines_of_ir_measures_name_the_assessment_where_there_are_several(here: 
     assert {"nist/mine\tRR\t1.0000", "org/mine\tRR\t0.5000", "org/mine\tP@3\t0.3333"} <= set(out.splitlines())
 
 
-def test_json_has_unrounded_values(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = call(f"{PASSAGES} --format json --measure P@3", capsys)
-    (grid,) = json.loads(out)
-    assert grid["rows"][0]["P@3"] == pytest.approx(1 / 3, abs=1e-15)
-    assert grid["rows"][0]["answered"] == 2
-
-
 def test_tables_by_depth_and_by_pair(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(Path("b.run"), RUN.replace("mine", "yours"))
     _, depth, _ = call("evaluate passages --runs a.run b.run --qrels p.qrels --by depth --main RR", capsys)

@@ -69,10 +69,8 @@ def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
     a, b = (of(rows, higher_is_better=False) for rows in (A.grades, {"t1": {"p": 3}, "t2": {"p": 2, "q": 1}}))
     found = ranked([run("x", t1="q", t2="q"), run("y", t1="p")], a, b)
     # By A x has 0 and 1, y has 3 and for the unanswered turn 3; by B only t2 of x is graded.
-    assert [(each.run_id, each.a.estimate.value, each.b.estimate.value) for each in found.runs] == [
-        ("x", 0.5, 1.0),
-        ("y", 3.0, 3.0),
-    ]
+    means = [(each.run_id, each.a.estimate.value, each.b.estimate.value) for each in found.runs]
+    assert means == [("x", 0.5, 1.0), ("y", 3.0, 3.0)]
     assert found.holes[0].range_b == ScoreRange((0 + 1) / 2, (3 + 1) / 2)
 
 
@@ -128,16 +126,12 @@ def random_world(runs: int = 6, topics: int = 10, seed: int = 4) -> tuple[list[O
                 for n, grade in enumerate(grades)
                 if n == 0 or rng.random() < 0.9
             }
-    systems = [
-        OrderedRun(
-            f"run {noise}",
-            {
-                turn: tuple(sorted(items, key=lambda item: -items[item] + rng.normal(0, 0.1 + noise)))
-                for turn, items in first.items()
-            },
+    systems = []
+    for noise in range(runs):
+        orders = (sorted(items, key=lambda item: -items[item] + rng.normal(0, 0.1 + noise)) for items in first.values())
+        systems.append(
+            OrderedRun(f"run {noise}", {turn: tuple(order) for turn, order in zip(first, orders, strict=True)})
         )
-        for noise in range(runs)
-    ]
     return systems, of(first), of(second)
 
 

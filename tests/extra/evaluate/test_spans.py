@@ -128,13 +128,8 @@ def test_the_script_pairs_lines() -> None:
     ],
 )
 def test_where_the_script_stops(run: list[tuple[str, str]], gold: list[tuple[str, str]], said: str | None) -> None:
-    figures = script_figures(
-        "r",
-        [SpanLine(key, text, text) for key, text in run],
-        [SpanLine(key, text, text) for key, text in gold],
-        [("1",)],
-    )
-    for each in figures:
+    read, given_gold = ([SpanLine(key, text, text) for key, text in of] for of in (run, gold))
+    for each in script_figures("r", read, given_gold, [("1",)]):
         assert (each.reason or "").startswith(said or "")
         assert (each.overlap is None) == (said is not None)
 
@@ -167,9 +162,8 @@ def test_figures_are_shares_and_the_order_of_lines_changes_none(run: dict[str, s
         assert score == span_score("r", dict(shuffled), GOLD, GROUPS, over)  # type: ignore[arg-type]
         for group in score.groups:
             assert 0 <= group.overlap <= 1 and 0 <= (group.jaccard or 0) <= 1
-            assert min(group.similarities) <= group.overlap <= max(
-                group.similarities
-            ) or group.overlap == pytest.approx(min(group.similarities))
+            least, most = min(group.similarities), max(group.similarities)
+            assert least <= group.overlap <= most or group.overlap == pytest.approx(least)
 
 
 def test_the_public_run_of_the_track_has_its_published_figures(shared: Path) -> None:
@@ -182,9 +176,8 @@ def test_the_public_run_of_the_track_has_its_published_figures(shared: Path) -> 
     assert score.s3.value == pytest.approx(0.008057818537550158, abs=1e-15)
     assert (score.s4.value, score.s5.value) == (0.0, 0.0)
     assert (len(score.groups), len(score.skipped)) == (11, 24)
-    assert {topics for topics in (group.topics for group in score.groups) if len(topics) > 1} == {
-        ("30", "31", "32", "33"), ("27", "28"), ("36", "37", "43"),
-    }  # fmt: skip
+    together = {group.topics for group in score.groups if len(group.topics) > 1}
+    assert together == {("30", "31", "32", "33"), ("27", "28"), ("36", "37", "43")}
     english, _, newer = script_figures("Y7", run, gold, groups)
     assert english.overlap == score.overlap.value
     # Lucene 8.7's StandardAnalyzer through the steps of the script.
