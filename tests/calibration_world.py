@@ -11,6 +11,8 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
 from judge.ask.records import Failure, Judgment
+from judge.calibrate.inputs import gold_items
+from judge.calibrate.panel import Panel, make_panel
 from judge.gold.rows import GoldRow
 from judge.io.ids import topic_of
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
@@ -70,6 +72,12 @@ def labels(
     if isinstance(grades, Mapping):
         grades = [Label(*key, grade, None if grade is not None else "unable") for key, grade in grades.items()]
     return Labels(judge, prompt, "d" * 64 if prompt else None, f"{judge}.txt", "e" * 64, tuple(grades))
+
+
+def panel_of(rows: Sequence[GoldRow], *said: Labels | tuple[Labels, Scale], scale: Scale = SCALE, **more: Any) -> Panel:
+    """Gold under groundedness beside labels, which are on the scale of the gold unless they come with their own."""
+    pairs = [one if isinstance(one, tuple) else (one, scale) for one in said]
+    return make_panel("groundedness", scale, gold_items(rows, None)["groundedness"], pairs, **more)
 
 
 def pooled(

@@ -12,12 +12,11 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from judge.ask.labels import Label
 from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.findings import AgreementRow, Split
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, constant, make_panel
+from judge.calibrate.panel import Panel, constant
 from judge.gold.rows import GoldRow
 from judge.records import Level, Scale
 from judge.stats.agreement import STATISTICS
-from tests.calibration_world import SCALE, labels, row
+from tests.calibration_world import SCALE, labels, panel_of, row
 
 ITEMS = [
     ("1_1", 0, 0), ("1_2", 3, 3), ("2_1", 1, 2), ("2_2", 2, 2), ("3_1", 3, 1),
@@ -28,7 +27,7 @@ ITEMS = [
 def panel(
     rows: Sequence[GoldRow], grades: Mapping[tuple[str, str], int | None] | Sequence[Label], scale: Scale = SCALE
 ) -> Panel:
-    return make_panel("groundedness", scale, gold_items(rows, None)["groundedness"], [(labels("m", grades), scale)])
+    return panel_of(rows, labels("m", grades), scale=scale)
 
 
 def found(of: Panel, split: Split = "all", replicates: int = 100) -> AgreementRow:

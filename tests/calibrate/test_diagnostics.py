@@ -10,16 +10,14 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.gold.rows import GoldRow, match
 from judge.records import Level, Scale
 from judge.stats.system_agreement import Halves
-from tests.calibration_world import RUNS, SCALE, Item, gold_rows, items, labels, pool, row
+from tests.calibration_world import RUNS, SCALE, Item, gold_rows, items, labels, panel_of, pool, row
 
 WORLD = items(12, 5)
 
 
 def panel(grades: dict[str, int], *, words: object = None, world: list[Item] = WORLD, **more: object) -> Panel:
     of = pool(world, words=words) if callable(words) else None  # type: ignore[arg-type]
-    rows = gold_rows(world)
-    rows = [row(one.turn_id, one.response_id or "", one.grade, run_id=item.run_id) for one, item in
-            zip(rows, world, strict=True)]  # fmt: skip
+    rows = [row(one.turn_id, one.response_id, one.gold, run_id=one.run_id) for one in world]
     matched = match(rows, of)[0] if of else None
     gold = gold_items(rows, matched)["groundedness"]
     said = labels("m", {(one.turn_id, one.response_id): grades[one.response_id] for one in world
@@ -58,7 +56,7 @@ def test_without_a_pool_lengths_are_unknown_and_turns_are_not() -> None:
 def test_the_depth_is_the_first_number_of_the_turn(turn_id: str, depth: int) -> None:
     rows = [row("1_1", "R1", 0), row("2_1", "R2", 0), row(turn_id, "R3", 0)]
     said = labels("m", {("1_1", "R1"): 0, ("2_1", "R2"): 0, (turn_id, "R3"): 3})
-    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
+    of = panel_of(rows, said)
     (only,) = slopes(of, of.columns[:1], "all")
     assert only.slope.value == pytest.approx(3 / (depth - 1))
 
@@ -66,7 +64,7 @@ def test_the_depth_is_the_first_number_of_the_turn(turn_id: str, depth: int) -> 
 def test_turns_without_a_number_have_no_depth() -> None:
     rows = [row("query", "R1", 0), row("a_b", "R2", 0)]
     said = labels("m", {("query", "R1"): 0, ("a_b", "R2"): 0})
-    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
+    of = panel_of(rows, said)
     assert slopes(of, of.columns[:1], "all") == ()
 
 
@@ -90,7 +88,7 @@ def test_favor_for_its_own_family_shows() -> None:
 def test_the_map_draws_few_items_to_the_line() -> None:
     rows = [row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 0, 1, 1, 2, 3])]
     said = labels("m", {(f"{i}_1", f"R{i}"): grade for i, grade in enumerate([0, 0, 0, 3, 3, 3])})
-    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
+    of = panel_of(rows, said)
     found = calibration_map(of, of.columns[0], "all")
     assert [(one.grade, one.n, one.mean) for one in found] == [
         (0, 3, pytest.approx(1 / 3)), (1, 0, None), (2, 0, None), (3, 3, pytest.approx(2.0))
@@ -103,7 +101,7 @@ def test_the_map_draws_few_items_to_the_line() -> None:
 def test_the_map_of_a_judge_with_one_grade_is_the_mean_everywhere() -> None:
     rows = [row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 1, 3, 3])]
     said = labels("m", {(f"{i}_1", f"R{i}"): 2 for i in range(4)})
-    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(said, SCALE)])
+    of = panel_of(rows, said)
     assert [one.shrunken for one in calibration_map(of, of.columns[0], "all")] == [1.75] * 4
     assert calibration_map(of, of.columns[0], "test") == ()
 
@@ -134,7 +132,7 @@ def test_where_lower_is_better_runs_are_ranked_by_it() -> None:
     rows = [row(f"{t}_1", f"R{t}{run}", grade, run_id=run) for t in range(1, 7)
             for run, grade in zip("abcd", (0, 1, 2, 3), strict=True)]  # fmt: skip
     said = labels("m", {(one.turn_id, one.response_id or ""): {0: 0, 1: 2, 2: 2, 3: 3}[one.grade] for one in rows})
-    of = make_panel("groundedness", inverted, gold_items(rows, None)["groundedness"], [(said, inverted)])
+    of = panel_of(rows, said, scale=inverted)
     found = systems(of, of.columns[0], "all", 1, 50)
     # The best run is a for both, on whichever side the grades are good.
     assert found.statistics["top_1"].value == 1.0
@@ -161,12 +159,9 @@ def test_a_judge_that_is_one_of_the_assessors_again_may_stand_in_for_any() -> No
     grades = {name: np.clip(truth + rng.integers(-1, 2, 60), 0, 3).tolist() for name in ("ann", "ben", "cyd")}
     rows = graded_by("ann", "ben", "cyd", of=grades)
     good, bad = (
-        make_panel(
-            "groundedness", SCALE, gold_items(rows, None)["groundedness"],
-            [(labels("m", {(f"{i}_1", f"R{i}"): int(grade) for i, grade in enumerate(those)}), SCALE)],
-        )
+        panel_of(rows, labels("m", {(f"{i}_1", f"R{i}"): int(grade) for i, grade in enumerate(those)}))
         for those in (truth, 3 - truth)
-    )  # fmt: skip
+    )
     right, wrong = (alternative(of, of.columns[0], "all", 0.2) for of in (good, bad))
     assert (right.omega, right.epsilon, set(right.n.values())) == (1.0, 0.2, {60})
     assert set(right.rejected) == {"ann", "ben", "cyd"}
@@ -176,7 +171,7 @@ def test_a_judge_that_is_one_of_the_assessors_again_may_stand_in_for_any() -> No
 
 def test_too_few_items_for_the_alternative_annotator_is_a_reason() -> None:
     rows = graded_by("ann", "ben", of={"ann": [0, 1, 2], "ben": [0, 1, 3]})
-    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(labels("m", {}), SCALE)])
+    of = panel_of(rows, labels("m", {}))
     found = alternative(of, of.columns[0], "all", 0.1)
     assert (found.omega, found.rho, found.p_values) == (None, None, {})
     assert found.reason
@@ -185,8 +180,7 @@ def test_too_few_items_for_the_alternative_annotator_is_a_reason() -> None:
 def expecting(xs: list[float], human: list[int], scale: Scale = SCALE, **more: object) -> Panel:
     rows = [row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate(human)]
     said = labels("m", [Label(f"{i}_1", f"R{i}", round(x), expected=x) for i, x in enumerate(xs)])
-    gold = gold_items(rows, None)["groundedness"]
-    return make_panel("groundedness", SCALE, gold, [(said, scale)], **more)  # type: ignore[arg-type]
+    return panel_of(rows, (said, scale), **more)
 
 
 def test_the_line_from_expected_grades_is_least_squares() -> None:

@@ -14,23 +14,21 @@ from judge.calibrate.disagreements import (
     disagreements,
     disagreements_markdown,
 )
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel
 from judge.gold.rows import GoldRow
 from judge.gold.seal import item_of
 from judge.pool.records import Pool
 from judge.records import Level, Scale
 from judge.runs.records import Exchange, Turn
-from tests.calibration_world import SCALE, items, labels, pool, row
+from tests.calibration_world import SCALE, items, labels, panel_of, pool, row
 
 LOWER = Scale((Level(0, "no", ""), Level(1, "yes", "")), "lower", (0,), None)
 """A scale of two grades whose low end is good."""
 
 
 def panel(rows: Sequence[GoldRow], *judged: Labels, scale: Scale | None = None) -> Panel:
-    gold = gold_items(rows, None)["groundedness"]
     pairs = [(one, scale or SCALE) for one in judged]
-    return make_panel("groundedness", SCALE, gold, pairs, baselines=["baseline/overlap"], binary=scale is not None)
+    return panel_of(rows, *pairs, baselines=["baseline/overlap"], binary=scale is not None)
 
 
 def found(rows: Sequence[GoldRow], *judged: Labels, **more: object) -> tuple[Disagreement, ...]:
@@ -87,7 +85,7 @@ def test_scales_that_differ_are_compared_as_positive_or_not() -> None:
     assert "### 1. 1_1 R1: positive or not" in markdown
     # The judge's scale has two grades, whose labels say more than 1 beside the assessor's 3.
     assert "| assessor ann | 3 |  |\n| m | yes | lower |" in markdown
-    (same,) = disagreements([make_panel("c", LOWER, gold_items(rows[2:], None)["groundedness"], [(said, LOWER)])])
+    (same,) = disagreements([panel_of(rows[2:], said, scale=LOWER)])
     assert "| assessor ann | no |  |\n| m | yes | higher |" in disagreements_markdown([same], 1)
 
 

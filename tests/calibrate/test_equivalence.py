@@ -6,8 +6,7 @@ from scipy.stats import t
 
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import EquivalenceRow
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import EQUIVALENCE
 from judge.calibrate.report.pages import calibration_markdown, summary
 from judge.calibrate.selection import ASSESSORS, word_of
@@ -16,7 +15,7 @@ from judge.records import Estimate
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
 from judge.stats.tables import confusion, topic_tables
-from tests.calibration_world import SCALE, gold_rows, items, labeled, labels, row
+from tests.calibration_world import gold_rows, items, labeled, labels, panel_of, row
 
 WORLD = items(topics=24, each=5)
 OPTIONS = CalibrationOptions(replicates=200, permutations=200, margin=0.2)
@@ -31,8 +30,8 @@ def panel(noises: dict[str, float], assessors: int = 1) -> Panel:
     said = []
     for seed, (name, noise) in enumerate(noises.items()):
         grades = labeled(WORLD, noise, seed)
-        said.append((labels(name, {(one.turn_id, one.response_id): grades[one.response_id] for one in WORLD}), SCALE))
-    return make_panel("groundedness", SCALE, gold_items(rows or gold_rows(WORLD), None)["groundedness"], said)
+        said.append(labels(name, {(one.turn_id, one.response_id): grades[one.response_id] for one in WORLD}))
+    return panel_of(rows or gold_rows(WORLD), *said)
 
 
 def rows_of(of: Panel, options: CalibrationOptions = OPTIONS) -> dict[str, EquivalenceRow]:

@@ -7,12 +7,10 @@ import pytest
 
 from judge.calibrate.findings import AgreementRow, Choice, Word
 from judge.calibrate.gate import Requirement, parse_requirement, rules_of, verdict, worst_codes
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import make_panel
 from judge.errors import UsageError
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
-from tests.calibration_world import SCALE, labels, row
+from tests.calibration_world import labels, panel_of, row
 
 
 def interval(low: float | None, high: float | None, value: float = 0.5) -> Estimate:
@@ -141,8 +139,7 @@ def test_missing_grades_cannot_help_a_judge_and_are_no_evidence_against_it() -> 
 
 
 def test_the_worst_that_missing_grades_may_hide_depends_on_the_requirement() -> None:
-    gold = gold_items([row(f"{i}_1", f"R{i}", grade) for i, grade in enumerate([0, 1, 2, 3])], None)["groundedness"]
-    of = make_panel("groundedness", SCALE, gold, [(labels("m", {("1_1", "R1"): 2}), SCALE)])
+    of = panel_of([row(f"{i}_1", f"R{i}", i) for i in range(4)], labels("m", {("1_1", "R1"): 2}))
     codes = of.columns[0].codes
     assert worst_codes(of, codes, parse_requirement("wkappa.lo>=0.4")).tolist() == [3, 2, 0, 0]
     # Bias has a sign: too high is worst for its upper end, too low for its lower one.

@@ -7,15 +7,14 @@ import pytest
 from judge.ask.labels import Label
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, ProbabilityRow
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import PROBABILITIES
 from judge.calibrate.report.pages import calibration_markdown
 from judge.io.table import records_tsv
 from judge.records import Level, Scale
 from judge.stats.expected import Forecasts, brier
 from judge.stats.resampling import jackknife_interval
-from tests.calibration_world import SCALE, gold_rows, items, labels
+from tests.calibration_world import SCALE, gold_rows, items, labels, panel_of
 
 WORLD = items(topics=8, each=4)
 OPTIONS = CalibrationOptions(replicates=200, permutations=200)
@@ -28,8 +27,7 @@ def panel(probabilities: list[dict[str, float] | None], scale: Scale = SCALE, *,
         Label(one.turn_id, one.response_id, one.deserved, probabilities=p)
         for one, p in zip(WORLD, probabilities, strict=True)
     ]
-    gold = gold_items(gold_rows(WORLD), None)["groundedness"]
-    return make_panel("groundedness", SCALE, gold, [(labels("m", said), scale)], binary=binary)
+    return panel_of(gold_rows(WORLD), (labels("m", said), scale), binary=binary)
 
 
 def found(of: Panel) -> tuple[Calibration, ProbabilityRow]:
@@ -94,8 +92,7 @@ def test_unequal_weights_are_said_not_to_count() -> None:
         for place, one in enumerate(gold_rows(WORLD))
     ]
     said = [Label(one.turn_id, one.response_id, one.deserved, probabilities=P[one.deserved]) for one in WORLD]
-    of = make_panel("groundedness", SCALE, gold_items(rows, None)["groundedness"], [(labels("m", said), SCALE)])
-    _, row = found(of)
+    _, row = found(panel_of(rows, labels("m", said)))
     assert "not weighted by inclusion probability" in str(row.statistics["ece"].reason)
 
 

@@ -8,12 +8,11 @@ from judge.ask.labels import Labels
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration
 from judge.calibrate.gate import parse_requirement
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel
 from judge.calibrate.selection import candidates, choose, comparisons
 from judge.records import Estimate
 from judge.stats.agreement import point
-from tests.calibration_world import SCALE, Item, items, labeled, labels, row
+from tests.calibration_world import Item, items, labeled, labels, panel_of, row
 from tests.conftest import annex
 
 WORLD = items()
@@ -30,8 +29,7 @@ def panel(*judges: Labels, dev_topics: int | None = None, world: list[Item] = WO
         if dev_topics is not None:
             more["split"] = "dev" if int(one.turn_id.partition("_")[0]) <= dev_topics else "test"
         rows.append(row(one.turn_id, one.response_id, one.gold, **more))
-    gold = gold_items(rows, None)["groundedness"]
-    return make_panel("groundedness", SCALE, gold, [(one, SCALE) for one in judges], baselines=("baseline/overlap",))
+    return panel_of(rows, *judges, baselines=("baseline/overlap",))
 
 
 def calibrated(of: Panel, *rules: str, **more: object) -> Calibration:
@@ -181,8 +179,7 @@ def test_the_choice_and_comparisons_go_by_what_the_gold_was_drawn_from() -> None
         {key: grade if (i % 5 > 0) == side else (grade + 1) % 4 for i, (key, grade) in enumerate(perfect().items())}
         for side in (True, False)
     )
-    gold = gold_items(rows, None)["groundedness"]
-    of = make_panel("groundedness", SCALE, gold, [(labels("few", few), SCALE), (labels("many", many), SCALE)])
+    of = panel_of(rows, labels("few", few), labels("many", many))
     (choice,) = calibrated(of).selections
     (pair,), _ = comparisons(of, of.columns, "all", 1, 60)
     assert choice.chosen == "many"

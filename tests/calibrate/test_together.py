@@ -6,12 +6,11 @@ import pytest
 
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, GroupCost, TogetherRow
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files
 from judge.calibrate.report.pages import calibration_markdown, summary
 from judge.stats.agreement import point
-from tests.calibration_world import SCALE, gold_rows, items, labeled, labels
+from tests.calibration_world import gold_rows, items, labeled, labels, panel_of
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +27,8 @@ def panel(*judges: tuple[str, str, float]) -> Panel:
         grades = labeled(WORLD, noise, seed)
         graded = WORLD[10:] if "+" in prompt else WORLD
         by_item = {(one.turn_id, one.response_id): grades[one.response_id] for one in graded}
-        said.append((labels(judge, by_item, prompt), SCALE))
-    return make_panel("groundedness", SCALE, gold_items(gold_rows(WORLD), None)["groundedness"], said)
+        said.append(labels(judge, by_item, prompt))
+    return panel_of(gold_rows(WORLD), *said)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from judge.crowd.labels import Item
-from judge.records import Problem
 from tests.conftest import put
 from tests.crowd import world
 from tests.crowd.world import SCALE, rows
@@ -19,6 +18,7 @@ from tests.crowd.world import SCALE, rows
 ONE = {"groundedness": SCALE}
 LEVELS = {"not grounded": 0, "mostly grounded": 2}
 read = partial(world.read, scales=ONE)
+warned = partial(world.warned, scales=ONE)
 faults = partial(world.faults, scales=ONE)
 
 
@@ -96,9 +96,8 @@ def test_of_several_chosen_buttons_none_is_the_label(tmp_path: Path) -> None:
 def test_an_answer_that_nobody_chose_and_one_that_cannot_be_judged_have_no_vote(tmp_path: Path) -> None:
     names = ["grade.0", "grade.2", "grade.unable"]
     given = [["false", "false", "false"], ["false", "false", "true"], ["false", "true", "false"]]
-    warnings: list[Problem] = []
-    labels = read(put(tmp_path / "b.csv", batch(names, *given)), warnings=warnings)["groundedness"]
-    assert rows(labels) == [("A3", "1_1", "R1", 2)]
+    labels, warnings = warned(put(tmp_path / "b.csv", batch(names, *given)))
+    assert rows(labels["groundedness"]) == [("A3", "1_1", "R1", 2)]
     assert [(problem.code, problem.path, problem.message) for problem in warnings] == [
         ("not_labeled", "line 2: Answer.grade.0", "1 row left out, label is empty; this is the first"),
         ("unable_to_judge", "line 3: Answer.grade.0", "1 row left out, unable to judge; this is the first"),
@@ -177,8 +176,7 @@ def toloka(*given: tuple[str, str, str, str]) -> str:
 def test_toloka_assignments(tmp_path: Path) -> None:
     given = [("A1", "Mostly grounded", "", "APPROVED"), ("A2", "0", "", "ACCEPTED"), ("A3", "9", "", "REJECTED")]
     path = put(tmp_path / "assignments_from_pool_1.tsv", toloka(*given))
-    warnings: list[Problem] = []
-    labels = read(path, words=lambda *_: LEVELS, warnings=warnings)
+    labels, warnings = warned(path, words=lambda *_: LEVELS)
     assert rows(labels["groundedness"]) == LABELED
     assert [(problem.code, problem.path) for problem in warnings] == [
         ("label_in_words", "line 2: OUTPUT:result"),
@@ -192,8 +190,8 @@ def test_toloka_assignments(tmp_path: Path) -> None:
 
 def test_control_tasks_of_toloka_are_told(tmp_path: Path) -> None:
     path = put(tmp_path / "a.tsv", toloka(("A1", "2", "2", "APPROVED"), ("A2", "0", "2", "APPROVED")))
-    warnings: list[Problem] = []
-    assert rows(read(path, warnings=warnings)["groundedness"]) == LABELED
+    labels, warnings = warned(path)
+    assert rows(labels["groundedness"]) == LABELED
     assert [(problem.code, problem.path) for problem in warnings] == [("control_tasks", "line 2")]
 
 
@@ -229,10 +227,9 @@ def test_label_studio_json(tmp_path: Path) -> None:
         }
     ]  # fmt: skip
     path = put(tmp_path / "project-1.json", json.dumps(tasks))
-    warnings: list[Problem] = []
-    labels = read(path, words=lambda *_: LEVELS, warnings=warnings)["groundedness"]
-    assert rows(labels) == LABELED
-    assert labels.seconds.tolist() == [12.5, 12.5]
+    labels, warnings = warned(path, words=lambda *_: LEVELS)
+    assert rows(labels["groundedness"]) == LABELED
+    assert labels["groundedness"].seconds.tolist() == [12.5, 12.5]
     assert [(problem.code, problem.path) for problem in warnings] == [
         ("row_left_out", "entry 1"),
         ("label_in_words", "entry 1, annotation 7: groundedness"),
@@ -248,8 +245,8 @@ def test_of_two_annotations_by_one_person_the_last_may_count(tmp_path: Path) -> 
     code, said = problem_of(path)
     assert (code, faults(path)) == ("different_labels", [("different_labels", "entry 1, annotation 9: groundedness")])
     assert "but 2 at entry 1, annotation 12: groundedness of " in said and "--repeated last" in said
-    warnings: list[Problem] = []
-    assert rows(read(path, last=True, warnings=warnings)["groundedness"]) == [("A1", "1_1", "R1", 2), LABELED[1]]
+    labels, warnings = warned(path, last=True)
+    assert rows(labels["groundedness"]) == [("A1", "1_1", "R1", 2), LABELED[1]]
     assert [problem.path for problem in warnings] == ["entry 1, annotation 9: groundedness"]
     # Without annotations the order of rows counts; what may be labeled again stays, and so do empty cells.
     lines = ("a,1_1,R1,2", "a,1_1,R1,3", "a,1_1,R1,", "b,1_1,R2,1", "b,1_1,R2,0")
@@ -333,10 +330,10 @@ def test_submissions_of_prolific_leave_out_who_was_rejected(tmp_path: Path) -> N
     statuses = {"A1": "APPROVED", "A2": "AWAITING REVIEW", "A3": "REJECTED", "A5": "RETURNED"}
     lines = "".join(f"s{name},{name},{status},x,x,300,20\n" for name, status in statuses.items())
     submissions = put(tmp_path / "prolific_export_1.csv", PROLIFIC + lines)
-    warnings: list[Problem] = []
-    for paths in ((labels, submissions), (submissions, labels)):
-        assert rows(read(*paths, warnings=warnings)["groundedness"]) == [*LABELED, ("A4", "1_1", "R1", 2)]
-    assert [(problem.code, problem.message.partition(";")[0]) for problem in warnings[:2]] == [
+    for paths in ((submissions, labels), (labels, submissions)):
+        found, warnings = warned(*paths)
+        assert rows(found["groundedness"]) == [*LABELED, ("A4", "1_1", "R1", 2)]
+    assert [(problem.code, problem.message.partition(";")[0]) for problem in warnings] == [
         ("unknown_worker", "1 worker of the labels not listed, such as 'A4'"),
         ("row_left_out", "1 label of 1 participant left out, who were rejected, returned the task or ran out of time, "
          "such as 'A3'"),

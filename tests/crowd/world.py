@@ -65,8 +65,14 @@ def rows(labels: CrowdLabels) -> Rows:
     ]
 
 
-def read(*paths: Path, warnings: list[Problem] | None = None, **options) -> dict[str, CrowdLabels]:
-    return read_tables(paths, Layout(**{"columns": {}, "scales": SCALE} | options), warnings)
+def warned(*paths: Path, **options) -> tuple[dict[str, CrowdLabels], list[Problem]]:
+    """The labels of tables and what is said of them."""
+    warnings: list[Problem] = []
+    return read_tables(paths, Layout(**{"columns": {}, "scales": SCALE} | options), warnings), warnings
+
+
+def read(*paths: Path, **options) -> dict[str, CrowdLabels]:
+    return warned(*paths, **options)[0]
 
 
 def problems_of(*paths: Path, **options) -> list[Problem]:

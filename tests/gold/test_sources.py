@@ -30,10 +30,7 @@ def imported(source: str, *paths: Path, **options) -> Imported:
 
 def faults(source: str, *paths: Path, **options) -> list[tuple[str, str]]:
     """(code, path) of all that is wrong."""
-    with pytest.raises(InputError) as caught:
-        imported(source, *paths, **options)
-    assert caught.value.exit_code == 2
-    return [(problem.code, problem.path) for problem in caught.value.problems]
+    return [(problem.code, problem.path) for problem in refused(imported, source, *paths, **options)]
 
 
 # qrels

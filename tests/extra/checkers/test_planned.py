@@ -1,21 +1,20 @@
 """A cascade against the judge that it asks, on the same items, and what other bounds would give."""
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.labels import Labels
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, CascadeCost
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import CASCADE_BOUNDS, CASCADES, calibration_files
 from judge.calibrate.report.pages import calibration_markdown, summary
 from judge.extra.checkers.cascade import Cascade
 from judge.extra.checkers.planned import cascade_bounds, tried_bounds
 from judge.io.table import records_tsv
 from judge.stats.agreement import point
-from tests.calibration_world import SCALE, gold_rows, items, labeled, labels
+from tests.calibration_world import gold_rows, items, labeled, labels, panel_of
 
 pytestmark = pytest.mark.slow
 
@@ -34,14 +33,9 @@ def both(*, gold: int = len(WORLD), name: str = NAME) -> Panel:
     first = [(key, checker[key[1]]) for key in keys[:SETTLED]]
     rest = [(key, alone[key[1]]) for key in keys[SETTLED:]]
     cascade = labels(name, dict(first + rest), PROMPT)
-    marked: Labels = msgspec.structs.replace(
-        cascade,
-        labels=tuple(
-            msgspec.structs.replace(label, settled=place < SETTLED) for place, label in enumerate(cascade.labels)
-        ),
-    )
-    said = [(labels("server/m", {key: alone[key[1]] for key in keys}, PROMPT), SCALE), (marked, SCALE)]
-    return make_panel("groundedness", SCALE, gold_items(gold_rows(WORLD[:gold]), None)["groundedness"], said)
+    told = [replace(label, settled=place < SETTLED) for place, label in enumerate(cascade.labels)]
+    marked: Labels = replace(cascade, labels=tuple(told))
+    return panel_of(gold_rows(WORLD[:gold]), labels("server/m", {key: alone[key[1]] for key in keys}, PROMPT), marked)
 
 
 def values(gold: int = len(WORLD)) -> tuple[float, float]:
@@ -60,8 +54,8 @@ def values(gold: int = len(WORLD)) -> tuple[float, float]:
 @pytest.fixture(scope="module")
 def found() -> Calibration:
     calibration = calibrate([both()], OPTIONS)
-    rows = tuple(msgspec.structs.replace(row, cost=COST) for row in calibration.cascades)
-    return msgspec.structs.replace(
+    rows = tuple(replace(row, cost=COST) for row in calibration.cascades)
+    return replace(
         calibration,
         cascades=rows,
         cascade_bounds=cascade_bounds(both(), {NAME: Cascade("checker/overlap", 0.1, 0.8)}, 1),
@@ -83,9 +77,9 @@ def test_a_cascade_is_compared_with_its_judge_alone(found: Calibration) -> None:
     [(0.0, 0.17, "$0.17 in place of $0"), (0.0, 0.0, None), (0.03, None, None), (None, 0.02, None)],
 )
 def test_dollars_are_said_where_those_of_both_are_known_and_one_costs_something(found, alone, cascade, told) -> None:
-    cost = msgspec.structs.replace(COST, cost_alone=alone, cost_cascade=cascade)
+    cost = replace(COST, cost_alone=alone, cost_cascade=cascade)
     (row,) = found.cascades
-    other = msgspec.structs.replace(found, cascades=(msgspec.structs.replace(row, cost=cost),))
+    other = replace(found, cascades=(replace(row, cost=cost),))
     said = " ".join(summary(other).split())
     assert told in said if told else "$" not in said
 
@@ -128,5 +122,5 @@ def test_every_output_says_what_it_saves_and_what_it_costs(found: Calibration) -
     assert {"cascades.tsv", "cascade_bounds.tsv"} <= calibration_files(found).keys()
     assert (
         not {"cascades.tsv", "cascade_bounds.tsv"}
-        & calibration_files(msgspec.structs.replace(found, cascades=(), cascade_bounds=())).keys()
+        & calibration_files(replace(found, cascades=(), cascade_bounds=())).keys()
     )
