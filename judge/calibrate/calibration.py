@@ -87,6 +87,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
     seed, replicates = options.seed, options.replicates
     baselines = (constant(panel, panel.within(split)), *(column for column in panel.columns if column.baseline))
     columns = (*candidates(panel), *baselines)
+    judged = tuple(column for column in columns if column.origin is not None)
     rows = _rows(panel, columns, split, options, steps)
     chosen = choose(panel, split)
     decided: Split = split
@@ -94,16 +95,13 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         decided = "test"
         rows |= _rows(panel, (chosen, *baselines), "test", options, steps)
     steps(Step(f"comparing judges, {panel.criterion}"))
-    compared, best = comparisons(
-        panel, tuple(column for column in columns if column.origin is not None), split, seed, options.permutations
-    )
+    compared, best = comparisons(panel, judged, split, seed, options.permutations)
     choice = selection(panel, chosen, split, rows, best, seed, replicates, options.openings) if chosen else None
     decision = (
         _verdict(panel, chosen, rows[chosen.name, decided], choice, options)
         if chosen
         else _without_choice(panel, decided, options)
     )
-    judged = [column for column in columns if column.origin is not None]
     # Those of every judge where judges are compared, and of the chosen one on test grades.
     forecasts = [(column, split) for column in judged]
     forecasts += [(chosen, decided)] if chosen is not None and decided != split else []

@@ -1,5 +1,6 @@
 """From files to panels: gold, labels and pools of several origins, over the same items."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -24,6 +25,7 @@ from judge.records import Criterion, Level, Problem, Scale
 
 OffScale = Literal["missing", "error"]
 """What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""
+_RANGE = re.compile(r"(\d{1,8})-(\d{1,8})")
 _MOST_GRADES = 101
 """Grades of the longest scale that `parse_scale` takes: 0 to 100."""
 
@@ -50,16 +52,10 @@ def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> S
 
     A UsageError if the text is not a range of integers, or the range is too long.
     """
-    low, dash, high = text.partition("-")
-    if not (
-        dash
-        and low.isdecimal()
-        and high.isdecimal()
-        and max(len(low), len(high)) < 9
-        and int(low) < int(high) < int(low) + _MOST_GRADES
-    ):
+    low, high = map(int, found.groups()) if (found := _RANGE.fullmatch(text)) else (0, 0)
+    if not low < high < low + _MOST_GRADES:
         raise UsageError(f"scale {text!r}: expected the lowest and the highest grade, such as 0-3")
-    grades = range(int(low), int(high) + 1)
+    grades = range(low, high + 1)
     middle = (grades[0] + grades[-1]) / 2
     positive = tuple(grade for grade in grades if (grade > middle if polarity == "higher" else grade < middle))
     levels = tuple(Level(grade, str(grade), "") for grade in grades)

@@ -60,7 +60,7 @@ def comparisons(
     Labels are exchanged topic by topic.
     """
     name, tried = primary_statistic(len(panel.grades)), [column.name for column in candidates(panel)]
-    pairs, rng = _common_tables(panel, combinations(columns, 2), split), np.random.default_rng(seed)
+    pairs, rng = common_tables(panel, combinations(columns, 2), split), np.random.default_rng(seed)
     compared = compare(pairs, name, panel.grades, rng, candidates=tried, permutations=permutations)
     rows = tuple(
         ComparisonRow(**msgspec.structs.asdict(pair), criterion=panel.criterion, split=split, statistic=name)
@@ -69,7 +69,7 @@ def comparisons(
     return rows, compared.best
 
 
-def _common_tables(
+def common_tables(
     panel: Panel, pairs: Iterable[tuple[Column, Column]], split: Split
 ) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]]:
     """The tables of two judges each, over the items of a split that both graded, by their names."""
@@ -155,7 +155,7 @@ def equivalences(
     D. J. Schuirmann (1987), A comparison of the two one-sided tests procedure and the power approach for assessing the
     equivalence of average bioavailability, J. Pharmacokinet. Biopharm. 15(6), 657-680.
     """
-    pairs = _common_tables(panel, ((chosen, other) for other in others), split)
+    pairs = common_tables(panel, ((chosen, other) for other in others), split)
     rows = _equivalences(panel, pairs, split, margin, seed)
     beside = _beside_assessors(panel, chosen, panel.within(decided))
     if beside is None:
@@ -286,7 +286,7 @@ def common_values(
     panel: Panel, a: Column, b: Column, split: Split, statistic: str
 ) -> tuple[float | None, float | None]:
     """The statistic of two judges on the items of a split that both graded; None where it is undefined."""
-    (both,) = _common_tables(panel, [(a, b)], split).values()
+    (both,) = common_tables(panel, [(a, b)], split).values()
     of_a, of_b = (defined(point(statistic, tables.sum(axis=0), panel.grades)) for tables in both)
     return of_a, of_b
 

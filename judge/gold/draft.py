@@ -169,10 +169,8 @@ def _add_text(
 
 def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[Fault]:
     grade, criterion = values.get("grade"), values.get("criterion")
-    if isinstance(grade, str):
-        meaning = meanings.grade(criterion, grade)
-        if meaning is not None:
-            values["grade"] = grade = meaning
+    if isinstance(grade, str) and (meaning := meanings.grade(criterion, grade)) is not None:
+        values["grade"] = grade = meaning
     if not isinstance(grade, int | str) or (message := meanings.problem(criterion, grade)) is None:
         return []
     return [("wrong_value", "$.grade", message)]

@@ -144,7 +144,7 @@ def raw_vs_corrected(rows: Sequence[CorrectedRow]) -> tuple[bytes, bytes]:
             _dumbbell(axes, place, row)
             criterion = f" · {row.criterion}" if len({row.criterion for row in rows}) > 1 else ""
             left(axes, place, drawn(f"{row.run_id}{criterion}", _NAME))
-            right(axes, place, _shown(row.corrected, 2), 0)
+            right(axes, place, _shown(row.corrected), 0)
             right(axes, place, " ".join(row.flags), 1.75, color=VERMILION)
         right(axes, -1, "corrected [95 %]", 0, color=GRAY)
         if any(row.flags for row in rows):
@@ -192,11 +192,11 @@ def _descending(estimate: Estimate | None, name: str) -> tuple[Any, ...]:
     return value is None, -(value or 0.0), natural_key(name)
 
 
-def _shown(estimate: Estimate | None, places: int = 2) -> str:
+def _shown(estimate: Estimate | None) -> str:
     """The value with its interval, or the reason why there is none."""
     if estimate is None or estimate.value is None:
         return drawn(estimate.reason if estimate and estimate.reason else "undefined", 24)
-    return interval(estimate, places) if estimate.low is not None else f"{number(estimate.value, places)} (no interval)"
+    return interval(estimate, 2) if estimate.low is not None else f"{number(estimate.value, 2)} (no interval)"
 
 
 def _labels(row: AgreementRow, rows: Sequence[AgreementRow]) -> str:

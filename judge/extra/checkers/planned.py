@@ -13,7 +13,7 @@ from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import PickedTasks, Task
 from judge.calibrate.findings import CascadeBounds, CascadeCost, Split
 from judge.calibrate.panel import Panel
-from judge.calibrate.selection import common_values, settled_items
+from judge.calibrate.selection import common_tables, common_values, settled_items
 from judge.errors import UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade
 from judge.jobs.calibration.inputs import CalibrationPlan
@@ -155,12 +155,9 @@ def cascade_bounds(panel: Panel, cascades: Mapping[str, Cascade], seed: int) -> 
     ]
     if not beside:
         return ()
-    tables = {}
-    for column, alone in beside:
-        common = (column.codes >= 0) & (alone.codes >= 0)
-        tables[column.name, alone.name] = panel.tables(column.codes, common), panel.tables(alone.codes, common)
     # Only the intervals are wanted, so a single exchange is enough.
-    compared = compare(tables, statistic, panel.grades, np.random.default_rng(seed), permutations=1)
+    tables, rng = common_tables(panel, beside, "all"), np.random.default_rng(seed)
+    compared = compare(tables, statistic, panel.grades, rng, permutations=1)
     rows = []
     for (column, alone), pair in zip(beside, compared.pairs, strict=True):
         cascade = cascades[column.judge]

@@ -151,17 +151,11 @@ def _alike(labels: Mapping[str, CrowdLabels]) -> dict[str, tuple[float, int]]:
     """For each worker, of the items labeled under several criteria: the share with one place in all scales, and n."""
     import polars as pl
 
-    frames = [
-        pl.DataFrame(
-            {
-                "worker": pl.Series(crowd.workers, dtype=pl.String).gather(crowd.worker),
-                "turn": pl.Series([item.turn_id for item in crowd.items], dtype=pl.String).gather(crowd.item),
-                "item": pl.Series([item.item_id for item in crowd.items], dtype=pl.String).gather(crowd.item),
-                "code": crowd.code,
-            }
-        )
-        for crowd in labels.values()
-    ]
+    frames = []
+    for crowd in labels.values():
+        pairs = pl.DataFrame(crowd.items, {"turn": pl.String, "item": pl.String}, orient="row")[crowd.item]
+        workers = pl.Series(crowd.workers, dtype=pl.String).gather(crowd.worker)
+        frames.append(pairs.with_columns(worker=workers, code=pl.Series(crowd.code)))
     items = pl.concat(frames).group_by("worker", "turn", "item")
     several = items.agg(n=pl.len(), same=pl.col("code").n_unique() == 1).filter(pl.col("n") > 1)
     shares = several.group_by("worker").agg(share=pl.col("same").mean(), n=pl.len())

@@ -8,6 +8,7 @@ table of words, which change a few words of a response.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -138,11 +139,9 @@ def altered_number(item: ProbeItem, labels: WantedLabels, rng: np.random.Generat
     for number in _shuffled(sorted({match[0] for match in mine} & known), rng):
         other = _other_number(number, taken)
         if other is not None:
-            return Twin(
-                _replaced(text, [match for match in mine if match[0] == number], other),
-                item.passages,
-                f"{number} -> {other}",
-            )
+            for match in reversed([match for match in mine if match[0] == number]):
+                text = f"{text[: match.start()]}{other}{text[match.end() :]}"
+            return Twin(text, item.passages, f"{number} -> {other}")
     words = {word.casefold() for word in _WORD.findall(evidence)}
     used = words | {word.casefold() for word in _WORD.findall(text)}
     spelled = [word for word in NUMBER_WORDS if word in words and re.search(rf"\b{word}\b", text)]
@@ -219,12 +218,6 @@ def _numbers(text: str) -> Iterator[re.Match[str]]:
     return (match for match in _NUMBER.finditer(text) if match.end() not in markers)
 
 
-def _replaced(text: str, places: Sequence[re.Match[str]], other: str) -> str:
-    for match in reversed(places):
-        text = f"{text[: match.start()]}{other}{text[match.end() :]}"
-    return text
-
-
 def _other_number(number: str, taken: set[str]) -> str | None:
     """The number with another last digit before its first mark; of a time, another hour; None if all are taken."""
     head, mark, rest = re.fullmatch(r"(\d+)(\D?)(.*)", number).groups()  # type: ignore[union-attr]
@@ -240,10 +233,8 @@ def _other_number(number: str, taken: set[str]) -> str | None:
 
 def _negations(text: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and replacement of each place where a negation can be removed or put."""
-    for match in _NOT.finditer(text):
+    for match in chain(_NOT.finditer(text), _CANNOT.finditer(text)):
         yield match.start(), match.end(), match[1]
-    for match in _CANNOT.finditer(text):
-        yield match.start(), match.end(), "can"
     for match in _WONT.finditer(text):
         yield match.start(), match.end(), "will"
     for match in _AFFIRMS.finditer(text):
