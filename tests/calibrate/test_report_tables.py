@@ -125,13 +125,10 @@ def test_confusion_lists_every_pair_of_grades() -> None:
 
 
 def test_comparisons() -> None:
+    about = {"criterion": "g", "statistic": "wkappa"}
     rows = [
-        ComparisonRow(
-            "a", "b", estimate(0.05, 0.02), 0.01, 0.03, 0.02, True, criterion="g", split="test", statistic="wkappa"
-        ),
-        ComparisonRow(
-            "a", "c", estimate(None), None, None, None, False, criterion="g", split="dev", statistic="wkappa"
-        ),
+        ComparisonRow("a", "b", estimate(0.05, 0.02), 0.01, 0.03, 0.02, True, split="test", **about),
+        ComparisonRow("a", "c", estimate(None), None, None, None, False, split="dev", **about),
     ]
     assert records_tsv(COMPARISONS, rows) == (
         "criterion\tsplit\tstatistic\ta\tb\tdifference\tdifference_lo\tdifference_hi\tp\tp_max_t\tp_holm\texact\tn\t"
@@ -170,10 +167,9 @@ def test_systems() -> None:
 
 
 def test_the_alternative_test_never_leaves_a_number_behind() -> None:
+    tests = {"a": 0.01, "b": 0.2}, {"a": True, "b": False}, {"a": 9, "b": 8}
     rows = [
-        AlternativeRow(
-            "j", None, "g", "dev", 0.2, 0.5, 0.6, {"a": 0.01, "b": 0.2}, {"a": True, "b": False}, {"a": 9, "b": 8}
-        ),
+        AlternativeRow("j", None, "g", "dev", 0.2, 0.5, 0.6, *tests),
         AlternativeRow("k", None, "g", "all", 0.2, None, None, {}, {}, {}, "two assessors are needed"),
     ]
     assert alternative_tsv(rows) == (

@@ -211,22 +211,11 @@ def annotation(number: int, who: object, results: dict[str, dict[str, object]], 
 
 
 def test_label_studio_json(tmp_path: Path) -> None:
-    tasks = [
-        {
-            "id": 1,
-            "data": {"turn_id": "1_1", "response_id": "R1", "text": "A text", "passages": [{"id": "p"}]},
-            "annotations": [
-                annotation(
-                    7, {"id": 3, "email": "A1"},
-                    {"groundedness": {"choices": ["Mostly grounded"]}, "why": {"text": ["a"]}},
-                ),
-                annotation(8, "A2", {"groundedness": {"rating": 0}}),
-                annotation(9, 5, {}, was_cancelled=True),
-            ],
-            "predictions": [],
-        }
-    ]  # fmt: skip
-    path = put(tmp_path / "project-1.json", json.dumps(tasks))
+    data = {"turn_id": "1_1", "response_id": "R1", "text": "A text", "passages": [{"id": "p"}]}
+    chosen = {"groundedness": {"choices": ["Mostly grounded"]}, "why": {"text": ["a"]}}
+    made = [annotation(7, {"id": 3, "email": "A1"}, chosen), annotation(8, "A2", {"groundedness": {"rating": 0}})]
+    task = {"id": 1, "data": data, "annotations": [*made, annotation(9, 5, {}, was_cancelled=True)], "predictions": []}
+    path = put(tmp_path / "project-1.json", json.dumps([task]))
     labels, warnings = warned(path, words=lambda *_: LEVELS)
     assert rows(labels["groundedness"]) == LABELED
     assert labels["groundedness"].seconds.tolist() == [12.5, 12.5]
@@ -382,13 +371,9 @@ def test_transparentcis_in_the_dress_of_every_platform(shared: Path, tmp_path: P
         [[turn, item, label, w, "APPROVED"] for w, turn, item, label in ids],
         "\t",
     )
-    studio = json.dumps(
-        [
-            {"data": {"turn_id": turn, "response_id": item},
-             "annotations": [annotation(1, w, {"relevance": {"choices": [str(label)]}})]}
-            for w, turn, item, label in ids
-        ]
-    )  # fmt: skip
+    made = [annotation(1, w, {"relevance": {"choices": [str(label)]}}) for w, _, _, label in ids]
+    shown = [{"turn_id": turn, "response_id": item} for _, turn, item, _ in ids]
+    studio = json.dumps([{"data": data, "annotations": [one]} for data, one in zip(shown, made, strict=True)])
     kit = table(["task", "worker", "label"], [[f"{turn}/{item}", w, label] for w, turn, item, label in ids])
     contents = {"mturk.csv": mturk, "toloka.tsv": toloka_tsv, "studio.json": studio, "kit.csv": kit}
     for name, content in contents.items():

@@ -106,23 +106,11 @@ def test_items_with_few_labels() -> None:
     assert few_labels(kept, before, 1) == (few[1],)
 
 
-LABELS = st.lists(
-    st.tuples(
-        st.sampled_from("abc"), st.sampled_from(["1_1", "1_2", "2_1"]), st.sampled_from("KAB"), st.integers(0, 3)
-    ),
-    min_size=1,
-    unique_by=lambda row: row[:3],
-)
-KNOWN_ITEMS = st.lists(
-    st.builds(
-        KnownItem,
-        st.sampled_from(["1_1", "2_1"]),
-        st.sampled_from("KB"),
-        st.just("relevance"),
-        st.sets(st.integers(0, 3), min_size=1).map(lambda grades: tuple(sorted(grades))),
-    ),
-    unique_by=lambda item: item[:2],
-)
+ROW = st.tuples(*map(st.sampled_from, ("abc", ("1_1", "1_2", "2_1"), "KAB", SCALE)))
+LABELS = st.lists(ROW, min_size=1, unique_by=lambda row: row[:3])
+ACCEPTABLE = st.sets(st.sampled_from(SCALE), min_size=1).map(lambda grades: tuple(sorted(grades)))
+NAMED = (*map(st.sampled_from, (("1_1", "2_1"), "KB")), st.just("relevance"))
+KNOWN_ITEMS = st.lists(st.builds(KnownItem, *NAMED, ACCEPTABLE), unique_by=lambda item: item[:2])
 
 
 @given(LABELS, KNOWN_ITEMS, st.integers(0, 2), st.integers(0, 3))

@@ -94,22 +94,14 @@ def test_the_bank_is_cast_regins() -> None:
 
 def test_the_json_has_cast_regins_shape() -> None:
     files = crowd_files(studied(RELEVANCE, NOVELTY), texts=TEXTS)
-    assert (
-        files["response_judgments.json"]
-        .decode()
-        .startswith(
-            '{\n    "1_2": {\n        "Responses": [\n            {\n                "Response ID": "R9",\n'
-            '                "Response Text": " Same.",\n                "Relevance": 2\n            },\n'
-        )
+    assert files["response_judgments.json"].startswith(
+        b'{\n    "1_2": {\n        "Responses": [\n            {\n                "Response ID": "R9",\n'
+        b'                "Response Text": " Same.",\n                "Relevance": 2\n            },\n'
     )
     judgments = json.loads(files["response_judgments.json"])
     assert list(judgments) == ["1_2", "1_4", "1_10", "2_1"]
-    assert judgments["1_2"]["Responses"][1] == {
-        "Response ID": "R10",
-        "Response Text": "Same.",
-        "Relevance": 1,
-        "Novelty": 2,
-    }
+    second = {"Response ID": "R10", "Response Text": "Same.", "Relevance": 1, "Novelty": 2}
+    assert judgments["1_2"]["Responses"][1] == second
     assert judgments["1_4"] == {"Responses": [{"Response ID": "R1", "Novelty": 0}]}
     questions = json.loads(crowd_files(studied(), unit="question")["question_judgments.json"])
     assert questions["2_1"] == {"Questions": [{"Question ID": "R2", "Relevance": 1}]}

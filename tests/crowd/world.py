@@ -28,15 +28,10 @@ def crowd(
         {Item(*item) for item in (*items, *(row[1:3] for row in given))}, key=lambda i: tuple(map(natural_key, i))
     )
     worker, item = ({name: place for place, name in enumerate(of)} for of in (names, named))
-    return CrowdLabels(
-        criterion,
-        tuple(grades),
-        tuple(names),
-        tuple(named),
-        np.array([worker[row[0]] for row in given], dtype=np.int32),
-        np.array([item[Item(*row[1:3])] for row in given], dtype=np.int32),
-        np.searchsorted(grades, [row[3] for row in given]).astype(np.int8),
-    )
+    code = np.searchsorted(grades, [row[3] for row in given]).astype(np.int8)
+    places = [worker[row[0]] for row in given], [item[Item(*row[1:3])] for row in given]
+    arrays = (np.array(of, dtype=np.int32) for of in places)
+    return CrowdLabels(criterion, tuple(grades), tuple(names), tuple(named), *arrays, code)
 
 
 def grid(
@@ -45,16 +40,11 @@ def grid(
     """Labels of items in rows by workers in columns; -1 for none."""
     codes = np.array(table, dtype=np.int8)
     item, worker = np.nonzero(codes >= 0)
-    return CrowdLabels(
-        criterion,
-        SCALE,
-        tuple(f"w{i}" for i in range(codes.shape[1])),
-        tuple(Item(f"{i * topics // len(codes)}_{i}", "R") for i in range(len(codes))),
-        worker.astype(np.int32),
-        item.astype(np.int32),
-        codes[item, worker],
-        None if seconds is None else np.full(len(item), seconds, dtype=np.float32),
-    )
+    items = tuple(Item(f"{i * topics // len(codes)}_{i}", "R") for i in range(len(codes)))
+    workers = tuple(f"w{i}" for i in range(codes.shape[1]))
+    took = None if seconds is None else np.full(len(item), seconds, dtype=np.float32)
+    arrays = worker.astype(np.int32), item.astype(np.int32), codes[item, worker]
+    return CrowdLabels(criterion, SCALE, workers, items, *arrays, took)
 
 
 def rows(labels: CrowdLabels) -> Rows:

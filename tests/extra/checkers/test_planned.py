@@ -55,11 +55,8 @@ def values(gold: int = len(WORLD)) -> tuple[float, float]:
 def found() -> Calibration:
     calibration = calibrate([both()], OPTIONS)
     rows = tuple(replace(row, cost=COST) for row in calibration.cascades)
-    return replace(
-        calibration,
-        cascades=rows,
-        cascade_bounds=cascade_bounds(both(), {NAME: Cascade("checker/overlap", 0.1, 0.8)}, 1),
-    )
+    tried = cascade_bounds(both(), {NAME: Cascade("checker/overlap", 0.1, 0.8)}, 1)
+    return replace(calibration, cascades=rows, cascade_bounds=tried)
 
 
 def test_a_cascade_is_compared_with_its_judge_alone(found: Calibration) -> None:

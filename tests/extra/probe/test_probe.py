@@ -354,13 +354,8 @@ def test_a_judge_that_answers_as_another_model_is_not_the_certified_one(folder: 
     assert bound is not None and notes == ()
     assert bound.certified[0].probed is not None
     other = make_certificate([msgspec.structs.replace(entry, models_returned=("ruled-2",))], "2026-01-01")
-    assert with_probe(other, card, "a" * 64, graded) == (
-        None,
-        (
-            "the probe is not in the certificate's entry of groundedness: model returned: ruled-2 certified, "
-            "ruled-1 here",
-        ),
-    )
+    told = "the probe is not in the certificate's entry of groundedness: model returned: "
+    assert with_probe(other, card, "a" * 64, graded) == (None, (f"{told}ruled-2 certified, ruled-1 here",))
 
 
 @pytest.mark.slow

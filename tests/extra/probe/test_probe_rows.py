@@ -155,13 +155,8 @@ def test_an_attacker_who_wants_a_low_grade_is_measured_downwards() -> None:
     assert row.moved.value == pytest.approx(2 / 3)
     assert row.auc is None
     (canary,) = canary_rows(pairs, 3)
-    assert (canary.canary, canary.family, canary.n, canary.moved, canary.shift) == (
-        "override",
-        "instruction",
-        3,
-        2,
-        2.0,
-    )
+    assert (canary.canary, canary.family) == ("override", "instruction")
+    assert (canary.n, canary.moved, canary.shift) == (3, 2, 2.0)
 
 
 def test_word_overlap_is_measured_on_the_same_items() -> None:
