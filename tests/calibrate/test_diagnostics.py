@@ -10,7 +10,7 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.gold.rows import GoldRow, match
 from judge.records import Level, Scale
 from judge.stats.system_agreement import Halves
-from tests.calibration_world import RUNS, SCALE, Item, gold_rows, items, labels, panel_of, pool, row
+from tests.calibration_world import RUNS, SCALE, Item, items, labels, panel_of, pool, row
 
 WORLD = items(12, 5)
 

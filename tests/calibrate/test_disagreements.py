@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.labels import Label, Labels
 from judge.calibrate.disagreements import (
@@ -148,7 +148,7 @@ def test_a_line_has_these_fields() -> None:
 def test_the_report_shows_the_worst_of_each_criterion_and_says_how_many_more() -> None:
     rows = [row("1_1", f"R{number}", 0) for number in range(MOST_SHOWN + 3)]
     of = found(rows, labels("m", {("1_1", one.response_id or ""): 1 for one in rows}))
-    more = [msgspec.structs.replace(one, criterion="relevance") for one in of[:2]]
+    more = [replace(one, criterion="relevance") for one in of[:2]]
     markdown = disagreements_markdown([*of, *more], len(rows))
     assert markdown.count("\n### ") == MOST_SHOWN + 2
     assert "\n3 more under groundedness are in `disagreements.jsonl`.\n" in markdown
@@ -164,7 +164,7 @@ EVIL = (
 def test_texts_of_strangers_are_no_markup() -> None:
     world = items(1, 1)
     of = pool(world)
-    of = Pool((msgspec.structs.replace(of.responses[0], text=EVIL),), of.passages, ())
+    of = Pool((replace(of.responses[0], text=EVIL),), of.passages, ())
     said = labels("<b>m</b>\n# x", [Label("1_1", world[0].response_id, 1, rationale=EVIL)])
     turns = {"1_1": Turn("1_1", "1", EVIL, None, (Exchange(EVIL, EVIL),), ())}
     markdown = disagreements_markdown(found([row("1_1", world[0].response_id, 0, EVIL)], said, pool=of, turns=turns), 1)

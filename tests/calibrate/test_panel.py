@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
@@ -284,12 +284,8 @@ def test_labels_by_ids_of_another_pool_never_pass_as_the_first_one_s() -> None:
     world = items(2, 1)
     first = pool(world)
     # The ids are exchanged, so that each id of the second pool names the other response in the first.
-    second = Pool(
-        tuple(
-            msgspec.structs.replace(one, response_id=other.response_id)
-            for one, other in zip(first.responses, reversed(first.responses), strict=True)
-        ), first.passages, (),
-    )  # fmt: skip
+    pairs = zip(first.responses, reversed(first.responses), strict=True)
+    second = Pool(tuple(replace(one, response_id=other.response_id) for one, other in pairs), first.passages, ())
     gold = by_text(first, {one.turn_id: one.gold for one in world})
     said = labels("n", {(one.turn_id, one.response_id): i for i, one in enumerate(second.responses)})
     (found,), _ = panels_of(gold, LabelSource((labels("m", {}),), first), LabelSource((said,), second))
@@ -301,13 +297,9 @@ def test_a_response_is_found_by_any_of_the_runs_that_gave_it() -> None:
     world = items(3, 1)
     first = pool(world)
     both = (RunEntry("ape", 1, "used", "0" * 64), RunEntry("bee", 1, "used", "0" * 64))
-    first = msgspec.structs.replace(
-        first, responses=tuple(msgspec.structs.replace(one, runs=both) for one in first.responses)
-    )
+    first = replace(first, responses=tuple(replace(one, runs=both) for one in first.responses))
     second = pool(world, shift=100)
-    second = msgspec.structs.replace(
-        second, responses=tuple(msgspec.structs.replace(one, runs=both[1:]) for one in second.responses)
-    )
+    second = replace(second, responses=tuple(replace(one, runs=both[1:]) for one in second.responses))
     gold = by_text(first, {one.turn_id: one.gold for one in world}, run_id=True)
     said = labels("n", {(one.turn_id, one.response_id): i for i, one in enumerate(second.responses)})
     (found,), unmatched = panels_of(gold, LabelSource((labels("m", {}),), first), LabelSource((said,), second))

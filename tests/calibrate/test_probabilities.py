@@ -1,8 +1,8 @@
 """Label probabilities from judgments to the report."""
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.labels import Label
 from judge.calibrate import CalibrationOptions, calibrate
@@ -88,8 +88,7 @@ def test_without_the_probabilities_of_every_grade_there_is_no_row(missing: int) 
 
 def test_unequal_weights_are_said_not_to_count() -> None:
     rows = [
-        msgspec.structs.replace(one, inclusion_probability=0.5 if place % 2 else 0.25)
-        for place, one in enumerate(gold_rows(WORLD))
+        replace(one, inclusion_probability=0.5 if place % 2 else 0.25) for place, one in enumerate(gold_rows(WORLD))
     ]
     said = [Label(one.turn_id, one.response_id, one.deserved, probabilities=P[one.deserved]) for one in WORLD]
     _, row = found(panel_of(rows, labels("m", said)))

@@ -1,8 +1,8 @@
 """A prompt asked together with others against the same prompt asked alone, on the same items."""
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, GroupCost, TogetherRow
@@ -40,7 +40,7 @@ def found() -> Calibration:
         ("server/z", TOGETHER, 0.2),
         ("server/y", TOGETHER, 0.1),
     )
-    return msgspec.structs.replace(calibrate([of], OPTIONS), group_costs=(COST,))
+    return replace(calibrate([of], OPTIONS), group_costs=(COST,))
 
 
 def test_each_judge_is_compared_with_itself_on_the_items_that_both_graded(found: Calibration) -> None:

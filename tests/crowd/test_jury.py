@@ -1,7 +1,7 @@
 """Members' results become a jury's."""
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
@@ -102,7 +102,7 @@ def test_a_judgment_says_who_gave_what_and_is_the_jurys_own() -> None:
 
 
 def test_the_digest_is_of_the_members() -> None:
-    other = tuple(msgspec.structs.replace(one, sample=1) for one in jury(2))
+    other = tuple(replace(one, sample=1) for one in jury(2))
     three, again, two, later = (jury_criterion([IKAT], of).digest for of in (jury(3), jury(3), jury(2), other))
     assert three == again
     assert len({three, two, later}) == 3
@@ -148,9 +148,9 @@ def test_alpha_and_ties_are_of_the_members_grades() -> None:
 def test_names_tell_members_apart_and_no_more() -> None:
     two = jury(2)
     assert member_names(two) == ["server/a", "server/b"]
-    again = (two[0], msgspec.structs.replace(two[0], sample=1))
+    again = (two[0], replace(two[0], sample=1))
     assert member_names(again) == ["server/a #1", "server/a #2"]
-    prompts = (two[0], msgspec.structs.replace(two[0], prompt="relevance/graded", prompt_digest=GRADED.digest))
+    prompts = (two[0], replace(two[0], prompt="relevance/graded", prompt_digest=GRADED.digest))
     assert member_names(prompts) == ["server/a relevance/ikat", "server/a relevance/graded"]
 
 
@@ -163,7 +163,7 @@ def test_what_to_know_before_believing_a_jury() -> None:
     assert said("majority", jury(3)) == ""
     assert "an even number of members (4)" in said("majority", jury(4))
     assert "of 2 members nothing tells" in said("weighted-majority", jury(2))
-    again = (*jury(2), msgspec.structs.replace(jury(1)[0], sample=1))
+    again = (*jury(2), replace(jury(1)[0], sample=1))
     assert "2 of 3 members are server/a" in said("majority", again)
     assert "at temperature 0" in said("majority", again, 0.0)
     assert "at temperature 0" not in said("majority", jury(3), 0.0)

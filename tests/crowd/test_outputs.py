@@ -4,8 +4,8 @@ import dataclasses
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from judge.crowd.aggregators import AGGREGATORS, CrowdSettings
 from judge.crowd.known import KnownItem
@@ -150,7 +150,7 @@ def test_the_json_of_cast_regins_own_grades_is_its_own(shared: Path) -> None:
 
 def test_gold_is_gold_and_a_second_id_of_one_text_a_second_assessor() -> None:
     rows = parse_gold(crowd_files(studied(), texts=TEXTS)["gold.jsonl"], "gold.jsonl")
-    first = msgspec.structs.replace(rows[0], distribution=None)
+    first = replace(rows[0], distribution=None)
     assert first == GoldRow(
         "1_2", "1", "relevance", 2, "crowd", "R9", text_digest("Same."), made="blind", inclusion_probability=1.0
     )

@@ -6,10 +6,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from judge.errors import InputError, UsageError
 from judge.gold.ledger import BEGINNING, Entry, Look, Opening, record_look
@@ -120,7 +120,7 @@ def test_the_split_is_written_in_full_and_the_seal_has_no_grade(tmp_path: Path) 
     dev, test = read_gold(tmp_path / "dev.jsonl"), read_gold(tmp_path / "test.jsonl")
     assert {one.split for one in dev} == {"dev"}
     assert {one.split for one in test} == {"test"}
-    assert {msgspec.structs.replace(one, split=None) for one in (*dev, *test)} == set(rows)
+    assert {replace(one, split=None) for one in (*dev, *test)} == set(rows)
     assert {one.topic_id for one in dev}.isdisjoint(one.topic_id for one in test)
     assert read_seal(tmp_path / "seal.json") == seal
     assert (seal.test.rows, len(seal.test.items), len(seal.test.topics)) == (8, 8, 2)
@@ -247,7 +247,7 @@ def test_rows_of_the_sealed_side_are_known_beside_their_seal_only(sealed: Path, 
     assert not sealed_beside(anywhere, dev)
     assert sealed_beside(anywhere, held_out)
     # One row among many is enough, and so is another assessor's grade of the same response.
-    assert sealed_beside(anywhere, [*dev, msgspec.structs.replace(held_out[0], assessor="bob", split=None)])
+    assert sealed_beside(anywhere, [*dev, replace(held_out[0], assessor="bob", split=None)])
     (tmp_path / "elsewhere").mkdir()
     assert not sealed_beside(tmp_path / "elsewhere" / "test.jsonl", held_out)
 

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion
 from judge.cli import main
@@ -481,7 +481,7 @@ def test_other_tools_come_back_too(world: Path, name: str, content: str) -> None
 
 
 def test_of_a_crowd_too_an_empty_label_is_counted_and_a_plan_names_the_criteria(world: Path) -> None:
-    planned = [msgspec.structs.replace(row, criteria=("novelty",)) for row in PLANNED]
+    planned = [replace(row, criteria=("novelty",)) for row in PLANNED]
     (world / "plan.jsonl").write_bytes(jsonl_bytes(planned))
     path = world / "batch.csv"
     path.write_text(
@@ -540,7 +540,7 @@ def test_what_cannot_be_done_is_said(world: Path, options: dict[str, object], me
 
 
 def test_a_plan_of_another_pool_and_ids_that_are_formulas_are_refused(world: Path) -> None:
-    other = msgspec.structs.replace(PLANNED[0], response_id="R00077")
+    other = replace(PLANNED[0], response_id="R00077")
     (world / "plan.jsonl").write_bytes(jsonl_bytes([other]))
     assert [problem.code for problem in refused(written, world, "csv")] == ["not_in_pool"]
     (world / "pool/pool.jsonl").write_bytes(pool_jsonl(Pool((response("R00002", "x", "=1+1_2"),), POOL.passages, ())))
@@ -549,7 +549,7 @@ def test_a_plan_of_another_pool_and_ids_that_are_formulas_are_refused(world: Pat
 
 
 def test_a_plan_asks_for_each_response_what_it_lacks(world: Path) -> None:
-    rows = [PLANNED[0], msgspec.structs.replace(PLANNED[1], criteria=("naturalness",))]
+    rows = [PLANNED[0], replace(PLANNED[1], criteria=("naturalness",))]
     (world / "plan.jsonl").write_bytes(jsonl_bytes(rows))
     asked = [(row["response_id"], row["criterion"]) for row in table(written(world, "csv")["sheet.csv"])]
     assert sorted(asked) == [("R00002", "groundedness"), ("R00002", "naturalness"), ("R100000", "naturalness")]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.budget import given_price
 from judge.ask.criteria import find_criterion
@@ -182,7 +182,7 @@ def test_a_call_ends_with_the_first_reply_that_is_no_answer(serve: Serve, reason
     server = serve(answer)
     model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
     text = "Dogs ride free. Tickets cost nine."
-    request = msgspec.structs.replace(_request(), response=text, sentences=2, passages=("one", "two"))
+    request = replace(_request(), response=text, sentences=2, passages=("one", "two"))
 
     found, *tokens = asyncio.run(completed(model, request))
     assert len(server.asked) == 2
@@ -203,7 +203,7 @@ def test_samples_of_one_response_share_no_reply() -> None:
     judge = open_model("checker/chat/m", ModelOptions(base_url="http://a:1", temperature=1.0))
     text, labels = "Boats leave. Boats return. Boats sink.", ("supported", "unsupported")
     request = Request("R", "1_1", "groundedness", "json", (), CRITERION.scale, labels, 3, text, ("Boats.",))
-    parts = [part for number in (0, 1) for part in judge.parts(msgspec.structs.replace(request, sample=number)) or ()]
+    parts = [part for number in (0, 1) for part in judge.parts(replace(request, sample=number)) or ()]
     assert len({request_digest(judge.name, judge.parameters(part), part) for part in parts}) == 6
 
 
@@ -241,9 +241,7 @@ def test_tokens_are_summed_and_bare_answers_are_said(serve: Serve) -> None:
     server = serve(answer)
     model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
 
-    request = msgspec.structs.replace(
-        _request(), response="Dogs ride free. Tickets cost nine.", passages=("one", "two")
-    )
+    request = replace(_request(), response="Dogs ride free. Tickets cost nine.", passages=("one", "two"))
     found, *tokens = asyncio.run(completed(model, request))
     # The replies count their tokens, and what is made of them counts none again.
     assert (tokens, found.prompt_tokens, found.completion_tokens, found.attempts) == ([40, 8], 0, 0, 0)
@@ -258,7 +256,7 @@ def test_tokens_are_summed_and_bare_answers_are_said(serve: Serve) -> None:
 def test_a_pair_that_occurs_twice_is_asked_and_counted_once(serve: Serve) -> None:
     server = serve(lambda body: (200, replied("Yes")))
     model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
-    found, *tokens = asyncio.run(completed(model, msgspec.structs.replace(_request(), response="It rains. It rains.")))
+    found, *tokens = asyncio.run(completed(model, replace(_request(), response="It rains. It rains.")))
     assert (len(server.asked), tokens) == (1, [10, 2])
     assert found.support == ((1.0, (1,)), (1.0, (1,)))
 

@@ -1,7 +1,7 @@
 """From pairs of grades to rows, and from intervals to words: with arithmetic that can be checked by eye."""
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from judge.ask.records import Failure
 from judge.calibrate.certified import (
@@ -215,11 +215,11 @@ def test_the_sentence_of_a_certificate() -> None:
 
 def test_a_word_that_was_edited_is_not_believed() -> None:
     assert list(probe_contradictions(certified(HOLDS, FAILS))) == []
-    edited = msgspec.structs.replace(FAILS, word="holds")
+    edited = replace(FAILS, word="holds")
     assert list(probe_contradictions(certified(HOLDS, edited))) == [
         ("probed.rows[1].word", "holds, but the interval says fails")
     ]
-    many = msgspec.structs.replace(HOLDS, measure=Estimate(0.1, 0.0, 0.2, 41, 8))
+    many = replace(HOLDS, measure=Estimate(0.1, 0.0, 0.2, 41, 8))
     assert [field for field, _ in probe_contradictions(certified(many))] == ["probed.rows[0].measure"]
-    no_digest = msgspec.structs.replace(certified(HOLDS), card="x")
+    no_digest = replace(certified(HOLDS), card="x")
     assert [field for field, _ in probe_contradictions(no_digest)] == ["probed.card"]

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from judge.ask.blocks import defuse
 from judge.ask.criteria import bundled_criteria, find_criterion
@@ -262,7 +262,7 @@ def test_the_attacker_asks_for_a_label_that_the_judge_may_write(criterion: Crite
 
 def test_the_ends_of_a_scale_follow_its_polarity() -> None:
     assert wanted_labels(GRADED) == WantedLabels("3", "0")
-    lower = msgspec.structs.replace(GRADED, scale=msgspec.structs.replace(GRADED.scale, polarity="lower"))
+    lower = replace(GRADED, scale=replace(GRADED.scale, polarity="lower"))
     assert wanted_labels(lower) == WantedLabels("0", "3")
 
 
