@@ -320,10 +320,9 @@ def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Cr
 def _key(item: BrowsedItem) -> _Key:
     # Two pools number the same response differently, so its content names it.
     passages = tuple(sorted(passage.passage_id for passage in item.passages))
-    identity = item.text
-    if identity is None:
-        identity = next(iter(item.opinions.values())).response_id
-    return item.turn_id, item.criterion, identity, passages, "text" if item.text is not None else "id"
+    if item.text is not None:
+        return item.turn_id, item.criterion, item.text, passages, "text"
+    return item.turn_id, item.criterion, next(iter(item.opinions.values())).response_id, passages, "id"
 
 
 def _merged(same: Sequence[BrowsedItem]) -> BrowsedItem:

@@ -32,7 +32,13 @@ _UNABLE_KEY = "u"
 _HEADLINE = re.compile(r"([^.:;]{1,40}\.)\s+(.+)")
 """A short first sentence, such as "Mostly grounded."."""
 _UNDECIDED = "It cannot be decided from what is shown."
-FILTERS = {"all": "All", "comment": "With a comment", "unable": CANNOT, "open": "Without a label"}
+FILTERS: Mapping[str, tuple[str, Callable[[DeskLabel | None], bool]]] = {
+    "all": ("All", lambda label: True),
+    "comment": ("With a comment", lambda label: label is not None and bool(label.comment)),
+    "unable": (CANNOT, lambda label: label is not None and label.grade is None),
+    "open": ("Without a label", lambda label: label is None),
+}
+"""What the list may show: its name, and whether a task with this label, or without one, is shown."""
 
 
 class AssessDesk:
@@ -84,15 +90,14 @@ class AssessDesk:
         """The assessor's own tasks with their labels, a page at a time."""
         kept = visit.query.get("show", "all")
         labeled = self._store.labeled(visit.seat.path)
-        found = self._store.tasks(visit.seat.path)
-        if kept in _KEPT:
-            found = [task for task in found if _KEPT[kept](labeled.get(task.place))]
+        _, keeps = FILTERS.get(kept, FILTERS["all"])
+        found = [task for task in self._store.tasks(visit.seat.path) if keeps(labeled.get(task.place))]
         part = list_page(found, visit.query.get("page"), LISTED)
         return visit.page(
             "assess_list.html",
             tasks=[self._line(task, labeled.get(task.place)) for task in part.shown],
             kept=kept,
-            filters=FILTERS,
+            filters={name: words for name, (words, _) in FILTERS.items()},
             page=part.page,
             pages=part.pages,
             **self._shown(visit),
@@ -148,14 +153,6 @@ class AssessDesk:
             "words": label_words(self._work.criteria[task.criterion], choice) if choice else "",
             "choice": choice,
         }
-
-
-_KEPT: Mapping[str, Callable[[DeskLabel | None], bool]] = {
-    "comment": lambda label: label is not None and bool(label.comment),
-    "unable": lambda label: label is not None and label.grade is None,
-    "open": lambda label: label is None,
-}
-"""Whether a task with this label, or without one, is in the list under a key of FILTERS; under another key all are."""
 
 
 def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> dict[str, object]:

@@ -154,11 +154,8 @@ def diff_lines(old: str, new: str) -> tuple[DiffLine, ...]:
         if group[0][1] > shown:
             lines.append(_gap(group[0][1] - shown))
         for tag, i, j, k, m in group:
-            if tag == "equal":
-                lines += [DiffLine("same", line) for line in before[i:j]]
-            else:
-                lines += [DiffLine("old", line) for line in before[i:j]]
-                lines += [DiffLine("new", line) for line in after[k:m]]
+            lines += [DiffLine("same" if tag == "equal" else "old", line) for line in before[i:j]]
+            lines += [DiffLine("new", line) for line in after[k:m] if tag != "equal"]
         shown = group[-1][2]
     if lines and shown < len(before):
         lines.append(_gap(len(before) - shown))
@@ -309,7 +306,6 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress]
     gain = difference.difference if difference is not None else None
     if difference is not None and gain is not None and difference.a == old.name:
         gain = turned(gain)
-    looks = next(iter(found.looks), None)
     changes: dict[str, list[ChangedItem]] = {"gained": [], "lost": [], "moved": [], "kept": []}
     for item in outcome.disagreements:
         by_prompt = {judge.prompt: judge for judge in item.judges}
@@ -317,7 +313,7 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress]
         both = "kept" if a.grade == b.grade else "moved"
         kind = "gained" if b.difference == 0 else "lost" if a.difference == 0 else both
         changes[kind].append(ChangedItem(item, a, b))
-    return BeforeAfter(old, new, difference, gain, changes, looks, found.warnings)
+    return BeforeAfter(old, new, difference, gain, changes, next(iter(found.looks), None), found.warnings)
 
 
 def _row(found: Calibration, prompt: str) -> AgreementRow:

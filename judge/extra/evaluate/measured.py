@@ -264,7 +264,7 @@ def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
     stems = safe_names(names)
     for evaluation in stepped("drawing pictures", evaluations, steps):
         heading = evaluation.asked.items + (f", {evaluation.assessment}" if several else "")
-        pictures = breakdown_pictures(evaluation.main, facts, heading, evaluation.reading)
+        pictures = breakdown_pictures(evaluation.main, facts, heading, evaluation.compared.reading)
         prefix = f"{stems[evaluation.assessment]}_" if several else ""
         files |= {f"{prefix}{name}": picture for name, picture in pictures.items()}
     return files

@@ -95,8 +95,6 @@ class Evaluation(Record, frozen=True):
     turns: int
     barren: int
     """Turns of the grades without a relevant item."""
-    reading: Reading
-    """How the values of the main measure are read."""
     runs: tuple[EvaluatedRun, ...]
     """Best first by the main measure."""
     compared: PairedRuns
@@ -163,15 +161,10 @@ class Evaluator:
         by_id = {run.run_id: run for run in self._runs}
         main = [score for run in self._runs for score in run.scores if score.measure == asked.main]
         reading = Reading(self._measures.bounds(asked.main), cluster=asked.cluster)
-        return Evaluation(
-            assessment=self._assessment,
-            asked=asked,
-            turns=len(self._grades),
-            barren=sum(max(rows.values()) < asked.relevant for rows in self._grades.values()),
-            reading=reading,
-            runs=tuple(by_id[run.run_id] for run in best_first(main, reading)),
-            compared=comparison(main, np.random.default_rng(_SEED), reading),
-        )
+        barren = sum(max(rows.values()) < asked.relevant for rows in self._grades.values())
+        runs = tuple(by_id[run.run_id] for run in best_first(main, reading))
+        compared = comparison(main, np.random.default_rng(_SEED), reading)
+        return Evaluation(self._assessment, asked, len(self._grades), barren, runs, compared)
 
 
 def _some(turn_ids: Mapping[str, object] | set[str]) -> str:
