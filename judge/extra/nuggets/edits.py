@@ -43,14 +43,12 @@ def parse_edits(content: bytes, name: str) -> tuple[NuggetEdit, ...]:
     """The edits in the bytes of a file called `name` in messages, in its order; a file may hold none."""
     edits: list[NuggetEdit] = []
     problems = BankProblems(name)
-    lines: dict[str, int] = {}
     for number, line in problems.sound(decode_lines(content, NuggetEdit, name, "bad_edit")):
         before = len(problems)
         for path, message in _problems(line):
             problems.add("bad_edit", f"line {number}: {path}", message)
-        first = lines.setdefault(line.nugget_id, number)
-        if first != number:
-            message = f"line {first} edits {shown(line.nugget_id)} already: expected one edit of a nugget"
+        if first := problems.earlier(line.nugget_id, f"line {number}"):
+            message = f"{first} edits {shown(line.nugget_id)} already: expected one edit of a nugget"
             problems.add("bad_edit", f"line {number}: $.nugget_id", message)
         if len(problems) == before:
             edits.append(line)
@@ -177,7 +175,6 @@ def sheet_edits(
     edits = {edit.nugget_id: edit for edit in earlier}
     now = {nugget.nugget_id: nugget for nugget in edited(made, earlier, name)}
     ids = {disarmed(nugget_id): nugget_id for nugget_id in (*by_id, *now)}
-    lines: dict[str, int] = {}
     for row in rows:
         if problems.full:
             break
@@ -189,10 +186,9 @@ def sheet_edits(
             message = f"the bank has no nugget {shown(given)}; leave the id of a new one empty"
             problems.add("bad_edit", f"{row.place}: nugget_id", message)
             continue
-        first = lines.setdefault(nugget_id, row.line)
-        if first != row.line:
+        if first := problems.earlier(nugget_id, f"{row.unit} {row.line}"):
             what = f"{shown(nugget_id)} is already" if added is None else "this new nugget is already"
-            problems.add("bad_edit", f"{row.place}: nugget_id", f"{what} on {row.unit} {first}")
+            problems.add("bad_edit", f"{row.place}: nugget_id", f"{what} on {first}")
         elif added is not None and nugget_id not in edits:
             edits[nugget_id] = added
         else:

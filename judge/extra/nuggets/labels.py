@@ -169,12 +169,8 @@ def read_claims_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool) -> Kn
 def _failures_of(given: Sequence[StrPath]) -> list[LabelFailure]:
     """The missing labels of folders; none if a folder has no file of them."""
     found: list[LabelFailure] = []
-    for path in (path / LABEL_FAILURES for path in map(Path, given) if path.is_dir()):
-        rows = (
-            [row for _, row in decode_lines(_content(path), LabelFailure, str(path), "bad_failure")]
-            if path.exists()
-            else []
-        )
+    for path in filter(Path.exists, (path / LABEL_FAILURES for path in map(Path, given) if path.is_dir())):
+        rows = [row for _, row in decode_lines(_content(path), LabelFailure, str(path), "bad_failure")]
         if problems := [row for row in rows if isinstance(row, Problem)]:
             raise InputError(f"{path}: not usable as missing labels", problems)
         found += [row for row in rows if isinstance(row, LabelFailure)]

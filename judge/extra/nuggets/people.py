@@ -15,7 +15,7 @@ import numpy as np
 from judge.errors import InputError
 from judge.extra.nuggets.labels import PairKey, PairLabels
 from judge.extra.nuggets.records import MATCH_LABELS
-from judge.extra.nuggets.scores import MEASURES, RunUnit, value_of
+from judge.extra.nuggets.scores import MEASURES, RunUnit, bounds_of, value_of
 from judge.io.cells import count
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.table import Cell, Table, fields, records_table
@@ -125,7 +125,7 @@ def corrected_recall(
     `gold` are people's matches, with what they matched and how probably, and `name` is their file in messages.
     `inclusion` is the probability with which a unit was drawn for people, where the rows do not say it.
     """
-    by_run = _twins(judged, people, gold, measure, inclusion)
+    by_run, bounds = _twins(judged, people, gold, measure, inclusion), bounds_of(judged, MEASURES[measure])
     twins = [twin for of_run in by_run.values() for twin in of_run]
     census = all(not math.isnan(twin.people) for twin in twins)
     unknown = [twin.unit for twin in twins if not math.isnan(twin.people) and math.isnan(twin.inclusion)]
@@ -150,13 +150,13 @@ def corrected_recall(
         for of_run in by_run.values()
     ]
     try:
-        corrections = correct(samples, target="pool", bounds=(0.0, 1.0))
+        corrections = correct(samples, target="pool", bounds=bounds)
     except ValueError as error:
         raise InputError(
             f"{name}: every response that people matched was drawn with probability 1, but people did not match all: "
             "expected less than 1"
         ) from error
-    rows = [_row(*of, correction, cluster) for of, correction in zip(by_run.items(), corrections, strict=True)]
+    rows = [_row(*of, correction, cluster, bounds) for of, correction in zip(by_run.items(), corrections, strict=True)]
     return tuple(sorted(rows, key=lambda row: (row.corrected.value is None, -(row.corrected.value or 0))))
 
 
@@ -186,12 +186,14 @@ def _twins(
     return by_run
 
 
-def _row(run_id: str, twins: Sequence[_Twin], correction: Corrected, cluster: Cluster) -> CorrectedRecall:
+def _row(
+    run_id: str, twins: Sequence[_Twin], correction: Corrected, cluster: Cluster, bounds: tuple[float, float]
+) -> CorrectedRecall:
     clusters = [cluster_of(twin.unit.topic_id, cluster) for twin in twins]
     with_people = {of for of, twin in zip(clusters, twins, strict=True) if not math.isnan(twin.people)}
     return CorrectedRecall(
         run_id=run_id,
-        raw=mean_interval([twin.judged for twin in twins], clusters, bounds=(0.0, 1.0), what="turns"),
+        raw=mean_interval([twin.judged for twin in twins], clusters, bounds=bounds, what="turns"),
         people=correction.n,
         corrected=Estimate(
             correction.value, correction.low, correction.high, correction.n, len(with_people), correction.reason

@@ -258,6 +258,25 @@ def test_the_mean_is_exact_where_people_matched_everything() -> None:
     assert (row.raw.value, row.corrected.value, row.people, row.bias) == (1.0, 4 / 10, 10, pytest.approx(6 / 10))
 
 
+def test_a_corrected_mean_may_be_below_zero_where_faults_cost() -> None:
+    labels = {topic: ("does_not", "supports")[topic % 2] for topic in range(1, 11)}
+    judge, people, gold = worlds(labels, labels, 10)  # type: ignore[arg-type]
+    wanted = tuple(Nugget(f"{topic}-1_1/2", f"{topic}-1", "x", f"{topic}-1_1") for topic in range(1, 11))
+    judge, people = (
+        tuple(
+            msgspec.structs.replace(unit, nuggets=(msgspec.structs.replace(unit.nuggets[0], weight=-4.0), more),
+                                    labels=unit.labels | {more.nugget_id: "does_not"})
+            for unit, more in zip(units, wanted, strict=True)
+        )
+        for units in (judge, people)
+    )  # fmt: skip
+    gold = gold._replace(labels=gold.labels | {(f"R{n:05d}", f"{n}-1_1/2"): "does_not" for n in range(1, 11)})
+    (row,) = corrected_recall(judge, people, gold, "weighted_score", "gold")
+    # Half of the turns have the fault, which costs 4 of 1.
+    assert (row.raw.value, row.corrected.value) == (-2, -2)
+    assert row.raw.low is not None and -4 <= row.raw.low < -2
+
+
 def test_a_judge_that_sees_too_much_support_is_corrected_by_a_sample() -> None:
     n = 40
     judge: dict[int, MatchLabel] = {topic: "supports" if topic % 4 else "does_not" for topic in range(1, n + 1)}
