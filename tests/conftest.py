@@ -1,6 +1,7 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
 import importlib
+import io
 import json
 import math
 import os
@@ -197,6 +198,13 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def out(judged: Path, tmp_path: Path) -> Path:
     """A copy of that folder, which a test may change."""
     return Path(shutil.copytree(judged, tmp_path / "out"))
+
+
+class Terminal(io.StringIO):
+    """An output stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @cache

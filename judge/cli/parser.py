@@ -60,13 +60,9 @@ class CommandParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             # It would slow down `judge --help`.
-            from judge.io.safe import did_you_mean
+            from judge.io.plan import no_choice
 
-            choices = list(map(str, action.choices))
-            raise argparse.ArgumentError(
-                action,
-                f"invalid choice: {value!r}{did_you_mean(str(value), choices)} (choose from {', '.join(choices)})",
-            )
+            raise argparse.ArgumentError(action, no_choice(value, list(map(str, action.choices))))
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, without credentials, and where the options are listed; exit code 2."""

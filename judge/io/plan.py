@@ -62,11 +62,12 @@ class OneOf:
 
     def _check(self, value: str | None) -> str | None:
         if value is not None and value not in self.names:
-            raise ValueError(_no_choice(value, self.names))
+            raise ValueError(no_choice(value, self.names))
         return value
 
 
-def _no_choice(value: object, known: Collection[str]) -> str:
+def no_choice(value: object, known: Collection[str]) -> str:
+    """What is said of a value that is not among the known ones."""
     return f"invalid choice: {value!r}{did_you_mean(str(value), known)} (choose from {', '.join(known)})"
 
 
@@ -224,7 +225,7 @@ def _reason(kind: str, limits: Mapping[str, Any], value: Any, message: str, fiel
     if kind == "missing":
         return "a value is required"
     if kind == "literal_error":
-        return _no_choice(value, shape_of(field).choices)
+        return no_choice(value, shape_of(field).choices)
     if kind == "value_error":
         return str(limits["error"])
     if (what := _WANTED.get(kind.split("_")[0])) is not None:

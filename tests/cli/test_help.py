@@ -16,7 +16,7 @@ from judge.cli.parser import CommandParser
 from judge.cli.start import Shell
 from judge.errors import UsageError
 from judge.judges.backends import open_model
-from tests.conftest import PROJECT, complaint, on_stderr
+from tests.conftest import PROJECT, complaint, on_stderr, printed
 
 
 def parsers(command: str) -> Iterator[CommandParser]:
@@ -130,8 +130,7 @@ def test_a_criterion_that_nobody_else_has_is_said(criterion: str, said: str, tmp
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
-    assert main(["completion", shell]) == 0
-    return capsys.readouterr().out
+    return printed(capsys, main(["completion", shell]))
 
 
 @pytest.mark.parametrize("shell", get_args(Shell))

@@ -24,7 +24,7 @@ from judge.stats.generalizability import (
     half_width_factor,
 )
 from tests.calibration_world import failure, judgment, pooled, row, write_gold, write_judged
-from tests.conftest import printed
+from tests.conftest import complaint, printed
 
 CRITERION = find_criterion("groundedness")
 
@@ -64,8 +64,7 @@ def pilot(tmp_path: Path) -> Folder:
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
     capsys.readouterr()
-    assert main(["plan", *map(str, arguments), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(printed(capsys, main(["plan", *map(str, arguments), "--json"])))
 
 
 def test_the_judges_grades_are_taken_apart_and_a_missing_one_is_the_worst(pilot: Folder, capsys) -> None:
@@ -150,5 +149,5 @@ def test_bad_goals_and_sealed_gold_are_refused(pilot: Folder, capsys: pytest.Cap
     with pytest.raises(UsageError, match=r"difference: expected a finite number"):
         judge.plan_topics(judge.TopicsPlan(folder=pilot.path, difference=float("nan")))
     write_split(read_gold(pilot.gold), 0.5, 1, pilot.path.parent / "split")
-    assert main(["plan", str(pilot.path), "--gold", str(pilot.path.parent / "split" / "test.jsonl")]) == 2
-    assert "sealed test grades" in capsys.readouterr().err
+    sealed = pilot.path.parent / "split" / "test.jsonl"
+    assert "sealed test grades" in complaint(capsys, main(["plan", str(pilot.path), "--gold", str(sealed)]))

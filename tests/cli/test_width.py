@@ -33,7 +33,7 @@ from judge.io.words import split_sentences
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
 from tests.cli.test_help import PLACES
-from tests.conftest import PROJECT, complaint
+from tests.conftest import PROJECT, Terminal, complaint
 
 NAME = "georgetown_infosense_trec_ikat_2025_run_{}"
 """With a number of one digit, 41 characters."""
@@ -267,11 +267,6 @@ def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 # ---------------------------------------------------------------- width and color
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_the_width_is_that_of_the_terminal_or_80(monkeypatch: pytest.MonkeyPatch) -> None:

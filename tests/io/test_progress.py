@@ -15,6 +15,7 @@ from judge.ask.progress import Progress, Reporter, fetch_reporter
 from judge.errors import TransientError
 from judge.io.steps import FIRST, ProgressLine, Step, counted, quiet, stepped
 from judge.judges.endpoints import Endpoint
+from tests.conftest import Terminal
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +32,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def line_on(stream: io.StringIO, clock: Clock) -> ProgressLine:

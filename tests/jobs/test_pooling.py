@@ -13,7 +13,7 @@ import pytest
 from judge.cli import main
 from judge.io.folder import write_atomic
 from judge.jobs import pooling
-from tests.conftest import PROJECT, complaint, json_lines, manifest, on_stderr, put
+from tests.conftest import PROJECT, complaint, json_lines, manifest, on_stderr, printed, put
 from tests.jobs.conftest import only
 
 pytestmark = pytest.mark.slow
@@ -232,8 +232,7 @@ def test_a_rule_for_runs(tmp_path, judged, capsys):
 def boards(out: Path, capsys) -> tuple[list[list[str]], list[dict]]:
     """The leaderboard that `judge run` wrote, and the one that `judge leaderboard` makes of the folder."""
     capsys.readouterr()
-    assert main(["leaderboard", str(out), "--json"]) == 0
-    return lines(out / "leaderboard.tsv"), json.loads(capsys.readouterr().out)
+    return lines(out / "leaderboard.tsv"), json.loads(printed(capsys, main(["leaderboard", str(out), "--json"])))
 
 
 def same_boards(out: Path, capsys) -> dict[str, tuple[int, int, int]]:

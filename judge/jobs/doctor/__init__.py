@@ -15,9 +15,9 @@ from judge.io.cells import count
 from judge.io.plan import Option, Options
 from judge.io.safe import shown
 from judge.io.steps import Step, Steps, quiet
+from judge.jobs.doctor.machine import MACHINE_CHECKS, CheckState
 from judge.jobs.doctor.machine import CheckFinding as CheckFinding
 from judge.jobs.doctor.machine import CheckReport as CheckReport
-from judge.jobs.doctor.machine import CheckState, examine_machine
 from judge.judges.address import Address, read_address, read_key
 from judge.judges.backends import BACKENDS, backend_facts, backend_of_providers, open_model
 from judge.judges.catalog import CATALOG
@@ -250,7 +250,7 @@ JUDGE_CHECKS = (needs, address, clock, answers, structured, logprobs, caching)
 def examine(plan: DoctorPlan, steps: Steps = quiet) -> CheckReport:
     """Check this machine, and ask each judge of the plan; without judges, nothing is sent."""
     judges = [ExaminedJudge(name, plan.base_url) for name in dict.fromkeys(plan.models)]
-    findings = [*examine_machine(plan.folder)]
+    findings = [CheckFinding(check.__name__, *check(plan.folder)) for check in MACHINE_CHECKS]
     for judge in judges:
         steps(Step(f"asking {judge.name}"))
         findings += _examined(judge)

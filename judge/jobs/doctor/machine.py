@@ -208,8 +208,3 @@ def weights(folder: Path) -> _Finding:
 
 MACHINE_CHECKS = (python, packages, extras, environment, keys, weights, tokens, disk, memory, terminal)
 """The checks in their order, under their names; each gets the folder that results would be written to."""
-
-
-def examine_machine(folder: Path) -> tuple[CheckFinding, ...]:
-    """What each check finds."""
-    return tuple(CheckFinding(check.__name__, *check(folder)) for check in MACHINE_CHECKS)

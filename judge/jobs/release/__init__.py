@@ -12,7 +12,8 @@ from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure
 from judge.errors import InputError, UsageError
 from judge.io.cells import count
-from judge.io.folder import check_apart, make_folder, recorded, replace_folder, same_place
+from judge.io.folder import check_apart, make_folder, recorded, replace_folder, same_place, write_atomic
+from judge.io.line_stream import json_bytes
 from judge.io.paths import published
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet
@@ -21,14 +22,7 @@ from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.manifest import RECORD, UNFINISHED, read_manifest, reported
 from judge.jobs.options import OwnPrompts
 from judge.jobs.release.contents import README, bundle_files, left_out, prompt_parts, readme, without_addresses
-from judge.jobs.release.names import (
-    Pseudonyms,
-    check_pseudonyms,
-    completed,
-    read_pseudonyms,
-    remaining,
-    write_pseudonyms,
-)
+from judge.jobs.release.names import Pseudonyms, check_pseudonyms, completed, read_pseudonyms, remaining
 from judge.records import Problem
 
 NAMES = ".names.json"
@@ -100,9 +94,9 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
             left,
         )
     if private is not None and names != before:
-        # Before the bundle: pseudonyms that nobody can resolve are worth nothing.
+        # Before the bundle: pseudonyms that nobody can resolve are worth nothing. Its owner alone may read the file.
         make_folder(private.parent)
-        write_pseudonyms(private, names)
+        write_atomic(private, json_bytes(names), mode=0o600)
     make_folder(out)
     with reported(out, RECORD):
         replace_folder(out, files, RECORD, inputs=[] if private is None else [private])

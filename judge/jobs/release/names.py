@@ -10,15 +10,13 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import InputError
-from judge.io.folder import FileContent, lines_of, write_atomic
-from judge.io.line_stream import json_bytes
+from judge.io.folder import FileContent, lines_of
 from judge.io.safe import shown
 from judge.io.stored import read_stored
 from judge.io.trec import column
 from judge.records import Problem
 
 _PSEUDONYM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
-_OWNER_ONLY = 0o600
 _CHANCE = secrets.SystemRandom()
 
 
@@ -78,11 +76,6 @@ def check_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
                 yield name, f"{shown(pseudonym)} is the name of another: expected one that nobody has"
 
     _refuse(path, pseudonyms, taken, "a pseudonym that is a name")
-
-
-def write_pseudonyms(path: Path, pseudonyms: Pseudonyms) -> None:
-    """Write the private file, readable by its owner only; every bundle made with it uses the same pseudonyms."""
-    write_atomic(path, json_bytes(pseudonyms), mode=_OWNER_ONLY)
 
 
 def completed(
