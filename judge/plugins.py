@@ -139,7 +139,8 @@ ANNEXES = {
         {
             "reproduce": "a published table made again from its released files, beside the published one",
             "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
-        }
+        },
+        {"sources.rag2024": "judge.extra.reproduce.published.rag2024:labels_as_gold"},
     ),
 }
 """The annexes, by the names of their folders."""

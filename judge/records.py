@@ -23,7 +23,7 @@ context_length: the request is too long for the model. provider_error: every att
 spent. no_passages: the criterion needs the used passages, and there are none or some have no text.
 """
 
-JudgedUnit = Literal["response", "dialogue"]
+JudgedUnit = Literal["response", "dialogue", "citation"]
 """What one judgment is about: a response in its turn, or all that a run and its user said in a topic."""
 
 _SHOWN = 40

@@ -187,7 +187,9 @@ def _front_problems(front: FrontMatter) -> Iterator[_Found]:
 
 def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
     """What is judged must be shown, and nothing is shown that the unit does not have."""
-    if front.unit == "response":
+    if front.unit == "citation" and "passages" not in front.inputs:
+        yield "inputs", "prompt_input", "`passages` is not an input, so a citation cannot be checked"
+    if front.unit != "dialogue":
         if not {"response", "sentences", "source", "candidates"} & set(front.inputs):
             yield "inputs", "prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged"
         if DIALOGUE in front.inputs:

@@ -1,4 +1,4 @@
-"""What prompts are about: responses or dialogues, and nuggets, which commands of their own ask about. Pure."""
+"""What prompts are about: responses, dialogues, citations; and nuggets, of which commands of their own ask. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -49,14 +49,11 @@ def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
 
 
 def unit_of(criteria: Sequence[Criterion]) -> JudgedUnit:
-    """What prompts that go together are about; a UsageError if some are about responses and some about dialogues."""
+    """What prompts that go together are about; a UsageError if they are about several units."""
     units: dict[JudgedUnit, list[str]] = {}
     for criterion in criteria:
         units.setdefault(criterion.unit, []).append(criterion.prompt_id)
     if len(units) > 1:
-        responses, dialogues = ", ".join(units["response"]), ", ".join(units["dialogue"])
-        raise UsageError(
-            f"{dialogues}: about dialogues; {responses}: about responses; judge dialogues and responses into a folder "
-            "each"
-        )
+        told = "; ".join(f"{', '.join(units[unit])}: about {unit}s" for unit in sorted(units))
+        raise UsageError(f"{told}; judge {' and '.join(f'{unit}s' for unit in sorted(units))} into a folder each")
     return next(iter(units), "response")

@@ -18,6 +18,7 @@ from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
 from judge.report.sections.words import scale_of
+from judge.results.citations import boards_of
 from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
 from judge.results.tables import told_apart
@@ -27,8 +28,9 @@ from judge.runs.formats import rules_of
 _OF_ERRORS: Mapping[JudgedUnit, str] = {
     "response": "responses with errors are not judged",
     "dialogue": "a response with an error was said all the same, so it stands in its dialogue",
+    "citation": "citations of responses with errors are not judged",
 }
-"""What becomes of responses with errors, where responses or dialogues are judged."""
+"""What becomes of responses with errors, by what is judged."""
 
 
 def print_leaderboard(
@@ -44,7 +46,7 @@ def print_leaderboard(
     for line in clustered:
         print()
         print_text(line)
-    for criterion in criteria:
+    for criterion in boards_of(criteria):
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}, {scale_of(criterion)}")
         table = board([row for row in rows if row.criterion == criterion.name], unit)

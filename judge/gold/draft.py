@@ -9,7 +9,7 @@ import msgspec
 from judge.errors import InputError
 from judge.gold.grades import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
-from judge.gold.rows import GoldRow, field_problems, row_key, text_digest
+from judge.gold.rows import GoldRow, field_problems, response_digest, row_key, text_digest
 from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
 from judge.io.safe import shown, storable
@@ -160,7 +160,7 @@ def _add_text(
             return [("not_in_pool", "$.response_id", f"the pool has no {shown(response_id)} in this turn")]
         # Qrels list dialogues by topic.
         values["turn_id"] = response.turn_id
-        values["text_sha256"] = text_digest(response.text)
+        values["text_sha256"] = response_digest(response)
         # One text may rest on different passages in different runs, so the row names a run.
         if values.get("run_id") is None and response.runs:
             values["run_id"] = min((entry.run_id for entry in response.runs), key=natural_key)

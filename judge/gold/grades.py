@@ -71,6 +71,7 @@ class GradeMeanings:
         """
         self._given = {folded(text): grade for text, grade in (given or {}).items()}
         self._stated = {prompt.name: prompt for prompt in prompts}
+        self._prompts: dict[str, Criterion | None] = dict(self._stated)
         self._words: dict[str, dict[str, int]] = {}
 
     def grade(self, criterion: object, text: str) -> int | None:
@@ -103,4 +104,6 @@ class GradeMeanings:
         return self._words[name]
 
     def _prompt(self, name: str) -> Criterion | None:
-        return self._stated.get(name) or (find_criterion(name) if name in default_prompts() else None)
+        if name not in self._prompts:
+            self._prompts[name] = find_criterion(name) if name in default_prompts() else None
+        return self._prompts[name]

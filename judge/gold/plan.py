@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
-from judge.gold.rows import GoldRow, finder, text_digest
+from judge.gold.rows import GoldRow, finder, response_digest
 from judge.gold.sampling import fewest, inclusion, systematic
 from judge.io.cells import count
 from judge.io.ids import natural_key
@@ -229,7 +229,7 @@ def _rows(
 ) -> Iterator[PlanRow]:
     for response in responses:
         ids = response.turn_id, response.topic_id, response.response_id
-        about = text_digest(response.text), _runs(response), _missing(response, graded, criteria)
+        about = response_digest(response), _runs(response), _missing(response, graded, criteria)
         yield PlanRow(*ids, *about, probability, "certain" if probability == 1 else "drawn")
 
 

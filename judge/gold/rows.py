@@ -30,6 +30,8 @@ _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pa
 _Grade = Annotated[str, StringConstraints(pattern="^-?[0-9]{1,9}$")]
 _QRELS = re.compile(rb"(\xef\xbb\xbf)?[\w.-]+[ \t]+[0Q]0?[ \t]+\S+[ \t]+-?[0-9]+[ \t]*\r?(\n|$)")
 """The first line of qrels."""
+_OF_RUN = re.compile("#[0-9a-f]{64}$")
+"""What a passage key has after the id, where a run gave the text."""
 _ROUNDING = 1e-4
 """How far a sum of probabilities may be from 1: files hold them rounded."""
 
@@ -139,6 +141,21 @@ def text_digest(text: str) -> str:
     return digest(normalize(text))
 
 
+def response_digest(response: PooledResponse) -> str:
+    """The digest that names a pooled response in gold: that of its text or, of a citation, of sentence and passage.
+
+    A citation has the id of its passage in a line of its own, so that its name holds in any pool of the runs.
+    """
+    if response.unit != "citation":
+        return text_digest(response.text)
+    return citation_digest(response.text, _OF_RUN.sub("", response.passages[0]))
+
+
+def citation_digest(sentence: str, passage_id: str) -> str:
+    """The digest that names a citation in gold."""
+    return digest(f"{normalize(sentence)}\n{passage_id}")
+
+
 def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tuple[Problem, ...]:
     """List a problem for each row whose grade is not on its criterion's scale, which has no "unable to judge"."""
     grades = [level.grade for level in scale.levels]
@@ -191,7 +208,7 @@ def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:
     by_id = {response.response_id: response for response in pool.responses}
     by_text: dict[tuple[str, str], list[PooledResponse]] = defaultdict(list)
     for response in pool.responses:
-        by_text[response.turn_id, text_digest(response.text)].append(response)
+        by_text[response.turn_id, response_digest(response)].append(response)
 
     def find(row: GoldRow) -> PooledResponse | None:
         if row.text_sha256 is None:

@@ -19,6 +19,7 @@ from judge.io.safe import shown, storable
 from judge.io.stored import numbered
 from judge.io.tabular import TableRow, read_table, read_text
 from judge.io.trec import parse_qrels
+from judge.plugins import OpenTable
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool
 from judge.records import Problem
@@ -271,10 +272,7 @@ def typed(cells: Mapping[str, str]) -> dict[str, Any]:
 
 GoldSource = Callable[[Sequence[Path], ImportOptions], SourceContent]
 
-SOURCES: dict[str, GoldSource] = {
-    "begin": _begin,
-    "cast-regin": _cast_regin,
-    "csv": _csv,
-    "desk": desk_content,
-    "qrels": _qrels,
-}
+SOURCES: OpenTable[GoldSource] = OpenTable(
+    "sources",
+    {"begin": _begin, "cast-regin": _cast_regin, "csv": _csv, "desk": desk_content, "qrels": _qrels},
+)

@@ -263,7 +263,7 @@ def listed_files(rows: Sequence[tuple[str, str]], held: Iterable[str], unit: Jud
     """The rows about files that a folder holds, in the nouns of a unit."""
     files = set(held)
     return [
-        (name, TURNS_WORDS[unit] if name == TURNS else worded(words, unit))
+        (name, TURNS_WORDS.get(unit, words) if name == TURNS else worded(words, unit))
         for name, words in rows
         if any(fnmatchcase(file, name) for file in files)
     ]

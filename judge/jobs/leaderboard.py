@@ -14,6 +14,7 @@ from judge.errors import InputError, UsageError
 from judge.gold.ledger import Look
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, open_sealed, read_seal, read_unsealed, seal_of
+from judge.io.cells import count
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import can_draw, undrawn
@@ -23,7 +24,8 @@ from judge.io.table import records_tsv
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.records import Criterion
-from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades
+from judge.results.citations import Measure, boards_of
+from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades, measured_gold
 from judge.results.leaderboard import CORRECTED_COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
 from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import run_turns
@@ -100,14 +102,14 @@ def correct_leaderboard(
     criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
     drawing = plan.out is not None and not _is_file(plan.out)
     outcome = CorrectionOutcome(
-        criteria=criteria,
+        criteria=boards_of(criteria),
         rows=rows,
         changes={
             criterion.name: change(
                 [row for row in rows if row.criterion == criterion.name],
                 higher_is_better=criterion.scale.polarity == "higher",
             )
-            for criterion in criteria
+            for criterion in boards_of(criteria)
         },
         cautions=all_cautions,
         warnings=(*judged.warnings, *(undrawn("pictures of the raw and the corrected means") if drawing else ())),
@@ -183,14 +185,21 @@ def _corrected(
     if without := [criterion.name for criterion in judged.criteria if criterion not in criteria]:
         all_cautions.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
     rows: list[CorrectedRow] = []
-    for criterion in criteria:
-        judges = judged.judges(criterion)
+    for criterion in boards_of(criteria):
+        labeled = criterion.of if isinstance(criterion, Measure) else criterion
+        judges = judged.judges(labeled)
         if families and judges and all(map(is_jury, judges)):
             all_cautions.append(
                 f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF"
             )
         runs = run_turns(judged.pool, judged.results, criterion)
-        grades = gold_grades(matched, criterion, name)
+        grades = gold_grades(matched, labeled, name)
+        if isinstance(criterion, Measure):
+            grades, partly = measured_gold(criterion, judged.pool, runs, grades)
+            all_cautions += [
+                f"{criterion.name}: {count(partly, 'response')} with gold lack it for some citations, which do not "
+                "count; that is right only where assessors could not judge these, not where citations were drawn singly"
+            ] * bool(partly)
         all_cautions += [f"{criterion.name}: {text}" for text in cautions(runs, grades)]
         check_sample(runs, grades, plan.target, name)
         corrected_rows = corrected(

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -34,13 +34,15 @@ from judge.pool.screen import DEFAULTS, ScreenRow, Thresholds, screen, screen_po
 from judge.pool.selection import DEFAULT_MINIMUM, Selection, draw_turns, read_draw
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check import problem
-from judge.runs.formats import rules_of
+from judge.runs.formats import Rules, rules_of
 from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics, turns_by_id
 
 _OF_RESPONSES = ("depth", "only_turns", "draw", "passage_qrels", "over_limit", "passages", "passage_hashes",
                  "missing_passages", "screen", "thresholds", "encoder")  # fmt: skip
 """Options about single responses and their passages."""
+_OF_WHOLE_ONES = ("depth", "passage_qrels", "over_limit", "screen", "thresholds", "encoder")
+"""Options about whole responses."""
 Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
 
@@ -112,17 +114,23 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     extend: Annotated[Path | None, Option(metavar="OUT")] = None
     """Add to the pool of an earlier output folder, keeping its ids."""
     unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
-    """What is pooled: each response, or each run's dialogue of a topic; by default as the prompts say, or responses."""
+    """What is pooled: each response, each run's dialogue of a topic, or each citation; by default as the prompts say,
+    or responses."""
 
     def _check(self) -> None:
         super()._check()
         for path in (self.topics, self.only_turns, self.passage_qrels, self.teams):
             if path is not None and path.exists() and not path.is_file():
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
-        if self.unit == "dialogue":
+        about = {
+            "dialogue": (_OF_RESPONSES, "about single responses and their passages; a dialogue is judged as a whole"),
+            "citation": (_OF_WHOLE_ONES, "about whole responses; single citations are judged"),
+        }
+        if self.unit in about:
+            of_others, why = about[self.unit]
             usual = {name: of.get_default(call_default_factory=True) for name, of in type(self).model_fields.items()}
-            names = [name for name in _OF_RESPONSES if getattr(self, name) not in (usual[name], "off")]
-            self.refuse_unused(names, "about single responses and their passages; a dialogue is judged as a whole")
+            names = [name for name in of_others if getattr(self, name) not in (usual[name], "off")]
+            self.refuse_unused(names, why)
         if self.draw is not None:
             read_draw(str(self.draw))
         if self.passage_qrels is None and (self.max_rank, self.min_relevance) != (None, None):
@@ -144,8 +152,8 @@ class PoolPlan(Pooling, Call, section="output"):
     """Everything `judge pool` can be told."""
 
     unit: JudgedUnit = "response"
-    """What is pooled: each response (default), or for each run and topic the whole dialogue, for prompts about
-    dialogues."""
+    """What is pooled: each response (default), for each run and topic the whole dialogue, or each citation of a
+    sentence, for prompts about these."""
     out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
     """Output folder (default judge-out, or that of --extend)."""
     replace: bool = False
@@ -160,7 +168,7 @@ class Pooled(Record, frozen=True):
     turns: dict[str, Turn] | None
     """The turns of the topics and those of interactive runs, by id; None without either."""
     screened: tuple[ScreenRow, ...] | None
-    """The screen's flags of pooled responses; None if the screen was off, and for dialogues."""
+    """The screen's flags of pooled responses; None if the screen was off, and for other units."""
     choice: str | None
     """Which runs a rule chose and why, as a table; None without a rule."""
     configured: dict[str, Any]
@@ -249,8 +257,11 @@ def _made(
         submitted = choice.applied(submitted)
     elif pooling.select_runs is not None:
         submitted = listed_runs(Path(pooling.select_runs), submitted, previous)
+    if selection.unit == "citation":
+        _check_rules(submitted, lambda rules: rules.cited is not None, "their formats have no citations of sentences")
     if topics is None and selection.unit == "dialogue":
-        _check_conversations(submitted)
+        silent = "dialogues need a topics file, which says what the user said (--topics)"
+        _check_rules(submitted, lambda rules: rules.own_turns, silent)
     elif topics is None:
         _check_turns(selection, submitted, previous)
     steps(Step("pooling"))
@@ -285,12 +296,11 @@ def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, ha
     return msgspec.structs.replace(submitted, problems=Table((*submitted.problems, *rows))) if rows else submitted
 
 
-def _check_conversations(submitted: Submitted) -> None:
-    """Refuse runs whose users' words stand in the topics alone."""
-    silent = [run.run_id for run in submitted.runs if run.selected and not rules_of(run.format).own_turns]
-    if silent:
-        names = ", ".join(map(shown, sorted(silent, key=natural_key)[:5]))
-        raise UsageError(f"{names}: dialogues need a topics file, which says what the user said (--topics)")
+def _check_rules(submitted: Submitted, fits: Callable[[Rules], bool], why: str) -> None:
+    """Refuse runs whose format has not what the unit needs."""
+    other = [run.run_id for run in submitted.runs if run.selected and not fits(rules_of(run.format))]
+    if other:
+        raise UsageError(f"{', '.join(map(shown, sorted(other, key=natural_key)[:5]))}: {why}")
 
 
 def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | None) -> None:
@@ -336,7 +346,7 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
     ruled = pooling.select_runs in RUN_RULES
     return {
         # A pool of responses does not name its unit, as those of earlier versions do not.
-        **({"unit": pooling.unit} if pooling.unit == "dialogue" else {}),
+        **({"unit": pooling.unit} if pooling.unit not in (None, "response") else {}),
         "depth": pooling.depth,
         "over_limit": pooling.over_limit,
         "missing_passages": pooling.missing_passages,

@@ -286,7 +286,7 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
     """The prompts of each criterion: one, or several for a jury. A checker needs one by sentences."""
     alone = plan.jury is None and plan.cascade is None and not plan.together
     checks = alone and any(backend_facts(str(name)).checker for name in plan.judges)
-    instead = {"groundedness": "groundedness/sentences"} if checks else {}
+    instead = {name: f"{name}/sentences" for name in ("groundedness", "support")} if checks else {}
     default = DEFAULT_CRITERIA[:1] if _left_out(plan) else DEFAULT_CRITERIA
     chosen = choose_prompts(plan.criteria, plan.prompts, default, instead)
     if plan.together:

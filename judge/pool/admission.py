@@ -1,4 +1,4 @@
-"""One run file: read, checked, and of its responses or dialogues those kept that may be judged.
+"""One run file: read, checked, and of its responses, dialogues or citations those kept that may be judged.
 
 A dialogue is the run's last response of a topic, in a turn whose id covers all that was said before
 (`judge.pool.conversation`). Every process that reads runs imports this module, so it needs no numpy, which takes as
@@ -19,7 +19,7 @@ from judge.passages import same_text
 from judge.pool.build import Candidate
 from judge.pool.conversation import of_one_run, own_turns, storable_text, with_own_turns
 from judge.pool.records import PooledTurn
-from judge.pool.selection import Selection, candidates
+from judge.pool.selection import Selection, candidates, citation_candidates
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.check.rules import CollectionHashes, rank_of
 from judge.runs.check.validate import validate_run
@@ -106,8 +106,22 @@ def admit(
         kept, dropped = dialogue_candidates(run, said, own) if said is not None else ((), ())
     else:
         kept, dropped = candidates(run, selection, own)
+    if selection.unit == "citation":
+        kept, uncited = _citations(kept, read)
+        dropped = (*dropped, *uncited)
     all_excluded, said_turns = (*excluded, *dropped), tuple(own.values())
     return Admitted(checked.problems, all_excluded, header, checked.trace, submission, kept, said_turns)
+
+
+def _citations(responses: tuple[Candidate, ...], read: ReadRun) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
+    """The citations of the responses, and the sentences without one; none of a format that has no such citations."""
+    cited = rules_of(read.run.format).cited if read.run is not None else None
+    if read.run is None or cited is None:
+        return (), ()
+    # Of a turn that is given twice the first entry counts.
+    pairs = zip(reversed(read.run.turns), reversed(read.places), strict=True)
+    lines = {turn.turn_id: place.value for turn, place in pairs}
+    return citation_candidates(responses, lambda turn_id: cited(lines[turn_id]))
 
 
 def _conversations(read: ReadRun, turns: Mapping[str, Turn] | None, unit: JudgedUnit) -> Run | None:

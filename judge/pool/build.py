@@ -31,6 +31,7 @@ class Candidate(msgspec.Struct, frozen=True):
     text: str
     used: tuple[Provenance, ...]
     provenance_rule: ProvenanceRule
+    citation: int = 0
 
 
 class _WholeKey(str):
@@ -163,7 +164,9 @@ def _grouped(
             keys.add(key)
             if passage and passages.setdefault(key, passage).text != passage.text:
                 changed.add(key)
-        entry = RunEntry(candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text))
+        entry = RunEntry(
+            candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text), candidate.citation
+        )
         distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
         groups.setdefault(distinct, []).append((text != whole, entry))
     if changed:

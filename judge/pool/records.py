@@ -26,25 +26,29 @@ LeftOut = Literal[
     "empty_text",
     "over_limit",
     "unreached_topic",
+    "uncited_sentence",
 ]
 """Why the pool leaves out a response, beside the flags of the screen and the errors of a run."""
 
 
-class RunEntry(Record, frozen=True, gc=False):
+class RunEntry(Record, frozen=True, gc=False, omit_defaults=True):
     """One run's share in a pooled response."""
 
     run_id: str
     rank: int
+    """The rank of the response; of a citation the number of its sentence, from 1."""
     provenance_rule: ProvenanceRule
     text_sha256: str
     """Digest of the exact submitted text, which may differ from the pooled one in outer whitespace or NFC."""
+    citation: int = 0
+    """The place of a citation in its sentence, from 1; 0 where no citations are pooled."""
 
 
 class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
     """A distinct response of a turn with its used passages, judged once for all runs that gave it.
 
     In a pool of dialogues it stands for a dialogue: the response is the last one, and its turn holds all that was said
-    before.
+    before. In a pool of citations it is one sentence of a response with one passage that the sentence cites.
     """
 
     response_id: str
@@ -57,7 +61,7 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
     truncated: bool
     runs: tuple[RunEntry, ...]
     unit: JudgedUnit = "response"
-    """What is judged: the response, or the dialogue that ends with it."""
+    """What is judged: the response, the dialogue that ends with it, or one citation."""
 
     @property
     def listed_under(self) -> str:

@@ -4,7 +4,7 @@ An exclusion without a rank stands for all of the run's responses to the turn.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import msgspec
@@ -51,11 +51,13 @@ class Selection(msgspec.Struct, frozen=True):
     turns: frozenset[str] | None = None
     relevance: PassageRelevance | None = None
     unit: JudgedUnit = "response"
-    """What an item of the pool is; of dialogues all are pooled."""
+    """What an item of the pool is; of dialogues and of citations all are pooled."""
 
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise UsageError(f"the pool depth must be 1 or more, not {self.depth}")
+        if self.unit == "citation" and (self.depth, self.relevance) != (1, None):
+            raise UsageError("all citations of a response are pooled, and of a turn one response: none can be selected")
         if self.unit == "dialogue" and (self.depth, self.turns, self.relevance) != (1, None, None):
             raise UsageError("a dialogue has all turns of its topic and one response for each: none can be selected")
         if self.relevance and self.relevance.max_rank is not None and self.relevance.max_rank < self.depth:
@@ -121,6 +123,27 @@ def candidates(
                 kept.append(outcome)
             else:
                 excluded.append(Exclusion(run.run_id, turn_id, response.rank, *outcome))
+    return tuple(kept), tuple(excluded)
+
+
+def citation_candidates(
+    responses: Iterable[Candidate], sentences_of: Callable[[str], Iterable[tuple[str, Sequence[str]]]]
+) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
+    """A candidate for each citation of each sentence, and an exclusion for each sentence that cites nothing.
+
+    `sentences_of`: from a turn id to the sentences of the response, each with the passages that it cites.
+    """
+    kept: list[Candidate] = []
+    excluded: list[Exclusion] = []
+    for response in responses:
+        used = {passage.passage_id: (passage,) for passage in response.used}
+        for number, (text, cited) in enumerate(sentences_of(response.turn_id), 1):
+            if has_content(text) and not cited:
+                row = response.run_id, response.turn_id, number, "uncited_sentence", "the sentence cites no passage"
+                excluded.append(Exclusion(*row))
+            for place, passage_id in enumerate(cited if has_content(text) else (), 1):
+                of = msgspec.structs.replace(response, rank=number, text=text, used=used[passage_id], citation=place)
+                kept.append(of)
     return tuple(kept), tuple(excluded)
 
 

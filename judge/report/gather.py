@@ -22,7 +22,7 @@ from judge.io.stored import read_stored, sha256
 from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import JOURNAL, read_manifest
 from judge.pool.conversation import turns_shown
-from judge.pool.records import Pool
+from judge.pool.records import Pool, RunEntry
 from judge.records import Criterion, Scale
 from judge.report.items import (
     BrowsedItem,
@@ -90,11 +90,18 @@ def _run_items(
             text=response.text if response else None,
             truncated=response is not None and response.truncated,
             passages=used_passages(response.passages, pool.passages) if response else (),
-            runs=tuple((entry.run_id, entry.rank) for entry in response.runs) if response else (),
+            runs=tuple((entry.run_id, _place(entry)) for entry in response.runs) if response else (),
             opinions={side: opinion(result, tuple(votes.get(key, ())))},
             gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
             gold_grade=consensus([row.grade for row in rows]) if rows else None,
         )
+
+
+def _place(entry: RunEntry) -> str:
+    """Where a run has a response, unless it is the first one, or a citation."""
+    if entry.citation:
+        return f"sentence {entry.rank}, citation {entry.citation}"
+    return "" if entry.rank == 1 else f"rank {entry.rank}"
 
 
 class _Drawn:
@@ -334,7 +341,7 @@ def _merged(same: Sequence[BrowsedItem]) -> BrowsedItem:
     return msgspec.structs.replace(
         first,
         truncated=any(item.truncated for item in same),
-        runs=tuple(sorted({run for item in same for run in item.runs}, key=lambda run: (natural_key(run[0]), run[1]))),
+        runs=tuple(sorted({run for item in same for run in item.runs}, key=lambda run: tuple(map(natural_key, run)))),
         passages=next(
             (item.passages for item in same if all(p.text is not None for p in item.passages)), first.passages
         ),

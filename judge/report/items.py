@@ -74,8 +74,8 @@ class BrowsedItem(Record, frozen=True):
     text: str | None
     truncated: bool
     passages: tuple[UsedPassage, ...]
-    runs: tuple[tuple[str, int], ...]
-    """Runs with this response, each with its rank."""
+    runs: tuple[tuple[str, str], ...]
+    """Runs with this response, each with the place that it has there, in words."""
     opinions: Mapping[int, Opinion]
     """By the number of the side; a side that does not have the response is left out."""
     gold: tuple[AssessorGrade, ...] = ()

@@ -361,7 +361,7 @@ class _Lister:
         support = supports(sentences, [used.text for used in item.passages]) if checked is None else checked
         return {
             "cut": item.truncated,
-            "runs": [[_number(self._runs, run), rank] for run, rank in item.runs],
+            "runs": [[_number(self._runs, run), place] for run, place in item.runs],
             "passages": passages,
             "gold": [[one.assessor, one.grade, one.made] for one in item.gold],
             "sentences": list(map(self._texts.stored, sentences)),

@@ -14,6 +14,7 @@ from judge.io.trec import safe_names
 from judge.records import Estimate
 from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
+from judge.results.citations import boards_of
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import worded
 
@@ -89,7 +90,7 @@ def pictures(folders: Sequence[ReportedFolder], content: Content) -> tuple[Pictu
 
 def _of(folder: ReportedFolder) -> Iterator[Picture]:
     if isinstance(folder, RunFolder):
-        slugs = safe_names(criterion.name for criterion in folder.judged.criteria)
+        slugs = safe_names(criterion.name for criterion in boards_of(folder.judged.criteria))
         for name, rows in by_criterion(folder.tables.leaderboard):
             if not any(row.n for row in rows):
                 continue

@@ -13,7 +13,9 @@ import numpy as np
 from judge.errors import InputError
 from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.io.ids import Cluster, natural_key
+from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Problem
+from judge.results.citations import Measure, cited_responses
 from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
 from judge.results.turns import RunTurns, run_flags, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
@@ -30,7 +32,7 @@ _SHOWN = 20
 class GoldGrade(msgspec.Struct, frozen=True):
     """The gold of one response."""
 
-    grade: int
+    grade: float
     probability: float
     """The inclusion probability; nan where it is unknown."""
     stratum: str | None
@@ -55,6 +57,31 @@ def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dic
         )
         for response_id, group in rows.items()
     }
+
+
+def measured_gold(
+    measure: Measure, pool: Pool, runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]
+) -> tuple[dict[str, GoldGrade], int]:
+    """Gold of citations as gold of responses, and of how many responses only some citations have it.
+
+    A citation without gold does not count. What cites nothing needs no label, so it was chosen for certain.
+    """
+    found: dict[str, GoldGrade] = {}
+    cited = cited_responses(pool)
+    strata, partly = all(grade.stratum is not None for grade in gold.values()), 0
+    for run in runs:
+        for response, _ in run.graded:
+            sentences = measure.looked_at(cited.get(run.run_id, {}).get(response.turn_id, []))
+            grades = [[gold.get(citation.response_id) for citation in each] for each in sentences]
+            known = [grade for each in grades for grade in each if grade is not None]
+            partly += 0 < len(known) < sum(map(len, sentences))
+            if known or not any(sentences):
+                worths = [[measure.worth(grade.grade) if grade else None for grade in each] for each in grades]
+                score = measure.score(worths)
+                probability, stratum = (known[0].probability, known[0].stratum) if known else (1.0, "certain")
+                rows = tuple(row for grade in known for row in grade.rows)
+                found[response.response_id] = GoldGrade(score, probability, stratum if strata else None, rows)
+    return found, partly
 
 
 def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], name: str) -> None:
@@ -242,7 +269,7 @@ def _samples(
 def _bound(run: RunTurns, mean: float, gold: Mapping[str, GoldGrade], worst: int) -> float | None:
     """The mean over all turns, where those without a grade have their gold grade or count as the worst."""
     ids = [response.response_id for response in run.failed]
-    return run.bound(mean, [gold[name].grade if name in gold else worst for name in ids], worst)
+    return run.bound(mean, [gold[name].grade if name in gold else worst for name in ids], worst, gold.keys())
 
 
 def _bounded(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade], worst: int) -> Corrected:

@@ -15,6 +15,7 @@ from judge.io.safe import printable
 from judge.io.table import Heading, Table, TsvColumns, fields, records_table
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
+from judge.results.citations import Measure, boards_of
 from judge.results.details import SentenceRow, sentences_markdown
 from judge.results.rows import (
     CORRECTED_FLAGS,
@@ -175,7 +176,7 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
         flags=run_flags(run),
         cluster=cluster,
         turns_per_topic=run.turns_per_topic,
-        grades={level: counts[level] for level in levels} if n else {},
+        grades={level: counts[level] for level in levels} if n and not isinstance(criterion, Measure) else {},
     )
 
 
@@ -210,7 +211,7 @@ def leaderboard_markdown(
 
     `apart`: criterion to a sentence on which runs are better.
     """
-    prompts = {criterion.name: criterion for criterion in criteria}
+    prompts = {criterion.name: criterion for criterion in boards_of(criteria)}
     unit = folder_unit(criteria)
     parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
     for name, group in by_criterion(rows):

@@ -158,7 +158,11 @@ class RunDifference(Record, frozen=True, omit_defaults=True):
     """The unit of the test, and what is counted as topics."""
 
 
-NOUNS: Mapping[JudgedUnit, Mapping[str, str]] = {"response": {}, "dialogue": {"turn": "topic", "response": "dialogue"}}
+NOUNS: Mapping[JudgedUnit, Mapping[str, str]] = {
+    "response": {},
+    "dialogue": {"turn": "topic", "response": "dialogue"},
+    "citation": {"response": "citation"},
+}
 """Unit to what stands for `turn` and `response`: a run has a response for each turn, or a dialogue for each topic."""
 
 _NOUN = re.compile(r"\b(turn|response)(s?)\b(?! runs)", re.IGNORECASE)
@@ -183,8 +187,8 @@ def worded(text: str, unit: JudgedUnit) -> str:
 
 
 def folder_unit(criteria: Sequence[Criterion]) -> JudgedUnit:
-    """What the prompts of one folder are about; responses if there is none."""
-    return criteria[0].unit if criteria else "response"
+    """What a folder's boards are over: dialogues where its prompts are about them, else responses."""
+    return "dialogue" if criteria and criteria[0].unit == "dialogue" else "response"
 
 
 def flag_lines(

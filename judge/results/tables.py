@@ -14,6 +14,7 @@ from judge.io.table import Table, TsvColumns, fields, records_tsv
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results import details, leaderboard
+from judge.results.citations import boards_of
 from judge.results.details import CitationRow, SentenceRow, TopicRow, citation_rows, sentence_rows, topic_rows
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
 from judge.results.rows import LeaderboardRow, RunDifference, noted
@@ -76,6 +77,7 @@ def tie_letters(run_ids: Sequence[str], pairs: Sequence[RunDifference]) -> dict[
 
 def told_apart(rows: Iterable[RunDifference], criteria: Iterable[Criterion]) -> dict[str, str]:
     """Criterion to the sentence that says which run is measurably better than most others, or that none is."""
+    criteria = boards_of(criteria)
     groups = {criterion.name: [row for row in rows if row.criterion == criterion.name] for criterion in criteria}
     return {
         criterion.name: _told_apart(groups[criterion.name], -1 if criterion.scale.polarity == "lower" else 1)

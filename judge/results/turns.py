@@ -4,6 +4,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.stored_results import results_of
@@ -11,6 +12,7 @@ from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreac
 from judge.io.table import sequence
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
+from judge.results.citations import Measure, boards_of, cited_responses, response_of
 from judge.results.rows import RowFlag
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
@@ -22,12 +24,15 @@ FAR_SHORTER = 2 / 3
 class TurnGrade(Record, frozen=True, gc=False):
     """A judgment without its texts, of which there may be millions."""
 
-    grade: int
+    grade: float
     expected: float | None
-    sentences: tuple[str, ...]
-    support: tuple[SentenceSupport, ...]
-    cascade: str | None
-    unable: bool
+    sentences: tuple[str, ...] = ()
+    support: tuple[SentenceSupport, ...] = ()
+    cascade: str | None = None
+    unable: bool = False
+    lowest: float | None = None
+    """Of a measure of citations: what it is if those whose lack of a grade counts against the run have the worst one;
+    None if there are none."""
 
 
 class RunTurns(Record, frozen=True):
@@ -90,13 +95,15 @@ class RunTurns(Record, frozen=True):
         reached = len({topic_of(turn_id) for turn_id in self.turn_ids if not is_unreached(turn_id)})
         return math.fsum([reached * value, missed * worst]) / (reached + missed)
 
-    def bound(self, mean: float | None, failed: Sequence[float], worst: float) -> float | None:
+    def bound(
+        self, mean: float | None, failed: Sequence[float], worst: float, known: Collection[str] = ()
+    ) -> float | None:
         """The mean over all turns that the run had to answer; None if nobody asked about its responses.
 
         Responses that are left out count as the run's other responses do on average, unanswered turns as the worst
         grade, and so do topics that an interactive run never reached (`over_topics`).
 
-        `failed`: what each failed response counts.
+        `failed`: what each failed response counts. `known`: ids of responses of which no citation lacks a grade.
         """
         asked = len(self.graded) + len(failed)
         answered = asked + len(self.left_out)
@@ -105,7 +112,9 @@ class RunTurns(Record, frozen=True):
         turns, unanswered = self.turns - self.unreached, self.unanswered - self.unreached
         if not turns:
             return float(worst)
-        total = math.fsum([len(self.graded) * (mean or 0.0), *failed])
+        lacking = ((of.response_id, given.lowest, given.grade) for of, given in self.graded)
+        lost = (lowest - grade for name, lowest, grade in lacking if lowest is not None and name not in known)
+        total = math.fsum([len(self.graded) * (mean or 0.0), *lost, *failed])
         value = math.fsum([total * answered / asked if asked else 0.0, unanswered * worst]) / turns
         return self.over_topics(value, worst)
 
@@ -113,7 +122,8 @@ class RunTurns(Record, frozen=True):
         """Turn to its grade, or to the worst one where the lack of a grade counts against the run."""
         left_out = {response.turn_id for response in self.left_out}
         grades = {turn_id: worst for turn_id in self.turn_ids if turn_id not in left_out}
-        return grades | {response.turn_id: float(given.grade) for response, given in self.graded}
+        lowest = ((of, given.grade if given.lowest is None else given.lowest) for of, given in self.graded)
+        return grades | {response.turn_id: float(grade) for response, grade in lowest}
 
     def compared(self, worst: float) -> dict[str, float]:
         """The grades by which the run is compared with others: of an interactive run the mean grade of each topic.
@@ -132,7 +142,8 @@ class RunTurns(Record, frozen=True):
 def run_flags(run: RunTurns) -> tuple[RowFlag, ...]:
     """The warnings about a run's row that the judge's results alone give."""
     flags: dict[RowFlag, bool] = {
-        "MISSING": bool(run.failed or run.unanswered > run.unreached),
+        "MISSING": bool(run.failed or run.unanswered > run.unreached)
+        or any(given.lowest is not None for _, given in run.graded),
         "UNREACHED": run.unreached > 0,
         "HARNESS": any(reason in HARNESS for reason in run.reasons),
         "TRIAL": run.not_asked > 0,
@@ -160,7 +171,8 @@ def run_turns(
     provider failed on every response of the turn that it was asked about. Where it failed on some only, those may have
     caused it. A ValueError if a response has two judgments under the criterion.
     """
-    outcomes = _outcomes(results, criterion)
+    measure = criterion if isinstance(criterion, Measure) else None
+    outcomes = _outcomes(results, measure.of if measure else criterion)
     reached = {
         response.turn_id
         for response in pool.responses
@@ -168,6 +180,8 @@ def run_turns(
     }
     firsts = first_ranked(pool)
     runs = turns_of_runs(pool, firsts, expected)
+    if measure is not None:
+        firsts, outcomes = _measured(measure, pool, runs, outcomes, reached)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
     depths = {run_id: _depths(turns) for run_id, turns in runs.items()} if pool.unit == "response" else {}
     lengths = {run_id: of.total() / len(of) for run_id, of in depths.items() if of}
@@ -187,15 +201,60 @@ def turns_by_criterion(
     criteria: Sequence[Criterion],
     expected: Mapping[str, Collection[str]] | None = None,
 ) -> Iterator[tuple[Criterion, tuple[RunTurns, ...]]]:
-    """Each criterion with its `run_turns`, one after the other.
+    """Each criterion, or each measure of one of citations, with its `run_turns`, one after the other.
 
     A ValueError if a response has two judgments under one criterion, or two criteria share a name.
     """
     if len({criterion.name for criterion in criteria}) < len(criteria):
         raise ValueError("two prompts of one criterion cannot share a leaderboard")
     results = sequence(results)
-    for criterion in criteria:
+    for criterion in boards_of(criteria):
         yield criterion, run_turns(pool, results, criterion, expected)
+
+
+def _measured(
+    measure: Measure,
+    pool: Pool,
+    runs: Mapping[str, Collection[str]],
+    outcomes: Mapping[str, TurnGrade | FailureReason],
+    reached: Collection[str],
+) -> tuple[dict[str, dict[str, PooledResponse]], dict[str, TurnGrade | FailureReason]]:
+    """Run and turn to what stands for the response, and its id to the measure of its citations.
+
+    A citation without a grade does not count. A response of which no citation has one has none, for the reason of the
+    first; one that cites nothing has the worst measure, as has a turn without a response.
+    """
+    cited = cited_responses(pool)
+    firsts: dict[str, dict[str, PooledResponse]] = {}
+    measured: dict[str, TurnGrade | FailureReason] = {}
+    for run_id, turn_ids in runs.items():
+        for turn_id in turn_ids:
+            sentences = measure.looked_at(cited.get(run_id, {}).get(turn_id, []))
+            response = firsts.setdefault(run_id, {})[turn_id] = response_of(run_id, turn_id, sentences)
+            given = [[outcomes.get(citation.response_id) for citation in each] for each in sentences]
+            worths = [
+                [measure.worth(one.grade) if isinstance(one, TurnGrade) and not one.unable else None for one in each]
+                for each in given
+            ]
+            found = [*chain.from_iterable(given)]
+            if found and all(worth is None for worth in chain.from_iterable(worths)):
+                lacking = next((one for one in found if not isinstance(one, TurnGrade)), found[0])
+                measured |= {} if lacking is None else {response.response_id: lacking}
+                continue
+            against = [
+                [0.0 if _is_against(one, turn_id, reached) else worth for one, worth in zip(*pair, strict=True)]
+                for pair in zip(given, worths, strict=True)
+            ]
+            lowest = measure.score(against) if against != worths or not sentences else None
+            measured[response.response_id] = TurnGrade(measure.score(worths), None, lowest=lowest)
+    return firsts, measured
+
+
+def _is_against(outcome: TurnGrade | FailureReason | None, turn_id: str, reached: Collection[str]) -> bool:
+    """Whether the lack of a grade counts against the run."""
+    if outcome is None or outcome == "budget":
+        return False
+    return outcome != "provider_error" or turn_id in reached if isinstance(outcome, str) else outcome.unable
 
 
 def _of_run(
@@ -223,9 +282,7 @@ def _of_run(
         unable += isinstance(outcome, TurnGrade)
         if isinstance(outcome, str):
             reasons[outcome] += 1
-        nobodys = outcome is None or outcome == "budget"
-        lost = outcome == "provider_error" and turn_id not in reached
-        (left_out if nobodys or lost else failed).append(response)
+        (failed if _is_against(outcome, turn_id, reached) else left_out).append(response)
     turn_ids, of_reasons = tuple(sorted(turns, key=natural_key)), dict(sorted(reasons.items()))
     of_responses = tuple(graded), tuple(failed), tuple(left_out)
     length, short = lengths.get(run_id), _far_shorter(run_id, lengths)

@@ -183,7 +183,7 @@ FAULTS = [
     (GOOD, '["response"]', "[]", "inputs", "prompt_input", "nothing is judged"),
     (GOOD, '["response"]', '["ptkb"]', "line 35", "prompt_input", "{{response}} is used but not declared"),
     (GOOD, '["response"]', '["response", "dialogue"]', "inputs", "prompt_input", '`dialogue` is only for unit = "dialogue"'),
-    (GOOD, "version = 3", 'version = 3\nunit = "topic"', "unit", "prompt_field", "input should be 'response' or 'dialogue', found 'topic'"),
+    (GOOD, "version = 3", 'version = 3\nunit = "topic"', "unit", "prompt_field", "input should be 'response', 'dialogue' or 'citation', found 'topic'"),
     (OF_DIALOGUE, '["dialogue"]', '["dialogue", "response"]', "inputs", "prompt_input", "alone, not response"),
     (OF_DIALOGUE, '["dialogue"]', '["ptkb"]', "inputs", "prompt_input", "`dialogue` is not an input, so nothing is judged"),
     (OF_DIALOGUE, 'answer = "grade"', 'answer = "sentences"', "answer", "prompt_field", "its sentences get no labels"),

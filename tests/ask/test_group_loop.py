@@ -121,7 +121,7 @@ def test_a_forecast_counts_one_call_and_every_grade_of_its_reply() -> None:
 
 
 def test_a_judge_of_one_label_cannot_be_asked_several_criteria(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="groundedness only, asked alone, not groundedness/test"):
+    with pytest.raises(UsageError, match="groundedness and support only, asked alone, not groundedness/test"):
         open_one("baseline/overlap", ModelOptions(), GROUP[:1], Settings())
     monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: Scripted(forms=("label",)))
     with pytest.raises(UsageError, match=r"fake/scripted answers with one label only, .* \(--together\)"):

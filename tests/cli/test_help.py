@@ -115,7 +115,7 @@ def test_a_mistyped_prompt_is_answered_with_the_one_that_was_meant(capsys: pytes
     [
         ("groundedness", ""),
         ("groundednes", "my.md: warning: the criterion groundednes is close to groundedness, which comes with judge; "),
-        ("support", "my.md: the criterion support is new: none of attentiveness, "),
+        ("backing", "my.md: the criterion backing is new: none of attentiveness, "),
     ],
 )
 def test_a_criterion_that_nobody_else_has_is_said(criterion: str, said: str, tmp_path, monkeypatch, capsys) -> None:

@@ -229,7 +229,7 @@ def test_a_run_that_cannot_be_judged_stops_everything_before_anything_is_written
         (["--runs", "{runs}", "--model", "server/x"], "--base-url"),
         (["--runs", "{runs}", "--model", "openai/gpt-x"], "OPENAI_API_KEY"),
         (["--runs", "{runs}", "--model", "local/absent.gguf"], "absent.gguf"),
-        (["--runs", "{runs}", "--model", "baseline/overlap"], "groundedness only"),
+        (["--runs", "{runs}", "--model", "baseline/overlap"], "groundedness and support only"),
         (["--runs", "{runs}", "--prompt", "groundedness/graded", "--prompt", "groundedness/yes_no"], "two prompts"),
         (["--runs", "{runs}", "--extend", "absent"], "absent"),
     ],

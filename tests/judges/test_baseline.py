@@ -53,7 +53,7 @@ def test_probabilities_are_a_distribution_and_the_label_is_on_the_scale(response
 
 def test_it_refuses_what_it_cannot_see() -> None:
     Overlap().check([criterion("groundedness", ("response", "passages"))])
-    with pytest.raises(UsageError, match="groundedness only"):
+    with pytest.raises(UsageError, match="groundedness and support only"):
         Overlap().check([criterion("naturalness")])
 
 
@@ -71,5 +71,5 @@ def test_the_baseline_opens_by_name() -> None:
 
 
 def test_it_refuses_prompts_that_go_sentence_by_sentence() -> None:
-    with pytest.raises(UsageError, match="groundedness only"):
+    with pytest.raises(UsageError, match="groundedness and support only"):
         Overlap().check([msgspec.structs.replace(criterion("groundedness"), answer="sentences")])

@@ -30,6 +30,7 @@ def broken(messages: list[dict[str, str]]) -> str:
         (lambda messages: slowly(messages), "Grade: 2"),
         (lambda messages: 7, "Grade: 7"),
         (lambda messages: messages[-1]["role"], "user"),
+        (lambda messages: next(iter(())), "mine/v1: StopIteration"),
         (broken, "mine/v1: ValueError: no such word"),
         (lambda messages: 2.5, "mine/v1: TypeError: 'float' object cannot be interpreted as an integer"),
         (lambda messages: None, "mine/v1: TypeError: 'NoneType' object cannot be interpreted as an integer"),

@@ -76,26 +76,29 @@ def test_wanted_passages_are_found_and_unknown_ids_are_absent(tmp_path: Path) ->
     assert found == {ONE: Passage(ONE, "one\ntwo", "collection"), THREE: Passage(THREE, "three", "collection")}
 
 
-@pytest.mark.parametrize(("line", "expected"), [
-    ('{"id": "a", "contents": "x"}', {"a": "x"}),
-    ('{"id":"a","contents":"x"}', {"a": "x"}),
-    ('{"contents": "x", "id": "a"}', {"a": "x"}),
-    ('  {"id": "a", "contents": "x"}  ', {"a": "x"}),
-    ('{"id": "a", "contents": "x"}\r', {"a": "x"}),
-    ('\n\n{"id": "a", "contents": "x"}\n\n', {"a": "x"}),
-    ('\ufeff{"id": "a", "contents": "x"}', {"a": "x"}),
-    ('{"id": "\\u0061", "contents": "x"}', {"a": "x"}),  # an escape in the id
-    ('{"id": "b", "contents": "x", "id": "a"}', {}),  # passed over by its head
-    ('{"id": "a", "contents": "x", "id": "b"}', {}),  # the last of two keys counts, as in any JSON reader
-    ('{"doc_id": "d", "passage_id": "3", "passage_text": "\\nx"}', {"d:3": "\nx"}),
-    ('{"id": "a", "title": "t", "text": "x"}', {"a": "x"}),
-    ('{"docid": "a", "url": "u", "segment": "x"}', {"a": "x"}),
-    ('{"id": "a", "contents": ""}', {"a": ""}),
-    ('{"id":"b","contents":"x","id":"a"}', {}),
-    ('{"id": "é", "contents": "x"}', {"é": "x"}),
-    ('{"id": "q\\"", "contents": "x"}', {'q"': "x"}),
-    ("", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"id": "a", "contents": "x"}', {"a": "x"}),
+        ('{"id":"a","contents":"x"}', {"a": "x"}),
+        ('{"contents": "x", "id": "a"}', {"a": "x"}),
+        ('  {"id": "a", "contents": "x"}  ', {"a": "x"}),
+        ('{"id": "a", "contents": "x"}\r', {"a": "x"}),
+        ('\n\n{"id": "a", "contents": "x"}\n\n', {"a": "x"}),
+        ('\ufeff{"id": "a", "contents": "x"}', {"a": "x"}),
+        ('{"id": "\\u0061", "contents": "x"}', {"a": "x"}),  # an escape in the id
+        ('{"id": "b", "contents": "x", "id": "a"}', {}),  # passed over by its head
+        ('{"id": "a", "contents": "x", "id": "b"}', {}),  # the last of two keys counts, as in any JSON reader
+        ('{"doc_id": "d", "passage_id": "3", "passage_text": "\\nx"}', {"d:3": "\nx"}),
+        ('{"id": "a", "title": "t", "text": "x"}', {"a": "x"}),
+        ('{"docid": "a", "url": "u", "segment": "x"}', {"a": "x"}),
+        ('{"id": "a", "contents": ""}', {"a": ""}),
+        ('{"id":"b","contents":"x","id":"a"}', {}),
+        ('{"id": "é", "contents": "x"}', {"é": "x"}),
+        ('{"id": "q\\"", "contents": "x"}', {'q"': "x"}),
+        ("", {}),
+    ],
+)
 def test_shapes_of_a_line(tmp_path: Path, line: str, expected: dict[str, str]) -> None:
     assert texts([written(tmp_path, line)], "a", "d:3", "é", 'q"', "\ud800") == expected
 
@@ -170,37 +173,40 @@ def zstd_long(content: bytes) -> bytes:
     return packer.compress(content) + packer.flush()
 
 
-@pytest.mark.parametrize(("content", "where", "says"), [
-    ('{"x": 1}\n{"id": "a"}', "line 2: $", "expected `id` and `contents` or"),
-    ('{"x": 1}\n{"contents": "x", "id": 5}', "line 2: $", "Expected `str | null`, got `int`"),
-    ('{"x": 1}\n{"id": "a", "contents": "x', "line 2: $", "truncated"),
-    ('{"x": 1}\n{"id": "a", "contents": "\\ud800"}', "line 2: $", ""),
-    (b'{"x": 1}\n{"id": "a", "contents": "\xff"}', "line 2: $", "invalid start byte"),
-    ('{"x": 1}\n[1]', "line 2: $", "Expected `object`"),
-    ('[{"id": "a", "contents": "x"}]', "line 1: $", "expected JSON Lines"),
-    (b"\xff\xfe{\x00", "$", "the file is UTF-16; convert it to UTF-8"),
-    (b"\xfd7zXZ\x00\x00", "$", "the file is packed by xz; unpack it, or pack it by gzip, bzip2 or Zstandard"),
-    (b"PK\x03\x04", "$", "the file is a zip archive; unpack it"),
-    ("<DOC>\n<DOCNO>d</DOCNO>\n<PASSAGE id=4>\ncut", "line 3: $", "ends inside passage 4 of document d"),
-    (b"<DOC>\n<DOCNO>a</DOCNO>\n<PASSAGE id=0>\n\xff\n</PASSAGE>", "line 3: $", "invalid start byte"),
-    (gzip.compress(b"{}" * 99, mtime=0)[:-9], "$", "cannot be read to the end"),
-    (b"\x1f\x8b\x08\x00" + b"\xff" * 50, "$", "cannot be read to the end"),
-    (bz2.compress(b"{}" * 99)[:-9], "$", "ends inside a bzip2 stream"),
-    (bz2.compress(b"{}" * 99) + b"garbage", "$", "cannot be read to the end: Invalid data stream"),
-    (bz2.compress(b"{}" * 99) + bz2.compress(b"{}")[:-9], "$", "ends inside a bzip2 stream"),
-    (bz2.compress(b"{}\n") * 2 + b"\0" * 9_000 + b"x", "$", "cannot be read to the end: Invalid data stream"),
-    (broken(bz2.compress(b"{}" * 99) * 3, 60), "$", "cannot be read to the end: Invalid data stream"),
-    (zstd_long(b"{}"), "$", "packed by `zstd --long` beyond 128 MiB; pack it again without --long"),
-    (zstd(b"{}" * 99)[:-2], "$", "ends inside a Zstandard frame"),
-    (zstd(b"{}" * 99) + b"\x28", "$", "ends inside a Zstandard frame"),
-    (zstd(b"{}" * 99) + b"garbage", "$", "cannot be read to the end"),
-    (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "$", "cannot be read to the end"),
-    (gzip.compress(b"{}" * 99, mtime=0) + b"garbage", "$", "end too soon, or something else follows them"),
-    (bytes(range(256)), "line 1: $", "expected JSON Lines"),
-    (b'{"x": ' + b"[" * 100_000, "line 1: $", "cannot be read as a passage"),
-    (b'{"id":"a"\n', "line 1: $", "truncated"),
-    (b'{"id": "a\n{"id": "b\n', "line 1: $", "cannot be read as a passage"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "where", "says"),
+    [
+        ('{"x": 1}\n{"id": "a"}', "line 2: $", "expected `id` and `contents` or"),
+        ('{"x": 1}\n{"contents": "x", "id": 5}', "line 2: $", "Expected `str | null`, got `int`"),
+        ('{"x": 1}\n{"id": "a", "contents": "x', "line 2: $", "truncated"),
+        ('{"x": 1}\n{"id": "a", "contents": "\\ud800"}', "line 2: $", ""),
+        (b'{"x": 1}\n{"id": "a", "contents": "\xff"}', "line 2: $", "invalid start byte"),
+        ('{"x": 1}\n[1]', "line 2: $", "Expected `object`"),
+        ('[{"id": "a", "contents": "x"}]', "line 1: $", "expected JSON Lines"),
+        (b"\xff\xfe{\x00", "$", "the file is UTF-16; convert it to UTF-8"),
+        (b"\xfd7zXZ\x00\x00", "$", "the file is packed by xz; unpack it, or pack it by gzip, bzip2 or Zstandard"),
+        (b"PK\x03\x04", "$", "the file is a zip archive; unpack it"),
+        ("<DOC>\n<DOCNO>d</DOCNO>\n<PASSAGE id=4>\ncut", "line 3: $", "ends inside passage 4 of document d"),
+        (b"<DOC>\n<DOCNO>a</DOCNO>\n<PASSAGE id=0>\n\xff\n</PASSAGE>", "line 3: $", "invalid start byte"),
+        (gzip.compress(b"{}" * 99, mtime=0)[:-9], "$", "cannot be read to the end"),
+        (b"\x1f\x8b\x08\x00" + b"\xff" * 50, "$", "cannot be read to the end"),
+        (bz2.compress(b"{}" * 99)[:-9], "$", "ends inside a bzip2 stream"),
+        (bz2.compress(b"{}" * 99) + b"garbage", "$", "cannot be read to the end: Invalid data stream"),
+        (bz2.compress(b"{}" * 99) + bz2.compress(b"{}")[:-9], "$", "ends inside a bzip2 stream"),
+        (bz2.compress(b"{}\n") * 2 + b"\0" * 9_000 + b"x", "$", "cannot be read to the end: Invalid data stream"),
+        (broken(bz2.compress(b"{}" * 99) * 3, 60), "$", "cannot be read to the end: Invalid data stream"),
+        (zstd_long(b"{}"), "$", "packed by `zstd --long` beyond 128 MiB; pack it again without --long"),
+        (zstd(b"{}" * 99)[:-2], "$", "ends inside a Zstandard frame"),
+        (zstd(b"{}" * 99) + b"\x28", "$", "ends inside a Zstandard frame"),
+        (zstd(b"{}" * 99) + b"garbage", "$", "cannot be read to the end"),
+        (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "$", "cannot be read to the end"),
+        (gzip.compress(b"{}" * 99, mtime=0) + b"garbage", "$", "end too soon, or something else follows them"),
+        (bytes(range(256)), "line 1: $", "expected JSON Lines"),
+        (b'{"x": ' + b"[" * 100_000, "line 1: $", "cannot be read as a passage"),
+        (b'{"id":"a"\n', "line 1: $", "truncated"),
+        (b'{"id": "a\n{"id": "b\n', "line 1: $", "cannot be read as a passage"),
+    ],
+)
 def test_what_is_wrong_with_a_file_is_said_by_line(tmp_path: Path, content: str | bytes, where: str, says: str) -> None:
     found = problems(written(tmp_path, content), wanted=("a", "a:0"))
     assert [(name, path) for name, path, _ in found][-1] == ("passages.jsonl", where)

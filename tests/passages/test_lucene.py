@@ -67,17 +67,20 @@ def pyserini(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return documents
 
 
-@pytest.mark.parametrize(("raw", "contents", "expected"), [
-    ('{"id": "a", "contents": "x\\u00e9"}', "other", "xé"),
-    ('{"id": "a", "contents": "x"}', None, "x"),
-    ('{"doc_id": "d", "passage_id": "1", "passage_text": "x"}', "y", "y"),  # another passage's
-    ('{"id": "a", "body": "x"}', "y", "y"),
-    ("<DOC>x</DOC>", "y", "y"),
-    ("plain", None, "plain"),
-    ("[" * 100_000, "y", "y"),
-    (None, "y", "y"),
-    (None, "", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("raw", "contents", "expected"),
+    [
+        ('{"id": "a", "contents": "x\\u00e9"}', "other", "xé"),
+        ('{"id": "a", "contents": "x"}', None, "x"),
+        ('{"doc_id": "d", "passage_id": "1", "passage_text": "x"}', "y", "y"),  # another passage's
+        ('{"id": "a", "body": "x"}', "y", "y"),
+        ("<DOC>x</DOC>", "y", "y"),
+        ("plain", None, "plain"),
+        ("[" * 100_000, "y", "y"),
+        (None, "y", "y"),
+        (None, "", ""),
+    ],
+)
 def test_which_text_of_a_document_is_taken(pyserini, tmp_path, raw, contents, expected) -> None:
     pyserini["a"] = Document(raw, contents)
     found = read_passages([index(tmp_path)], ["a", "absent", "\ud800"])

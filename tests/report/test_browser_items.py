@@ -89,8 +89,8 @@ def test_an_output_folder_gives_an_item_for_each_judgment_and_each_failure(tmp_p
     read = gather(opened([folder]))
     ferry, bus = read.items
     assert [(one.opinions[0].response_id, one.text, one.runs) for one in (ferry, bus)] == [
-        ("R00001", "By ferry.", (("run-b", 1), ("run-a", 1))),
-        ("R00002", "By bus.", (("run-a", 1),)),
+        ("R00001", "By ferry.", (("run-b", ""), ("run-a", ""))),
+        ("R00002", "By bus.", (("run-a", ""),)),
     ]
     assert ferry.passages == (UsedPassage("ferry-1", FERRY.text, "collection"),)
     assert bus.passages == (UsedPassage("bus-9", None, None),)

@@ -339,12 +339,15 @@ def llmjudge_tables(shared: Path, name: str) -> np.ndarray:
     return topic_tables(*codes, topics, 4, len(queries))
 
 
-@pytest.mark.parametrize(("file", "name", "kappa", "alpha"), [
-    ("willia-umbrela1", "umbrela1", 0.2863, 0.4918),
-    ("h2oloo-fewself", "h2oloo-fewself", 0.2774, 0.4958),
-    ("NISTRetrieval-instruct0", "NIST-instruct0", 0.1877, 0.3819),
-    ("TREMA-rubric0", "TREMA-rubric0", 0.0779, 0.1036),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("file", "name", "kappa", "alpha"),
+    [
+        ("willia-umbrela1", "umbrela1", 0.2863, 0.4918),
+        ("h2oloo-fewself", "h2oloo-fewself", 0.2774, 0.4958),
+        ("NISTRetrieval-instruct0", "NIST-instruct0", 0.1877, 0.3819),
+        ("TREMA-rubric0", "TREMA-rubric0", 0.0779, 0.1036),
+    ],
+)
 def test_the_released_label_files_give_the_published_agreement(shared, file, name, kappa, alpha) -> None:
     tables = llmjudge_tables(shared, file)
     C = tables.sum(axis=0)

@@ -55,12 +55,15 @@ def test_ties(labels, expected) -> None:
     assert tuple(one(labels, tie=tie) for tie in TIES) == expected
 
 
-@pytest.mark.parametrize(("labels", "plurality", "absolute"), [
-    ([3, 3, 0, 1, 2], 3, 2),  # 2 of 5 for 3; mean 9/5
-    ([3, 3, 0, 1], 3, 2),  # exactly half is no absolute majority; mean 7/4
-    ([3, 3, 3, 0, 0], 3, 3),
-    ([1], 1, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("labels", "plurality", "absolute"),
+    [
+        ([3, 3, 0, 1, 2], 3, 2),  # 2 of 5 for 3; mean 9/5
+        ([3, 3, 0, 1], 3, 2),  # exactly half is no absolute majority; mean 7/4
+        ([3, 3, 3, 0, 0], 3, 3),
+        ([1], 1, 1),
+    ],
+)
 def test_plurality_and_absolute_majority(labels, plurality, absolute) -> None:
     assert one(labels, share="plurality") == plurality
     assert one(labels, share="absolute") == absolute

@@ -237,12 +237,15 @@ def test_a_family_is_corrected_over_turns_and_topics() -> None:
     assert wider.se == pytest.approx(math.sqrt(V + 4 / 3 * 4 * 0.5**2 / 4**2))
 
 
-@pytest.mark.parametrize(("golds", "reason"), [
-    ([{0: 2, 1: 1}, {0: 3, 1: 3}], "fewer than 3 gold grades, and too few in its family"),
-    ([{0: 2}, {1: 3}, {2: 0}], "fewer than 3 gold grades, and too few in its family"),
-    ([{0: 2, 1: 2}, {2: 1}, {3: 1}], "gold minus judge is the same all through its family"),
-    ([{}, {}], "fewer than 3 gold grades, and too few in its family"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("golds", "reason"),
+    [
+        ([{0: 2, 1: 1}, {0: 3, 1: 3}], "fewer than 3 gold grades, and too few in its family"),
+        ([{0: 2}, {1: 3}, {2: 0}], "fewer than 3 gold grades, and too few in its family"),
+        ([{0: 2, 1: 2}, {2: 1}, {3: 1}], "gold minus judge is the same all through its family"),
+        ([{}, {}], "fewer than 3 gold grades, and too few in its family"),
+    ],
+)
 def test_a_family_needs_gold_too(golds: list[dict[int, int]], reason: str) -> None:
     kin = [run([3, 3, 2, 2], gold, 0.25, family="gpt") for gold in golds]
     for found in correct(kin, target="pool", bounds=SCALE, fallback="family"):
@@ -310,14 +313,17 @@ def test_three_equal_labels_are_degenerate_whatever_other_runs_vary() -> None:
     assert found.low == pytest.approx(3 * 0.025 ** (1 / 3))
 
 
-@pytest.mark.parametrize(("y", "f", "weight"), [
-    ([0, 1, 2, 3] * 3, [0, 1, 2, 3] * 3, 1.0),
-    ([0, 2, 4, 6] * 3, [0, 1, 2, 3] * 3, 1.0),
-    ([0, 1, 2, 3] * 3, [0, 2, 4, 6] * 3, 0.5),
-    ([0, 1, 2, 3] * 3, [2] * 12, 0.0),
-    ([2] * 12, [0, 1, 2, 3] * 3, 0.0),
-    ([3, 0, 0, 0] * 3, [0, 1, 2, 3] * 3, 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("y", "f", "weight"),
+    [
+        ([0, 1, 2, 3] * 3, [0, 1, 2, 3] * 3, 1.0),
+        ([0, 2, 4, 6] * 3, [0, 1, 2, 3] * 3, 1.0),
+        ([0, 1, 2, 3] * 3, [0, 2, 4, 6] * 3, 0.5),
+        ([0, 1, 2, 3] * 3, [2] * 12, 0.0),
+        ([2] * 12, [0, 1, 2, 3] * 3, 0.0),
+        ([3, 0, 0, 0] * 3, [0, 1, 2, 3] * 3, 0.0),
+    ],
+)
 def test_the_judges_weight(y: list[int], f: list[int], weight: float) -> None:
     n = len(y)
     assert tuned_weight([(np.array(y, float), np.array(f, float), np.full(n, 1 / n))]) == pytest.approx(weight)

@@ -66,15 +66,18 @@ def test_a_topic_with_most_of_the_items_leaves_no_interval() -> None:
     assert (uneven.low, uneven.reason) == (None, "most items are of one topic")
 
 
-@pytest.mark.parametrize(("values", "topics", "expected"), [
-    ([], [], Estimate(None, None, None, 0, 0, "no grades")),
-    ([2], ["a"], Estimate(2.0, None, None, 1, 1, "fewer than 3 topics")),
-    ([1, 3], ["a", "a"], Estimate(2.0, None, None, 2, 1, "fewer than 3 topics")),
-    ([4] * 73, [str(i % 23) for i in range(73)], Estimate(4.0, None, None, 73, 23, "all grades equal")),
-    ([1, 2, 1, 2], ["a", "a", "b", "b"], Estimate(1.5, None, None, 4, 2, "fewer than 3 topics")),
-    ([0.1, 0.2] * 3, ["a", "a", "b", "b", "c", "c"],
-     Estimate(0.9 / 6, None, None, 6, 3, "all topic means equal")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "topics", "expected"),
+    [
+        ([], [], Estimate(None, None, None, 0, 0, "no grades")),
+        ([2], ["a"], Estimate(2.0, None, None, 1, 1, "fewer than 3 topics")),
+        ([1, 3], ["a", "a"], Estimate(2.0, None, None, 2, 1, "fewer than 3 topics")),
+        ([4] * 73, [str(i % 23) for i in range(73)], Estimate(4.0, None, None, 73, 23, "all grades equal")),
+        ([1, 2, 1, 2], ["a", "a", "b", "b"], Estimate(1.5, None, None, 4, 2, "fewer than 3 topics")),
+        ([0.1, 0.2] * 3, ["a", "a", "b", "b", "c", "c"],
+         Estimate(0.9 / 6, None, None, 6, 3, "all topic means equal")),
+    ],
+)  # fmt: skip
 def test_undefined_interval_keeps_the_value_and_gives_a_reason(values, topics, expected) -> None:
     found = mean_interval(values, topics)
     assert found.value == pytest.approx(expected.value)
@@ -123,16 +126,19 @@ def test_counts_that_cannot_be_are_refused(successes: int, n: int) -> None:
             interval(successes, n)
 
 
-@pytest.mark.parametrize(("grades", "one"), [
-    ([2], 2),
-    ([0, 3, 3], 3),
-    ([0, 1], 1),
-    ([1, 2, 3], 2),
-    ([0, 0, 3, 3, 2], 2),
-    ([0, 0, 2, 2], 1),
-    # The mean of -2 and -1 is -1.5; half up is -1.
-    ([-2, -1], -1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("grades", "one"),
+    [
+        ([2], 2),
+        ([0, 3, 3], 3),
+        ([0, 1], 1),
+        ([1, 2, 3], 2),
+        ([0, 0, 3, 3, 2], 2),
+        ([0, 0, 2, 2], 1),
+        # The mean of -2 and -1 is -1.5; half up is -1.
+        ([-2, -1], -1),
+    ],
+)
 def test_consensus_is_the_mode_or_the_mean_rounded_half_up(grades: list[int], one: int) -> None:
     assert consensus(grades) == one
     assert consensus(grades[::-1]) == one
@@ -167,13 +173,16 @@ def test_a_slope_that_one_topic_decides_has_no_interval() -> None:
     assert found.reason == "one topic decides most of the slope"
 
 
-@pytest.mark.parametrize(("x", "y", "topics", "expected"), [
-    ([1.0, 2.0], [0.0, 1.0], [0, 1], Estimate(None, None, None, 2, 2, "fewer than 3 items")),
-    ([1.0] * 4, [0.0, 1.0, 2.0, 3.0], [0, 1, 2, 3],
-     Estimate(None, None, None, 4, 4, "no variation in length or place")),
-    ([0.0, 1.0, 2.0], [0.0, 2.0, 4.0], [0, 0, 1], Estimate(2.0, None, None, 3, 2, "fewer than 3 topics")),
-    ([0.0, 1.0, 2.0], [0.0, 2.0, 4.0], [0, 1, 2], Estimate(2.0, None, None, 3, 3, "no variation between topics")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("x", "y", "topics", "expected"),
+    [
+        ([1.0, 2.0], [0.0, 1.0], [0, 1], Estimate(None, None, None, 2, 2, "fewer than 3 items")),
+        ([1.0] * 4, [0.0, 1.0, 2.0, 3.0], [0, 1, 2, 3],
+         Estimate(None, None, None, 4, 4, "no variation in length or place")),
+        ([0.0, 1.0, 2.0], [0.0, 2.0, 4.0], [0, 0, 1], Estimate(2.0, None, None, 3, 2, "fewer than 3 topics")),
+        ([0.0, 1.0, 2.0], [0.0, 2.0, 4.0], [0, 1, 2], Estimate(2.0, None, None, 3, 3, "no variation between topics")),
+    ],
+)  # fmt: skip
 def test_a_slope_is_undefined_with_a_reason(x, y, topics, expected) -> None:
     assert slope_interval(np.array(x), np.array(y), np.array(topics)) == expected
 
@@ -192,10 +201,13 @@ def test_welch_is_scipy_s(a: list[float], b: list[float]) -> None:
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
 
 
-@pytest.mark.parametrize(("a", "b", "expected"), [
-    ([], [1.0, 2.0], Estimate(None, None, None, 2, 0, "one side is empty")),
-    ([3.0], [1.0, 2.0], Estimate(1.5, None, None, 3, 0, "fewer than 2 runs on one side")),
-    ([3.0, 3.0], [1.0, 1.0], Estimate(2.0, None, None, 4, 0, "no variation between runs")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ([], [1.0, 2.0], Estimate(None, None, None, 2, 0, "one side is empty")),
+        ([3.0], [1.0, 2.0], Estimate(1.5, None, None, 3, 0, "fewer than 2 runs on one side")),
+        ([3.0, 3.0], [1.0, 1.0], Estimate(2.0, None, None, 4, 0, "no variation between runs")),
+    ],
+)
 def test_a_difference_of_few_runs_has_no_interval(a: list[float], b: list[float], expected: Estimate) -> None:
     assert welch(np.array(a), np.array(b)) == expected

@@ -13,13 +13,16 @@ def forecasts(rows: list[list[float]], given: list[int], grade: list[int]) -> Fo
     return Forecasts(np.array(rows), np.array(given), np.array(grade))
 
 
-@pytest.mark.parametrize(("rows", "grade", "expected"), [
-    ([[1.0, 0.0]], [0], 0.0),
-    ([[1.0, 0.0]], [1], 1.0 + 1.0),
-    ([[0.5, 0.5]], [1], 0.25 + 0.25),
-    ([[0.25] * 4], [2], 3 * 0.0625 + 0.5625),
-    ([[0.8, 0.2], [0.4, 0.6]], [0, 0], ((0.04 + 0.04) + (0.36 + 0.36)) / 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "grade", "expected"),
+    [
+        ([[1.0, 0.0]], [0], 0.0),
+        ([[1.0, 0.0]], [1], 1.0 + 1.0),
+        ([[0.5, 0.5]], [1], 0.25 + 0.25),
+        ([[0.25] * 4], [2], 3 * 0.0625 + 0.5625),
+        ([[0.8, 0.2], [0.4, 0.6]], [0, 0], ((0.04 + 0.04) + (0.36 + 0.36)) / 2),
+    ],
+)
 def test_brier_by_hand(rows: list[list[float]], grade: list[int], expected: float) -> None:
     assert brier(forecasts(rows, grade, grade)) == pytest.approx(expected, abs=1e-15)
 

@@ -117,15 +117,18 @@ def test_units_with_one_label_and_their_topics_do_not_count() -> None:
     assert expected.topics == 8
 
 
-@pytest.mark.parametrize(("labels", "expected"), [
-    ([[], []], Estimate(None, None, None, 0, 0, "no unit has two grades")),
-    ([[0, 1], [-1, -1]], Estimate(None, None, None, 0, 0, "no unit has two grades")),
-    ([[1] * 6, [1] * 6], Estimate(None, None, None, 6, 6, ONE_GRADE.reason)),
-    ([[0, 1], [0, 1]], Estimate(1.0, None, None, 2, 2, "fewer than 5 topics")),
-    ([[0, 1, 0, 1, 2, 2], [0, 1, 0, 1, 2, 2]], Estimate(1.0, None, None, 6, 6, "perfect agreement")),
-    # Without the last unit, all have one grade.
-    ([[1] * 6, [1] * 5 + [0]], Estimate(0.0, None, None, 6, 6, "undefined without one of the topics")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([[], []], Estimate(None, None, None, 0, 0, "no unit has two grades")),
+        ([[0, 1], [-1, -1]], Estimate(None, None, None, 0, 0, "no unit has two grades")),
+        ([[1] * 6, [1] * 6], Estimate(None, None, None, 6, 6, ONE_GRADE.reason)),
+        ([[0, 1], [0, 1]], Estimate(1.0, None, None, 2, 2, "fewer than 5 topics")),
+        ([[0, 1, 0, 1, 2, 2], [0, 1, 0, 1, 2, 2]], Estimate(1.0, None, None, 6, 6, "perfect agreement")),
+        # Without the last unit, all have one grade.
+        ([[1] * 6, [1] * 5 + [0]], Estimate(0.0, None, None, 6, 6, "undefined without one of the topics")),
+    ],
+)
 def test_no_interval_without_a_reason(labels: list[list[int]], expected: Estimate) -> None:
     codes = np.array(labels, dtype=np.int8)
     topics = np.arange(codes.shape[1])

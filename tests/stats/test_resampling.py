@@ -155,15 +155,18 @@ def nine(*pairs: tuple[int, int]) -> np.ndarray:
     return np.stack([confusion(pairs, GRADES)] * 9)
 
 
-@pytest.mark.parametrize(("tables", "value", "topics", "reason"), [
-    (np.zeros((3, 4, 4), dtype=np.int64), None, 0, "no pairs"),
-    (topics_of_a_noisy_judge(4, seed=1), 0.5, 4, "fewer than 5 topics"),
-    (nine((2, 2)), None, 9, "both raters gave one and the same grade throughout"),
-    (nine((0, 0), (3, 3)), 1.0, 9, "perfect agreement"),
-    (nine((0, 0), (3, 3), (1, 2)), 0.9, 9, "no variation between topics"),
-    (np.concatenate([topics_of_a_noisy_judge(4, seed=1), np.zeros((9, 4, 4), dtype=np.int64)]), 0.5, 4,
-     "fewer than 5 topics"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tables", "value", "topics", "reason"),
+    [
+        (np.zeros((3, 4, 4), dtype=np.int64), None, 0, "no pairs"),
+        (topics_of_a_noisy_judge(4, seed=1), 0.5, 4, "fewer than 5 topics"),
+        (nine((2, 2)), None, 9, "both raters gave one and the same grade throughout"),
+        (nine((0, 0), (3, 3)), 1.0, 9, "perfect agreement"),
+        (nine((0, 0), (3, 3), (1, 2)), 0.9, 9, "no variation between topics"),
+        (np.concatenate([topics_of_a_noisy_judge(4, seed=1), np.zeros((9, 4, 4), dtype=np.int64)]), 0.5, 4,
+         "fewer than 5 topics"),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("name", ["wkappa", "alpha_ordinal", "ac2"])
 def test_no_interval_without_a_reason(name, tables, value, topics, reason) -> None:
     found = resampled(name, tables, GRADES, np.random.default_rng(1))
@@ -223,13 +226,16 @@ def test_two_topics_with_all_the_variation_give_no_interval_either() -> None:
     assert resampled("kappa", one_in_two(25, 5), (0, 1), np.random.default_rng(1)).estimate.low is not None
 
 
-@pytest.mark.parametrize(("undefined", "without", "reason"), [
-    (0, None, None),
-    (5, None, None),
-    (6, None, "undefined on 6% of resampled topics"),
-    (0, [0.5, math.nan], "undefined without one of the topics"),
-    (0, [0.5, 0.4], None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("undefined", "without", "reason"),
+    [
+        (0, None, None),
+        (5, None, None),
+        (6, None, "undefined on 6% of resampled topics"),
+        (0, [0.5, math.nan], "undefined without one of the topics"),
+        (0, [0.5, 0.4], None),
+    ],
+)
 def test_so_many_resamples_may_be_undefined(undefined: int, without: list[float] | None, reason: str | None) -> None:
     replicates = np.where(np.arange(100) < undefined, np.nan, 0.5)
     left = None if without is None else np.array(without)
@@ -364,14 +370,17 @@ def test_jackknife_stays_within_its_bounds() -> None:
     assert 0.5 < found.low < 6 / 8 < found.high < 1
 
 
-@pytest.mark.parametrize(("scores", "positive", "topics", "expected"), [
-    ([1, 2], [True, True], [0, 1], Estimate(None, None, None, 2, 2, "no negative items")),
-    ([1, 2], [True, False], [0, 1], Estimate(0.0, None, None, 2, 2, "fewer than 5 topics")),
-    ([1, 2, 3, 4, 5], [0, 0, 0, 0, 1], [1, 2, 3, 4, 5],
-     Estimate(1.0, None, None, 5, 5, "without topic 5: no positive items")),
-    ([1, 2] * 5, [0, 1] * 5, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5],
-     Estimate(1.0, None, None, 10, 5, "no variation between topics")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scores", "positive", "topics", "expected"),
+    [
+        ([1, 2], [True, True], [0, 1], Estimate(None, None, None, 2, 2, "no negative items")),
+        ([1, 2], [True, False], [0, 1], Estimate(0.0, None, None, 2, 2, "fewer than 5 topics")),
+        ([1, 2, 3, 4, 5], [0, 0, 0, 0, 1], [1, 2, 3, 4, 5],
+         Estimate(1.0, None, None, 5, 5, "without topic 5: no positive items")),
+        ([1, 2] * 5, [0, 1] * 5, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5],
+         Estimate(1.0, None, None, 10, 5, "no variation between topics")),
+    ],
+)  # fmt: skip
 def test_no_jackknife_interval_without_a_reason(scores, positive, topics, expected) -> None:
     def statistic(kept: np.ndarray) -> float | Undefined:
         return auc(np.array(scores)[kept], np.array(positive)[kept])

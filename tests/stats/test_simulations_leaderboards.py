@@ -30,13 +30,16 @@ def test_with_ten_gold_grades_a_run_intervals_cover_and_some_pairs_are_told_apar
     assert false <= 0.05
 
 
-@pytest.mark.parametrize(("kind", "sizes"), [
-    *((kind, {"runs": (5, 10, 24), "topics": (8,)}) for kind in ("e", "s", "d")),
-    # Runs of unequal noise.
-    ("n", {"runs": (10,), "topics": (8, 25)}),
-    # A run that fails on some topics.
-    ("fail", {"topics": (25,)}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        *((kind, {"runs": (5, 10, 24), "topics": (8,)}) for kind in ("e", "s", "d")),
+        # Runs of unequal noise.
+        ("n", {"runs": (10,), "topics": (8, 25)}),
+        # A run that fails on some topics.
+        ("fail", {"topics": (25,)}),
+    ],
+)
 def test_equal_runs_are_seldom_told_apart(kind: str, sizes: dict[str, tuple[int, ...]]) -> None:
     assert all_within(getattr(simulate, kind)(60, rng(), **sizes))
 

@@ -28,7 +28,6 @@ from judge.io.line_stream import jsonl_bytes
 from judge.records import Criterion, Estimate, Record, Scale
 from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
 from judge.stats.means import consensus
-from judge.stats.ranking import SYSTEM, RankStatistic
 from judge.stats.resampling import all_resampled
 from judge.stats.system_agreement import split_half, system_agreement
 from judge.stats.tables import topic_tables
@@ -229,14 +228,14 @@ def _run_scores(dataset: Dataset, items: Iterable[BenchItem], by: str) -> _RunSc
     }
 
 
-def _run_agreement(scores: _RunScores, seed: int, statistics: Mapping[str, RankStatistic]) -> CardMeasures:
+def _run_agreement(scores: _RunScores, seed: int) -> CardMeasures:
     """How far judge and people order the runs alike, each unit of a run with one score; and on halves of the units."""
     units = sorted({unit for of in scores.values() for unit in of}, key=natural_key)
     cells = np.array([[(*of.get(unit, (0.0, 0.0)), unit in of) for unit in units] for of in scores.values()])
     # In whole numbers, so that equal means tie; those of 22 items and fewer are exact.
     people, judge, counts = np.round(cells.reshape(len(scores), len(units), 3) * (_PARTS, _PARTS, 1)).transpose(2, 0, 1)
-    tables, rng = (people, counts, judge, counts), np.random.default_rng(seed)
-    measures = system_agreement(*tables, rng, higher_is_better=True, replicates=REPLICATES, statistics=statistics)
+    tables = people, counts, judge, counts
+    measures = system_agreement(*tables, np.random.default_rng(seed), higher_is_better=True, replicates=REPLICATES)
     halves = split_half(*tables, np.random.default_rng(seed), higher_is_better=True)
     for name, value in ((PEOPLE_HALVES, halves.human), (JUDGE_HALVES, halves.judge)):
         measures[name] = Estimate(value, None, None, len(scores), len(units), halves.reason)
@@ -307,8 +306,7 @@ def _by_runs(answers: Answers, seed: int) -> dict[str, Any]:
     runs, run_scores = {}, {}
     for by in (MEAN, SHARE) if answers.drawn.dataset.runs else ():
         scores, words = (_run_scores(answers.drawn.dataset, of or (), by) for of in (answers.items, answers.overlap))
-        measures = _run_agreement(scores, seed, SYSTEM)
-        measures[OVERLAP_TAU] = _run_agreement(words, seed, {"tau_b": SYSTEM["tau_b"]})["tau_b"]
+        measures = _run_agreement(scores, seed) | {OVERLAP_TAU: _run_agreement(words, seed)["tau_b"]}
         runs[by] = {name: _rounded(estimate) for name, estimate in measures.items()}
         run_scores[by] = {
             run_id: [round(fmean(side), DECIMALS) for side in zip(*of.values(), strict=True)]

@@ -23,12 +23,14 @@ SUPPORTED, CONTRADICTED, UNSUPPORTED, NO_CLAIM = "supported", "contradicted", "u
 NUGGET, PASSAGE, NONE = "nugget", "passage", "none"
 _LABELS: Mapping[str, frozenset[str]] = {
     "groundedness": frozenset((SUPPORTED, UNSUPPORTED)),
+    "support": frozenset((SUPPORTED, UNSUPPORTED)),
     "nugget_precision": frozenset((NUGGET, NONE)),
 }
 """Criterion to the labels of sentences without which it cannot be checked."""
 _ADVICE = {
     "nugget": "`judge nuggets claims` sets sentences beside nuggets, and baseline/overlap matches nuggets",
     "nugget_precision": "add --prompt nugget_precision/graded",
+    "support": "add --prompt support/sentences",
 }
 """Criterion to what can be done instead; others have the labels of groundedness."""
 _ALONE, _SCORES = "yes or no alone", "supports, contradicts"

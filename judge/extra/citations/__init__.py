@@ -151,6 +151,14 @@ def _topic(log: ProblemLog, path: str, line: dict[str, Any], fields: Fields, fir
     return topic_id
 
 
+def _cited(line: dict[str, Any], *, name: str) -> Iterator[tuple[str, list[str]]]:
+    """Each sentence of a readable line with the passages that it cites, each once."""
+    references = references_of(line)
+    for sentence in line[name]:
+        found = dict.fromkeys(named for _, _, named in citations_of(sentence, references))
+        yield sentence["text"], [named for named in found if named is not None]
+
+
 def _text_in(document: Any) -> str | None:
     """The text of a run's own document."""
     text = document.get("text") if type(document) is dict else None
@@ -259,6 +267,7 @@ def _rules(name: str) -> Rules:
         of_years=False,
         flags_used=True,
         names=(Names(text=name, citations=name),),
+        cited=partial(_cited, name=name),
         fix=fix_sentences,
     )
 

@@ -18,7 +18,7 @@ from judge.errors import InputError, UsageError
 from judge.extra.desk.server import DeskAddress
 from judge.extra.desk.store import DeskItem
 from judge.gold.plan import PlanRow, read_plan
-from judge.gold.rows import parse_gold, text_digest
+from judge.gold.rows import parse_gold, response_digest
 from judge.gold.sampling import DOUBLE, shared_items
 from judge.gold.seal import SEAL, read_seal
 from judge.io.cells import count
@@ -200,7 +200,7 @@ def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[P
         problems, found = [], []
         for line, row in enumerate(drawn, 1):
             response = by_id.get(row.response_id)
-            if response is None or (response.turn_id, text_digest(response.text)) != (row.turn_id, row.text_sha256):
+            if response is None or (response.turn_id, response_digest(response)) != (row.turn_id, row.text_sha256):
                 message = f"the pool has no response {row.response_id} of this turn and text: drawn from another pool?"
                 problems.append(Problem("not_in_pool", "error", name, row.turn_id, f"line {line}", message))
             else:
@@ -213,7 +213,7 @@ def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[P
 
 
 def _item(response: PooledResponse, row: PlanRow | None, criteria: tuple[str, ...], shared: bool) -> DeskItem:
-    ids = response.turn_id, response.topic_id, response.response_id, text_digest(response.text)
+    ids = response.turn_id, response.topic_id, response.response_id, response_digest(response)
     # One text may rest on different passages in different runs, so the row names a run.
     run_id = min((entry.run_id for entry in response.runs), key=natural_key, default=None)
     drawn = (row.inclusion_probability, row.stratum) if row else (1.0, "certain")

@@ -18,6 +18,7 @@ from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.parts import ReportPart, Said, Section
 from judge.report.sections.boards import called
 from judge.report.sections.words import capped, titled
+from judge.results.citations import boards_of
 from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade
 
@@ -35,7 +36,7 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
     if folder.judged.pool.unit == "dialogue":
         del kinds["depth"]
     parts: dict[str, list[ReportPart]] = {kind: [] for kind in kinds}
-    for criterion in folder.judged.criteria:
+    for criterion in boards_of(folder.judged.criteria):
         if not any(row.n for row in folder.tables.leaderboard if row.criterion == criterion.name):
             continue
         runs = _runs(folder, criterion)
@@ -75,7 +76,7 @@ def _sheet(
     several = len(runs) > 1
     # Of one run, lowest and highest say nothing that its average does not.
     averages = (_BETTER, "lowest run", _MIDDLE, "highest run") if several else ("average",)
-    columns = (_NAMES[kind], "turns" if unit == "response" else "dialogues", *averages)
+    columns = (_NAMES[kind], "dialogues" if unit == "dialogue" else "turns", *averages)
     # The first column names the measure, which is one and the same here.
     lines = tuple((str(line[1]), *line[2 : 3 + len(averages)]) for line in by_group(runs, groups, kind, reading))
     marks = tuple((Mark(line[2]),) if isinstance(line[2], Estimate) else () for line in lines)

@@ -51,7 +51,7 @@ class FunctionJudge(Model):
             if inspect.iscoroutinefunction(self._function):
                 reply = await self._function(messages)
             else:
-                reply = await asyncio.to_thread(self._function, messages)
+                reply = await asyncio.to_thread(self._called, messages)
                 reply = await reply if inspect.isawaitable(reply) else reply
             text = reply if isinstance(reply, str) else _written(operator.index(reply), request)
         except JudgeError:
@@ -60,6 +60,12 @@ class FunctionJudge(Model):
             raise RejectedError(f"{self.name}: {type(error).__name__}: {shorten(str(error))}") from error
         latency = time.perf_counter() - started
         return Completion(text=text, finish_reason="stop", model=None, cost=0.0, latency=latency)
+
+    def _called(self, messages: list[dict[str, str]]) -> str | int | Awaitable[str | int]:
+        try:
+            return self._function(messages)
+        except StopIteration as error:  # no future takes it, so that its call would never end
+            raise RejectedError(f"{self.name}: StopIteration") from error
 
 
 def _written(grade: int, request: Request) -> str:

@@ -537,8 +537,8 @@
   }
 
   function facts(row, detail) {
-    const runs = detail.runs.flatMap(([run, rank], place) =>
-      [place ? ", " : "", make("bdi", {}, data.runs[run]), rank === 1 ? "" : ` (rank ${rank})`]);
+    const runs = detail.runs.flatMap(([run, where], number) =>
+      [number ? ", " : "", make("bdi", {}, data.runs[run]), where && ` (${where})`]);
     const entries = [["Turn", make("bdi", { class: "id" }, data.turns[data.rows.turn[row]])]];
     if (runs.length) entries.push([detail.runs.length === 1 ? "Run" : "Runs", make("span", {}, ...runs)]);
     const pairs = entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));

@@ -16,6 +16,7 @@ from judge.records import Criterion
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.sections.words import FLAGS, capped, scale_of, titled
+from judge.results.citations import boards_of
 from judge.results.details import by_run
 from judge.results.leaderboard import by_criterion, change_text
 from judge.results.rows import CorrectedRow, LeaderboardRow, worded
@@ -24,7 +25,7 @@ from judge.results.tables import tie_letters
 
 def leaderboards(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion."""
-    criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
+    criteria = {criterion.name: criterion for criterion in boards_of(folder.judged.criteria)}
     slugs = safe_names(criteria)
     for name, rows in by_criterion(folder.tables.leaderboard):
         pairs = [pair for pair in folder.tables.differences if pair.criterion == name]

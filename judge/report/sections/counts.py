@@ -115,8 +115,9 @@ _JUDGED: Mapping[JudgedUnit, str] = {
     "response": "What has an error is not judged; what has a warning is judged, though it breaks the track's "
     "guidelines.",
     "dialogue": "A response with an error or a warning was said all the same, so it stands in its dialogue.",
+    "citation": "Of what has an error no citation is judged; of what has a warning each is.",
 }
-"""What becomes of responses with problems, where responses or dialogues are judged."""
+"""What becomes of responses with problems, by what is judged."""
 
 
 def submissions(folder: RunFolder) -> Iterator[Section]:

@@ -15,6 +15,7 @@ from judge.report.parts import Facts, ReportPart, Said, Section
 from judge.report.sections.boards import verdicts
 from judge.report.sections.making import in_all
 from judge.report.sections.words import capped, scale_of, titled
+from judge.results.citations import boards_of
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import LeaderboardRow, worded
 from judge.results.tables import ALPHA, listed, told_apart
@@ -38,7 +39,7 @@ def banner(folder: RunFolder) -> Said:
 
 
 def _parts(folder: RunFolder) -> Iterator[ReportPart]:
-    criteria = {criterion.name: criterion for criterion in folder.judged.criteria}
+    criteria = {criterion.name: criterion for criterion in boards_of(folder.judged.criteria)}
     apart = {
         pair.criterion for pair in folder.tables.differences if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA
     }
@@ -116,7 +117,7 @@ def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
         yield "Cost", in_all(folder.spending)
 
 
-_LISTED: dict[JudgedUnit, str] = {"response": "turn", "dialogue": "topic"}
+_LISTED: dict[JudgedUnit, str] = {"response": "turn", "dialogue": "topic", "citation": "turn"}
 """What qrels list each unit by."""
 
 

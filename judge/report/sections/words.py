@@ -53,6 +53,7 @@ EXCLUDED: dict[LeftOut, str] = {
     "empty_text": "the response has no text",
     "over_limit": "longer than the token limit",
     "unreached_topic": "the run never reached the topic",
+    "uncited_sentence": "the sentence cites nothing, so there is no citation to judge",
 }
 """Why the pool leaves out what breaks no rule; the screen's reasons stand in `SCREENED`, errors in `CODES`."""
 SCREEN_REASON = "screen_"

@@ -21,7 +21,7 @@ from judge.runs.formats.cast_regin import is_bank, is_pool
 from judge.runs.formats.documents import decode_run
 from judge.runs.formats.shape import Format, ReadRun, Rules
 
-__all__ = ["FORMATS", "ReadRun", "find_runs", "format_of", "read_run", "rules_of"]
+__all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "read_run", "rules_of"]
 
 _LOGS = frozenset({"fixes.tsv", "edits.tsv", "conversion.tsv"})
 """What `judge validate --fix` (once as `edits.tsv`) and `judge convert` leave beside the runs that they write."""

@@ -5,7 +5,7 @@ reported a problem.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -110,6 +110,8 @@ class Rules(msgspec.Struct, frozen=True):
     """What the members of a response are called; several where the format changed."""
     passage_id: re.Pattern[str] | None = None
     """The form of the collection's passage ids."""
+    cited: Callable[[Any], Iterable[tuple[str, Sequence[str]]]] | None = None
+    """From a turn as its file has it to each sentence with the passage ids that it cites, in their order."""
     fix: Callable[..., None] | None = None
     """Fixes a turn at a path in place of `judge.runs.fix.fixes.Fixer`, which is given first."""
     max_rank: int | None = None

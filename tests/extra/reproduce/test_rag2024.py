@@ -3,31 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from judge.extra.reproduce.published import reproduce_publication
-from judge.extra.reproduce.published.rag2024 import HARD, WEIGHTED, support
 from tests.conftest import refused
-
-
-@pytest.mark.parametrize(
-    ("sentences", "scores", "every", "measures"),
-    [
-        # By the first citation: 1 and .5 of two judged sentences; an uncited third is in the recall alone.
-        ([[2, 0], [1], []], WEIGHTED, False, (1.5 / 2, 1.5 / 3)),
-        ([[2, 0], [1], []], HARD, False, (1 / 2, 1 / 3)),
-        # By every citation the first sentence has (1 + 0)/2.
-        ([[2, 0], [1], []], WEIGHTED, True, ((0.5 + 0.5) / 2, 1 / 3)),
-        # A first citation that nobody judged takes its sentence out of both; by every citation the second counts.
-        ([[None, 2], [0]], WEIGHTED, False, (0.0, 0.0)),
-        ([[None, 2], [0]], WEIGHTED, True, (1 / 2, 1 / 2)),
-        ([[None], [2]], WEIGHTED, False, (1.0, 1.0)),
-        ([[], []], WEIGHTED, False, (0.0, 0.0)),
-        ([], HARD, True, (0.0, 0.0)),
-    ],
-)
-def test_support(sentences, scores, every, measures) -> None:
-    assert support(sentences, scores=scores, every=every) == pytest.approx(measures)
 
 
 def line(run_id: str, topic_id: str, *sentences: list[object]) -> dict:

@@ -17,11 +17,15 @@ from judge.extra.reproduce.published import (
     left_out,
     nothing_found,
 )
+from judge.gold.draft import Draft, ImportOptions, SourceContent
+from judge.gold.rows import citation_digest
+from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.line_stream import line_problem, numbered_lines
 from judge.io.safe import shown
 from judge.io.table import Table
 from judge.records import Estimate, Problem
+from judge.results.citations import support
 from judge.runs.document import decode
 from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b
@@ -59,7 +63,7 @@ NOTES = (
     "Labels -1 and 3 are of citations that nobody judged; a response without a judged one counts 0.",
     "Vital nuggets of a topic that has none count 0.",
 )
-WEIGHTED, HARD = (0.0, 0.5, 1.0), (0.0, 0.0, 1.0)
+WORTHS = {"weighted": (0.0, 0.5, 1.0), "hard": (0.0, 0.0, 1.0)}
 """What no, partial and full support count for."""
 _GRADES: dict[str, int | None] = {"2": 2, "1": 1, "0": 0, "-1": None, "3": None}
 _WORTH = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
@@ -119,6 +123,47 @@ def _labels(paths: Iterable[Path]) -> CitationGrades:
     return _rows(paths, _grades, f"run_id, topic_id and sentences with citations, each with support ({labels})")
 
 
+def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
+    """The labels as gold of citations, named by sentence and passage; unjudged ones and sentences without text go.
+
+    Where several runs have one citation in a topic, its first label counts; another label is a second assessor's.
+    """
+    content = SourceContent(defaults={"criterion": "support"})
+    seen: dict[tuple[str, str], list[int]] = defaultdict(list)
+    left = 0
+    for path in paths:
+        made = "postedit" if "with_prediction" in path.name else "blind"
+        try:
+            rows = _rows([path], _citations, f"run_id, topic_id and sentences with citations ({', '.join(_GRADES)})")
+        except InputError as error:
+            unread = Problem("unreadable_file", "error", str(path), None, "", str(error))
+            content.problems += error.problems or [unread]
+            continue
+        cited = ((run, topic, *of) for run, topics in rows.items() for topic in topics for of in topics[topic])
+        for run_id, topic, sentence, passage_id, grade in cited:
+            if grade is None or not isinstance(sentence, str):
+                left += 1
+                continue
+            turn_id, name = f"{topic}_1", citation_digest(sentence, passage_id)
+            given = seen[turn_id, name]
+            if grade not in given:
+                given.append(grade)
+                assessor = "nist" if len(given) == 1 else f"nist#{len(given)}"
+                about = {"turn_id": turn_id, "text_sha256": name, "grade": grade, "assessor": assessor, "made": made}
+                content.drafts.append(Draft(str(path), f"{run_id} {topic}", about))
+    if left:
+        content.notes.append(f"{count(left, 'citation')} left out: nobody judged them, or their sentence has no text")
+    return content
+
+
+def _citations(row: Any) -> list[tuple[Any, str, int | None]]:
+    return [
+        (sentence["text"], str(each["reference"]), _GRADES[str(each["support"])])
+        for sentence in row["sentences"]
+        for each in sentence["citations"]
+    ]
+
+
 def _counts(labels: CitationGrades) -> Iterator[PublishedNumber]:
     """The printed numbers beside those of all labels from scratch."""
     responses = [of for by_topic in labels.values() for of in by_topic.values()]
@@ -133,7 +178,7 @@ def _counts(labels: CitationGrades) -> Iterator[PublishedNumber]:
     }
     ours = {name: counted(len(of), len(responses), len(topics)) for name, of in counts.items()}
     if BEST in labels:
-        ours["weighted precision"] = _mean([support(labels[BEST].get(topic, ()))[0] for topic in topics], topics)
+        ours["weighted precision"] = _mean([_scores(labels[BEST].get(topic, ()))[0] for topic in topics], topics)
     for measure, published in PRINTED:
         row = BEST if measure == "weighted precision" else "labels from scratch"
         absent = "both files of labels from scratch are needed"
@@ -142,28 +187,6 @@ def _counts(labels: CitationGrades) -> Iterator[PublishedNumber]:
 
 def _mean(values: Sequence[float], topics: Sequence[str]) -> Estimate:
     return mean_interval(values, topics, bounds=(0.0, 1.0), what="topics")
-
-
-def support(
-    sentences: Sequence[Sequence[int | None]], *, scores: Sequence[float] = WEIGHTED, every: bool = False
-) -> tuple[float, float]:
-    """Precision and recall of a response, given the grades (0 to 2) of each sentence's citations.
-
-    A sentence scores the mean of its judged citations, of which only the first is looked at unless `every`; None is a
-    citation that nobody judged. Precision is over sentences with a judged citation; recall is over all but those whose
-    citations nobody judged, so a sentence without citation scores 0. Either is 0 over nothing.
-
-    Full, then none and partial, then uncited, then unjudged:
-
-    >>> support([[2], [0, 1], [], [None]]), support([[2], [0, 1], [], [None]], every=True)
-    ((0.5, 0.3333333333333333), (0.625, 0.4166666666666667))
-    """
-    looked_at = [grades if every else grades[:1] for grades in sentences]
-    judged = [[scores[grade] for grade in grades if grade is not None] for grades in looked_at]
-    total = fsum(fsum(of) / len(of) for of in judged if of)
-    cited = sum(map(bool, judged))
-    uncited = sum(not grades for grades in looked_at)
-    return total / max(1, cited), total / max(1, cited + uncited)
 
 
 def _ranked(
@@ -181,22 +204,21 @@ def _ranked(
     return Table(tuple(lines), ("run", "topics", *columns), title, (responses, *notes))
 
 
-_WAYS = [(kind, view) for view in ("", "_all") for kind in ("weighted", "hard")]
+_WAYS = [(kind, view) for view in ("", "_all") for kind in WORTHS]
+
+
+def _scores(sentences: Sequence[Sequence[int | None]]) -> tuple[float, ...]:
+    """Precision and recall of a response in all ways, the track's own first."""
+    worths = {
+        kind: [[None if grade is None else worth[grade] for grade in grades] for grades in sentences]
+        for kind, worth in WORTHS.items()
+    }
+    return tuple(value for kind, view in _WAYS for value in support(worths[kind], every=bool(view)))
 
 
 def _support(title: str, labels: CitationGrades) -> Table[Any]:
     """Every measure of support of each run."""
-    scores = {
-        run_id: {
-            topic: tuple(
-                value
-                for kind, view in _WAYS
-                for value in support(sentences, scores=WEIGHTED if kind == "weighted" else HARD, every=bool(view))
-            )
-            for topic, sentences in of.items()
-        }
-        for run_id, of in labels.items()
-    }
+    scores = {run_id: {topic: _scores(of[topic]) for topic in of} for run_id, of in labels.items()}
     columns = [f"{measure}_{kind}{view}" for kind, view in _WAYS for measure in ("precision", "recall")]
     return _ranked(title, columns, scores, ["Without _all, a sentence counts by its first citation."])
 

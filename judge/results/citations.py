@@ -1,0 +1,127 @@
+"""Measures of citations: what the grades of a response's citations come to, as a criterion of responses. Pure.
+
+N. Thakur, R. Pradeep, S. Upadhyay, D. Campos, N. Craswell & J. Lin (2025), Support evaluation for the TREC 2024 RAG
+track, arXiv:2504.15205.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import fsum
+
+import msgspec
+
+from judge.io.ids import topic_of
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, Level, Scale
+from judge.runs.records import TokenCount
+
+Sentences = list[list[PooledResponse]]
+"""The pooled citations of each sentence of a response, in their order; none of a sentence that cites nothing."""
+_SHARES = Scale(
+    levels=(Level(0, "none", "nothing is supported"), Level(1, "full", "everything is supported")),
+    polarity="higher",
+    positive=(1,),
+    unable=None,
+)
+
+
+class Measure(Criterion, frozen=True, kw_only=True):
+    """A measure of the citations of a response, from 0 to 1, under a criterion of citations."""
+
+    of: Criterion
+    hard: bool
+    """Whether only positive grades count; else a grade counts as its place on the scale."""
+    every: bool
+    """Whether all citations of a sentence count; else its first one does."""
+    recall: bool
+    """Whether a sentence that cites nothing counts 0; else it does not count."""
+
+    @property
+    def prompt_id(self) -> str:
+        """The prompt behind the grades."""
+        return self.of.prompt_id
+
+    def worth(self, grade: float) -> float:
+        """What a citation of this grade counts, from 0 to 1."""
+        low, high = self.of.scale.ends
+        place = (grade - low) / (high - low)
+        if self.hard:
+            return float(grade in self.of.scale.positive)
+        return place if self.of.scale.polarity == "higher" else 1 - place
+
+    def score(self, sentences: Sequence[Sequence[float | None]]) -> float:
+        """The measure of one response, given what each sentence's citations are worth; None for no grade."""
+        return support(sentences, every=self.every)[self.recall]
+
+    def looked_at(self, sentences: Sentences) -> Sentences:
+        """The citations that count."""
+        return sentences if self.every else [cited[:1] for cited in sentences]
+
+
+def support(sentences: Sequence[Sequence[float | None]], *, every: bool = False) -> tuple[float, float]:
+    """Precision and recall of a response, given what each sentence's citations are worth, from 0 to 1.
+
+    A sentence scores the mean of its judged citations, of which only the first is looked at unless `every`; None is a
+    citation that nobody judged. Precision is over sentences with a judged citation; recall is over all but those whose
+    citations nobody judged, so a sentence without citation scores 0. Either is 0 over nothing.
+
+    Full, then none and partial, then uncited, then unjudged:
+
+    >>> support([[1], [0, 0.5], [], [None]]), support([[1], [0, 0.5], [], [None]], every=True)
+    ((0.5, 0.3333333333333333), (0.625, 0.4166666666666667))
+    """
+    looked_at = [worths if every else worths[:1] for worths in sentences]
+    judged = [[worth for worth in worths if worth is not None] for worths in looked_at]
+    total = fsum(fsum(of) / len(of) for of in judged if of)
+    cited = sum(map(bool, judged))
+    uncited = sum(not worths for worths in looked_at)
+    return total / max(1, cited), total / max(1, cited + uncited)
+
+
+def boards_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
+    """The criteria that boards of runs are made under: for one of citations its measures, else the criterion."""
+    return tuple(board for criterion in criteria for board in _boards(criterion))
+
+
+def _boards(criterion: Criterion) -> Iterable[Criterion]:
+    if criterion.unit != "citation":
+        return (criterion,)
+    of_responses = {"unit": "response", "answer": "grade", "sentence_levels": (), "rollup": None, "scale": _SHARES}
+    same = msgspec.structs.asdict(criterion) | of_responses
+    return [
+        Measure(
+            **same | {"name": f"{criterion.name}_{name}_{kind}{'_all' if every else ''}"},
+            of=criterion,
+            hard=kind == "hard",
+            every=every,
+            recall=name == "recall",
+        )
+        for every in (False, True)
+        for kind in ("weighted", "hard")
+        for name in ("precision", "recall")
+    ]
+
+
+def cited_responses(pool: Pool) -> dict[str, dict[str, Sentences]]:
+    """Run to turn to the sentences of its response."""
+    found: dict[str, dict[str, dict[int, dict[int, PooledResponse]]]] = defaultdict(lambda: defaultdict(dict))
+    for response in pool.responses:
+        for entry in response.runs:
+            found[entry.run_id][response.turn_id].setdefault(entry.rank, {})[entry.citation] = response
+    for row in pool.exclusions:
+        if row.reason == "uncited_sentence" and row.rank is not None:
+            found[row.run_id][row.turn_id].setdefault(row.rank, {})
+    return {
+        run_id: {
+            turn_id: [[cited[place] for place in sorted(cited)] for _, cited in sorted(sentences.items())]
+            for turn_id, sentences in turns.items()
+        }
+        for run_id, turns in found.items()
+    }
+
+
+def response_of(run_id: str, turn_id: str, sentences: Sentences) -> PooledResponse:
+    """What stands for a run's response in the rows of a measure."""
+    passages = dict.fromkeys(key for cited in sentences for citation in cited for key in citation.passages)
+    about = f"{run_id} {turn_id}", turn_id, topic_of(turn_id)
+    return PooledResponse(*about, "", tuple(passages), TokenCount(0, 0, 0, None), False, ())

@@ -1,0 +1,204 @@
+"""Support: citations pooled one by one, judged, and measured by response; gold of citations corrects the measures."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import judge
+from judge.ask.criteria import find_criterion
+from judge.cli import main
+from judge.errors import UsageError
+from judge.gold.draft import ImportOptions
+from judge.gold.rows import GoldRow, citation_digest, gold_jsonl
+from judge.gold.sources import import_gold
+from judge.jobs.leaderboard import CorrectionPlan, correct_leaderboard
+from judge.pool.bank import read_pool_folder
+from judge.results.citations import boards_of, support
+from judge.results.rows import LeaderboardRow
+from tests.conftest import refused
+
+
+@pytest.mark.parametrize(
+    ("sentences", "every", "measures"),
+    [
+        # By the first citation: 1 and .5 of two judged sentences; an uncited third is in the recall alone.
+        ([[1, 0], [0.5], []], False, (1.5 / 2, 1.5 / 3)),
+        # By every citation the first sentence has (1 + 0)/2.
+        ([[1, 0], [0.5], []], True, ((0.5 + 0.5) / 2, 1 / 3)),
+        # A first citation that nobody judged takes its sentence out of both; by every citation the second counts.
+        ([[None, 1], [0]], False, (0.0, 0.0)),
+        ([[None, 1], [0]], True, (1 / 2, 1 / 2)),
+        ([[None], [1]], False, (1.0, 1.0)),
+        ([[], []], False, (0.0, 0.0)),
+        ([], True, (0.0, 0.0)),
+    ],
+)
+def test_support(sentences, every, measures) -> None:
+    assert support(sentences, every=every) == pytest.approx(measures)
+
+
+ANSWERS = {
+    # Sentences with the places of what they cite; run a has no answer to topic 8.
+    "a": {"7": {"One.": [0, 1], "Two.": [2], "Three.": []}},
+    "b": {"7": {"One.": [0]}, "8": {"Four.": [3]}},
+}
+LABELS = {("One.", "s0"): "full", ("One.", "s1"): "none", ("Two.", "s2"): "partial", ("Four.", "s3"): "full"}
+
+
+def runs(folder: Path, answers: Mapping[str, Mapping[str, Mapping[str, list[int]]]] = ANSWERS) -> dict[str, Any]:
+    """The options that name the runs with these answers."""
+    folder.mkdir(parents=True)
+    for run_id, topics in answers.items():
+        lines = [
+            {"run_id": run_id, "topic_id": topic, "references": [f"s{k}" for k in range(4)],
+             "answer": [{"text": text, "citations": cited} for text, cited in sentences.items()]}
+            for topic, sentences in topics.items()
+        ]  # fmt: skip
+        (folder / f"{run_id}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    (folder.parent / "topics.tsv").write_text("7\tWhy?\n8\tWho?\n", "utf-8")
+    texts = (json.dumps({"id": f"s{k}", "text": f"This is s{k}."}) + "\n" for k in range(4))
+    (folder.parent / "passages.jsonl").write_text("".join(texts), "utf-8")
+    return {"runs": (folder,), "topics": folder.parent / "topics.tsv", "profile": "rag",
+            "passages": (folder.parent / "passages.jsonl",)}  # fmt: skip
+
+
+def judged(tmp_path: Path, labels: Mapping[tuple[str, str], str] = LABELS) -> Path:
+    def label(messages: Any) -> str:
+        asked = messages[1]["content"]
+        found = (label for (text, passage), label in labels.items() if text in asked and f"This is {passage}." in asked)
+        return f"Grade: {next(found)}"
+
+    model = judge.FunctionJudge("labels/v1", label)
+    out = tmp_path / "out"
+    judge.run(judge.Plan(**runs(tmp_path / "runs"), criteria=("support",), model=(model,), out=out))
+    return out
+
+
+def row_of(folder: Path, run_id: str, measure: str) -> LeaderboardRow:
+    from judge.jobs.judged import read_judged
+
+    rows = read_judged(folder).tables.leaderboard
+    return next(row for row in rows if (row.run_id, row.criterion) == (run_id, f"support_{measure}"))
+
+
+def test_every_measure_is_a_board_of_runs(tmp_path: Path) -> None:
+    out = judged(tmp_path)
+    found = {
+        board.name.removeprefix("support_"): [
+            row_of(out, run_id, board.name.removeprefix("support_")).mean.value for run_id in "ab"
+        ]
+        for board in boards_of([find_criterion("support")])
+    }
+    # Over two topics, of which a has answered the first.
+    assert found == {
+        "precision_weighted": [(1 + 0.5) / 2 / 2, 1],
+        "recall_weighted": [(1 + 0.5 + 0) / 3 / 2, 1],
+        "precision_hard": [(1 + 0) / 2 / 2, 1],
+        "recall_hard": [(1 + 0 + 0) / 3 / 2, 1],
+        "precision_weighted_all": [((1 + 0) / 2 + 0.5) / 2 / 2, 1],
+        "recall_weighted_all": [((1 + 0) / 2 + 0.5 + 0) / 3 / 2, 1],
+        "precision_hard_all": [((1 + 0) / 2 + 0) / 2 / 2, 1],
+        "recall_hard_all": [((1 + 0) / 2 + 0 + 0) / 3 / 2, 1],
+    }
+    first = row_of(out, "a", "precision_weighted")
+    assert (first.bound, first.n, first.turns, first.flags) == (0.375, 2, 2, ("MISSING",))
+    board = (out / "leaderboard.md").read_text("utf-8")
+    assert "## support_precision_weighted" in board and "Prompt support/graded, grades 0, 1" in board
+    assert "response_support.llm.qrel" in {path.name for path in (out / "qrels").iterdir()}
+
+
+def test_a_citation_of_several_runs_is_pooled_once(tmp_path: Path) -> None:
+    pool = read_pool_folder(judged(tmp_path), "excluded.tsv")
+    first = next(response for response in pool.responses if (response.text, response.passages) == ("One.", ("s0",)))
+    assert [(entry.run_id, entry.rank, entry.citation) for entry in first.runs] == [("a", 1, 1), ("b", 1, 1)]
+    assert (pool.unit, len(pool.responses)) == ("citation", 4)
+    uncited = [(row.run_id, row.turn_id, row.rank) for row in pool.exclusions if row.reason == "uncited_sentence"]
+    assert uncited == [("a", "7_1", 3)]
+
+
+def test_a_citation_without_a_grade_counts_in_the_bound_alone(tmp_path: Path) -> None:
+    out = judged(tmp_path, LABELS | {("Two.", "s2"): "I had rather not say."})
+    precision, recall = (row_of(out, "a", measure) for measure in ("precision_weighted", "recall_weighted"))
+    # Of topic 7 the first sentence has a grade, and the third cites nothing.
+    assert (precision.mean.value, precision.bound) == (1 / 2, (1 + 0) / 2 / 2)
+    assert (recall.mean.value, recall.bound) == ((1 + 0) / 2 / 2, (1 + 0 + 0) / 3 / 2)
+    assert row_of(out, "b", "precision_weighted").flags == ()
+    without = judged(tmp_path / "none", dict.fromkeys(LABELS, "I had rather not say."))
+    row = row_of(without, "b", "recall_hard")
+    assert (row.mean.value, row.bound, row.n, row.reasons) == (None, 0.0, 0, {"unreadable": 2})
+
+
+def gold(text: str, passage: str, turn_id: str, grade: int) -> GoldRow:
+    about = turn_id, turn_id.partition("_")[0], "support", grade, "ann", None, citation_digest(text, passage)
+    return GoldRow(*about, inclusion_probability=1.0)
+
+
+def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
+    out = judged(tmp_path)
+    rows = [gold("One.", "s0", "7_1", 0), gold("Two.", "s2", "7_1", 2), gold("Four.", "s3", "8_1", 1)]
+    (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(rows))
+    outcome = correct_leaderboard(CorrectionPlan(folder=out, gold=(tmp_path / "gold.jsonl",)))
+    found = {
+        (row.run_id, row.criterion.removeprefix("support_")): (row.method, row.corrected.value) for row in outcome.rows
+    }
+    # All first citations have gold; the topic without an answer needs none.
+    assert found["a", "precision_weighted"] == ("census", (0 + 1) / 2 / 2)
+    assert found["a", "recall_hard"] == ("census", (0 + 1 + 0) / 3 / 2)
+    assert found["b", "precision_weighted"] == ("census", (0 + 0.5) / 2)
+    # Of all citations, One. with s1 has none: it does not count, and a caution says so.
+    assert found["a", "precision_weighted_all"] == ("census", (0 + 1) / 2 / 2)
+    assert next(text for text in outcome.cautions if "lack it for some" in text).startswith(
+        "support_precision_weighted_all: 1 response with gold"
+    )
+
+
+def test_labels_of_assessors_are_gold(tmp_path: Path) -> None:
+    def sentence(text: object, *labels: object) -> dict[str, Any]:
+        cited = [{"citationId": k, "reference": f"s{k}", "support": label} for k, label in enumerate(labels)]
+        return {"sentenceId": 0, "text": text, "citations": cited}
+
+    path = tmp_path / "final.citation_judgments_with_prediction.jsonl"
+    lines = [
+        {"run_id": "x.a", "topic_id": "7", "sentences": [sentence("One.", "2", 3), sentence(float("nan"), "2")]},
+        # The same citation of another run has the same label, then another one.
+        {"run_id": "x.b", "topic_id": "7", "sentences": [sentence("One.", 2)]},
+        {"run_id": "x.c", "topic_id": "7", "sentences": [sentence("One.", 0)]},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    imported = import_gold("rag2024", [path], ImportOptions())
+    found = [(row.turn_id, row.grade, row.assessor, row.made, row.text_sha256) for row in imported.rows]
+    name = citation_digest("One.", "s0")
+    assert found == [("7_1", 2, "nist", "postedit", name), ("7_1", 0, "nist#2", "postedit", name)]
+    assert imported.notes == ("2 citations left out: nobody judged them, or their sentence has no text",)
+    path.write_text(
+        '{"run_id": "a", "topic_id": "7", "sentences": [{"text": "t", "citations": [{"support": "9"}]}]}\n[]\n'
+    )
+    problems = refused(import_gold, "rag2024", [path], ImportOptions())
+    assert [(problem.code, problem.path) for problem in problems] == [
+        ("wrong_type", "line 1"),
+        ("wrong_type", "line 2"),
+    ]
+
+
+def test_what_is_about_whole_responses_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = runs(tmp_path / "runs")
+    with pytest.raises(UsageError, match=r"--depth, --over-limit: .* single citations"):
+        judge.Plan(**given, unit="citation", depth=2, over_limit="exclude")
+    with pytest.raises(UsageError, match="support/graded: about citations; naturalness/graded: about responses"):
+        judge.run(
+            judge.Plan(**given, criteria=("support", "naturalness"), model=("baseline/overlap",), out=tmp_path / "o")
+        )
+    argv = [
+        "run",
+        "--runs",
+        "examples/runs/mill-fluent-invented.json",
+        "--criteria",
+        "support",
+        "-o",
+        str(tmp_path / "o"),
+    ]
+    assert main([*argv, "--model", "checker/overlap"]) == 2
+    assert "'mill-fluent-invented': their formats have no citations of sentences" in capsys.readouterr().err
