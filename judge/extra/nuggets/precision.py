@@ -1,4 +1,4 @@
-"""Nugget precision: the share of a response's claims that nuggets carry, and F with recall. Pure.
+"""Nugget precision: the share of a response's claims that nuggets carry, and F with recall; measures of ARGUE. Pure.
 
 A claim is a sentence that states a fact. The precision of a unit is over the claims of all its responses, so it stands
 beside the recall of the same unit. A unit without a claim has no precision.
@@ -15,9 +15,17 @@ from typing import Any, Literal, get_args
 
 from judge.extra.nuggets.labels import KnownClaims
 from judge.extra.nuggets.records import CLAIM_LABELS, ClaimLabel
-from judge.extra.nuggets.scores import MEASURES, UNIT_COLUMNS, RunUnit, counts_against_nobody, told_reasons, value_of
+from judge.extra.nuggets.scores import (
+    MEASURES,
+    UNIT_COLUMNS,
+    RunUnit,
+    counts_against_nobody,
+    told_reasons,
+    value_of,
+    worst_labels,
+)
 from judge.io.ids import Cluster, cluster_of, natural_key
-from judge.io.table import Table, TsvColumns, fields, records_table
+from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.records import Estimate, Record
 from judge.results.turns import HARNESS
 from judge.stats.means import mean_interval
@@ -156,6 +164,63 @@ def harmonic(precision: float, recall: float) -> float:
     0.3333333333333333
     """
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+ReportShares = Mapping[str, tuple[float, float]]
+"""Measure to what a report has of it, and to the most that it could have."""
+ARGUE_F = {"f1": "nugget_coverage", "f1_weighted": "nugget_coverage_weighted"}
+"""Name to the measure whose harmonic mean with `sentence_support` it is."""
+
+
+def report_shares(sentences: Sequence[Mapping[str, bool | None]], unit: RunUnit) -> ReportShares:
+    """What ARGUE counts in a report: W. Walden et al. (2025), Auto-ARGUE, arXiv:2509.26184.
+
+    `sentences`: the passages that each one cites, and whether they bear it out; None where nobody knows, which is left
+    out. A citation is relevant if the bank names its passage. A sentence is supported if all that it cites bears it
+    out; without a citation it is not, since nobody says whether it needs one.
+    """
+    cited = [pair for sentence in sentences for pair in sentence.items()]
+    borne = [found for _, found in cited if found is not None]
+    known = [each.values() for each in sentences if None not in each.values() or False in each.values()]
+    named = {passage for nugget in unit.nuggets for passage in nugget.passages}
+    labels = worst_labels(unit.nuggets) | unit.labels
+    return {
+        "citation_relevance": (sum(passage in named for passage, _ in cited), len(cited)),
+        "citation_support": (sum(borne), len(borne)),
+        "sentence_support": (sum(bool(each) and all(each) for each in known), len(known)),
+        "nugget_coverage": MEASURES[RECALL].sums(unit.nuggets, labels),
+        "nugget_coverage_weighted": MEASURES["strict_weighted_score"].sums(unit.nuggets, labels),
+    }
+
+
+def argue_values(reports: Sequence[ReportShares]) -> dict[str, float]:
+    """ARGUE's measures over all that the reports have together, with F; 0 where there is nothing to count.
+
+    >>> one = {"sentence_support": (1, 2), "nugget_coverage": (1, 4), "nugget_coverage_weighted": (3, 6)}
+    >>> argue_values([one, one])["f1"] == harmonic(2 / 4, 2 / 8)
+    True
+    """
+    sums = {name: [math.fsum(part) for part in zip(*(of[name] for of in reports), strict=True)] for name in reports[0]}
+    values = {name: have / most if most else 0.0 for name, (have, most) in sums.items()}
+    of_f = {name: max(values[of], 0.0) for name, of in ARGUE_F.items()}
+    return values | {name: harmonic(values["sentence_support"], recall) for name, recall in of_f.items()}
+
+
+def argue_grid(reports: Mapping[str, Sequence[tuple[str, ReportShares]]], cluster: Cluster) -> Table[Any]:
+    """A line for each run and measure of ARGUE: over its reports together, and the mean over them.
+
+    `reports`: run to its reports, each with its topic.
+    """
+    lines: list[tuple[Cell, ...]] = []
+    for run_id in sorted(reports, key=natural_key):
+        clusters = [cluster_of(topic_id, cluster) for topic_id, _ in reports[run_id]]
+        each = [argue_values([report]) for _, report in reports[run_id]]
+        for name, micro in argue_values([report for _, report in reports[run_id]]).items():
+            values = [of[name] for of in each]
+            macro = mean_interval(values, clusters, bounds=(min(0.0, *values), 1.0), what="topics")
+            lines.append((run_id, name, micro, macro))
+    notes = ("micro: over all reports together. macro: the mean over reports; one that has nothing to count has 0.",)
+    return Table(lines, ("run", "measure", "micro", "macro"), "ARGUE", notes, places=3)
 
 
 def nugget_precision(

@@ -1,11 +1,13 @@
 """Recall and precision of runs, and a judge beside people: what `judge nuggets score` and `agree` do, in Python."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from judge.ask.records import Judgment
 from judge.errors import UsageError
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.labels import PairLabels, read_claims_of, read_labels_of
@@ -19,11 +21,14 @@ from judge.extra.nuggets.people import (
 from judge.extra.nuggets.precision import (
     ClaimUnit,
     NuggetPrecision,
+    ReportShares,
+    argue_grid,
     claim_units,
     claims_grid,
     nugget_precision,
     precision_grid,
     precision_names,
+    report_shares,
 )
 from judge.extra.nuggets.records import NuggetBank
 from judge.extra.nuggets.scores import (
@@ -40,9 +45,10 @@ from judge.extra.nuggets.scores import (
 )
 from judge.io.cells import count
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import cluster_of, clustering
+from judge.io.ids import cluster_of, clustering, topic_of
 from judge.io.plan import OneOf, Option, Seed, pairs
 from judge.io.table import Table
+from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
@@ -70,6 +76,8 @@ class NuggetScorePlan(NuggetMatches):
 
     claims: Annotated[tuple[Path, ...], Option(metavar="FILE|DIR")] = ()
     """Labels of claims, or folders of `judge nuggets claims`: precision, and F with strict recall."""
+    citations: Annotated[Path | None, Option(metavar="DIR")] = None
+    """Output folder of `judge run` under the criterion support: ARGUE's measures of sentences and citations, and F."""
     gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """People's matches of a part of the responses, to correct the recall by a judge."""
     inclusion: Annotated[float | None, Field(gt=0, le=1), Option(metavar="P")] = None
@@ -119,6 +127,8 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
         grids["corrected"] = corrected_grid(corrected, plan.main)
     precision: tuple[NuggetPrecision, ...] = ()
     claims: tuple[ClaimUnit, ...] = ()
+    if plan.citations is not None:
+        grids["argue"] = argue_grid(_reports(units, read_judged(plan.citations, "support")), plan.cluster)
     lines = {"units": units_grid(units)}
     if any(nugget.aspect for nugget in bank.nuggets):
         lines["aspects"] = aspects_grid(units, plan.main, plan.cluster)
@@ -149,6 +159,33 @@ def _corrected(
     name = ", ".join(map(str, plan.gold))
     people = run_units(pool, bank, gold)
     return corrected_recall(units, people, gold, plan.main, name, plan.inclusion, plan.cluster)
+
+
+def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[tuple[str, ReportShares]]]:
+    """What the reports of the runs whose citations were judged have; a citation is one pooled item of its sentence."""
+    prompt, pool = judged.criteria[0], judged.pool
+    of_prompt = (each for each in judged.results if (each.criterion, each.variant) == (prompt.name, prompt.variant))
+    borne = {
+        each.response_id: each.grade in prompt.scale.positive
+        for each in of_prompt
+        if isinstance(each, Judgment) and not each.unable
+    }
+    # Of a run and topic: the number of a sentence to what it cites.
+    sentences: dict[tuple[str, str], dict[int | None, dict[str, bool | None]]] = defaultdict(lambda: defaultdict(dict))
+    for item in pool.responses:
+        for key in item.passages:
+            passage = pool.passages[key].passage_id if key in pool.passages else key
+            for entry in item.runs:
+                sentences[entry.run_id, item.topic_id][entry.rank][passage] = borne.get(item.response_id)
+    for each in pool.exclusions:
+        if each.reason == "uncited_sentence":
+            sentences[each.run_id, topic_of(each.turn_id)][each.rank] = {}
+    reports: dict[str, list[tuple[str, ReportShares]]] = {run_id: [] for run_id, _ in sentences}
+    for unit in units:
+        if unit.run_id in reports and unit.status != "left_out":
+            shares = report_shares([*sentences[unit.run_id, unit.topic_id].values()], unit)
+            reports[unit.run_id].append((unit.topic_id, shares))
+    return {run_id: of_run for run_id, of_run in reports.items() if of_run}
 
 
 def read_pool_with_runs(path: Path, *more: Beside) -> Pool:

@@ -120,6 +120,31 @@ def test_runs_that_no_nugget_reaches_are_named(tmp_path: Path, capsys: pytest.Ca
     assert noted["topic_id"] == ({"harbor-grounded", *interactive}, [])
 
 
+def test_judged_citations_give_the_measures_of_argue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    examples, bank, people = PROJECT / "examples", tmp_path / "bank.json", tmp_path / "people.jsonl"
+    given = ["--runs", str(examples / "citations/heron-cites.jsonl"), "--passages", str(examples / "passages.jsonl")]
+    given += ["--topics", str(examples / "citations/topics.tsv"), "--profile", "rag"]
+    judged, pool = str(tmp_path / "judged"), str(tmp_path / "pool")
+    assert main(["run", *given, "--criteria", "support", "--model", "checker/overlap", "--out", judged]) == 0
+    assert main(["pool", *given, "--out", pool]) == 0
+    answers = [{"answer": each, "references": ["clueweb22-en9999-03-00008:0"]} for each in "AB"]
+    asked = [{"question": "Q?", "aggregator_type": "AND", "answers": answers}, {"claim": "C.", "references": ["d"]}]
+    bank.write_text(json.dumps({"query_id": "bread", "nugget_bank": asked}))
+    rows = map(json.loads, (tmp_path / "pool/pool.jsonl").read_text().splitlines())
+    (row,) = [each for each in rows if each["topic_id"] == "bread"]
+    others = supported(row, "bread/1.2") + supported(row, "bread/2").replace("supports", "does_not")
+    people.write_text(supported(row, "bread/1.1") + others)
+    capsys.readouterr()
+    command = ["nuggets", "score", "--pool", pool, "--bank", str(bank), "--matches", str(people)]
+    assert main([*command, "--citations", judged, "--format", "json"]) == 0
+    # Four sentences cite a passage each, which bears them out and in one case is in the bank; the fifth cites nothing.
+    found = {line["measure"]: line["micro"] for line in json.loads(capsys.readouterr().out)[2]["rows"]}
+    assert found == pytest.approx({
+        "citation_relevance": 1 / 4, "citation_support": 4 / 4, "sentence_support": 4 / 5, "nugget_coverage": 1 / 2,
+        "nugget_coverage_weighted": 1 / 2, "f1": 2 * 0.8 * 0.5 / 1.3, "f1_weighted": 2 * 0.8 * 0.5 / 1.3,
+    })  # fmt: skip
+
+
 def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bank, sheet, out = tmp_path / "bank", tmp_path / "sheet.csv", tmp_path / "edited.jsonl"
     bank.mkdir()

@@ -6,15 +6,18 @@ from hypothesis import strategies as st
 
 from judge.extra.nuggets.labels import KnownClaims
 from judge.extra.nuggets.precision import (
+    argue_grid,
+    argue_values,
     claim_units,
     claims_grid,
     harmonic,
     nugget_precision,
     precision_grid,
     precision_names,
+    report_shares,
 )
-from judge.extra.nuggets.records import ClaimLabel, LabelFailure
-from judge.extra.nuggets.scores import run_units
+from judge.extra.nuggets.records import ClaimLabel, LabelFailure, Nugget
+from judge.extra.nuggets.scores import RunUnit, run_units
 from tests.extra.nuggets.world import bank, known, nugget, pool, response
 
 POOL = pool(
@@ -152,6 +155,44 @@ def test_tables_have_a_line_for_each_run_and_unit() -> None:
     lines = claims_grid(units, names)
     assert lines[0] == ("a", "1-1_1", "R00001", "labeled", 5, 4, 2, 1, 1, 1, 0.5, 0.75, 0.5, "")
     assert lines[2][10:] == (None, None, None, "")
+
+
+PUBLISHED = """
+15 14 15 9|10 10 10 7|10 9 10 6|12 12 12 8|11 10 11 6|18 16 19 15|11 10 11 10|10 10 10 6|11 11 10 8|15 14 15 14
+14 13 15 10|18 18 18 13|17 17 17 10|13 12 13 7|17 17 19 13|19 18 19 16|19 18 19 17|13 12 13 12|10 10 10 6
+"""
+"""Sentences, of these supported, nuggets, of these covered, in the 19 reports that argue-viz shows as an example."""
+
+
+def test_the_example_of_argue_has_its_published_digits() -> None:
+    reports = []
+    for n, report in enumerate(PUBLISHED.strip().replace("\n", "|").split("|")):
+        sentences, supported, nuggets, covered = map(int, report.split())
+        of = dict.fromkeys(("citation_support", "sentence_support"), (supported, sentences))
+        of |= dict.fromkeys(("nugget_coverage", "nugget_coverage_weighted"), (covered, nuggets))
+        reports.append((str(n), of | {"citation_relevance": (sentences, sentences)}))
+    digits = {name: (micro, macro.value) for _, name, micro, macro in argue_grid({"example": reports}, "topic")}
+    assert digits["citation_relevance"] == (1, 1)
+    assert digits["citation_support"] == digits["sentence_support"]
+    assert digits["sentence_support"] == pytest.approx((0.9543726235741445, 0.9549052363456795), abs=1e-15)
+    assert digits["nugget_coverage"] == pytest.approx((0.7255639097744361, 0.7159860218357855), abs=1e-15)
+    assert digits["f1"] == digits["f1_weighted"] == pytest.approx((0.8243863007870667, 0.8108727761893327), abs=1e-15)
+
+
+def test_what_argue_counts_in_a_report_by_hand() -> None:
+    asked = [Nugget(f"7/1.{n}", "7", "x", None, "vital", None, "Q", "AND", passages=(f"d{n}",)) for n in (1, 2)]
+    unit = RunUnit("r", "7", "7", ("R1",), (*asked, Nugget("7/2", "7", "y")), {"7/1.1": "supports", "7/2": "supports"},
+                   "incomplete", {})  # fmt: skip
+    sentences = [{"d1": True, "d9": True}, {"d2": True, "d8": False}, {"d1": None}, {"d1": None, "d7": False}, {}]
+    assert report_shares(sentences, unit) == {
+        # d1 three times and d2 of seven; three of the five that somebody judged.
+        "citation_relevance": (4, 7), "citation_support": (3, 5),
+        # The first of the four that are known: the third one may be supported.
+        "sentence_support": (1, 4),
+        # The question needs both answers; it is vital and weighs 2.
+        "nugget_coverage": (1, 2), "nugget_coverage_weighted": (1, 3),
+    }  # fmt: skip
+    assert set(argue_values([report_shares([], unit)]).values()) == {0, 1 / 2, 1 / 3}
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
