@@ -245,6 +245,9 @@ def _benchmark(path: Path) -> None:
     path.mkdir()
     lines = [f"Train {n} is late.\tA train?\tIt is late.\t{label}\n" for n in range(6) for label in BEGIN]
     (path / "begin_dev_wow.tsv").write_text("knowledge\tmessage\tresponse\tbegin_label\n" + "".join(lines))
+    nuggets = [{"text": "A train.", "assignment": label} for label in ("support", "not_support")]
+    row = {"qid": "1", "query": "A train?", "run_id": "r", "answer_text": "One train.", "nuggets": nuggets}
+    (path / "nugget_assignment.jsonl").write_text(json.dumps(row))
     samples = [
         {
             "sample_id": n,

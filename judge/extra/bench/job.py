@@ -1,8 +1,11 @@
 """Judges on public labels: one that is asked, or those whose labels were released; what `judge bench` does."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Annotated, Any
+
+from msgspec.structs import replace
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, Judge
@@ -120,13 +123,15 @@ def _posed(sets: Sequence[tuple[Drawn, Criterion]]) -> tuple[Pool, dict[str, Tur
     """The items of datasets as a pool with its turns, and what is asked about them."""
     pool, turns = bench_pool([drawn for drawn, _ in sets])
     responses = {response.response_id: response for response in pool.responses}
-    return pool, turns, tuple(Task(responses[name], prompt) for drawn, prompt in sets for name in drawn.ids)
+    # A citation is a response of one sentence with one passage.
+    asked = ((replace(responses[name], unit=prompt.unit), prompt) for drawn, prompt in sets for name in drawn.ids)
+    return pool, turns, tuple(starmap(Task, asked))
 
 
 def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]:
     """The prompt of each criterion of the datasets; none where the criterion has no default one."""
     given = choose_prompts((), plan.prompts, ())
-    check_unit([prompt for several in given.values() for prompt in several], "response")
+    check_unit([prompt for several in given.values() for prompt in several if prompt.unit != "citation"], "response")
     criteria = {dataset.criterion for dataset in chosen}
     for name, several in given.items():
         if len(several) > 1:

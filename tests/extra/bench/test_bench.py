@@ -113,6 +113,18 @@ def test_a_scale_of_the_same_grades_is_compared_grade_by_grade(known: Known, tmp
     assert of.judge["kappa_positive"].value == pytest.approx(cohen_kappa_score(*positive))
 
 
+def test_citations_are_judged_grade_by_grade(known: Known, tmp_path: Path) -> None:
+    judge = Ruled(lambda request: ("none", "partial", "full")[last_digit(request) % 3])
+    known(dataset(criterion="support", grades=(0, 1, 2), positive=(2,)), judge=judge)
+    assert bench(write(tmp_path / "data", items(grades=(0, 1, 2))), tmp_path / "out") == 0
+    (of,) = card_of(tmp_path / "out").datasets
+    rows = json_lines(tmp_path / "out" / "items.jsonl")
+    gold, grade = [row["gold"] for row in rows], [row["grade"] for row in rows]
+    assert (of.prompt, of.compared) == ("support/graded", "grades")
+    assert of.judge["percent"].value == pytest.approx(np.mean(np.array(gold) == grade))
+    assert of.judge["wkappa"].value == pytest.approx(cohen_kappa_score(gold, grade, weights="quadratic"))
+
+
 def test_the_other_end_of_a_scale_can_be_the_good_one(known: Known, tmp_path: Path) -> None:
     judge = Ruled(lambda request: str(last_digit(request)))
     turned = dataset(grades=(3, 2, 1, 0), positive=(0, 1), rung=None)
@@ -528,12 +540,13 @@ def test_a_card_survives_the_way_through_json(known: Known, tmp_path: Path) -> N
 def test_word_overlap_orders_the_runs_of_rag_2024_as_well_as_other_topics_do(shared: Path, tmp_path: Path) -> None:
     names = ("rag24-support", "rag24-nuggets")
     assert bench(shared, tmp_path / "out", "--dataset", *names, model="baseline/overlap") == 0
-    found = [
-        [each.runs["mean grade"]["tau_b"].n]
-        + [round(each.runs["mean grade"][name].value or 0, 2) for name in ("tau_b", "people_halves", "judge_halves")]
-        for each in card_of(tmp_path / "out").datasets
-    ]
+    cards = card_of(tmp_path / "out").datasets
+    by_runs = [each.runs["mean grade"] for each in cards]
+    found = [[of["tau_b"].n, *(round(of[name].value or 0, 2) for name in ("tau_b", "people_halves", "judge_halves"))]
+             for of in by_runs]  # fmt: skip
     assert found == [[40, 0.62, 0.43, 0.45], [44, 0.75, 0.54, 0.53]]
+    same = [[round(each.judge[name].value or 0, 3) for name in ("percent", "kappa", "wkappa", "auc")] for each in cards]
+    assert same == [[0.497, 0.257, 0.464, 0.837], [0.397, 0.228, 0.466, 0.826]]
 
 
 @pytest.mark.long

@@ -248,6 +248,8 @@ def test_the_published_cards_are_made_again(shared: Path, tmp_path: Path) -> Non
     call = ["bench", "--data", str(shared), "--out"]
     assert main([*call, str(tmp_path / "one"), "--model", "baseline/overlap", "--dataset", *names]) == 0
     assert main([*call, str(tmp_path / "stored"), "--stored", "--dataset", "llmjudge", "faithbench"]) == 0
+    cited = "--model checker/overlap --prompt support/sentences --dataset rag24-support rag24-nuggets".split()
+    assert main([*call, str(tmp_path / "stored" / "checker-overlap"), *cited]) == 0
     pairs = [(overlap, tmp_path / "one"), *((card, tmp_path / "stored" / name) for name, card in published.items())]
     for card, again in pairs:
         made = parse_card((again / "card.json").read_bytes(), str(again))

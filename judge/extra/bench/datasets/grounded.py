@@ -244,6 +244,7 @@ GROUNDED = (
     ),
     Dataset(
         name="rag24-support",
+        criterion="support",
         title="TREC RAG 2024, support: sentences with their first citation, labels that assessors post-edited",
         grades=(0, 1, 2),
         positive=(2,),
@@ -262,6 +263,7 @@ GROUNDED = (
     ),
     Dataset(
         name="rag24-nuggets",
+        criterion="support",
         title="TREC RAG 2024, nuggets: whether an answer has a nugget, by assessors",
         grades=(0, 1, 2),
         positive=(2,),
