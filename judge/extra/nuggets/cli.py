@@ -121,7 +121,8 @@ def _ask(plan: NuggetAskPlan, ask: Callable[..., NuggetAnswers], trial: DryRunOp
 def convert(plan: NuggetConvertPlan, output: JsonOutput) -> int:
     """Write a bank of nuggets in another form; the form of the given bank is seen from its content.
 
-    A bank is read in judge's own form (JSON Lines), nuggetizer's, CONE-RAG's, or as the rubric questions of iKAT 2025.
+    A bank is read in judge's own form (JSON Lines), nuggetizer's with the rubrics of RAG 2026, that of RAGTIME and
+    AutoJudge, CONE-RAG's, or as the rubric questions of iKAT 2025.
     """
     converted = convert_bank(plan)
     nuggets = converted.nuggets
@@ -175,7 +176,7 @@ def score(plan: NuggetScorePlan, output: TableFormat) -> int:
 
     Names of measures are nuggetizer's. With --gold, the recall by a judge is corrected by people's matches of a part of
     the responses. With --claims, runs have nugget precision too: the share of a response's claims that some nugget
-    carries.
+    carries; with --citations, ARGUE's measures.
     """
     with progress("scoring runs"):
         scored = score_nuggets(plan)

@@ -25,7 +25,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 import msgspec
 
@@ -271,7 +271,7 @@ class _Asked(msgspec.Struct, frozen=True):
     claim: Any = None
     answers: _Held = None
     references: list[str | dict[str, Any]] | None = None
-    aggregator_type: AnswerRule | Literal["Default"] | None = None
+    aggregator_type: Any = None
     importance: Weight | str | None = None
     sub_nuggets: _Held = None
 
@@ -326,6 +326,9 @@ def _asked(path: str, raw: msgspec.Raw, place: int, problems: BankProblems) -> I
         problems.add("bad_nugget", f"{path}.importance", expected)
     if (first := problems.earlier((problems.file, path.partition(":")[0], text), path)) and text:
         problems.add("duplicate_nugget", path, f"{shown(text)} is already at {first}")
+    if asked.aggregator_type not in (None, "AND", "OR", "Default"):
+        expected = f"expected AND or OR, found {shown(asked.aggregator_type)}"
+        problems.add("bad_nugget", f"{path}.aggregator_type", expected)
     if asked.sub_nuggets:
         problems.add("bad_nugget", f"{path}.sub_nuggets", "nuggets inside a nugget are not read: list them beside it")
     documents = _documents(path, asked, problems)

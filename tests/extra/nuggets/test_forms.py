@@ -207,6 +207,7 @@ def test_every_problem_of_our_form_is_listed_with_its_line() -> None:
     (b'{"query_id":"9 1","nugget_bank":{"Q":{"question":"Q","answers":{"a":{"answer":1}},"aggregator_type":"NOT"},'
      b'"R":{"question":"","importance":"big","sub_nuggets":[{}],"answers":[{"answer":"x","references":[{"id":"d"}]}]}}}',
      None, [("bad_id", "line 1: $.query_id"), ("bad_nugget", "line 1: $.nugget_bank.Q.aggregator_type"),
+            ("wrong_type", "line 1: $.nugget_bank.Q.answers.a.answer"),
             ("empty_text", "line 1: $.nugget_bank.R.question"),
             ("bad_nugget", "line 1: $.nugget_bank.R.importance"),
             ("bad_nugget", "line 1: $.nugget_bank.R.sub_nuggets"),
