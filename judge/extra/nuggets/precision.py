@@ -19,10 +19,10 @@ from judge.extra.nuggets.scores import (
     MEASURES,
     UNIT_COLUMNS,
     RunUnit,
+    bounds_of,
     counts_against_nobody,
     told_reasons,
     value_of,
-    worst_labels,
 )
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
@@ -167,7 +167,9 @@ def harmonic(precision: float, recall: float) -> float:
 
 
 ReportShares = Mapping[str, tuple[float, float]]
-"""Measure to what a report has of it, and to the most that it could have."""
+"""Measure to what a report has of it, and to the most that it could have; without a measure that nobody knows."""
+COVERAGES = {"nugget_coverage": MEASURES[RECALL], "nugget_coverage_weighted": MEASURES["strict_weighted_score"]}
+ARGUE = ("citation_relevance", "citation_support", "sentence_support", *COVERAGES)
 ARGUE_F = {"f1": "nugget_coverage", "f1_weighted": "nugget_coverage_weighted"}
 """Name to the measure whose harmonic mean with `sentence_support` it is."""
 
@@ -175,52 +177,71 @@ ARGUE_F = {"f1": "nugget_coverage", "f1_weighted": "nugget_coverage_weighted"}
 def report_shares(sentences: Sequence[Mapping[str, bool | None]], unit: RunUnit) -> ReportShares:
     """What ARGUE counts in a report: W. Walden et al. (2025), Auto-ARGUE, arXiv:2509.26184.
 
-    `sentences`: the passages that each one cites, and whether they bear it out; None where nobody knows, which is left
-    out. A citation is relevant if the bank names its passage. A sentence is supported if all that it cites bears it
-    out; without a citation it is not, since nobody says whether it needs one.
+    `sentences`: the passages that each one cites, and whether they bear it out; None where nobody knows. Such a
+    citation is left out, and so is its sentence: if only those that are known to fail stayed, failures would lower the
+    share. A citation is relevant if the bank names its passage. A sentence is supported if all that it cites bears it
+    out; without a citation it is not, since nobody says whether it needs one. Coverage needs a match of every nugget.
     """
     cited = [pair for sentence in sentences for pair in sentence.items()]
     borne = [found for _, found in cited if found is not None]
-    known = [each.values() for each in sentences if None not in each.values() or False in each.values()]
+    known = [each.values() for each in sentences if None not in each.values()]
     named = {passage for nugget in unit.nuggets for passage in nugget.passages}
-    labels = worst_labels(unit.nuggets) | unit.labels
-    return {
-        "citation_relevance": (sum(passage in named for passage, _ in cited), len(cited)),
-        "citation_support": (sum(borne), len(borne)),
-        "sentence_support": (sum(bool(each) and all(each) for each in known), len(known)),
-        "nugget_coverage": MEASURES[RECALL].sums(unit.nuggets, labels),
-        "nugget_coverage_weighted": MEASURES["strict_weighted_score"].sums(unit.nuggets, labels),
+    shares: dict[str, tuple[float, float]] = {
+        "citation_relevance": (sum(passage in named for passage, _ in cited), len(cited))
     }
+    if borne or not cited:
+        shares["citation_support"] = sum(borne), len(borne)
+    if known or not sentences:
+        shares["sentence_support"] = sum(bool(each) and all(each) for each in known), len(known)
+    if unit.status != "incomplete":
+        # All of them are matched, or nothing was answered and has no fault either.
+        labels = {nugget.nugget_id: unit.labels.get(nugget.nugget_id, "does_not") for nugget in unit.nuggets}
+        shares |= {name: measure.sums(unit.nuggets, labels) for name, measure in COVERAGES.items()}
+    return shares
 
 
 def argue_values(reports: Sequence[ReportShares]) -> dict[str, float]:
     """ARGUE's measures over all that the reports have together, with F; 0 where there is nothing to count.
 
-    >>> one = {"sentence_support": (1, 2), "nugget_coverage": (1, 4), "nugget_coverage_weighted": (3, 6)}
+    A measure that nobody knows of any report has no value.
+
+    >>> one = {"sentence_support": (1, 2), "nugget_coverage": (1, 4)}
     >>> argue_values([one, one])["f1"] == harmonic(2 / 4, 2 / 8)
     True
     """
-    sums = {name: [math.fsum(part) for part in zip(*(of[name] for of in reports), strict=True)] for name in reports[0]}
-    values = {name: have / most if most else 0.0 for name, (have, most) in sums.items()}
-    of_f = {name: max(values[of], 0.0) for name, of in ARGUE_F.items()}
-    return values | {name: harmonic(values["sentence_support"], recall) for name, recall in of_f.items()}
+    values: dict[str, float] = {}
+    for name in ARGUE:
+        if parts := [of[name] for of in reports if name in of]:
+            have, most = map(math.fsum, zip(*parts, strict=True))
+            values[name] = have / most if most else 0.0
+    for name, recall in ARGUE_F.items():
+        if {recall, "sentence_support"} <= values.keys():
+            values[name] = harmonic(values["sentence_support"], max(values[recall], 0.0))
+    return values
 
 
-def argue_grid(reports: Mapping[str, Sequence[tuple[str, ReportShares]]], cluster: Cluster) -> Table[Any]:
+def argue_grid(reports: Mapping[str, Sequence[tuple[RunUnit, ReportShares]]], cluster: Cluster) -> Table[Any]:
     """A line for each run and measure of ARGUE: over its reports together, and the mean over them.
 
-    `reports`: run to its reports, each with its topic.
+    `reports`: run to its reports, each with its unit.
     """
     lines: list[tuple[Cell, ...]] = []
     for run_id in sorted(reports, key=natural_key):
-        clusters = [cluster_of(topic_id, cluster) for topic_id, _ in reports[run_id]]
+        units = [unit for unit, _ in reports[run_id]]
         each = [argue_values([report]) for _, report in reports[run_id]]
-        for name, micro in argue_values([report for _, report in reports[run_id]]).items():
-            values = [of[name] for of in each]
-            macro = mean_interval(values, clusters, bounds=(min(0.0, *values), 1.0), what="topics")
-            lines.append((run_id, name, micro, macro))
-    notes = ("micro: over all reports together. macro: the mean over reports; one that has nothing to count has 0.",)
-    return Table(lines, ("run", "measure", "micro", "macro"), "ARGUE", notes, places=3)
+        micro = argue_values([report for _, report in reports[run_id]])
+        for name in (*ARGUE, *ARGUE_F):
+            there = [(unit.topic_id, of[name]) for unit, of in zip(units, each, strict=True) if name in of]
+            bounds = bounds_of(units, COVERAGES[name]) if name in COVERAGES else (0.0, 1.0)
+            clusters = [cluster_of(topic_id, cluster) for topic_id, _ in there]
+            macro = mean_interval([value for _, value in there], clusters, bounds=bounds, what="reports")
+            lines.append((run_id, name, micro.get(name), macro, len(there), len(units)))
+    notes = (
+        "micro: over all reports together. macro: the mean over reports; one that has nothing to count has 0.",
+        "known: the reports in both. A citation without a grade, its sentence, and the coverage of a report without a "
+        "match of every nugget are left out.",
+    )
+    return Table(lines, ("run", "measure", "micro", "macro", "known", "reports"), "ARGUE", notes, places=3)
 
 
 def nugget_precision(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from judge.ask.records import Judgment
+from judge.ask.subjects import check_unit
 from judge.errors import UsageError
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.labels import PairLabels, read_claims_of, read_labels_of
@@ -53,6 +54,7 @@ from judge.jobs.options import ClusterUnit
 from judge.pool.bank import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Record
+from judge.results.citations import cited_responses
 from judge.results.turns import first_ranked, turns_of_runs
 
 
@@ -112,7 +114,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     bank, pool = read_bank(plan.bank), read_pool_with_runs(plan.pool)
     files = [*plan.matches, *plan.gold, *plan.claims]
     if plan.out is not None:
-        check_apart(plan.out, [pool_file(plan.pool), plan.bank, *files])
+        check_apart(plan.out, [pool_file(plan.pool), plan.bank, *files, *filter(None, [plan.citations])])
     known = read_labels_of(plan.matches, bank, pool, plan.renamed)
     units = run_units(pool, bank, known)
     if not units:
@@ -161,31 +163,29 @@ def _corrected(
     return corrected_recall(units, people, gold, plan.main, name, plan.inclusion, plan.cluster)
 
 
-def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[tuple[str, ReportShares]]]:
+def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[tuple[RunUnit, ReportShares]]]:
     """What the reports of the runs whose citations were judged have; a citation is one pooled item of its sentence."""
     prompt, pool = judged.criteria[0], judged.pool
+    check_unit((prompt,), "citation")
     of_prompt = (each for each in judged.results if (each.criterion, each.variant) == (prompt.name, prompt.variant))
     borne = {
         each.response_id: each.grade in prompt.scale.positive
         for each in of_prompt
         if isinstance(each, Judgment) and not each.unable
     }
-    # Of a run and topic: the number of a sentence to what it cites.
-    sentences: dict[tuple[str, str], dict[int | None, dict[str, bool | None]]] = defaultdict(lambda: defaultdict(dict))
-    for item in pool.responses:
-        for key in item.passages:
-            passage = pool.passages[key].passage_id if key in pool.passages else key
-            for entry in item.runs:
-                sentences[entry.run_id, item.topic_id][entry.rank][passage] = borne.get(item.response_id)
-    for each in pool.exclusions:
-        if each.reason == "uncited_sentence":
-            sentences[each.run_id, topic_of(each.turn_id)][each.rank] = {}
-    reports: dict[str, list[tuple[str, ReportShares]]] = {run_id: [] for run_id, _ in sentences}
+    # A passage without a text has no entry.
+    ids = {key: passage.passage_id for key, passage in pool.passages.items()}
+    cited, reports = cited_responses(pool), defaultdict[str, list[tuple[RunUnit, ReportShares]]](list)
     for unit in units:
-        if unit.run_id in reports and unit.status != "left_out":
-            shares = report_shares([*sentences[unit.run_id, unit.topic_id].values()], unit)
-            reports[unit.run_id].append((unit.topic_id, shares))
-    return {run_id: of_run for run_id, of_run in reports.items() if of_run}
+        if unit.run_id in cited and unit.status != "left_out":
+            turns = (of for turn, of in cited[unit.run_id].items() if unit.scope in (turn, topic_of(turn)))
+            sentences = [
+                {ids.get(key, key): borne.get(item.response_id) for item in items for key in item.passages}
+                for of in turns
+                for items in of
+            ]
+            reports[unit.run_id].append((unit, report_shares(sentences, unit)))
+    return dict(reports)
 
 
 def read_pool_with_runs(path: Path, *more: Beside) -> Pool:

@@ -143,6 +143,11 @@ def test_judged_citations_give_the_measures_of_argue(tmp_path: Path, capsys: pyt
         "citation_relevance": 1 / 4, "citation_support": 4 / 4, "sentence_support": 4 / 5, "nugget_coverage": 1 / 2,
         "nugget_coverage_weighted": 1 / 2, "f1": 2 * 0.8 * 0.5 / 1.3, "f1_weighted": 2 * 0.8 * 0.5 / 1.3,
     })  # fmt: skip
+    assert main([*command, "--citations", judged, "--out", judged]) == 2
+    assert f"this is where {judged} is" in capsys.readouterr().err
+    # A passage whose text is not known is cited all the same.
+    (tmp_path / "judged/passages.jsonl").write_text("")
+    assert main([*command, "--citations", judged, "--format", "json"]) == 0
 
 
 def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """Nugget precision and F: a small pool worked by hand."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,8 +171,9 @@ def test_the_example_of_argue_has_its_published_digits() -> None:
         sentences, supported, nuggets, covered = map(int, report.split())
         of = dict.fromkeys(("citation_support", "sentence_support"), (supported, sentences))
         of |= dict.fromkeys(("nugget_coverage", "nugget_coverage_weighted"), (covered, nuggets))
-        reports.append((str(n), of | {"citation_relevance": (sentences, sentences)}))
-    digits = {name: (micro, macro.value) for _, name, micro, macro in argue_grid({"example": reports}, "topic")}
+        of |= {"citation_relevance": (sentences, sentences)}
+        reports.append((RunUnit("example", str(n), str(n), (), (), {}, "matched", {}), of))
+    digits = {name: (micro, macro.value) for _, name, micro, macro, *_ in argue_grid({"example": reports}, "topic")}
     assert digits["citation_relevance"] == (1, 1)
     assert digits["citation_support"] == digits["sentence_support"]
     assert digits["sentence_support"] == pytest.approx((0.9543726235741445, 0.9549052363456795), abs=1e-15)
@@ -179,20 +181,40 @@ def test_the_example_of_argue_has_its_published_digits() -> None:
     assert digits["f1"] == digits["f1_weighted"] == pytest.approx((0.8243863007870667, 0.8108727761893327), abs=1e-15)
 
 
+ASKED = (*(Nugget(f"7/1.{n}", "7", "x", None, "vital", None, "Q", "AND", passages=(f"d{n}",)) for n in (1, 2)),
+         Nugget("7/2", "7", "y"), Nugget("7/3", "7", "z", weight=-9.0))  # fmt: skip
+REPORT = RunUnit("r", "7", "7", ("R1",), ASKED, {
+    "7/1.1": "supports", "7/1.2": "does_not", "7/2": "supports", "7/3": "does_not"}, "matched", {})  # fmt: skip
+
+
 def test_what_argue_counts_in_a_report_by_hand() -> None:
-    asked = [Nugget(f"7/1.{n}", "7", "x", None, "vital", None, "Q", "AND", passages=(f"d{n}",)) for n in (1, 2)]
-    unit = RunUnit("r", "7", "7", ("R1",), (*asked, Nugget("7/2", "7", "y")), {"7/1.1": "supports", "7/2": "supports"},
-                   "incomplete", {})  # fmt: skip
     sentences = [{"d1": True, "d9": True}, {"d2": True, "d8": False}, {"d1": None}, {"d1": None, "d7": False}, {}]
-    assert report_shares(sentences, unit) == {
+    assert report_shares(sentences, REPORT) == {
         # d1 three times and d2 of seven; three of the five that somebody judged.
         "citation_relevance": (4, 7), "citation_support": (3, 5),
-        # The first of the four that are known: the third one may be supported.
-        "sentence_support": (1, 4),
-        # The question needs both answers; it is vital and weighs 2.
+        # The first of the three that are known in full; the last one cites nothing.
+        "sentence_support": (1, 3),
+        # The question needs both answers; it is vital and weighs 2. The fault is none of the response's.
         "nugget_coverage": (1, 2), "nugget_coverage_weighted": (1, 3),
     }  # fmt: skip
-    assert set(argue_values([report_shares([], unit)]).values()) == {0, 1 / 2, 1 / 3}
+    assert set(argue_values([report_shares([], REPORT)]).values()) == {0, 1 / 2, 1 / 3}
+
+
+def test_what_nobody_judged_is_no_number_of_argue() -> None:
+    lacking = msgspec.structs.replace(REPORT, labels={"7/2": "supports"}, status="incomplete")
+    silent = msgspec.structs.replace(REPORT, responses=(), labels={}, status="unanswered")
+    assert report_shares([{"d1": None}], lacking) == {"citation_relevance": (1, 1)}
+
+    def lines(*reports) -> dict[str, tuple[object, ...]]:
+        grid = argue_grid({"r": [(unit, report_shares(cited, unit)) for unit, cited in reports]}, "topic")
+        return {name: (micro, macro.value, known, of) for _, name, micro, macro, known, of in grid}
+
+    found = lines((REPORT, [{"d1": None}]), (lacking, [{"d1": True}]), (silent, []))
+    # A report that nobody wrote has 0 of everything, faults too; one whose grades failed has no support.
+    assert found["citation_support"] == found["sentence_support"] == (1, 1 / 2, 2, 3)
+    assert found["nugget_coverage_weighted"] == (1 / 6, (1 / 3 + 0) / 2, 2, 3)
+    assert found["f1"] == (harmonic(1, 1 / 4), 0, 1, 3)
+    assert set(lines((lacking, [{"d1": None}])).values()) == {(1, 1, 1, 1), (None, None, 0, 1)}
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
