@@ -80,7 +80,8 @@ def card_grids(card: JudgeCard) -> tuple[Table[Any], ...]:
         "judge answered. Intervals are of the agreement to expect on other units, and lie low: resampled orders are "
         "noisier.",
         "Half to half: tau-b of people's order on a random half of the units with theirs on the other half (a noise "
-        "ceiling: only a judge with less noise exceeds it), and of the judge's with theirs.",
+        "ceiling: only a judge with less noise exceeds it), and of the judge's with theirs. It is no ceiling of tau-b, "
+        "which is over all units.",
         *(f"{name} by {by}: {of['tau_b'].reason}." for name, by, of in by_runs if of["tau_b"].reason),
         *(f"Published for {each.name}: {each.published}" for each in card.datasets if each.published),
     ]
