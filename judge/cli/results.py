@@ -12,6 +12,7 @@ from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, correct_le
 from judge.jobs.planning import TopicsPlan, plan_topics
 from judge.jobs.release import ReleasePlan, release_folder
 from judge.report.job import ReportPlan, write_report
+from judge.results.citations import headlines_of
 from judge.results.leaderboard import change_text, reading
 from judge.results.planning import Pilot, PlannedDesign, TopicsNeeded
 from judge.results.rows import CORRECTED_FLAGS, flag_lines, folder_unit
@@ -68,12 +69,15 @@ def _print_corrected(outcome: CorrectionOutcome) -> None:
     for line in outcome.clustered:
         print()
         print_text(line)
-    for criterion in outcome.criteria:
+    headlines = headlines_of(outcome.criteria)
+    for criterion in headlines:
         rows = [row for row in outcome.rows if row.criterion == criterion.name]
         print()
         print_text(reading(criterion), "heading")
         print_corrected(rows)
         print_text(change_text(outcome.changes[criterion.name]))
+    if more := len(outcome.criteria) - len(headlines):
+        print_text(f"{more} more measures: --out DIR")
     flags = flag_lines(outcome.rows, folder_unit(outcome.criteria), CORRECTED_FLAGS)
     print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)
 

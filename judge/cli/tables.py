@@ -18,7 +18,7 @@ from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
 from judge.report.sections.words import scale_of
-from judge.results.citations import boards_of
+from judge.results.citations import boards_of, headlines_of
 from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
 from judge.results.tables import told_apart
@@ -46,7 +46,8 @@ def print_leaderboard(
     for line in clustered:
         print()
         print_text(line)
-    for criterion in boards_of(criteria):
+    boards, headlines = boards_of(criteria), headlines_of(criteria)
+    for criterion in headlines:
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}, {scale_of(criterion)}")
         table = board([row for row in rows if row.criterion == criterion.name], unit)
@@ -55,7 +56,8 @@ def print_leaderboard(
         print_table(shown.columns, [*shown.cells()], words=2, keys=2, below=below)
         if criterion.name in apart:
             print_text(apart[criterion.name])
-    for line in (worded(BOUND, unit), *flag_lines(rows, unit)):
+    more = [f"{len(boards) - len(headlines)} more measures stand in leaderboard.md"] * (len(boards) > len(headlines))
+    for line in (*more, worded(BOUND, unit), *flag_lines(rows, unit)):
         print()
         print_text(line)
 

@@ -83,6 +83,13 @@ def boards_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
     return tuple(board for criterion in criteria for board in _boards(criterion))
 
 
+def headlines_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
+    """The boards that stand where there is room for few: of measures those that are weighted, by the first citation."""
+    return tuple(
+        board for board in boards_of(criteria) if not isinstance(board, Measure) or not (board.hard or board.every)
+    )
+
+
 def _boards(criterion: Criterion) -> Iterable[Criterion]:
     if criterion.unit != "citation":
         return (criterion,)

@@ -15,7 +15,7 @@ from judge.report.parts import Facts, ReportPart, Said, Section
 from judge.report.sections.boards import verdicts
 from judge.report.sections.making import in_all
 from judge.report.sections.words import capped, scale_of, titled
-from judge.results.citations import boards_of
+from judge.results.citations import headlines_of
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import LeaderboardRow, worded
 from judge.results.tables import ALPHA, listed, told_apart
@@ -39,7 +39,7 @@ def banner(folder: RunFolder) -> Said:
 
 
 def _parts(folder: RunFolder) -> Iterator[ReportPart]:
-    criteria = {criterion.name: criterion for criterion in boards_of(folder.judged.criteria)}
+    criteria = {criterion.name: criterion for criterion in headlines_of(folder.judged.criteria)}
     apart = {
         pair.criterion for pair in folder.tables.differences if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA
     }
@@ -60,7 +60,7 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
         yield Said(note)
     for warning in folder.judged.warnings:
         yield Said(capped(_without_places(warning, folder)), "warn")
-    for name, rows in by_criterion(folder.tables.leaderboard):
+    for name, rows in by_criterion(row for row in folder.tables.leaderboard if row.criterion in criteria):
         placed = [row for row in rows if row.mean.value is not None and row.rank is not None]
         if not placed:
             yield Said(f"{titled(name)}: no run has a grade.")
