@@ -74,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     # Python would search everything again before it ends.
     atexit.register(gc.freeze)
+    # Products are small here: numpy's threads take many times the CPU, and its sums would depend on their number.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = _dispatch(_general(arguments))
         sys.stdout.flush()
