@@ -51,6 +51,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "FAIL": (leaderboards.fail, 1000),
     "P": (leaderboards.p, 50),
     "L": (gold.real, 300),
+    "CITE": (gold.cited, 60),
     "S1": (small.means, 2000),
     "S2": (small.coefficients, 1000),
     "S3": (small.families, 400),

@@ -1,14 +1,25 @@
-"""How gold was drawn: binary grades, and the judges of LLMJudge."""
+"""How gold was drawn: binary grades, the judges of LLMJudge, and citations."""
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.simulations.figures import GRADES, Finding, Floats, finding
+from bench.simulations.figures import GRADES, Finding, Floats, finding, holds
 from bench.simulations.runs import covers, drawn, raw_intervals
+from judge.ask.criteria import find_criterion
+from judge.ask.records import Judgment
+from judge.gold.plan import make_plan
+from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
+from judge.pool.records import Pool, PooledRun
+from judge.records import Estimate
+from judge.results.citations import Measure, boards_of
+from judge.results.corrected import GoldGrade, corrected, measured_gold
+from judge.results.turns import run_turns
+from judge.runs.records import Exclusion, Provenance, TokenCount
 from judge.stats.correction import correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.means import t_quantile
@@ -151,3 +162,74 @@ def real(replicates: int, rng: np.random.Generator, sizes: Sequence[int] = (100,
             finding("L", f"corrected, n={n}: width over gold only's", ratios),
         ]
     return findings
+
+
+CITED_RUNS, CITED_TOPICS = 20, 60
+
+
+def cited(replicates: int, rng: np.random.Generator) -> list[Finding]:
+    """Measures of citations, corrected by gold of whole turns (`judge gold plan`), against the gold of all."""
+    criterion = find_criterion("support")
+    pool, truth = _cited_pool(rng)
+    guess = {
+        name: grade if rng.random() < 0.6 else int(rng.choice(3, p=(0.2, 0.5, 0.3))) for name, grade in truth.items()
+    }
+    about = "support", "graded"
+    results = [
+        Judgment(
+            response.response_id, response.turn_id, response.topic_id, *about, guess[response.response_id], False,
+            None, None, None, (), "simulated", None, "", "", "label", False, 0,
+        )
+        for response in pool.responses
+    ]  # fmt: skip
+    runs = {measure: run_turns(pool, results, measure) for measure in boards_of([criterion])}
+
+    def corrected_by(chances: dict[str, float]) -> dict[tuple[str, str], Estimate]:
+        gold = {name: GoldGrade(truth[name], pi, "certain" if pi == 1 else "drawn", ()) for name, pi in chances.items()}
+        rows = [
+            row
+            for measure, of in runs.items()
+            if isinstance(measure, Measure)
+            for row in corrected(of, measure, measured_gold(measure, pool, of, gold)[0])
+        ]
+        return {(row.criterion, row.run_id): row.corrected for row in rows}
+
+    whole = corrected_by(dict.fromkeys(truth, 1.0))
+    hits: dict[str, list[float]] = {measure.name: [] for measure in runs}
+    errors: dict[str, list[float]] = {measure.name: [] for measure in runs}
+    for seed in rng.integers(2**31, size=replicates).tolist():
+        plan = make_plan(pool, int(0.3 * len(truth)), seed, criteria=["support"])
+        found = corrected_by({row.response_id: row.inclusion_probability for row in plan.rows})
+        for name in hits:
+            pairs = [(found[key], whole[key].value or 0.0) for key in whole if key[0] == name]
+            hits[name].append(float(np.mean([holds(estimate, value) for estimate, value in pairs])))
+            errors[name].append(float(np.mean([(estimate.value or 0.0) - value for estimate, value in pairs])))
+    return [
+        *(finding("CITE", f"{name}: coverage", of, 0.93, 0.98) for name, of in hits.items()),
+        *(finding("CITE", f"{name}: bias", of, -0.005, 0.005) for name, of in errors.items()),
+    ]
+
+
+def _cited_pool(rng: np.random.Generator) -> tuple[Pool, dict[str, int]]:
+    """Runs of unlike quality over one-turn topics, some of them unanswered, and the grade of every citation."""
+    candidates, uncited, grades = [], [], {}
+    for run in range(CITED_RUNS):
+        quality = rng.beta(4, 3)
+        for topic in range(CITED_TOPICS):
+            full = float(np.clip(quality + rng.normal(0, 0.15), 0.02, 0.98))
+            for sentence in range(1, rng.integers(3, 9) if rng.random() < 0.97 else 1):
+                ids = f"r{run}", f"{topic}_1", sentence
+                cites = int(rng.choice((0, 1, 1, 2)))
+                if not cites:
+                    uncited.append(Exclusion(*ids, "uncited_sentence", ""))
+                for place in range(1, cites + 1):
+                    text = " ".join(map(str, (*ids, place)))
+                    passage = Provenance(f"p{place}", None, True, f"passage {place}")
+                    candidates.append(Candidate(*ids, text, (passage,), "citations", place))
+                    grades[text] = int(rng.choice(3, p=((1 - full) * 0.6, (1 - full) * 0.4, full)))
+    length = LengthRule(lambda text: TokenCount(1, 1, 1, None))
+    pool = build_pool(candidates, evidence_of(), length, excluded=uncited, unit="citation")
+    turns = tuple(f"{topic}_1" for topic in range(CITED_TOPICS))
+    runs = tuple(PooledRun(f"r{run}", None, None, "rag", "", True, turns) for run in range(CITED_RUNS))
+    pool = msgspec.structs.replace(pool, runs=runs)
+    return pool, {response.response_id: grades[response.text] for response in pool.responses}
