@@ -177,6 +177,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 def _read_own(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
     nuggets: list[Nugget] = []
+    rules: dict[tuple[str | None, str], tuple[AnswerRule | None, float | None]] = {}
     for number, line in problems.sound(decode_lines(content, _Line, name, "bad_nugget")):
         path, before = f"line {number}: $", len(problems)
         turn_id, topic_id = line.turn_id, line.topic_id
@@ -188,6 +189,9 @@ def _read_own(content: bytes, name: str, problems: BankProblems) -> list[Nugget]
                 problems.text(f"{path}.{field}", said)
         if (line.question is None) != (line.aggregator is None):
             problems.add("missing_field", path, "expected both `question` and `aggregator`, or neither")
+        rule = line.aggregator, line.weight
+        if line.question is not None and rules.setdefault((turn_id or topic_id, line.question), rule) != rule:
+            problems.add("bad_nugget", path, "expected the aggregator and the weight of the question's other answers")
         if text is not None and len(problems) == before:
             given = msgspec.structs.asdict(line) | {"topic_id": topic_id or topic_of(turn_id or ""), "text": text}
             nuggets.append(Nugget(**given))
@@ -239,7 +243,8 @@ def _read_nuggetizers(content: bytes, name: str, problems: BankProblems) -> list
                 continue
             field = "criterion" if held == "rubrics" else "text"
             text = problems.text(f"{at}.{field}", getattr(listed, field))
-            aspect = (listed.mapped_sub_narrative or listed.axis or "").strip() or None
+            of = "mapped_sub_narrative" if listed.mapped_sub_narrative else "axis"
+            aspect = problems.text(f"{at}.{of}", told) if (told := getattr(listed, of)) else None
             if scope is not None and text is not None:
                 topic_id, turn_id = scope
                 found = Nugget(f"{line.qid}/{place + 1}", topic_id, text, turn_id, listed.importance, listed.weight)

@@ -56,13 +56,14 @@ class NuggetMeasure(Record, frozen=True):
             if (nugget.importance == "vital" or not self.vital) and (self.weighted or not nugget.fault):
                 answers[nugget.question or nugget.nugget_id, nugget.question].append(nugget)
         weights, worths = [], []
-        for first, *others in answers.values():
-            found = [labels[first.nugget_id], *(labels[each.nugget_id] for each in others)]
-            if first.aggregator == "OR":
+        for of in answers.values():
+            found = [labels[nugget.nugget_id] for nugget in of]
+            if of[0].aggregator == "OR":
                 found = [next(label for label in BEST_FIRST if label in found)]
             each = [self.worth[label] for label in found]
             worths.append(min(each) if self.worth is STRICT else math.fsum(each) / len(each))
-            weights.append(weight_of(first) if self.weighted else 1.0)
+            # People may edit the importance of one answer.
+            weights.append(max(map(weight_of, of)) if self.weighted else 1.0)
         value = math.fsum(weight * worth for weight, worth in zip(weights, worths, strict=True))
         return value, math.fsum(weight for weight in weights if weight > 0)
 

@@ -217,6 +217,11 @@ def test_every_problem_of_our_form_is_listed_with_its_line() -> None:
     (b'{"nugget_bank":[' + b"[" * 5000, None, [("bad_nugget", "line 1: $")]),
     (b'{"nugget_bank":7,"query_id":"9"}', None, [("bad_nugget", "line 1: $.nugget_bank")]),
     (b'{"nugget_id":"n","topic_id":"9","text":"x","question":"Q"}', None, [("missing_field", "line 1: $")]),
+    (b"".join(b'{"nugget_id":"%d","topic_id":"9","text":"x","question":"Q","aggregator":"%s","weight":%d}\n' % row
+              for row in ((1, b"OR", 2), (2, b"AND", 2), (3, b"OR", 2), (4, b"OR", -2))), None,
+     [("bad_nugget", "line 2: $"), ("bad_nugget", "line 4: $")]),
+    (b'{"qid":"9","nuggets":[{"text":"x","mapped_sub_narrative":"a\\u0000"},{"text":"x","axis":" "}]}', None,
+     [("unusable_text", "line 1: $.nuggets[0].mapped_sub_narrative"), ("empty_text", "line 1: $.nuggets[1].axis")]),
     (b"id,rubrik\n1-1,x\n1-1-r1,\n1-1-r2,a,b\n", None,
      [("bad_id", "line 2: id"), ("empty_text", "line 3: rubrik"), ("wrong_columns", "line 4")]),
     (b'id,rubrik\n1-1-r1,"x\n', None, [("not_a_table", "line 2")]),

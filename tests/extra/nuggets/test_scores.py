@@ -75,6 +75,10 @@ def test_a_question_counts_its_best_answer_or_all(aggregator, labels, graded, st
         "weighted_score": (3 * graded + 1) / 4, "strict_weighted_score": (3 * strict + 1) / 4,
         "vital_score": None, "strict_vital_score": None,
     })  # fmt: skip
+    # People made one answer vital: in any order the question weighs as much.
+    edited = [msgspec.structs.replace(each, weight=None) for each in asked]
+    edited[2] = msgspec.structs.replace(edited[2], importance="vital")
+    assert {MEASURES["weighted_score"].sums(of, found)[1] for of in (edited, edited[::-1])} == {2}
 
 
 KINDS = st.tuples(
