@@ -296,13 +296,11 @@ def test_support_is_read_by_the_first_citation_of_each_sentence(tmp_path: Path) 
     assert read("rag24-support", tmp_path) == (LabeledResponse("t/r/0", "t", 2, (), "A", ("P",)),)
     skipped = {"no citation": 1, "no public text of the passage": 1, "no label": 1, "empty response": 1}
     assert DATASETS["rag24-support"].read(tmp_path).skipped == skipped
-    write(
-        tmp_path,
-        name,
-        json.dumps({"topic_id": "t", "run_id": "r", "sentences": [sentence("A", ("p", "4"))]}) + "\n[]\n{",
-    )
+    bad = [sentence("A", ("p", "4"))], [sentence("A", (["p"], "2"))], [sentence({}, ("p", "2"))]
+    lines = jsonl(*({"topic_id": "t", "run_id": "r", "sentences": of} for of in bad), rows[0] | {"run_id": None})
+    write(tmp_path, name, lines + "[]\n{")
     assert [found.split(":")[0] for found in problems("rag24-support", tmp_path)] == [
-        "wrong_type line 2", "truncated_json line 3", "wrong_label line 1",
+        *(f"wrong_type line {n}" for n in (2, 3, 4, 5)), "truncated_json line 6", "wrong_label line 1",
     ]  # fmt: skip
 
 

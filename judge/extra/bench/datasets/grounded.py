@@ -167,12 +167,15 @@ def _rag24(folder: Path, reading: DatasetReading) -> None:
         try:
             for k, sentence in enumerate(row["sentences"]) if problem is None else ():
                 where, item_id = f"line {number}: $.sentences[{k}]", f"{row['topic_id']}/{row['run_id']}/{k}"
-                if sentence["citations"]:
-                    first, text = sentence["citations"][0], sentence["text"]
-                    told = row["topic_id"], text if type(text) is str else "", first["reference"], first["support"]
-                    cited.append((where, item_id, *map(str, told)))
-                else:
+                if not sentence["citations"]:
                     reading.skipped["no citation"] += 1
+                    continue
+                first, text = sentence["citations"][0], sentence["text"]
+                ids = row["topic_id"], row["run_id"], first["reference"]
+                if not isinstance(text, str | float) or not all(isinstance(each, str) for each in ids):
+                    raise TypeError
+                told = ids[0], text if isinstance(text, str) else "", ids[2], str(first["support"])
+                cited.append((where, item_id, *told))
         except (KeyError, TypeError):
             expected = "expected run_id, topic_id and sentences with text and citations of reference and support"
             reading.problem("wrong_type", file, f"line {number}", f"{expected}, found {shown(row)}")
