@@ -210,13 +210,12 @@ def argue_values(reports: Sequence[ReportShares]) -> dict[str, float]:
     True
     """
     values: dict[str, float] = {}
-    for name in ARGUE:
-        if parts := [of[name] for of in reports if name in of]:
-            have, most = map(math.fsum, zip(*parts, strict=True))
-            values[name] = have / most if most else 0.0
-    for name, recall in ARGUE_F.items():
-        if {recall, "sentence_support"} <= values.keys():
-            values[name] = harmonic(values["sentence_support"], max(values[recall], 0.0))
+    for name in (*ARGUE, *ARGUE_F):
+        parts = ("sentence_support", ARGUE_F[name]) if name in ARGUE_F else (name,)
+        if there := [of for of in reports if of.keys() >= set(parts)]:
+            sums = ([math.fsum(side) for side in zip(*(of[part] for of in there), strict=True)] for part in parts)
+            shares = [have / most if most else 0.0 for have, most in sums]
+            values[name] = harmonic(shares[0], max(shares[1], 0.0)) if name in ARGUE_F else shares[0]
     return values
 
 

@@ -213,7 +213,8 @@ def test_what_nobody_judged_is_no_number_of_argue() -> None:
     # A report that nobody wrote has 0 of everything, faults too; one whose grades failed has no support.
     assert found["citation_support"] == found["sentence_support"] == (1, 1 / 2, 2, 3)
     assert found["nugget_coverage_weighted"] == (1 / 6, (1 / 3 + 0) / 2, 2, 3)
-    assert found["f1"] == (harmonic(1, 1 / 4), 0, 1, 3)
+    # F is over the reports of which both parts are known.
+    assert found["f1"] == (0, 0, 1, 3)
     assert set(lines((lacking, [{"d1": None}])).values()) == {(1, 1, 1, 1), (None, None, 0, 1)}
 
 
