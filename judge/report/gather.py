@@ -79,6 +79,13 @@ def _run_items(
     matched: GoldByResponse,
 ) -> Iterator[BrowsedItem]:
     responses = {response.response_id: response for response in pool.responses}
+    if pool.unit == "citation":
+        # As in the response of the first run that has it, so that sentences follow each other.
+        places = {
+            name: min(((natural_key(of.run_id), of.rank, of.citation) for of in response.runs), default=())
+            for name, response in responses.items()
+        }
+        results = sorted(results, key=lambda result: (natural_key(result.turn_id), places.get(result.response_id, ())))
     for result in results:
         response = responses.get(result.response_id)
         key = result.response_id, result.criterion

@@ -18,7 +18,7 @@ from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.parts import ReportPart, Said, Section
 from judge.report.sections.boards import called
 from judge.report.sections.words import capped, titled
-from judge.results.citations import boards_of
+from judge.results.citations import headlines_of
 from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade
 
@@ -36,7 +36,7 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
     if folder.judged.pool.unit == "dialogue":
         del kinds["depth"]
     parts: dict[str, list[ReportPart]] = {kind: [] for kind in kinds}
-    for criterion in boards_of(folder.judged.criteria):
+    for criterion in headlines_of(folder.judged.criteria):
         if not any(row.n for row in folder.tables.leaderboard if row.criterion == criterion.name):
             continue
         runs = _runs(folder, criterion)
