@@ -190,7 +190,7 @@ def cited(replicates: int, rng: np.random.Generator) -> list[Finding]:
             row
             for measure, of in runs.items()
             if isinstance(measure, Measure)
-            for row in corrected(of, measure, measured_gold(measure, pool, of, gold)[0])
+            for row in corrected(of, measure, measured_gold(measure, pool, of, gold))
         ]
         return {(row.criterion, row.run_id): row.corrected for row in rows}
 

@@ -278,7 +278,7 @@ def _items(
     for turn_id, response_id in keys:
         known = pooled.get(response_id)
         named = {row.run_id for row in gold[turn_id, response_id] if row.run_id is not None}
-        runs = {entry.run_id for entry in known.runs if entry.rank == 1} if known else named
+        runs = {entry.run_id for entry in known.runs if entry.rank == 1 or entry.citation} if known else named
         words = known.tokens.whitespace if known else None
         names = min(item_of(row).response for row in gold[turn_id, response_id])
         ordered = tuple(sorted(runs, key=natural_key))

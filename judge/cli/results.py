@@ -70,13 +70,15 @@ def _print_corrected(outcome: CorrectionOutcome) -> None:
         print()
         print_text(line)
     headlines = headlines_of(outcome.criteria)
+    more = len(outcome.criteria) - len(headlines)
     for criterion in headlines:
         rows = [row for row in outcome.rows if row.criterion == criterion.name]
         print()
-        print_text(reading(criterion), "heading")
+        name = f"{criterion.name}: " if more else ""
+        print_text(f"{name}{reading(criterion)}", "heading")
         print_corrected(rows)
         print_text(change_text(outcome.changes[criterion.name]))
-    if more := len(outcome.criteria) - len(headlines):
+    if more:
         print_text(f"{more} more measures: --out DIR")
     flags = flag_lines(outcome.rows, folder_unit(outcome.criteria), CORRECTED_FLAGS)
     print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)

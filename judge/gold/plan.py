@@ -155,18 +155,23 @@ def _missing(response: PooledResponse, graded: set[tuple[str, str]], criteria: S
 
 def _frame(pool: Pool, graded: set[tuple[str, str]], criteria: Sequence[str], per_run: int) -> _Frame:
     responses: dict[str, list[PooledResponse]] = defaultdict(list)
-    labeled: Counter[str] = Counter()
+    labeled: dict[str, list[str]] = defaultdict(list)
     for response in pool.responses:
         if _missing(response, graded, criteria):
             responses[response.turn_id].append(response)
         else:
-            labeled.update(_runs(response))
+            for run_id in _runs(response):
+                labeled[run_id].append(response.turn_id)
     turns = tuple(sorted(responses, key=natural_key))
     run_ids = sorted({run_id for response in pool.responses for run_id in _runs(response)}, key=natural_key)
     counts = [Counter(run_id for response in responses[turn] for run_id in _runs(response)) for turn in turns]
     run_counts = np.array([[count[run_id] for run_id in run_ids] for count in counts], dtype=np.int64)
     run_counts = run_counts.reshape(len(turns), len(run_ids))
-    still = np.array([max(0, per_run - labeled[run_id]) for run_id in run_ids], dtype=np.int64)
+    done = [labeled[run_id] for run_id in run_ids]
+    if pool.unit == "citation":
+        # All citations of a response are drawn with it.
+        run_counts, done = np.minimum(run_counts, 1), [[*set(turn_ids)] for turn_ids in done]
+    still = np.array([max(0, per_run - len(turn_ids)) for turn_ids in done], dtype=np.int64)
     return _Frame(
         turns=turns,
         responses={turn: tuple(responses[turn]) for turn in turns},

@@ -195,12 +195,13 @@ def _corrected(
         runs = run_turns(judged.pool, judged.results, criterion)
         grades = gold_grades(matched, labeled, name)
         if isinstance(criterion, Measure):
-            grades, partly = measured_gold(criterion, judged.pool, runs, grades)
-            all_cautions += [
-                f"{criterion.name}: {count(partly, 'response')} with gold lack it for some citations, which do not "
-                "count; that is right only where assessors could not judge these, not where citations were drawn singly"
-            ] * bool(partly)
-        all_cautions += [f"{criterion.name}: {text}" for text in cautions(runs, grades)]
+            grades = measured_gold(criterion, judged.pool, runs, grades)
+            if partly := sum(not grade.whole for grade in grades.values()):
+                all_cautions.append(
+                    f"{criterion.name}: of {count(partly, 'response')} only some citations have gold, and the others "
+                    "do not count: right where assessors could not judge them, wrong where citations were drawn singly"
+                )
+        all_cautions += [f"{labeled.name}: {text}" for text in cautions(runs, grades)]
         check_sample(runs, grades, plan.target, name)
         corrected_rows = corrected(
             runs,
@@ -215,7 +216,7 @@ def _corrected(
         if any(map(too_few_topics, corrected_rows)):
             all_cautions.append(f"{criterion.name}: {TOO_FEW_TOPICS}")
         rows += corrected_rows
-    return criteria, tuple(rows), tuple(all_cautions)
+    return criteria, tuple(rows), tuple(dict.fromkeys(all_cautions))
 
 
 def _is_file(out: Path) -> bool:

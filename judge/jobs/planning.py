@@ -11,6 +11,7 @@ from judge.gold.seal import GOLD_FILES, read_unsealed
 from judge.io.plan import AboveZero, Option, Positive, in_folders
 from judge.jobs.judged import read_judged
 from judge.jobs.options import OwnPrompts
+from judge.results.citations import refuse_citations
 from judge.results.planning import Goals, Pilot, pilots, warnings
 
 
@@ -44,6 +45,7 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     """Take the grades of a judged folder apart, and plan topics by them; sealed gold is refused."""
     plan = in_folders(plan, gold=GOLD_FILES)
     judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
+    refuse_citations(judged.pool)
     name = ", ".join(map(str, plan.gold))
     gold = read_unsealed(plan.gold, "a plan needs none of them; give the dev part")
     matched, unmatched = match(gold, judged.pool, name)

@@ -10,6 +10,7 @@ from math import fsum
 
 import msgspec
 
+from judge.errors import UsageError
 from judge.io.ids import topic_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Level, Scale
@@ -107,6 +108,12 @@ def _boards(criterion: Criterion) -> Iterable[Criterion]:
         for kind in ("weighted", "hard")
         for name in ("precision", "recall")
     ]
+
+
+def refuse_citations(pool: Pool) -> None:
+    """Refuse a pool of citations where responses or their grades are ranked, as a UsageError."""
+    if pool.unit == "citation":
+        raise UsageError("a pool of citations has no grades of responses: `judge leaderboard` measures these")
 
 
 def cited_responses(pool: Pool) -> dict[str, dict[str, Sentences]]:

@@ -37,6 +37,8 @@ class GoldGrade(msgspec.Struct, frozen=True):
     """The inclusion probability; nan where it is unknown."""
     stratum: str | None
     rows: tuple[GoldRow, ...]
+    whole: bool = True
+    """Of a measure of citations: whether each that counts has gold."""
 
 
 def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dict[str, GoldGrade]:
@@ -61,27 +63,30 @@ def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dic
 
 def measured_gold(
     measure: Measure, pool: Pool, runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]
-) -> tuple[dict[str, GoldGrade], int]:
-    """Gold of citations as gold of responses, and of how many responses only some citations have it.
+) -> dict[str, GoldGrade]:
+    """Gold of citations as gold of responses.
 
     A citation without gold does not count. What cites nothing needs no label, so it was chosen for certain.
     """
     found: dict[str, GoldGrade] = {}
     cited = cited_responses(pool)
-    strata, partly = all(grade.stratum is not None for grade in gold.values()), 0
+    strata = all(grade.stratum is not None for grade in gold.values())
     for run in runs:
-        for response, _ in run.graded:
+        for response in (*(of for of, _ in run.graded), *run.failed, *run.left_out):
             sentences = measure.looked_at(cited.get(run.run_id, {}).get(response.turn_id, []))
             grades = [[gold.get(citation.response_id) for citation in each] for each in sentences]
             known = [grade for each in grades for grade in each if grade is not None]
-            partly += 0 < len(known) < sum(map(len, sentences))
             if known or not any(sentences):
                 worths = [[measure.worth(grade.grade) if grade else None for grade in each] for each in grades]
-                score = measure.score(worths)
                 probability, stratum = (known[0].probability, known[0].stratum) if known else (1.0, "certain")
-                rows = tuple(row for grade in known for row in grade.rows)
-                found[response.response_id] = GoldGrade(score, probability, stratum if strata else None, rows)
-    return found, partly
+                found[response.response_id] = GoldGrade(
+                    grade=measure.score(worths),
+                    probability=probability,
+                    stratum=stratum if strata else None,
+                    rows=tuple(row for grade in known for row in grade.rows),
+                    whole=len(known) == sum(map(len, sentences)),
+                )
+    return found
 
 
 def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], name: str) -> None:
@@ -208,7 +213,8 @@ def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[s
     # Each response counts once, since a response that several runs gave was drawn once.
     judged = {response.response_id for run in runs for response, _ in run.graded}
     used = [gold[response_id] for response_id in sorted(judged & gold.keys())]
-    rows = [row for grade in used for row in grade.rows]
+    # Responses may share the gold of a citation.
+    rows = {id(row): row for grade in used for row in grade.rows}.values()
     made = Counter(row.made for row in rows if row.made != "blind")
     warnings = []
     if part := one_part(runs, gold):
@@ -269,7 +275,8 @@ def _samples(
 def _bound(run: RunTurns, mean: float, gold: Mapping[str, GoldGrade], worst: int) -> float | None:
     """The mean over all turns, where those without a grade have their gold grade or count as the worst."""
     ids = [response.response_id for response in run.failed]
-    return run.bound(mean, [gold[name].grade if name in gold else worst for name in ids], worst, gold.keys())
+    whole = {name for name, grade in gold.items() if grade.whole}
+    return run.bound(mean, [gold[name].grade if name in gold else worst for name in ids], worst, whole)
 
 
 def _bounded(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade], worst: int) -> Corrected:

@@ -229,6 +229,8 @@ def leaderboard_markdown(
 
 def reading(criterion: Criterion) -> str:
     """How to read the grades of a criterion."""
+    if isinstance(criterion, Measure):
+        return f"{criterion.prompt_id}, a measure from 0 to 1 (a turn without a response counts 0): higher is better"
     grades = ", ".join(str(level.grade) for level in criterion.scale.levels)
     return f"{criterion.prompt_id}, grades {grades}: {criterion.scale.polarity} is better"
 

@@ -33,6 +33,8 @@ class TurnGrade(Record, frozen=True, gc=False):
     lowest: float | None = None
     """Of a measure of citations: what it is if those whose lack of a grade counts against the run have the worst one;
     None if there are none."""
+    lacking: frozenset[FailureReason | None] = frozenset()
+    """Why citations that count have no grade; None where they were not asked about."""
 
 
 class RunTurns(Record, frozen=True):
@@ -141,12 +143,13 @@ class RunTurns(Record, frozen=True):
 
 def run_flags(run: RunTurns) -> tuple[RowFlag, ...]:
     """The warnings about a run's row that the judge's results alone give."""
+    lacking = frozenset[FailureReason | None]().union(run.reasons, *(given.lacking for _, given in run.graded))
     flags: dict[RowFlag, bool] = {
         "MISSING": bool(run.failed or run.unanswered > run.unreached)
         or any(given.lowest is not None for _, given in run.graded),
         "UNREACHED": run.unreached > 0,
-        "HARNESS": any(reason in HARNESS for reason in run.reasons),
-        "TRIAL": run.not_asked > 0,
+        "HARNESS": not lacking.isdisjoint(HARNESS),
+        "TRIAL": run.not_asked > 0 or None in lacking,
         "SHORT": run.far_shorter,
         "OWNTEXT": run.own_texts,
     }
@@ -246,7 +249,8 @@ def _measured(
                 for pair in zip(given, worths, strict=True)
             ]
             lowest = measure.score(against) if against != worths or not sentences else None
-            measured[response.response_id] = TurnGrade(measure.score(worths), None, lowest=lowest)
+            without = frozenset(one for one in found if not isinstance(one, TurnGrade))
+            measured[response.response_id] = TurnGrade(measure.score(worths), None, lowest=lowest, lacking=without)
     return firsts, measured
 
 

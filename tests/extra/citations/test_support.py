@@ -14,6 +14,7 @@ from judge.errors import UsageError
 from judge.gold.draft import ImportOptions
 from judge.gold.rows import GoldRow, citation_digest, gold_jsonl
 from judge.gold.sources import import_gold
+from judge.jobs.judged import read_judged
 from judge.jobs.leaderboard import CorrectionPlan, correct_leaderboard
 from judge.pool.bank import read_pool_folder
 from judge.results.citations import boards_of, support
@@ -78,8 +79,6 @@ def judged(tmp_path: Path, labels: Mapping[tuple[str, str], str] = LABELS) -> Pa
 
 
 def row_of(folder: Path, run_id: str, measure: str) -> LeaderboardRow:
-    from judge.jobs.judged import read_judged
-
     rows = read_judged(folder).tables.leaderboard
     return next(row for row in rows if (row.run_id, row.criterion) == (run_id, f"support_{measure}"))
 
@@ -106,7 +105,7 @@ def test_every_measure_is_a_board_of_runs(tmp_path: Path) -> None:
     first = row_of(out, "a", "precision_weighted")
     assert (first.bound, first.n, first.turns, first.flags) == (0.375, 2, 2, ("MISSING",))
     board = (out / "leaderboard.md").read_text("utf-8")
-    assert "## support_precision_weighted" in board and "Prompt support/graded, grades 0, 1" in board
+    assert "## support_precision_weighted" in board and "Prompt support/graded, a measure from 0 to 1" in board
     assert "response_support.llm.qrel" in {path.name for path in (out / "qrels").iterdir()}
 
 
@@ -150,9 +149,38 @@ def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
     assert found["b", "precision_weighted"] == ("census", (0 + 0.5) / 2)
     # Of all citations, One. with s1 has none: it does not count, and a caution says so.
     assert found["a", "precision_weighted_all"] == ("census", (0 + 1) / 2 / 2)
-    assert next(text for text in outcome.cautions if "lack it for some" in text).startswith(
-        "support_precision_weighted_all: 1 response with gold"
+    assert next(text for text in outcome.cautions if "only some" in text).startswith(
+        "support_precision_weighted_all: of 1 response only some citations have gold"
     )
+
+
+def test_gold_stands_for_failed_citations_that_have_it(tmp_path: Path) -> None:
+    failed = {("Two.", "s2"): "?", ("Four.", "s3"): "?"}
+    out = judged(tmp_path, LABELS | failed)
+    rows = [gold("One.", "s0", "7_1", 2), gold("Four.", "s3", "8_1", 2)]
+    (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(rows))
+    outcome = correct_leaderboard(CorrectionPlan(folder=out, gold=(tmp_path / "gold.jsonl",)))
+    bounds = {row.run_id: row.bound for row in outcome.rows if row.criterion == "support_precision_weighted"}
+    # Of a, Two. has neither grade and is no support: (1 + 0)/2 of topic 7, 0 of topic 8. Of b, gold says what Four. is.
+    assert bounds == {"a": (1 + 0) / 2 / 2, "b": (1 + 1) / 2}
+
+
+def test_a_trial_is_flagged_where_a_citation_was_not_asked_about(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    model = judge.FunctionJudge("full/v1", lambda messages: "Grade: full")
+    judge.run(judge.Plan(**runs(tmp_path / "runs"), criteria=("support",), model=(model,), out=out, limit=2))
+    rows = read_judged(out).tables.leaderboard
+    assert {"TRIAL"} <= {
+        flag for row in rows if row.criterion == "support_precision_weighted_all" for flag in row.flags
+    }
+
+
+def test_citations_are_no_responses_to_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(judged(tmp_path))
+    for argv in (["evaluate", "responses", out], ["evaluate", "qrels", out, out], ["plan", out, "--half-width", "0.1"]):
+        capsys.readouterr()
+        assert main(argv) == 2
+        assert "a pool of citations has no grades of responses" in capsys.readouterr().err
 
 
 def test_labels_of_assessors_are_gold(tmp_path: Path) -> None:
@@ -163,7 +191,7 @@ def test_labels_of_assessors_are_gold(tmp_path: Path) -> None:
     path = tmp_path / "final.citation_judgments_with_prediction.jsonl"
     lines = [
         {"run_id": "x.a", "topic_id": "7", "sentences": [sentence("One.", "2", 3), sentence(float("nan"), "2")]},
-        # The same citation of another run has the same label, then another one.
+        # The same citation of another run has the same label, then another one: the first label counts.
         {"run_id": "x.b", "topic_id": "7", "sentences": [sentence("One.", 2)]},
         {"run_id": "x.c", "topic_id": "7", "sentences": [sentence("One.", 0)]},
     ]
@@ -171,8 +199,11 @@ def test_labels_of_assessors_are_gold(tmp_path: Path) -> None:
     imported = import_gold("rag2024", [path], ImportOptions())
     found = [(row.turn_id, row.grade, row.assessor, row.made, row.text_sha256) for row in imported.rows]
     name = citation_digest("One.", "s0")
-    assert found == [("7_1", 2, "nist", "postedit", name), ("7_1", 0, "nist#2", "postedit", name)]
-    assert imported.notes == ("2 citations left out: nobody judged them, or their sentence has no text",)
+    assert found == [("7_1", 2, "nist", "postedit", name)]
+    assert imported.notes == (
+        "2 citations left out: nobody judged them, or their sentence has no text",
+        "1 citation of another run with another label left out",
+    )
     path.write_text(
         '{"run_id": "a", "topic_id": "7", "sentences": [{"text": "t", "citations": [{"support": "9"}]}]}\n[]\n'
     )

@@ -66,6 +66,7 @@ NOTES = (
 WORTHS = {"weighted": (0.0, 0.5, 1.0), "hard": (0.0, 0.0, 1.0)}
 """What no, partial and full support count for."""
 _GRADES: dict[str, int | None] = {"2": 2, "1": 1, "0": 0, "-1": None, "3": None}
+_EXPECTED = f"run_id, topic_id and sentences with citations, each with support ({', '.join(_GRADES)})"
 _WORTH = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
 _Part = TypeVar("_Part")
 CitationGrades = dict[str, dict[str, list[list[int | None]]]]
@@ -119,49 +120,56 @@ def _grades(row: Any) -> list[list[int | None]]:
 
 
 def _labels(paths: Iterable[Path]) -> CitationGrades:
-    labels = ", ".join(_GRADES)
-    return _rows(paths, _grades, f"run_id, topic_id and sentences with citations, each with support ({labels})")
+    return _rows(paths, _grades, _EXPECTED)
 
 
 def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     """The labels as gold of citations, named by sentence and passage; unjudged ones and sentences without text go.
 
-    Where several runs have one citation in a topic, its first label counts; another label is a second assessor's.
+    Where several runs have one citation in a topic, its first label counts.
     """
-    content = SourceContent(defaults={"criterion": "support"})
-    seen: dict[tuple[str, str], list[int]] = defaultdict(list)
-    left = 0
+    content = SourceContent(defaults={"criterion": "support", "assessor": "nist"})
+    first: dict[tuple[str, str], int] = {}
+    left = others = 0
     for path in paths:
         made = "postedit" if "with_prediction" in path.name else "blind"
         try:
-            rows = _rows([path], _citations, f"run_id, topic_id and sentences with citations ({', '.join(_GRADES)})")
+            rows = _rows([path], _citations, _EXPECTED.replace("each with", "each with reference and"))
         except InputError as error:
             unread = Problem("unreadable_file", "error", str(path), None, "", str(error))
             content.problems += error.problems or [unread]
             continue
         cited = ((run, topic, *of) for run, topics in rows.items() for topic in topics for of in topics[topic])
         for run_id, topic, sentence, passage_id, grade in cited:
-            if grade is None or not isinstance(sentence, str):
+            if grade is None or not isinstance(sentence, str) or not sentence.strip():
                 left += 1
                 continue
             turn_id, name = f"{topic}_1", citation_digest(sentence, passage_id)
-            given = seen[turn_id, name]
-            if grade not in given:
-                given.append(grade)
-                assessor = "nist" if len(given) == 1 else f"nist#{len(given)}"
-                about = {"turn_id": turn_id, "text_sha256": name, "grade": grade, "assessor": assessor, "made": made}
-                content.drafts.append(Draft(str(path), f"{run_id} {topic}", about))
+            if (turn_id, name) in first:
+                others += first[turn_id, name] != grade
+                continue
+            first[turn_id, name] = grade
+            about = {"turn_id": turn_id, "text_sha256": name, "grade": grade, "made": made}
+            content.drafts.append(Draft(str(path), f"{run_id} {topic}", about))
     if left:
         content.notes.append(f"{count(left, 'citation')} left out: nobody judged them, or their sentence has no text")
+    if others:
+        content.notes.append(f"{count(others, 'citation')} of another run with another label left out")
     return content
 
 
 def _citations(row: Any) -> list[tuple[Any, str, int | None]]:
     return [
-        (sentence["text"], str(each["reference"]), _GRADES[str(each["support"])])
+        (sentence["text"], _text(each["reference"]), _GRADES[str(each["support"])])
         for sentence in row["sentences"]
         for each in sentence["citations"]
     ]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _counts(labels: CitationGrades) -> Iterator[PublishedNumber]:
