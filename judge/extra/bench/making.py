@@ -304,8 +304,10 @@ def dataset_card(answers: Answers, seed: int) -> DatasetCard:
 def _by_runs(answers: Answers, seed: int) -> dict[str, Any]:
     """The fields of a card about runs; none of a dataset that names no run."""
     runs, run_scores = {}, {}
+    answered = {item.item_id for item in answers.items if item.score is not None}
+    overlap = [item for item in answers.overlap or () if item.item_id in answered]
     for by in (MEAN, SHARE) if answers.drawn.dataset.runs else ():
-        scores, words = (_run_scores(answers.drawn.dataset, of or (), by) for of in (answers.items, answers.overlap))
+        scores, words = (_run_scores(answers.drawn.dataset, of, by) for of in (answers.items, overlap))
         measures = _run_agreement(scores, seed) | {OVERLAP_TAU: _run_agreement(words, seed)["tau_b"]}
         runs[by] = {name: _rounded(estimate) for name, estimate in measures.items()}
         run_scores[by] = {
