@@ -260,9 +260,13 @@ def _write_nuggetizers(nuggets: Sequence[Nugget]) -> bytes:
     for nugget in nuggets:
         queries.setdefault(nugget.scope, []).append(nugget)
     return jsonl_bytes(
-        {"query": qid, "qid": qid, "nuggets": [{"text": each.text, "importance": each.importance} for each in listed]}
+        {"query": qid, "qid": qid, "nuggets": [
+            {"text": each.text, "importance": each.importance}
+            | ({"mapped_sub_narrative": each.aspect} if each.aspect else {})
+            for each in listed
+        ]}
         for qid, listed in queries.items()
-    )
+    )  # fmt: skip
 
 
 _Held = dict[str, msgspec.Raw] | list[msgspec.Raw] | None

@@ -106,6 +106,7 @@ def test_criteria_have_weights_and_axes_and_nuggets_sub_narratives() -> None:
     )
     assert [each.fault for each in nuggets] == [False, True, False]
     assert parse_bank(bank_bytes(nuggets, "judge"), "bank").nuggets == nuggets
+    assert parse_bank(bank_bytes(nuggets[2:], "nuggetizer"), "bank").nuggets == nuggets[2:]
 
 
 def test_a_folder_with_a_file_for_each_topic_is_one_bank(tmp_path: Path) -> None:
