@@ -7,6 +7,7 @@ two responses.
 """
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -125,7 +126,9 @@ def build_pool(
     kept = {distinct_key(response): response for response in previous.responses} if previous else {}
     responses = [_merge(response, groups.get(key, ()), current) for key, response in kept.items()]
     first = max((int(response.response_id[1:]) + 1 for response in kept.values()), default=0)
-    for distinct in sorted(groups.keys() - kept.keys(), key=_canonical):
+    new = groups.keys() - kept.keys()
+    same = Counter(distinct[:2] for distinct in new)
+    for distinct in sorted(new, key=lambda distinct: _canonical(distinct, same[distinct[:2]] > 1)):
         reason = _screened(distinct, passages, screen)
         if reason is not None:
             exclusions += [Exclusion(entry.run_id, distinct[0], entry.rank, *reason) for _, entry in groups[distinct]]
@@ -188,9 +191,10 @@ def _screened(distinct: Distinct, passages: Mapping[str, Passage], screen: Scree
     return screen(text, texts, len(texts) == len(keys))
 
 
-def _canonical(key: Distinct) -> tuple[object, ...]:
+def _canonical(key: Distinct, shared: bool) -> tuple[object, ...]:
+    """The sort key of a response; only where responses of a turn have one text, its passages tell."""
     turn_id, text, passages = key
-    return natural_key(turn_id), text, tuple(map(passage_order, passages))
+    return natural_key(turn_id), text, tuple(map(passage_order, passages if shared else ()))
 
 
 def exclusion_order(row: Exclusion) -> tuple[object, ...]:

@@ -142,6 +142,8 @@ def countable(text: str) -> bool:
 
 def joined_words(text: str, limit: int) -> tuple[int, int] | None:
     """Words and invisible characters of a text with far more of them than the limit lets expect; None for others."""
+    if len(text) <= MOST_INVISIBLE * limit:
+        return None
     hidden = 0 if text.isascii() else sum(map(len, _INVISIBLE.findall(text)))
     chunks = (_INVISIBLE.sub(" ", text) if hidden else text).split()
     # Most are words by themselves, which is quickly seen.

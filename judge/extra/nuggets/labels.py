@@ -235,6 +235,8 @@ def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
             problems.add("missing_field", f"{path}.run_id", message)
         if first := problems.earlier((line.qid, line.run_id), f"line {number}"):
             problems.add("duplicate_row", path, f"this answer of {shown(line.run_id)} is already on {first}")
+        if (line.nuggets is None) == (line.criteria is None):
+            problems.add("missing_field", path, "expected either `nuggets` or `criteria`")
         held, field = ("nuggets", "assignment") if line.criteria is None else ("criteria", "verdict")
         # A topic that a run answers as a whole is one turn.
         turn_id = (scope or ("", None))[1] or f"{line.qid}_1"

@@ -128,6 +128,8 @@ def test_what_failed_is_missing_and_no_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("bad", "place"), [
     (line("a topic", [("A.", "okay", "support")]), "line 2: $.qid"),
     (json.dumps({"qid": "7", "run_id": "r", "criteria": [{"text": "A."}]}), "line 2: $.criteria[0]"),
+    (json.dumps({"qid": "7", "run_id": "r", "nuggetts": []}), "line 2: $"),
+    (json.dumps({"qid": "7", "run_id": "r", "nuggets": [], "criteria": []}), "line 2: $"),
     (json.dumps({"qid": "7", "run_id": "r", "criteria": [{"text": "A.", "verdict": "met"}]}),
      "line 2: $.criteria[0].verdict"),
     (line("1-1_1", [("A.", "okay", "supports")]), "line 2: $.nuggets[0].assignment"),
