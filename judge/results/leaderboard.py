@@ -152,7 +152,7 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
     mean = mean_interval([entry.grade for entry in given], run.clusters(cluster), bounds=(levels[0], levels[-1]))
     expected = [entry.expected for entry in given if entry.expected is not None]
     positive = sum(counts[grade] for grade in scale.positive)
-    n, worst = len(given), worst_grade(scale)
+    n, worst = sum(entry.answered for entry in given), worst_grade(scale)
     harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
     return LeaderboardRow(
         run_id=run.run_id,
@@ -164,7 +164,7 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
         missing=sum(run.reasons.values()),
         harness=harness,
         not_asked=run.not_asked,
-        unanswered=run.unanswered,
+        unanswered=run.unanswered + len(given) - n,
         mean=mean,
         bound=run.bound(mean.value, [worst] * len(run.failed), worst),
         # A mean over some of the grades must not stand beside one over all of them.

@@ -35,6 +35,8 @@ class TurnGrade(Record, frozen=True, gc=False):
     None if there are none."""
     lacking: frozenset[FailureReason | None] = frozenset()
     """Why citations that count have no grade; None where they were not asked about."""
+    answered: bool = True
+    """False of a measure of citations where the turn has no response, which counts 0 there."""
 
 
 class RunTurns(Record, frozen=True):
@@ -250,7 +252,9 @@ def _measured(
             ]
             lowest = measure.score(against) if against != worths or not sentences else None
             without = frozenset(one for one in found if not isinstance(one, TurnGrade))
-            measured[response.response_id] = TurnGrade(measure.score(worths), None, lowest=lowest, lacking=without)
+            measured[response.response_id] = TurnGrade(
+                measure.score(worths), None, lowest=lowest, lacking=without, answered=turn_id in cited.get(run_id, {})
+            )
     return firsts, measured
 
 

@@ -103,7 +103,8 @@ def test_every_measure_is_a_board_of_runs(tmp_path: Path) -> None:
         "recall_hard_all": [((1 + 0) / 2 + 0 + 0) / 3 / 2, 1],
     }
     first = row_of(out, "a", "precision_weighted")
-    assert (first.bound, first.n, first.turns, first.flags) == (0.375, 2, 2, ("MISSING",))
+    assert (first.bound, first.n, first.unanswered, first.turns, first.flags) == (0.375, 1, 1, 2, ("MISSING",))
+    assert (first.mean.n, first.positive, first.share_positive) == (2, 0, 0)
     board = (out / "leaderboard.md").read_text("utf-8")
     assert "## support_precision_weighted" in board and "Prompt support/graded, a measure from 0 to 1" in board
     assert "response_support.llm.qrel" in {path.name for path in (out / "qrels").iterdir()}
