@@ -91,9 +91,9 @@ def test_a_criterion_is_a_folder_with_a_file_and_a_variant_a_file(tmp_path: Path
     tree = linked(tmp_path, "prompts")
     graded = tree / "prompts" / "groundedness" / "graded.md"
     text = graded.read_text(encoding="utf-8")
-    (tree / "prompts" / "support").mkdir()
-    (tree / "prompts" / "support" / "strict.md").write_text(
-        text.replace('criterion = "groundedness"', 'criterion = "support"'), encoding="utf-8"
+    (tree / "prompts" / "backing").mkdir()
+    (tree / "prompts" / "backing" / "strict.md").write_text(
+        text.replace('criterion = "groundedness"', 'criterion = "backing"'), encoding="utf-8"
     )
     shutil.copy(graded, graded.with_name("short.md"))
     run = ["run", *JUDGED, "--model", "baseline/overlap", "--out"]
@@ -101,17 +101,17 @@ def test_a_criterion_is_a_folder_with_a_file_and_a_variant_a_file(tmp_path: Path
         tree,
         ["prompts", "list", "--json"],
         ["run", "--help"],
-        ["prompts", "show", "support"],
+        ["prompts", "show", "backing"],
         # The one prompt it has is the default; the baseline refuses it, so the criterion has come as far as a judge.
-        [*run, "refused", "--criteria", "support"],
+        [*run, "refused", "--criteria", "backing"],
         [*run, "out", "--prompt", "groundedness/short"],
         ["calibrate", "--gold", GOLD, "--judgments", "out/judgments.jsonl", "--out", "calibrated", *FAST],
     )
     assert [code for code, _ in results] == [0, 0, 0, 2, 0, 0]
     rows = {row["prompt"]: row["default"] for row in json.loads(results[0][1])}
-    assert rows["support/strict"] is rows["groundedness/graded"] is True
+    assert rows["backing/strict"] is rows["groundedness/graded"] is True
     assert rows["groundedness/short"] is False
-    assert "support" in results[1][1]
+    assert "backing" in results[1][1]
     assert results[2][1].startswith("+++")
     assert {row["variant"] for row in json_lines(tree / "out" / "judgments.jsonl")} == {"short"}
     assert "groundedness/short" in {row["prompt"] for row in table_of(tree / "calibrated" / "agreement.tsv")}
@@ -258,9 +258,9 @@ def install(folder: Path, entries: dict[str, str]) -> None:
 def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: Path) -> None:
     site, out, runs = tmp_path / "site", tmp_path / "out", tmp_path / "runs"
     install(site, ENTRIES)
-    (site / "prompts" / "support").mkdir(parents=True)
+    (site / "prompts" / "backing").mkdir(parents=True)
     prompt = (PROJECT / "prompts" / "groundedness" / "graded.md").read_text(encoding="utf-8")
-    (site / "prompts" / "support" / "graded.md").write_text(prompt.replace('"groundedness"', '"support"', 1), "utf-8")
+    (site / "prompts" / "backing" / "graded.md").write_text(prompt.replace('"groundedness"', '"backing"', 1), "utf-8")
     shutil.copytree(PROJECT / "examples" / "runs", runs)
     changed = next(path for path in sorted(runs.iterdir()) if b'"run_name"' in path.read_bytes())
     changed.write_text(json.dumps({"track": 1, **json.loads(changed.read_bytes())}), encoding="utf-8")
@@ -273,7 +273,7 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
         beside=[site],
     )
     assert re.search(r"--format \{[^}]*,track\}", told)
-    assert "support/graded" in {row["prompt"] for row in json.loads(listed)}
+    assert "backing/graded" in {row["prompt"] for row in json.loads(listed)}
     assert {row["judge"] for row in json_lines(out / "judgments.jsonl")} == {"mine/overlap"}
     assert all(0 < float(row["at_least"]) <= 1 for row in table_of(out / "calibrated" / "agreement.tsv"))
 
