@@ -28,7 +28,7 @@ from judge.results.citations import Measure, boards_of
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades, measured_gold
 from judge.results.leaderboard import CORRECTED_COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
 from judge.results.rows import CorrectedRow, RankingChange
-from judge.results.turns import run_turns
+from judge.results.turns import turns_by_criterion
 from judge.runs.families import read_families
 
 
@@ -185,14 +185,13 @@ def _corrected(
     if without := [criterion.name for criterion in judged.criteria if criterion not in criteria]:
         all_cautions.append(f"no gold under {', '.join(without)}, so nothing is said of it here")
     rows: list[CorrectedRow] = []
-    for criterion in boards_of(criteria):
+    for criterion, runs in turns_by_criterion(judged.pool, judged.results, criteria):
         labeled = criterion.of if isinstance(criterion, Measure) else criterion
         judges = judged.judges(labeled)
         if families and judges and all(map(is_jury, judges)):
             all_cautions.append(
                 f"{criterion.name}: no manifest says who the jury's members are, so no run is flagged SELF"
             )
-        runs = run_turns(judged.pool, judged.results, criterion)
         grades = gold_grades(matched, labeled, name)
         if isinstance(criterion, Measure):
             grades = measured_gold(criterion, judged.pool, runs, grades)

@@ -19,6 +19,7 @@ HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
 FAR_SHORTER = 2 / 3
 """A share of the other runs' median turns a topic; an interactive run below it is flagged."""
+_Outcomes = Mapping[str, "TurnGrade | FailureReason"]
 
 
 class TurnGrade(Record, frozen=True, gc=False):
@@ -176,8 +177,13 @@ def run_turns(
     provider failed on every response of the turn that it was asked about. Where it failed on some only, those may have
     caused it. A ValueError if a response has two judgments under the criterion.
     """
-    measure = criterion if isinstance(criterion, Measure) else None
-    outcomes = _outcomes(results, measure.of if measure else criterion)
+    of_prompt = _outcomes(results, criterion.of if isinstance(criterion, Measure) else criterion)
+    return _run_turns(pool, of_prompt, criterion, expected)
+
+
+def _run_turns(
+    pool: Pool, outcomes: _Outcomes, criterion: Criterion, expected: Mapping[str, Collection[str]] | None
+) -> tuple[RunTurns, ...]:
     reached = {
         response.turn_id
         for response in pool.responses
@@ -185,8 +191,8 @@ def run_turns(
     }
     firsts = first_ranked(pool)
     runs = turns_of_runs(pool, firsts, expected)
-    if measure is not None:
-        firsts, outcomes = _measured(measure, pool, runs, outcomes, reached)
+    if isinstance(criterion, Measure):
+        firsts, outcomes = _measured(criterion, pool, runs, outcomes, reached)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
     depths = {run_id: _depths(turns) for run_id, turns in runs.items()} if pool.unit == "response" else {}
     lengths = {run_id: of.total() / len(of) for run_id, of in depths.items() if of}
@@ -213,47 +219,42 @@ def turns_by_criterion(
     if len({criterion.name for criterion in criteria}) < len(criteria):
         raise ValueError("two prompts of one criterion cannot share a leaderboard")
     results = sequence(results)
-    for criterion in boards_of(criteria):
-        yield criterion, run_turns(pool, results, criterion, expected)
+    for criterion in criteria:
+        outcomes = _outcomes(results, criterion)
+        yield from ((board, _run_turns(pool, outcomes, board, expected)) for board in boards_of([criterion]))
 
 
 def _measured(
-    measure: Measure,
-    pool: Pool,
-    runs: Mapping[str, Collection[str]],
-    outcomes: Mapping[str, TurnGrade | FailureReason],
-    reached: Collection[str],
-) -> tuple[dict[str, dict[str, PooledResponse]], dict[str, TurnGrade | FailureReason]]:
+    measure: Measure, pool: Pool, runs: Mapping[str, Collection[str]], outcomes: _Outcomes, reached: Collection[str]
+) -> tuple[dict[str, dict[str, PooledResponse]], _Outcomes]:
     """Run and turn to what stands for the response, and its id to the measure of its citations.
 
     A citation without a grade does not count. A response of which no citation has one has none, for the reason of the
     first; one that cites nothing has the worst measure, as has a turn without a response.
     """
     cited = cited_responses(pool)
+    given = ((name, one) for name, one in outcomes.items() if isinstance(one, TurnGrade) and not one.unable)
+    worth = {name: measure.worth(one.grade) for name, one in given}
+    ids = ((citation.response_id, citation.turn_id) for citation in pool.responses)
+    against = worth | {name: 0.0 for name, turn_id in ids if _is_against(outcomes.get(name), turn_id, reached)}
     firsts: dict[str, dict[str, PooledResponse]] = {}
     measured: dict[str, TurnGrade | FailureReason] = {}
     for run_id, turn_ids in runs.items():
         for turn_id in turn_ids:
             sentences = measure.looked_at(cited.get(run_id, {}).get(turn_id, []))
             response = firsts.setdefault(run_id, {})[turn_id] = response_of(run_id, turn_id, sentences)
-            given = [[outcomes.get(citation.response_id) for citation in each] for each in sentences]
-            worths = [
-                [measure.worth(one.grade) if isinstance(one, TurnGrade) and not one.unable else None for one in each]
-                for each in given
-            ]
-            found = [*chain.from_iterable(given)]
-            if found and all(worth is None for worth in chain.from_iterable(worths)):
+            names = [[citation.response_id for citation in each] for each in sentences]
+            found = [outcomes.get(name) for name in chain.from_iterable(names)]
+            if found and worth.keys().isdisjoint(chain.from_iterable(names)):
                 lacking = next((one for one in found if not isinstance(one, TurnGrade)), found[0])
                 measured |= {} if lacking is None else {response.response_id: lacking}
                 continue
-            against = [
-                [0.0 if _is_against(one, turn_id, reached) else worth for one, worth in zip(*pair, strict=True)]
-                for pair in zip(given, worths, strict=True)
-            ]
-            lowest = measure.score(against) if against != worths or not sentences else None
+            score, low = (measure.score([[*map(of.get, each)] for each in names]) for of in (worth, against))
             without = frozenset(one for one in found if not isinstance(one, TurnGrade))
+            lost = not names or any(name in against and name not in worth for name in chain.from_iterable(names))
+            answered = turn_id in cited.get(run_id, {})
             measured[response.response_id] = TurnGrade(
-                measure.score(worths), None, lowest=lowest, lacking=without, answered=turn_id in cited.get(run_id, {})
+                score, None, lowest=low if lost else None, lacking=without, answered=answered
             )
     return firsts, measured
 
@@ -269,7 +270,7 @@ def _of_run(
     run_id: str,
     turns: Collection[str],
     firsts: Mapping[str, PooledResponse],
-    outcomes: Mapping[str, TurnGrade | FailureReason],
+    outcomes: _Outcomes,
     reached: Collection[str],
     share_of_turns: float | None,
     lengths: Mapping[str, float],
@@ -329,7 +330,7 @@ def _with_lacking(
 
 
 def _shares_of_turns(
-    run_ids: Collection[str], pool: Pool, outcomes: Mapping[str, TurnGrade | FailureReason], scale: Scale
+    run_ids: Collection[str], pool: Pool, outcomes: _Outcomes, scale: Scale
 ) -> dict[str, float | None]:
     """Run to the share of the turns of the qrels on which its top pooled response has a positive grade."""
     graded = {name: given for name, given in outcomes.items() if isinstance(given, TurnGrade) and not given.unable}
