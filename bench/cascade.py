@@ -17,7 +17,7 @@ from judge.ask.opening import ask_free
 from judge.ask.records import Judgment
 from judge.extra.bench.job import BenchPlan, read_bench
 from judge.extra.checkers.cascade import Cascade
-from judge.io.cells import interval
+from judge.io.text import interval
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
 from judge.stats.tables import topic_tables

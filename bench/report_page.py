@@ -17,7 +17,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
 from judge.ask.records import Judgment
 from judge.ask.tasks import Task
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from judge.io.page import look, policy
 from judge.jobs.judged import read_judged
 from judge.judges.journal import Journal

@@ -69,10 +69,9 @@ from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
 from judge.gold.sheets import make_sheet
 from judge.gold.sheets.kinds import SHEETS, SheetOptions
 from judge.gold.sources import import_gold
-from judge.io.line_stream import json_bytes, jsonl_bytes
-from judge.io.safe import digest
-from judge.io.stored import unpack
+from judge.io.files import json_bytes, jsonl_bytes, unpack
 from judge.io.tabular import read_table
+from judge.io.text import digest
 from judge.io.trec import parse_qrels, response_run, safe_name
 from judge.jobs.gold import CROWD, read_label_tables
 from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest

@@ -22,9 +22,9 @@ from judge.ask.returned import by_criterion, model_notes, server_notes
 from judge.ask.stored_results import StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task, Tasks
 from judge.errors import Interrupted, OperationalError
-from judge.io.cells import count
+from judge.io.files import StrPath
 from judge.io.folder import make_folder
-from judge.io.paths import StrPath
+from judge.io.text import count
 from judge.judges.address import without_credentials
 from judge.judges.journal import Journal, JournalView, open_journal
 from judge.judges.model import Model, ModelOptions

@@ -11,11 +11,10 @@ from pathlib import Path
 from judge.ask.group import DEFAULT, combine, group_members
 from judge.ask.subjects import OF_NUGGETS, only_asked_by
 from judge.errors import UsageError
+from judge.io.files import StrPath, read_stored, several
 from judge.io.ids import natural_key
 from judge.io.installed import bundled
-from judge.io.paths import StrPath, several
-from judge.io.safe import did_you_mean
-from judge.io.stored import read_stored
+from judge.io.text import did_you_mean
 from judge.plugins import added
 from judge.records import Criterion
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from judge.errors import UsageError
-from judge.io.stored import sha256
+from judge.io.files import sha256
 from judge.records import Criterion
 
 GROUP_VERSION = 2

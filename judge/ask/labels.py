@@ -9,9 +9,9 @@ import msgspec
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import each_result
 from judge.errors import InputError
+from judge.io.files import LineStream
 from judge.io.ids import natural_key
-from judge.io.line_stream import LineStream
-from judge.io.safe import storable
+from judge.io.text import storable
 from judge.io.trec import QrelRow, parse_qrels
 from judge.judges.records import provider_name
 from judge.records import Problem

@@ -11,8 +11,8 @@ from judge.ask.budget import EVERY_OTHER, Settings, given_price, price_of
 from judge.ask.stored_results import StoredResults
 from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError
+from judge.io.files import StrPath
 from judge.io.ids import natural_key
-from judge.io.paths import StrPath
 from judge.judges import backends
 from judge.judges.address import without_credentials
 from judge.judges.backends import backend_facts, open_model, options_beside

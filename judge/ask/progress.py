@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from judge.io.cells import count
 from judge.io.steps import ProgressLine, Step, Steps, quiet
+from judge.io.text import count
 from judge.judges.endpoints import Endpoint
 
 Fetching = Callable[[str, int, int], None]

@@ -18,8 +18,8 @@ from judge.ask.blocks import BLOCKS
 from judge.ask.prompt import PLACEHOLDER, PLACEHOLDERS
 from judge.ask.subjects import DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
 from judge.errors import InputError
-from judge.io.cells import count
-from judge.io.stored import LARGEST_TOML, sha256
+from judge.io.files import LARGEST_TOML, sha256
+from judge.io.text import count
 from judge.records import Criterion, JudgedUnit, Level, Problem, Rollup, Scale
 
 _FENCE = "+++"

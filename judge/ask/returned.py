@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment
-from judge.io.cells import count, decimals
-from judge.io.safe import printable, shown
+from judge.io.text import count, decimals, printable, shown
 from judge.judges.backends import backend_facts, judges_in
 from judge.judges.records import Completion
 from judge.judges.secrets import MASK

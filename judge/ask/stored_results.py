@@ -21,9 +21,9 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
-from judge.io.cells import count
-from judge.io.line_stream import LineStream, decode_rows
+from judge.io.files import LineStream, decode_rows
 from judge.io.table import Table, Tabular
+from judge.io.text import count
 from judge.records import FailureReason, Problem
 
 Result = Judgment | Failure

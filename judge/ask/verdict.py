@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.records import Unreadable, Verdict
-from judge.io.safe import has_content, storable
+from judge.io.text import has_content, storable
 from judge.judges.forms import answer_labels
 from judge.judges.records import NO_SCORE, AnswerForm, Completion
 from judge.records import Criterion, Level, Scale

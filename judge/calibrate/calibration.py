@@ -37,9 +37,9 @@ from judge.calibrate.selection import (
     selection,
     together_rows,
 )
-from judge.io.cells import count
 from judge.io.ids import clustering
 from judge.io.steps import Step, Steps, quiet, stepped
+from judge.io.text import count
 from judge.records import Estimate
 from judge.stats.agreement import primary_statistic
 from judge.stats.comparison import FEWEST_COMPARED

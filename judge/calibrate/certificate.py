@@ -12,12 +12,9 @@ from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certified import Certified, contradictions, probed_words
 from judge.errors import InputError
-from judge.io.cells import count
+from judge.io.files import StrPath, json_bytes, read_stored, sha256
 from judge.io.installed import __version__
-from judge.io.line_stream import json_bytes
-from judge.io.paths import StrPath
-from judge.io.safe import printable, shown
-from judge.io.stored import read_stored, sha256
+from judge.io.text import count, printable, shown
 from judge.records import Criterion, Problem
 
 SCHEMA = 2

@@ -11,8 +11,7 @@ import msgspec
 from judge.calibrate.findings import Looks, Split, Word
 from judge.calibrate.gate import parse_requirement, word_of_rule
 from judge.errors import UsageError
-from judge.io.cells import count, decimals, interval
-from judge.io.safe import shown
+from judge.io.text import count, decimals, interval, shown
 from judge.records import Estimate
 from judge.stats.means import FEWEST_TOPICS
 

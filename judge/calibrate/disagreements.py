@@ -17,9 +17,9 @@ from judge.calibrate.panel import Column, Panel
 from judge.calibrate.report.lookup import of
 from judge.errors import InputError
 from judge.gold.seal import SealedItem, item_of
-from judge.io.cells import count, name_of, number, prose, quotation, table
+from judge.io.files import decode_lines, jsonl_bytes
 from judge.io.ids import natural_key
-from judge.io.line_stream import decode_lines, jsonl_bytes
+from judge.io.text import count, name_of, number, prose, quotation, table
 from judge.pool.records import Pool, PooledResponse
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.records import Exchange, Turn

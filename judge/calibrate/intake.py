@@ -15,9 +15,9 @@ from judge.calibrate.panel import Panel, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldByResponse, GoldRow, finder, match, parse_gold
 from judge.gold.seal import sealed_beside
-from judge.io.cells import count
+from judge.io.files import read_stored, sha256, unpack
 from judge.io.ids import Cluster, topic_of
-from judge.io.stored import read_stored, sha256, unpack
+from judge.io.text import count
 from judge.judges.backends import backend_facts
 from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool

@@ -13,10 +13,9 @@ from judge.ask.labels import Label, Labels
 from judge.calibrate.findings import Equivalence
 from judge.calibrate.selection import word_of
 from judge.errors import UsageError
-from judge.io.cells import count
 from judge.io.ids import natural_order, topic_of
-from judge.io.safe import shown
 from judge.io.table import Heading, TsvColumns, fields
+from judge.io.text import count, shown
 from judge.records import Estimate, FailureReason, Record
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval
 from judge.stats.run_differences import for_skewness

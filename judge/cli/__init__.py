@@ -141,7 +141,7 @@ def _general(arguments: list[str]) -> list[str]:
         if len(general.max_file_size) > 1:
             raise UsageError("--max-file-size is given twice")
         # Imported late, since most calls do not need it and `judge --help` must be quick.
-        from judge.io.stored import allow_files
+        from judge.io.files import allow_files
 
         allow_files(general.max_file_size[0])
     return rest
@@ -216,7 +216,7 @@ def _dispatch_group(arguments: list[str]) -> int:
 def _tell(line: str) -> None:
     # Imported here, because `judge --help` needs none of it.
     from judge.cli.printing import marked
-    from judge.io.safe import printable
+    from judge.io.text import printable
     from judge.judges.secrets import redact
 
     # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.

@@ -6,7 +6,7 @@ from judge.calibrate.report.pages import summary
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import columns, print_fact, print_json, print_table, progress, say, say_all
 from judge.cli.spending import DryRunOption, print_forecast, say_accounts
-from judge.io.cells import count, interval, number
+from judge.io.text import count, interval, number
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.calibration.inputs import NEEDLESS
 from judge.jobs.drift import DriftPlan, compare_dates

@@ -20,11 +20,10 @@ from pydantic.fields import FieldInfo
 from judge.cli.parser import CommandParser
 from judge.cli.printing import say
 from judge.errors import InputError, UsageError
-from judge.io.cells import count
+from judge.io.files import LARGEST_TOML, read_stored
 from judge.io.folder import write_atomic
 from judge.io.plan import Call, Option, Options, OptionsRefused, Shape, groups_of, option_of, shape_of, toml_text
-from judge.io.safe import did_you_mean
-from judge.io.stored import LARGEST_TOML, read_stored
+from judge.io.text import count, did_you_mean
 from judge.jobs.manifest import MANIFEST, earlier_options
 from judge.judges.address import without_credentials
 from judge.judges.secrets import holds_key

@@ -12,10 +12,9 @@ from judge.ask.opening import DEFAULT_MODEL, grades_support, groundedness_judge
 from judge.ask.stored_results import failure_counts
 from judge.cli.printing import print_listed, print_table, print_text, progress
 from judge.errors import InputError, UsageError
-from judge.io.cells import count, decimals
 from judge.io.installed import bundled, need_extra
 from judge.io.plan import Option, Options
-from judge.io.safe import shown
+from judge.io.text import count, decimals, shown
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.folder import Outcome
 from judge.jobs.options import DEFAULT_CRITERIA

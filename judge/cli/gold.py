@@ -4,8 +4,8 @@ from collections import Counter
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say, say_all
-from judge.io.cells import count
 from judge.io.ids import cluster_of
+from judge.io.text import count
 from judge.jobs.gold import (
     GoldCheckPlan,
     GoldDrawPlan,

@@ -13,9 +13,8 @@ from pydantic import BeforeValidator
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say, say_all
-from judge.io.cells import count
 from judge.io.plan import Option, Options
-from judge.io.safe import printable
+from judge.io.text import count, printable
 from judge.jobs.manifest import JOURNAL
 from judge.jobs.reparsing import ReparsePlan, reparse
 from judge.judges.address import without_credentials

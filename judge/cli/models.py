@@ -13,8 +13,8 @@ from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_text, say
 from judge.errors import UsageError
 from judge.io.plan import Option, Options
-from judge.io.safe import did_you_mean
 from judge.io.steps import ProgressLine
+from judge.io.text import did_you_mean
 from judge.judges.catalog import CATALOG, ModelWeights
 from judge.judges.weights import cache_folder, ensure, is_here
 

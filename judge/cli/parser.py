@@ -52,7 +52,7 @@ class CommandParser(argparse.ArgumentParser):
     def _refuse(self, unknown: Sequence[str]) -> None:
         if unknown:
             option = unknown[0].partition("=")[0]
-            from judge.io.safe import did_you_mean
+            from judge.io.text import did_you_mean
 
             hint = did_you_mean(option, self._option_string_actions) if option.startswith("-") else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
@@ -67,7 +67,7 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, without credentials, and where the options are listed; exit code 2."""
         # They would slow down `judge --help`.
-        from judge.io.safe import printable
+        from judge.io.text import printable
         from judge.judges.secrets import redact
 
         self.exit(2, f"{self.prog}: {printable(redact(message))}\n`{self.prog} --help` lists the {self.lists}\n")

@@ -16,12 +16,11 @@ from typing import Annotated, Any, Literal, TextIO
 
 import msgspec
 
-from judge.io.cells import fold
 from judge.io.layout import table_lines
 from judge.io.plan import OneOf, Options
-from judge.io.safe import printable
 from judge.io.steps import ProgressLine, is_live
 from judge.io.table import FORMS, Table
+from judge.io.text import fold, printable
 from judge.judges.secrets import scrub
 from judge.records import Problem, Severity
 

@@ -21,7 +21,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError
 from judge.io.plan import Option, Options
-from judge.io.safe import nearest
+from judge.io.text import nearest
 from judge.judges.records import AnswerForm
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Passage, Problem

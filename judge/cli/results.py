@@ -6,7 +6,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.printing import USUAL, print_json, print_listed, print_table, print_text, progress, say, say_all
 from judge.cli.tables import print_corrected, print_leaderboard
 from judge.errors import UsageError
-from judge.io.cells import count, decimals, fold, interval, number
+from judge.io.text import count, decimals, fold, interval, number
 from judge.jobs.judged import read_judged
 from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.jobs.planning import TopicsPlan, plan_topics

@@ -16,7 +16,7 @@ from judge.cli.tables import (
     print_problems,
     print_rechecked,
 )
-from judge.io.cells import count
+from judge.io.text import count
 from judge.jobs.folder import write_pool
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
 from judge.jobs.run import DryRun, Outcome, carry_out, dry_run

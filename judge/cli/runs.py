@@ -9,9 +9,8 @@ from typing import Annotated
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, progress, say
 from judge.errors import UsageError
-from judge.io.cells import count
 from judge.io.plan import OneOf, Option, Options
-from judge.io.safe import printable
+from judge.io.text import count, printable
 from judge.jobs.options import NamedRuns
 from judge.jobs.results_parquet import PARQUET, ResultsConvertPlan, convert_results
 from judge.jobs.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv

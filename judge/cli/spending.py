@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from judge.ask.account import CallEstimate, JudgeAccount
 from judge.ask.asking import ModelForecast
 from judge.cli.printing import columns, print_fact, print_table, say, say_all
-from judge.io.cells import count
 from judge.io.layout import table_lines
 from judge.io.plan import Options
-from judge.io.safe import printable
+from judge.io.text import count, printable
 from judge.judges.prices import Spending
 from judge.report.sections.making import dollars, lasting
 

@@ -11,9 +11,8 @@ from judge.cli import COMMANDS as SUMMARIES
 from judge.cli import command_parser
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import columns, print_json, progress, styled
-from judge.io.cells import fold
 from judge.io.plan import Option, Options
-from judge.io.safe import printable
+from judge.io.text import fold, printable
 from judge.jobs.doctor import CheckFinding, DoctorPlan, examine
 from judge.judges.secrets import redact
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from judge.calibrate.recheck import RECHECKED
 from judge.cli.printing import print_table, print_text, say, say_all
-from judge.io.cells import count
 from judge.io.ids import natural_key
-from judge.io.safe import printable, shown
 from judge.io.table import records_table
+from judge.io.text import count, printable, shown
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
 from judge.jobs.run import Outcome

@@ -20,10 +20,9 @@ from judge.ask.tasks import Tasks
 from judge.crowd.aggregators import AGGREGATORS, CrowdGrades, CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
-from judge.io.cells import decimals
+from judge.io.files import sha256
 from judge.io.ids import natural_key, natural_order
-from judge.io.safe import printable
-from judge.io.stored import sha256
+from judge.io.text import decimals, printable
 from judge.records import Criterion, Estimate, FailureReason
 from judge.stats.reliability import alpha_interval
 

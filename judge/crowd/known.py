@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from judge.crowd.labels import CrowdLabels, Item, distinct
 from judge.crowd.layout import LabelProblems
 from judge.errors import InputError
-from judge.io.cells import count
+from judge.io.files import BOM, decode_lines, read_stored, unpack
 from judge.io.ids import natural_key, natural_order, topic_of
-from judge.io.line_stream import BOM, decode_lines
-from judge.io.safe import MAX_ID, shown
-from judge.io.stored import read_stored, unpack
 from judge.io.tabular import read_table
+from judge.io.text import MAX_ID, count, shown
 from judge.records import Problem
 from judge.stats.worker_models import removal_probability
 

@@ -9,7 +9,7 @@ from judge.crowd.labels import Item
 from judge.crowd.sheets import LabelSheet
 from judge.errors import UsageError
 from judge.gold.grades import Words
-from judge.io.safe import shown
+from judge.io.text import shown
 from judge.records import Problem, Record, Severity
 
 if TYPE_CHECKING:

@@ -11,13 +11,11 @@ from judge.crowd.study import SEED, Study
 from judge.crowd.summary import audit_files, summary_markdown
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
-from judge.io.cells import count
+from judge.io.files import file_sha256, json_bytes
 from judge.io.folder import replace_folder
 from judge.io.ids import natural_key, natural_order, topic_of
 from judge.io.installed import __version__
-from judge.io.line_stream import json_bytes
-from judge.io.safe import shown
-from judge.io.stored import file_sha256
+from judge.io.text import count, shown
 from judge.io.trec import QrelRow, column, qrels_lines, safe_names
 from judge.records import Problem
 

@@ -18,7 +18,7 @@ import msgspec
 
 from judge.crowd.layout import FIELDS, LABEL_OF, LabelProblems, Layout
 from judge.crowd.sheets import LabelSheet, cell_text, plain_text, text_of, without
-from judge.io.safe import shown
+from judge.io.text import shown
 from judge.records import Record
 
 if TYPE_CHECKING:

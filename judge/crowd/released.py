@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from judge.errors import InputError
-from judge.io.cells import count
-from judge.io.line_stream import line_problem, numbered_lines
-from judge.io.safe import MAX_ID, shown, storable
-from judge.io.stored import MAX_PROBLEMS, read_stored, stopped
+from judge.io.files import MAX_PROBLEMS, line_problem, numbered_lines, read_stored, stopped
+from judge.io.text import MAX_ID, count, shown, storable
 from judge.io.trec import column
 from judge.records import Problem, Record
 from judge.runs.document import decode, file_name

@@ -13,8 +13,8 @@ from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.sheets import LabelSheet
 from judge.errors import InputError
 from judge.gold.grades import CANNOT, folded, means_unable, whole
-from judge.io.cells import count as count_of
-from judge.io.safe import MAX_ID, SHOWN, shown
+from judge.io.text import MAX_ID, SHOWN, shown
+from judge.io.text import count as count_of
 from judge.records import Problem, Severity
 
 if TYPE_CHECKING:

@@ -13,10 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError, UsageError
-from judge.io.cells import count
-from judge.io.line_stream import BOM, decode_lines
-from judge.io.safe import shown
-from judge.io.stored import most_values, read_stored, sha256, unpack
+from judge.io.files import BOM, decode_lines, most_values, read_stored, sha256, unpack
 from judge.io.tabular import (
     NEITHER,
     delimiter_of,
@@ -27,6 +24,7 @@ from judge.io.tabular import (
     read_text,
     too_many_cells,
 )
+from judge.io.text import count, shown
 from judge.records import Problem, Severity
 
 if TYPE_CHECKING:

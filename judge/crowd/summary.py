@@ -10,10 +10,9 @@ import numpy as np
 from judge.crowd.known import Audit
 from judge.crowd.reliability import FEWEST_COMMON
 from judge.crowd.study import Study, cautions, worker_report
-from judge.io.cells import count, fold, interval, name_of, number, prose
 from judge.io.layout import table_lines
-from judge.io.safe import escape
 from judge.io.table import Cell, Heading, Table, fields, records_tsv, tsv
+from judge.io.text import count, escape, fold, interval, name_of, number, prose
 from judge.records import Estimate, Record
 
 CAREFUL = 0.05

@@ -17,9 +17,8 @@ from judge.crowd.rows import IDS, Rows
 from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet, text_of
 from judge.crowd.wide import are_submissions, is_survey, survey_rows, without_left_out
 from judge.errors import InputError, UsageError
-from judge.io.cells import count
 from judge.io.ids import natural_key
-from judge.io.safe import shown
+from judge.io.text import count, shown
 from judge.records import Problem
 
 if TYPE_CHECKING:

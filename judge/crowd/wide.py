@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from judge.crowd.layout import ITEM_GROUPS, SURVEY, LabelProblems, Layout, Question, Wide, pattern_of
 from judge.crowd.sheets import LabelSheet, text_of, without
 from judge.errors import InputError
-from judge.io.cells import count
-from judge.io.safe import shown
 from judge.io.tabular import read_table
+from judge.io.text import count, shown
 from judge.records import Problem
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ import msgspec
 from judge.errors import InputError
 from judge.gold.rows import GoldRow, finder, match, row_key, scan_gold
 from judge.gold.seal import item_of
-from judge.io.cells import count
 from judge.io.ids import natural_key
-from judge.io.safe import shown
+from judge.io.text import count, shown
 from judge.pool.records import Pool
 from judge.records import Level, Problem, Scale, Severity
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from judge.errors import UsageError
 from judge.gold.draft import Draft, ImportOptions, SourceContent
-from judge.io.cells import count
-from judge.io.safe import shown
+from judge.io.text import count, shown
 from judge.records import Problem
 
 SCHEMA = "judge-labels/1"

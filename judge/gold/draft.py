@@ -10,9 +10,8 @@ from judge.errors import InputError
 from judge.gold.grades import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, field_problems, response_digest, row_key, text_digest
-from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
-from judge.io.safe import shown, storable
+from judge.io.text import count, shown, storable
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
-from judge.io.safe import shown
+from judge.io.text import shown
 from judge.records import Criterion
 
 Words = Mapping[str, int]

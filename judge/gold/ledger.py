@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from judge.errors import InputError, OperationalError
-from judge.io.stored import read_stored, sha256
+from judge.io.files import read_stored, sha256
 from judge.records import Problem
 
 BEGINNING = "0" * 64

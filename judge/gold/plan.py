@@ -19,9 +19,9 @@ from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, finder, response_digest
 from judge.gold.sampling import fewest, inclusion, systematic
-from judge.io.cells import count
+from judge.io.files import decode_lines
 from judge.io.ids import natural_key
-from judge.io.line_stream import decode_lines
+from judge.io.text import count
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
 

@@ -15,12 +15,9 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, Valid
 from pydantic_core import PydanticCustomError
 
 from judge.errors import InputError
-from judge.io.cells import count
+from judge.io.files import MAX_PROBLEMS, StrPath, jsonl_bytes, numbered, read_stored, stopped, unpack
 from judge.io.ids import natural_key, topic_of
-from judge.io.line_stream import jsonl_bytes
-from judge.io.paths import StrPath
-from judge.io.safe import digest, shown
-from judge.io.stored import MAX_PROBLEMS, numbered, read_stored, stopped, unpack
+from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, Record, Scale

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.io.safe import digest
+from judge.io.text import digest
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]

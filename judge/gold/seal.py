@@ -18,11 +18,9 @@ import msgspec
 from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.ledger import Entry, Look, Opening, fewest, parse_ledger, record_look
 from judge.gold.rows import GoldRow, gold_jsonl, parse_gold, read_gold, row_order
+from judge.io.files import StrPath, json_bytes, read_stored, sha256
 from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster, cluster_of, natural_key
-from judge.io.line_stream import json_bytes
-from judge.io.paths import StrPath
-from judge.io.stored import read_stored, sha256
 
 SEAL = "seal.json"
 LEDGER = "openings.jsonl"

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from judge.io.cells import interval, shorten
 from judge.io.installed import need_extra
-from judge.io.safe import printable
+from judge.io.text import interval, printable, shorten
 from judge.records import Estimate
 
 if TYPE_CHECKING:

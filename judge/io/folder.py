@@ -12,8 +12,8 @@ from typing import IO
 import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
-from judge.io.safe import shown
-from judge.io.stored import file_sha256, read_stored
+from judge.io.files import file_sha256, read_stored
+from judge.io.text import shown
 
 _RECORDS = 1000
 """Records that are encoded at once."""

@@ -7,7 +7,7 @@ not fit beside the keys.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from judge.io.cells import columns_of, fold, pad
+from judge.io.text import columns_of, fold, pad
 
 NOTHING = frozenset(("", "-"))
 """Cells without anything to say."""

@@ -27,8 +27,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from judge.errors import UsageError
-from judge.io.paths import file_in, several
-from judge.io.safe import did_you_mean, shown
+from judge.io.files import file_in, several
+from judge.io.text import did_you_mean, shown
 
 
 class Option(NamedTuple):

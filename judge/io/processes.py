@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from judge.io.stored import allow_files, largest_file
+from judge.io.files import allow_files, largest_file
 
 MOST = 3
 """The most processes; each holds one item's file in memory."""

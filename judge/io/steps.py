@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TextIO, TypeVar
 
-from judge.io.cells import count
-from judge.io.safe import printable
+from judge.io.text import count, printable
 
 if TYPE_CHECKING:
     from rich.console import Console

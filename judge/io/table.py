@@ -7,8 +7,7 @@ from typing import Any, Protocol, SupportsIndex, TypeVar, overload
 
 import msgspec
 
-from judge.io.cells import decimals, interval, markdown_cell, number, p_value, table
-from judge.io.safe import escape, escape_cell, printable
+from judge.io.text import decimals, escape, escape_cell, interval, markdown_cell, number, p_value, printable, table
 from judge.records import Estimate
 
 _Row = TypeVar("_Row", covariant=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from judge.errors import InputError, OperationalError
+from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, largest_file, most_values, read_stored, stopped, unpack
 from judge.io.folder import temporary_name
 from judge.io.installed import need_extra
-from judge.io.safe import shown
-from judge.io.stored import MAX_COLUMNS, MAX_PROBLEMS, largest_file, most_values, read_stored, stopped, unpack
+from judge.io.text import shown
 from judge.records import Problem
 
 if TYPE_CHECKING:

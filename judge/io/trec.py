@@ -16,10 +16,9 @@ from urllib.parse import quote
 import msgspec
 
 from judge.errors import InputError
-from judge.io.cells import count
+from judge.io.files import MAX_PROBLEMS, numbered, stopped
 from judge.io.ids import natural_key
-from judge.io.safe import digest, shown
-from judge.io.stored import MAX_PROBLEMS, numbered, stopped
+from judge.io.text import count, digest, shown
 from judge.records import Problem
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")

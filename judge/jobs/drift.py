@@ -12,9 +12,8 @@ from judge.calibrate.intake import LabelSource, parse_scale, read_sources
 from judge.calibrate.recheck import AnchorKeys, Drift, drift
 from judge.errors import InputError
 from judge.gold.rows import text_digest
-from judge.io.cells import count
 from judge.io.plan import AboveZero, Option, Options, in_folders
-from judge.io.safe import shown
+from judge.io.text import count, shown
 from judge.records import Scale
 
 

@@ -18,9 +18,8 @@ from judge.ask.stored_results import StoredResults
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
+from judge.io.files import StrPath, json_bytes, published
 from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place
-from judge.io.line_stream import json_bytes
-from judge.io.paths import StrPath, published
 from judge.io.table import Table, tsv
 from judge.io.trec import response_run, safe_names
 from judge.jobs.manifest import (

@@ -22,14 +22,12 @@ from judge.gold.plan import LabelingPlan, make_plan, read_plan
 from judge.gold.rows import GoldRow, gold_jsonl, read_gold
 from judge.gold.seal import GOLD_FILES, Seal, refuse_other, write_split
 from judge.gold.sources import SOURCES, Imported, import_gold, typed
-from judge.io.cells import count
+from judge.io.files import StrPath, jsonl_bytes, read_stored, unpack
 from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import need_extra
-from judge.io.line_stream import jsonl_bytes
-from judge.io.paths import StrPath
 from judge.io.plan import Amount, OneOf, Option, Options, Pairs, Positive, Seed, in_folders
-from judge.io.stored import read_stored, unpack
+from judge.io.text import count
 from judge.jobs.crowd import LabelTables
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool_folder

@@ -12,10 +12,10 @@ from judge.errors import UsageError
 from judge.gold.plan import read_plan
 from judge.gold.sheets import GoldSheet, make_sheet
 from judge.gold.sheets.kinds import LARGEST_CELL, SHEETS, SheetOptions, long_cells
-from judge.io.cells import count
+from judge.io.files import read_stored, unpack
 from judge.io.folder import replace_folder
 from judge.io.plan import Amount, OneOf, Option, Options, Positive, Seed, in_folders
-from judge.io.stored import read_stored, unpack
+from judge.io.text import count
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown

@@ -12,9 +12,9 @@ from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_j
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
 from judge.errors import InputError, UsageError
-from judge.io.cells import count
+from judge.io.files import StrPath
 from judge.io.ids import Cluster, check_cluster, clustering
-from judge.io.paths import StrPath
+from judge.io.text import count
 from judge.jobs.folder import UNCALIBRATED
 from judge.jobs.manifest import read_earlier_pool, read_manifest
 from judge.pool.records import Pool, SeenResponses, pool_places

@@ -14,13 +14,13 @@ from judge.errors import InputError, UsageError
 from judge.gold.ledger import Look
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, open_sealed, read_seal, read_unsealed, seal_of
-from judge.io.cells import count
+from judge.io.files import file_sha256, read_stored, sha256
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import can_draw, undrawn
 from judge.io.plan import Option, in_folders
-from judge.io.stored import file_sha256, read_stored, sha256
 from judge.io.table import records_tsv
+from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.records import Criterion

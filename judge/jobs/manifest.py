@@ -15,13 +15,11 @@ from judge.ask.asking import JOURNAL as JOURNAL
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError
+from judge.io.files import StrPath, json_bytes, published, read_stored, sha256
 from judge.io.folder import content_digest, make_folder, recorded, remove_recorded
 from judge.io.ids import natural_key
 from judge.io.installed import __version__
-from judge.io.line_stream import json_bytes
-from judge.io.paths import StrPath, published
-from judge.io.safe import shown
-from judge.io.stored import read_stored, sha256
+from judge.io.text import shown
 from judge.judges.address import without_credentials
 from judge.judges.secrets import scrub
 from judge.pool.bank import BESIDE, read_pool_folder, stored_pool

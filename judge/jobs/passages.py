@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.io.files import jsonl_bytes
 from judge.io.folder import write_atomic
 from judge.io.ids import natural_key
-from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Options, Positive
 from judge.io.steps import Steps, quiet
 from judge.jobs.manifest import MANIFEST, read_earlier_pool

@@ -11,14 +11,12 @@ import msgspec
 from pydantic import BeforeValidator, Field
 
 from judge.errors import InputError, UsageError
-from judge.io.cells import count
+from judge.io.files import StrPath, read_stored, sha256
 from judge.io.ids import natural_key, run_turn_id
-from judge.io.paths import StrPath
 from judge.io.plan import Call, OneOf, Option, Options, Positive, pairs
-from judge.io.safe import shown
 from judge.io.steps import Step, Steps, quiet
-from judge.io.stored import read_stored, sha256
 from judge.io.table import Table
+from judge.io.text import count, shown
 from judge.jobs.manifest import check_extended, earlier_runs, pool_configuration, read_earlier_pool
 from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes

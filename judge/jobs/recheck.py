@@ -19,7 +19,7 @@ from judge.calibrate.recheck import (
     recheck_rows,
     served_changes,
 )
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from judge.io.steps import Step
 from judge.jobs.run_inputs import RunInputs
 from judge.judges.journal import Journal

@@ -12,12 +12,11 @@ import msgspec
 from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, OperationalError
+from judge.io.files import MAX_PROBLEMS, LineStream, decode_rows, stopped
 from judge.io.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name
 from judge.io.installed import need_extra
-from judge.io.line_stream import LineStream, decode_rows
 from judge.io.plan import Options
 from judge.io.steps import Step, Steps, quiet
-from judge.io.stored import MAX_PROBLEMS, stopped
 from judge.io.tabular import SUFFIX, Schema, write_parquet
 from judge.records import Problem, Record
 

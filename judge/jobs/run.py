@@ -11,9 +11,9 @@ from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import certainty_notes, judge_notes
 from judge.ask.stored_results import StoredResults
+from judge.io.files import json_bytes
 from judge.io.folder import FileContent, replace_folder
 from judge.io.ids import clustering
-from judge.io.line_stream import json_bytes
 from judge.io.steps import ProgressLine, Step
 from judge.jobs.folder import INDEX, index_markdown, pool_files, result_files
 from judge.jobs.folder import Outcome as Outcome

@@ -26,13 +26,13 @@ from judge.calibrate.certificate import Certificate, CertificateStatement, match
 from judge.calibrate.recheck import parse_part
 from judge.crowd.jury import Jury, juries
 from judge.errors import InputError, UsageError
+from judge.io.files import file_in
 from judge.io.folder import same_place
 from judge.io.ids import Cluster
 from judge.io.installed import need_extra
-from judge.io.paths import file_in
 from judge.io.plan import Call, OneOf, Option, Positive
-from judge.io.safe import printable
 from judge.io.steps import Steps, quiet
+from judge.io.text import printable
 from judge.jobs.manifest import GROWING, check_folder, configuration
 from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooled, Pooling, check_complete, pool_runs

@@ -12,8 +12,8 @@ from judge.io.folder import check_apart, check_outside, recorded, replace_folder
 from judge.io.ids import natural_key
 from judge.io.plan import Option
 from judge.io.processes import mapped, processes_for
-from judge.io.safe import shown
 from judge.io.steps import Step, Steps, counted, quiet, stepped
+from judge.io.text import shown
 from judge.jobs.options import NamedRuns, ResponseLimits
 from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
 from judge.errors import InputError, JudgeError, OperationalError
-from judge.io.paths import StrPath
+from judge.io.files import StrPath
 from judge.judges.journal_rows import NAMES, Recorded, Row, completion_of, new_row, recorded
 from judge.judges.journal_store import open_store, paged
 from judge.judges.records import Completion, Request

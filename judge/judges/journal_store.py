@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
+from judge.io.files import StrPath
 from judge.io.installed import need_extra
-from judge.io.paths import StrPath
 from judge.judges import journal_rows
 from judge.judges.journal_rows import NAMES, SCHEMA_VERSION, DamagedRow, Row, is_database
 from judge.plugins import need

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
+from judge.io.files import StrPath
 from judge.io.folder import Pieces, temporary_name, write_atomic
 from judge.io.ids import natural_key
-from judge.io.paths import StrPath
 from judge.judges.address import without_credentials
 from judge.judges.chat import without_secrets
 from judge.judges.journal import Journal

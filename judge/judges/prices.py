@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
-from judge.io.cells import count
-from judge.io.paths import StrPath
-from judge.io.safe import did_you_mean, shown
-from judge.io.stored import LARGEST_TOML, read_stored
+from judge.io.files import LARGEST_TOML, StrPath, read_stored
+from judge.io.text import count, did_you_mean, shown
 from judge.judges.records import Completion
 from judge.records import Problem, Record
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from judge.io.safe import SHOWN, printable_id
+from judge.io.text import SHOWN, printable_id
 from judge.records import Record, Scale
 
 AnswerForm = Literal["json", "text", "label"]

@@ -5,9 +5,9 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from judge.io.files import StrPath
+from judge.io.files import paths as as_paths
 from judge.io.ids import natural_key
-from judge.io.paths import StrPath
-from judge.io.paths import paths as as_paths
 from judge.io.steps import Meter, Steps, quiet
 from judge.passages.streams import BOM, MAX_TEXT, Bad, CollectionProblems, Hit, cause, expanded, is_index, open_stream
 from judge.records import Passage, Problem

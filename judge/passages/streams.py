@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from judge.errors import InputError
+from judge.io.files import open_stored
 from judge.io.ids import natural_key
-from judge.io.stored import open_stored
 from judge.records import Problem
 
 if sys.version_info >= (3, 14):

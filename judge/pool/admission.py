@@ -14,7 +14,7 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.io.ids import natural_key, topic_of
-from judge.io.safe import has_content, shown
+from judge.io.text import has_content, shown
 from judge.passages import same_text
 from judge.pool.build import Candidate
 from judge.pool.conversation import of_one_run, own_turns, storable_text, with_own_turns

@@ -15,7 +15,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.io.ids import natural_key, topic_of
-from judge.io.safe import digest
+from judge.io.text import digest
 from judge.pool.conversation import joined, with_earlier
 from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
 from judge.records import JudgedUnit, Passage, Problem

@@ -12,7 +12,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.io.ids import conversation_turn_id, is_own_turn, natural_key, run_turn_id, topic_of
-from judge.io.safe import digest, storable
+from judge.io.text import digest, storable
 from judge.pool.records import Pool, PooledTurn
 from judge.runs.fields import ancestors
 from judge.runs.formats import ReadRun, rules_of

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
+from judge.io.files import StrPath, sha256
 from judge.io.installed import how_to_get, need_extra, package_errors
-from judge.io.paths import StrPath
-from judge.io.safe import shown
-from judge.io.stored import sha256
+from judge.io.text import shown
 from judge.io.words import split_sentences
 from judge.pool.screen import DEFAULTS, Thresholds
 

@@ -7,8 +7,8 @@ from functools import partial
 import msgspec
 
 from judge.errors import InputError
+from judge.io.files import StrPath, paths
 from judge.io.ids import run_turn_id
-from judge.io.paths import StrPath, paths
 from judge.io.processes import mapped, processes_for
 from judge.io.steps import Step, Steps, counted, quiet
 from judge.io.table import Table

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from judge.errors import InputError, UsageError
+from judge.io.files import line_problem, numbered_lines, text_of
 from judge.io.ids import is_own_turn, natural_key, topic_of
-from judge.io.line_stream import line_problem, numbered_lines, text_of
-from judge.io.safe import printable, printable_id, shown
+from judge.io.text import printable, printable_id, shown
 from judge.io.trec import parse_qrels
 from judge.pool.selection import PassageRelevance
 from judge.records import Problem

@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 from judge.errors import UsageError
 from judge.io.ids import natural_key
-from judge.io.safe import printable, shown
 from judge.io.table import tsv
+from judge.io.text import printable, shown
 from judge.pool.intake import Submitted, leave_out
 from judge.pool.lists import read_run_ids
 from judge.pool.records import Pool

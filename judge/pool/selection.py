@@ -11,7 +11,7 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.io.ids import run_turn_id, topic_of
-from judge.io.safe import digest, has_content, shown
+from judge.io.text import digest, has_content, shown
 from judge.pool.build import Candidate
 from judge.pool.records import LeftOut, PooledTurn
 from judge.records import JudgedUnit

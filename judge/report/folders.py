@@ -12,9 +12,8 @@ from judge.ask.labels import JUDGMENTS
 from judge.calibrate.findings import Calibration
 from judge.calibrate.recheck import RecheckedItem
 from judge.errors import InputError
-from judge.io.paths import StrPath
-from judge.io.safe import shown
-from judge.io.stored import read_stored, sha256
+from judge.io.files import StrPath, read_stored, sha256
+from judge.io.text import shown
 from judge.jobs.calibration import RECORD as CALIBRATION_RECORD
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.judged import JudgedFolder, read_judged

@@ -15,10 +15,9 @@ from judge.ask.stored_results import read_results
 from judge.calibrate.disagreements import DISAGREEMENTS, AssessorGrade, Disagreement, JudgeGrade, parse_disagreements
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldByResponse, GoldRow, match, read_gold
-from judge.io.cells import count
+from judge.io.files import StrPath, read_stored, sha256
 from judge.io.ids import natural_key
-from judge.io.paths import StrPath
-from judge.io.stored import read_stored, sha256
+from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import JOURNAL, read_manifest
 from judge.pool.conversation import turns_shown

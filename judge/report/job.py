@@ -9,11 +9,11 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.gold.seal import GOLD_FILES
-from judge.io.cells import count
 from judge.io.folder import make_folder, replace_folder, same_place
 from judge.io.installed import can_draw, undrawn
 from judge.io.plan import Option, in_folders
 from judge.io.steps import Step, Steps, quiet, stepped
+from judge.io.text import count
 from judge.jobs.manifest import REPORT_RECORD
 from judge.jobs.options import OwnPrompts
 from judge.plugins import added

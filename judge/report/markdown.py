@@ -7,9 +7,9 @@ import msgspec
 
 from judge.calibrate.report.lookup import best_first, criteria, of
 from judge.calibrate.report.plots import confusion_maps, forest, raw_vs_corrected
-from judge.io.cells import count, name_of, prose, quotation
 from judge.io.draw import interval_plot
 from judge.io.table import Table
+from judge.io.text import count, name_of, prose, quotation
 from judge.io.trec import safe_names
 from judge.records import Estimate
 from judge.report.folders import ReportedFolder, RunFolder

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import msgspec
 from markupsafe import Markup
 
-from judge.io.cells import interval, number
+from judge.io.files import StrPath
 from judge.io.installed import __version__
 from judge.io.page import level, look, policy, render_page
-from judge.io.paths import StrPath
 from judge.io.table import Cell, Heading, Plot, Strong, Table
+from judge.io.text import interval, number
 from judge.jobs.judged import JudgedFolder
 from judge.records import Estimate
 from judge.report.gather import gather

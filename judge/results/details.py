@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from judge.io.cells import markdown_cell, number
 from judge.io.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
 from judge.io.table import Table, TsvColumns, fields
+from judge.io.text import markdown_cell, number
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Estimate, Record
 from judge.results.rows import noted

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from judge.ask.records import Failure, Judgment
-from judge.io.cells import count, decimals, markdown_cell, number
 from judge.io.ids import Cluster, natural_key
-from judge.io.safe import printable
 from judge.io.table import Heading, Table, TsvColumns, fields, records_table
+from judge.io.text import count, decimals, markdown_cell, number, printable
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
 from judge.results.citations import Measure, boards_of

@@ -6,8 +6,8 @@ from typing import Literal
 
 from judge.ask.records import Failure, Judgment
 from judge.gold.rows import GoldByResponse
-from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
+from judge.io.text import count
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record
 from judge.results.turns import run_turns, worst_grade

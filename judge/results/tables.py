@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
-from judge.io.cells import count
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.io.safe import printable
 from judge.io.table import Table, TsvColumns, fields, records_tsv
+from judge.io.text import count, printable
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results import details, leaderboard

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
-from judge.io.safe import SHOWN, printable, shown
-from judge.io.stored import TooLarge, most_values, read_stored, sha256, unpack
+from judge.io.files import TooLarge, most_values, read_stored, sha256, unpack
+from judge.io.text import SHOWN, printable, shown
 from judge.records import Problem
 from judge.runs.check import problem
 from judge.runs.fields import MAX_TURNS

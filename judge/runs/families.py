@@ -3,10 +3,8 @@
 from pathlib import Path
 
 from judge.errors import InputError
-from judge.io.line_stream import line_problem, numbered_lines
-from judge.io.paths import StrPath
-from judge.io.safe import printable, shown
-from judge.io.stored import numbered, read_stored
+from judge.io.files import StrPath, line_problem, numbered, numbered_lines, read_stored
+from judge.io.text import printable, shown
 from judge.records import Problem
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, TypeVar
 
-from judge.io.safe import MAX_ID, shown, storable
+from judge.io.text import MAX_ID, shown, storable
 from judge.records import Problem
 from judge.runs.check import as_error, problem
 

@@ -7,7 +7,7 @@ from subprocess import CalledProcessError
 from typing import Any
 
 from judge.errors import UsageError
-from judge.io.safe import shown
+from judge.io.text import shown
 from judge.io.trec import column
 from judge.runs.ranking import MAX_PASSAGES
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from judge.errors import UsageError
 from judge.io.ids import topic_of
-from judge.io.safe import shown
+from judge.io.text import shown
 from judge.plugins import OpenTable
 from judge.runs.records import Run, TokenRule
 

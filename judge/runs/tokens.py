@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.io.safe import storable
+from judge.io.text import storable
 from judge.runs.records import TokenCount, TokenRule
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
-from judge.io.paths import StrPath
-from judge.io.safe import printable_id, shown
-from judge.io.stored import MAX_PROBLEMS
+from judge.io.files import MAX_PROBLEMS, StrPath
 from judge.io.table import Table
+from judge.io.text import printable_id, shown
 from judge.runs.document import Document, decode, open_document
 from judge.runs.fields import MAX_TURNS, Fields, ProblemLog, member, usable_turn_id
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn

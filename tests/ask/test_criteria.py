@@ -9,8 +9,8 @@ from judge.ask.prompt import PLACEHOLDER
 from judge.ask.subjects import OF_NUGGETS
 from judge.cli import main
 from judge.errors import InputError, UsageError
+from judge.io.files import sha256
 from judge.io.installed import bundled
-from judge.io.stored import sha256
 from judge.records import Criterion, Level, Rollup
 from tests.conftest import put, refused
 

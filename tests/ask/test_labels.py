@@ -11,7 +11,7 @@ from msgspec import structs
 from judge.ask.labels import Label, Labels, labels_of, parse_columns, read_labels
 from judge.ask.stored_results import stored_judgments
 from judge.errors import InputError
-from judge.io.stored import sha256
+from judge.io.files import sha256
 from tests.calibration_world import failure, jsonl, judgment
 from tests.conftest import put, refused
 

@@ -9,7 +9,7 @@ from judge.ask.inquiry import inquiry
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.tasks import Task
 from judge.ask.verdict import LONGEST_NUGGET, MOST_LISTED, parse
-from judge.io.safe import has_content, storable
+from judge.io.text import has_content, storable
 from judge.judges.records import AnswerForm, Completion
 from tests.ask.test_prompt import pooled, turn
 from tests.ask.test_prompt import render as rendered

@@ -7,8 +7,8 @@ import pytest
 
 from judge.ask.stored_results import read_results, stored_judgments
 from judge.errors import InputError
-from judge.io import stored
-from judge.io.stored import LARGEST_FILE, MAX_PROBLEMS, allow_files
+from judge.io import files
+from judge.io.files import LARGEST_FILE, MAX_PROBLEMS, allow_files
 from tests.calibration_world import failure, jsonl, judgment
 from tests.conftest import refused
 
@@ -18,7 +18,7 @@ FAILED = (failure("1_1", "R3", "refused"), failure("1_1", "R4", "unreadable"))
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "_largest", LARGEST_FILE)
+    monkeypatch.setattr(files, "_largest", LARGEST_FILE)
 
 
 def put(folder: Path, judgments: bytes, failures: bytes | None = None) -> tuple[Path, Path]:
@@ -88,8 +88,7 @@ def test_no_file_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def refused(path: object) -> bytes:
         raise AssertionError(f"{path} is read whole")
 
-    monkeypatch.setattr(stored, "read_stored", refused)
-    monkeypatch.setattr("judge.io.line_stream.read_stored", refused)
+    monkeypatch.setattr(files, "read_stored", refused)
     assert len(read_results(*put(tmp_path, jsonl(GRADED), jsonl(FAILED)))) == 5
 
 

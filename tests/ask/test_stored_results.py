@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import ResultWriter, StoredResults, read_results, stored
 from judge.errors import InputError, OperationalError
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from judge.io.table import Table
 from tests import calibration_world as world
 

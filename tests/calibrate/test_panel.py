@@ -14,7 +14,7 @@ from judge.calibrate.intake import LabelSource, make_panels, parse_scale, read_g
 from judge.calibrate.panel import Panel, constant, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow
-from judge.io.safe import digest
+from judge.io.text import digest
 from judge.pool.bank import read_pool_folder
 from judge.pool.build import normalize
 from judge.pool.records import Pool, RunEntry

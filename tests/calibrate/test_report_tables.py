@@ -27,9 +27,8 @@ from judge.calibrate.report.folder import (
     confusion_tsv,
 )
 from judge.calibrate.report.pages import calibration_markdown
-from judge.io.cells import markdown_cell
-from judge.io.safe import unescape
 from judge.io.table import records_tsv
+from judge.io.text import markdown_cell, unescape
 from judge.records import Estimate
 from judge.stats.system_agreement import Halves
 from judge.stats.tables import MarginalTest

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from judge.calibrate.report.pages import summary
-from judge.io.cells import columns_of, fold, shorten
+from judge.io.text import columns_of, fold, shorten
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
 
 HOSTILE = st.text(st.characters() | st.sampled_from("\t\n中🙂é\u0301\x1b\u202e\ud800"))

@@ -8,7 +8,7 @@ from judge.ask.criteria import find_criterion
 from judge.cli import main
 from judge.gold.rows import gold_jsonl, read_gold
 from judge.gold.seal import read_ledger, write_split
-from judge.io.stored import sha256
+from judge.io.files import sha256
 from judge.jobs.manifest import SCHEMA
 from judge.pool.records import Pool
 from judge.results.leaderboard import CORRECTED_COLUMNS

@@ -9,7 +9,7 @@ import pytest
 import judge
 from judge.cli import main
 from judge.errors import InputError
-from judge.io.paths import file_in
+from judge.io.files import file_in
 from judge.runs.formats import find_runs
 from tests.conftest import PROJECT, complaint, printed
 

@@ -28,7 +28,7 @@ from judge.cli.printing import (
 from judge.cli.tables import print_leaderboard
 from judge.extra.evaluate.scores import TurnOrder, measured_run
 from judge.extra.nuggets.records import CLAIM_LABELS, MATCH_LABELS
-from judge.io.cells import columns_of
+from judge.io.text import columns_of
 from judge.io.words import split_sentences
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow

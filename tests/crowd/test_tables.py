@@ -268,7 +268,7 @@ def test_nested_json_is_a_fault_only_where_it_is_needed(tmp_path: Path) -> None:
 
 
 def test_json_is_bounded_by_its_cells_and_a_list_by_its_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.io.stored._largest", 6_000)
+    monkeypatch.setattr("judge.io.files._largest", 6_000)
     row = {"worker": "a", "turn_id": "1_1", "item_id": "R1", "label": 1, "why": "," * 61}
     assert rows(read(put(tmp_path / "t.jsonl", json.dumps(row)), scales=ONE)["relevance"]) == [("a", "1_1", "R1", 1)]
     assert faults(put(tmp_path / "t.json", json.dumps([row])), scales=ONE) == [("too_many_values", "")]

@@ -15,7 +15,7 @@ from judge.errors import InputError, UsageError
 from judge.gold.plan import make_plan, read_plan, turn_uncertainty
 from judge.gold.rows import GoldRow, text_digest
 from judge.gold.sampling import fewest, inclusion, systematic
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from judge.pool.records import Pool, PooledResponse
 from tests import calibration_world as world
 from tests.calibration_world import judgment

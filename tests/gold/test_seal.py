@@ -24,7 +24,7 @@ from judge.gold.seal import (
     split_topics,
     write_split,
 )
-from judge.io.stored import sha256
+from judge.io.files import sha256
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -20,7 +20,7 @@ from judge.gold.plan import PlanRow
 from judge.gold.rows import read_gold, text_digest
 from judge.gold.sheets import SheetItem, shares
 from judge.gold.sheets.kinds import LARGEST, WRAPPING, SheetOptions
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from judge.jobs.crowd import CrowdPlan, grade_crowd
 from judge.jobs.gold import GoldImportPlan, import_gold_files
 from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet

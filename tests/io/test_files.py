@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
-from judge.io import stored as stored_files
-from judge.io.line_stream import decode_lines
-from judge.io.paths import published
-from judge.io.stored import read_stored, unpack
+from judge.io import files as stored_files
+from judge.io.files import decode_lines, published, read_stored, unpack
 from judge.records import Problem
 from judge.runs.records import PtkbStatement
 
@@ -48,7 +46,7 @@ def test_a_damaged_gzip_file_is_refused(stored: bytes) -> None:
 
 @pytest.mark.slow
 def test_a_bomb_is_not_unpacked_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.io.stored._largest", 1_000)
+    monkeypatch.setattr("judge.io.files._largest", 1_000)
     read: list[int] = []
 
     class Counting(gzip.GzipFile):

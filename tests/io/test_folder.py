@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import InputError, OperationalError, UsageError
+from judge.io.files import jsonl_bytes, sha256
 from judge.io.folder import (
     Pieces,
     content_digest,
@@ -30,8 +31,6 @@ from judge.io.folder import (
     text_pieces,
     write_atomic,
 )
-from judge.io.line_stream import jsonl_bytes
-from judge.io.stored import sha256
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.io.cells import columns_of
 from judge.io.layout import table_lines
+from judge.io.text import columns_of
 
 RUN = "georgetown_infosense_trec_ikat_2025_run_"
 

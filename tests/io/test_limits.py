@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.gold.rows import scan_gold
-from judge.io import stored
-from judge.io.line_stream import decode_lines
-from judge.io.stored import (
+from judge.io import files
+from judge.io.files import (
     LARGEST_FILE,
     MAX_COLUMNS,
     MAX_PROBLEMS,
     allow_files,
+    decode_lines,
     largest_file,
     most_values,
     numbered,
@@ -37,7 +37,7 @@ from tests.conftest import PROJECT, complaint, refused
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "_largest", LARGEST_FILE)
+    monkeypatch.setattr(files, "_largest", LARGEST_FILE)
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.io import line_stream, stored
-from judge.io.line_stream import LineStream, numbered_lines, text_of
-from judge.io.stored import LARGEST_FILE, allow_files, numbered, sha256
+from judge.io import files
+from judge.io.files import LARGEST_FILE, LineStream, allow_files, numbered, numbered_lines, sha256, text_of
 
 IN_A_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "_largest", LARGEST_FILE)
+    monkeypatch.setattr(files, "_largest", LARGEST_FILE)
 
 
 def put(folder: Path, content: bytes) -> Path:
@@ -33,7 +32,7 @@ def put(folder: Path, content: bytes) -> Path:
     block=st.integers(3, 9),
 )
 def test_lines_are_those_of_the_whole_file(content: bytes, block: int, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(line_stream, "_BLOCK", block)
+    monkeypatch.setattr(files, "_BLOCK", block)
     lines = LineStream(put(tmp_path, content), digested=True)
     found = list(lines)
     whole = list(numbered(content.removeprefix(b"\xef\xbb\xbf"), "f"))
@@ -48,7 +47,7 @@ def test_lines_are_those_of_the_whole_file(content: bytes, block: int, tmp_path,
     content=st.lists(st.sampled_from([b"a", b"bcd", b"\n"])).map(b"".join), mark=st.sampled_from([b"", b"\xef\xbb\xbf"])
 )
 def test_a_line_begins_where_it_is_said_to(content: bytes, mark: bytes, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(line_stream, "_BLOCK", 4)
+    monkeypatch.setattr(files, "_BLOCK", 4)
     lines = LineStream(put(tmp_path, mark + content))
     for _, line in lines:
         assert (mark + content)[lines.start :].startswith(line)
@@ -57,7 +56,7 @@ def test_a_line_begins_where_it_is_said_to(content: bytes, mark: bytes, tmp_path
 
 
 def test_a_large_file_of_short_lines_is_read_and_a_long_line_is_not(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(line_stream, "_BLOCK", 64)
+    monkeypatch.setattr(files, "_BLOCK", 64)
     allow_files(100)
     lines = LineStream(put(tmp_path, b"0123456789\n" * 1000))
     assert sum(1 for _ in lines) == 1000
@@ -73,7 +72,7 @@ def test_a_large_file_of_short_lines_is_read_and_a_long_line_is_not(tmp_path, mo
 
 
 def test_no_more_than_some_blocks_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_stream, "_BLOCK", 64)
+    monkeypatch.setattr(files, "_BLOCK", 64)
     lines = LineStream(put(tmp_path, b"0123456789\n" * 1000))
     for number, _ in lines:
         assert lines.file.tell() <= 11 * number + 64

@@ -12,10 +12,10 @@ import pytest
 
 from judge.errors import InputError
 from judge.io import processes
+from judge.io.files import LARGEST_FILE, allow_files, read_stored
 from judge.io.ids import natural_key
 from judge.io.processes import mapped, processes_for
-from judge.io.safe import printable
-from judge.io.stored import LARGEST_FILE, allow_files, read_stored
+from judge.io.text import printable
 from tests.conftest import run_python
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.io.safe import SHOWN, digest, escape, escape_cell, printable, printable_id, shown, storable, unescape
+from judge.io.text import SHOWN, digest, escape, escape_cell, printable, printable_id, shown, storable, unescape
 
 ANY = st.text(st.characters(exclude_categories=[]), max_size=20) | st.text(
     "\\\\xuUnrt019af\n\t\x1b\u202e\ud800\U000e0001"

@@ -14,7 +14,7 @@ from judge.calibrate.certificate import PARAMETERS, read_certificate
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.gold.rows import read_gold
 from judge.gold.seal import read_ledger, read_salt, read_seal, salted
-from judge.io.safe import digest
+from judge.io.text import digest
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.manifest import SCHEMA
 from judge.judges.backends.baseline import Overlap

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from judge.ask.criteria import prompt_path
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.io.stored import sha256
+from judge.io.files import sha256
 from judge.jobs.judged import read_judged
 from judge.jobs.release import ReleaseOutcome, ReleasePlan, release_folder
 from judge.jobs.release.contents import renamed_pool

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from judge.errors import InputError
-from judge.io import stored
+from judge.io import files
 from judge.pool import bank
 from judge.pool.bank import BESIDE, excluded_tsv, passages_jsonl, pool_jsonl, read_pool_folder, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry, SeenResponses, pool_places
@@ -59,10 +59,10 @@ def test_a_packed_file_is_unpacked(folder: Path) -> None:
 def test_large_files_of_short_lines_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "pool.jsonl").write_bytes(pool_jsonl(POOL) + b"\n" * 500)
     longest = max(len(line) for name in FILES for line in (folder / name).read_bytes().split(b"\n"))
-    monkeypatch.setattr(stored, "_largest", longest)
+    monkeypatch.setattr(files, "_largest", longest)
     assert (folder / "pool.jsonl").stat().st_size > longest
     assert read_pool_folder(folder, *BESIDE) == POOL
-    monkeypatch.setattr(stored, "_largest", longest - 1)
+    monkeypatch.setattr(files, "_largest", longest - 1)
     with pytest.raises(InputError, match=rf"line \d holds more than {longest - 1:,} bytes"):
         read_pool_folder(folder, *BESIDE)
 

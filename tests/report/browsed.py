@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
 from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes, sha256
 from judge.io.page import look, policy
-from judge.io.stored import sha256
 from judge.jobs.judged import JudgedFolder
 from judge.judges.journal import Journal
 from judge.judges.journal_rows import new_row

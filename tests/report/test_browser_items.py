@@ -13,7 +13,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.records import SentenceSupport
 from judge.calibrate.disagreements import AssessorGrade, JudgeGrade
 from judge.errors import InputError
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from judge.records import Level, Scale
 from judge.report.gather import gather
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps

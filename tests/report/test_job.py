@@ -13,9 +13,9 @@ from playwright.sync_api import Browser, Page
 import judge
 from judge.cli import main
 from judge.errors import InputError, UsageError
+from judge.io.files import sha256
 from judge.io.folder import recorded
 from judge.io.steps import Step
-from judge.io.stored import sha256
 from judge.pool.bank import Lines, read_pool
 from judge.pool.records import Pool
 from judge.report.job import ReportPlan, write_report

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.io.safe import MAX_ID
+from judge.io.text import MAX_ID
 from judge.runs.check import CODES
 from judge.runs.check.entries import MAX_PASSAGES, check_entries
 from judge.runs.fields import LISTED, ProblemLog

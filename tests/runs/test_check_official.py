@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from judge.io.stored import LARGEST_FILE, most_values
+from judge.io.files import LARGEST_FILE, most_values
 from judge.passages import same_text
 from judge.passages.hashes import open_hashes
 from judge.runs.check import CODES, NEEDS_TOPICS

@@ -436,9 +436,9 @@ def test_run_ids_that_the_eye_cannot_tell_apart_are_similar(one, other):
 def test_a_file_with_more_values_than_any_run_is_not_decoded(tmp_path, monkeypatch):
     marks = sum(map(GOOD.count, (b",", b"{", b"[")))
     path = written(tmp_path, gzip.compress(GOOD, mtime=0))
-    monkeypatch.setattr("judge.io.stored._largest", 100 * marks)
+    monkeypatch.setattr("judge.io.files._largest", 100 * marks)
     assert read_run(path).problems == ()
-    monkeypatch.setattr("judge.io.stored._largest", 100 * marks - 1)
+    monkeypatch.setattr("judge.io.files._largest", 100 * marks - 1)
     assert [problem.code for problem in read_run(path).problems] == ["too_many_values"]
     assert read_run(path).run is None
 
@@ -446,7 +446,7 @@ def test_a_file_with_more_values_than_any_run_is_not_decoded(tmp_path, monkeypat
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_a_file_with_more_bytes_than_are_read_is_not_read(tmp_path, monkeypatch, pack):
     path = written(tmp_path, pack(GOOD))
-    monkeypatch.setattr("judge.io.stored._largest", len(GOOD) - 1)
+    monkeypatch.setattr("judge.io.files._largest", len(GOOD) - 1)
     assert [problem.code for problem in read_run(path).problems] == ["too_large"]
     assert f"more than {len(GOOD) - 1:,} bytes; --max-file-size allows more" in read_run(path).problems[0].message
 

@@ -32,9 +32,8 @@ from judge.calibrate.report.sections import (
     cascade_bounds,
 )
 from judge.calibrate.selection import turned
-from judge.io.cells import code, count, interval, number, p_value
-from judge.io.safe import escape, printable
 from judge.io.table import Heading, Mark, Plot, Strong, Table, p_cell
+from judge.io.text import code, count, escape, interval, number, p_value, printable
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.tables import MarginalTest

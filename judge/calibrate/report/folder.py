@@ -12,9 +12,9 @@ from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, 
 from judge.calibrate.report.lookup import best_first, merged
 from judge.calibrate.report.pages import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
+from judge.io.files import json_bytes
 from judge.io.ids import Cluster
 from judge.io.installed import can_draw
-from judge.io.line_stream import json_bytes
 from judge.io.table import TsvColumns, fields, records_tsv, tsv
 from judge.stats import agreement
 from judge.stats.expected import EXPECTED, PROBABILITY

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, Looks, Split, TrustVerdict
-from judge.io.cells import count
 from judge.io.ids import NaturalKey, natural_key
 from judge.io.table import Table
+from judge.io.text import count
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 

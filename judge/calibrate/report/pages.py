@@ -19,10 +19,9 @@ from judge.calibrate.report.lookup import (
     split_of,
 )
 from judge.calibrate.report.sections import CASCADES, EQUIVALENCE, GROUP_COSTS, TOGETHER
-from judge.io.cells import count, fold, plain, prose, told
 from judge.io.layout import table_lines
-from judge.io.safe import printable
 from judge.io.table import Table
+from judge.io.text import count, fold, plain, printable, prose, told
 
 ROWS = 12
 """Judges that the terminal shows under each criterion; baselines and the chosen judge are always among them."""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from judge.calibrate.findings import AgreementRow
-from judge.io.cells import interval, number
 from judge.io.draw import (
     BLUE,
     GRAY,
@@ -25,6 +24,7 @@ from judge.io.draw import (
     title,
 )
 from judge.io.ids import Cluster, natural_key
+from judge.io.text import interval, number
 from judge.records import Estimate
 from judge.results.rows import CorrectedRow
 

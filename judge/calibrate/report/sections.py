@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 from judge.calibrate.findings import Calibration, CascadeBounds, CascadeCost, CascadeRow, SystemAgreement
 from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, of, over
 from judge.calibrate.selection import ASSESSORS
-from judge.io.cells import code, number, p_value
-from judge.io.safe import escape, printable
 from judge.io.table import Heading, Table, p_cell
+from judge.io.text import code, escape, number, p_value, printable
 from judge.stats.expected import PROBABILITY
 from judge.stats.ranking import SYSTEM
 

@@ -6,9 +6,8 @@ import msgspec
 
 from judge.errors import InputError
 from judge.extra.bench.datasets import Rung
-from judge.io.cells import count
-from judge.io.line_stream import decode_lines
-from judge.io.safe import MAX_ID, digest, shown
+from judge.io.files import decode_lines
+from judge.io.text import MAX_ID, count, digest, shown
 from judge.records import Estimate, Record
 
 SCHEMA = 1

@@ -9,8 +9,8 @@ from judge.errors import UsageError
 from judge.extra.bench.job import BenchPlan, bench_judges, forecast_bench
 from judge.extra.bench.listing import DatasetsPlan, list_datasets
 from judge.extra.bench.page import CardsPlan, card_grids, compare_bench, judge_grids, verdict
-from judge.io.cells import count
 from judge.io.plan import Options
+from judge.io.text import count
 from judge.judges.backends import backend_facts
 
 

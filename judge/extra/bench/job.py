@@ -25,13 +25,12 @@ from judge.extra.bench.datasets import Dataset
 from judge.extra.bench.listing import Drawn, bench_pool, choose_datasets, read_dataset
 from judge.extra.bench.making import Answers, asked_items, basis, dataset_card, items_bytes, rung_cards, stored_items
 from judge.extra.bench.page import card_page
+from judge.io.files import json_bytes, read_stored, sha256
 from judge.io.folder import check_apart, recorded, replace_folder
 from judge.io.ids import natural_key
 from judge.io.installed import __version__
-from judge.io.line_stream import json_bytes
 from judge.io.plan import Option, Options, Positive
 from judge.io.steps import ProgressLine, Step, Steps, stepped
-from judge.io.stored import read_stored, sha256
 from judge.io.trec import safe_names
 from judge.jobs.manifest import MANIFEST
 from judge.judges.backends import backend_facts

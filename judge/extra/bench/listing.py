@@ -10,12 +10,11 @@ from judge.errors import InputError, UsageError
 from judge.extra.bench.datasets import Dataset, LabeledResponse, find_files, is_there
 from judge.extra.bench.datasets.graded import GRADED
 from judge.extra.bench.datasets.grounded import GROUNDED
+from judge.io.files import jsonl_bytes, read_stored, sha256
 from judge.io.ids import natural_key
-from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Options
-from judge.io.safe import did_you_mean, digest
-from judge.io.stored import read_stored, sha256
 from judge.io.table import Table
+from judge.io.text import did_you_mean, digest
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage, Record
 from judge.runs.records import Exchange, TokenCount, Turn

@@ -23,8 +23,8 @@ from judge.extra.bench.card import (
 )
 from judge.extra.bench.datasets import Dataset, LabeledResponse
 from judge.extra.bench.listing import Drawn
+from judge.io.files import jsonl_bytes
 from judge.io.ids import natural_key
-from judge.io.line_stream import jsonl_bytes
 from judge.records import Criterion, Estimate, Record, Scale
 from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
 from judge.stats.means import consensus

@@ -22,12 +22,10 @@ from judge.extra.bench.card import (
     primary,
 )
 from judge.extra.bench.making import JUDGE_HALVES, MEAN, OVERLAP_TAU, PEOPLE_HALVES, POSITIVE, SHARE, contest
-from judge.io.cells import count, decimals, interval, markdown_cell, prose, table
-from judge.io.paths import file_in
+from judge.io.files import file_in, read_stored
 from judge.io.plan import Option, Options
-from judge.io.safe import escape, shown
-from judge.io.stored import read_stored
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
+from judge.io.text import count, decimals, escape, interval, markdown_cell, prose, shown, table
 from judge.judges.backends import backend_facts
 from judge.records import Estimate
 from judge.stats.discrimination import auc_difference

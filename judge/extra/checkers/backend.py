@@ -7,8 +7,8 @@ from judge.errors import InputError, UsageError
 from judge.extra.checkers.checkers import THRESHOLD, Checker, OverlapChecker, probability
 from judge.extra.checkers.onnx import OnnxChecker, read_model_files
 from judge.extra.checkers.served import NO_INSTRUCTION, ChatChecker, ServerChecker, read_instruction
-from judge.io.safe import did_you_mean
-from judge.io.safe import digest as text_digest
+from judge.io.text import did_you_mean
+from judge.io.text import digest as text_digest
 from judge.judges.model import Model, ModelOptions
 
 DIGITS = 8

@@ -18,8 +18,8 @@ from judge.ask.stored_results import StoredResults, stored
 from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError
 from judge.extra.checkers.checkers import SUPPORTED, THRESHOLD, is_checkable, probability
-from judge.io.safe import printable
 from judge.io.steps import Step
+from judge.io.text import printable
 from judge.judges.address import without_credentials
 from judge.judges.backends import backend_facts
 from judge.judges.model import FREE, Model, ModelOptions

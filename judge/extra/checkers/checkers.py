@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from judge.errors import MissingKeyError, RejectedError, UsageError
-from judge.io.cells import count
+from judge.io.text import count
 from judge.io.words import containment, content_words, split_sentences
 from judge.judges.address import Address, read_address, read_key
 from judge.judges.connection import KEY, Connection

@@ -15,9 +15,9 @@ import msgspec
 
 from judge.errors import CallError, ContextLengthError, InputError, RejectedError, UsageError
 from judge.extra.checkers.checkers import Checker, PairScore, TextPair, pair_score
+from judge.io.files import read_stored
 from judge.io.installed import need_extra, package_errors
 from judge.io.processes import usable_cores
-from judge.io.stored import read_stored
 from judge.judges.http_errors import shorten
 from judge.judges.model import ModelOptions, refuse_options
 from judge.judges.weights import cached_digest

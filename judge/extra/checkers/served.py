@@ -15,7 +15,7 @@ import msgspec
 
 from judge.errors import InputError, LogprobsError, RejectedError, UsageError
 from judge.extra.checkers.checkers import PairScore, ServedChecker, TextPair, pair_score, text_bytes
-from judge.io.stored import read_stored
+from judge.io.files import read_stored
 from judge.judges.address import Address
 from judge.judges.chat import encoded
 from judge.judges.http_errors import shorten

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from judge.io.safe import shown, storable
+from judge.io.text import shown, storable
 from judge.runs.convert.targets import ConversionTarget, SourceRun
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog, member

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from unicodedata import normalize
 
 from judge.extra.citations import citations_of, head_of, references_of, sentences_in
-from judge.io.safe import shown
+from judge.io.text import shown
 from judge.runs.check.rules import RunCheck
 from judge.runs.profiles import UNLIMITED, Profile
 from judge.runs.records import Turn

@@ -10,10 +10,9 @@ from judge.crowd.aggregators import CrowdSettings
 from judge.crowd.labels import CrowdLabels, Item
 from judge.errors import UsageError
 from judge.extra.crowdmodels import DAWID_SKENE
-from judge.io.cells import decimals
 from judge.io.ids import natural_key
-from judge.io.safe import printable
 from judge.io.table import tsv
+from judge.io.text import decimals, printable
 from judge.stats.consensus import majority, without_one
 
 DIAGNOSTIC = (

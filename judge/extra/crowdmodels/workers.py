@@ -11,9 +11,9 @@ from judge.crowd.aggregators import TOO_FAST
 from judge.crowd.labels import CrowdLabels
 from judge.crowd.reliability import statistic_of
 from judge.crowd.study import Study
-from judge.io.cells import count
 from judge.io.ids import natural_key
 from judge.io.table import Table, tsv
+from judge.io.text import count
 from judge.records import Record
 from judge.stats.consensus import entropy, without_one
 

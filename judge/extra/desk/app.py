@@ -27,8 +27,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from judge.errors import JudgeError
+from judge.io.files import sha256
 from judge.io.page import look, render_page
-from judge.io.stored import sha256
 
 TEMPLATES = Path(__file__).parent / "templates"
 ASSETS = "assets"

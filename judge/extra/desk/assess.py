@@ -18,8 +18,8 @@ from judge.extra.desk.server import Listener, listen, serve_desk
 from judge.extra.desk.store import DeskLabel, DeskTask, LabelStore
 from judge.gold.grades import CANNOT, UNABLE
 from judge.gold.sampling import deal
-from judge.io.safe import storable
 from judge.io.table import tsv
+from judge.io.text import storable
 from judge.records import Criterion, Level, Record
 
 LISTED = 100

@@ -21,13 +21,10 @@ from judge.gold.plan import PlanRow, read_plan
 from judge.gold.rows import parse_gold, response_digest
 from judge.gold.sampling import DOUBLE, shared_items
 from judge.gold.seal import SEAL, read_seal
-from judge.io.cells import count
+from judge.io.files import file_in, jsonl_bytes, read_stored, sha256, unpack
 from judge.io.ids import natural_key
-from judge.io.line_stream import jsonl_bytes
-from judge.io.paths import file_in
 from judge.io.plan import Amount, Option
-from judge.io.safe import shown
-from judge.io.stored import read_stored, sha256, unpack
+from judge.io.text import count, shown
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown

@@ -10,7 +10,7 @@ from judge.extra.desk.assess_inputs import AssessPlan
 from judge.extra.desk.rerun import ReviewPlan
 from judge.extra.desk.review import serve_review
 from judge.extra.desk.server import Listener
-from judge.io.safe import printable
+from judge.io.text import printable
 
 
 def assess(plan: AssessPlan) -> int:

@@ -25,12 +25,11 @@ from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.extra.desk.server import DeskAddress
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, read_unsealed
+from judge.io.files import StrPath, file_in, read_stored
 from judge.io.folder import write_atomic
 from judge.io.ids import natural_key
-from judge.io.paths import StrPath, file_in
 from judge.io.plan import Option
-from judge.io.safe import shown, storable
-from judge.io.stored import read_stored
+from judge.io.text import shown, storable
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool

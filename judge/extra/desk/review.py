@@ -31,10 +31,9 @@ from judge.extra.desk.rerun import (
 )
 from judge.extra.desk.server import Listener, listen, serve_desk
 from judge.gold.rows import GoldRow
-from judge.io.cells import interval, number, p_value
+from judge.io.files import read_stored, unpack
 from judge.io.ids import natural_key
-from judge.io.safe import shown
-from judge.io.stored import read_stored, unpack
+from judge.io.text import interval, number, p_value, shown
 from judge.judges.backends import backend_facts
 
 Direction = Literal["", "higher", "lower", "missing"]

@@ -14,11 +14,11 @@ import numpy as np
 
 from judge.errors import UsageError
 from judge.extra.evaluate.scores import MeasuredRun, Over
-from judge.io.cells import count
 from judge.io.draw import curve_plot, interval_plot
 from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, topic_of
 from judge.io.installed import can_draw
 from judge.io.table import Cell, Table, TsvColumns, fields, p_cell, records_table
+from judge.io.text import count
 from judge.records import Estimate, Record
 from judge.results.rows import RunDifference, noted
 from judge.results.tables import ALPHA, paired, tie_letters

@@ -9,12 +9,10 @@ from typing import TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.io.cells import count
+from judge.io.files import StrPath, text_of
 from judge.io.ids import natural_key, topic_of
-from judge.io.line_stream import text_of
-from judge.io.paths import StrPath
-from judge.io.safe import shown
 from judge.io.steps import Steps, quiet, stepped
+from judge.io.text import count, shown
 from judge.io.trec import column
 from judge.pool.conversation import of_one_run, own_turns, with_own_turns
 from judge.pool.lists import own_turn_id

@@ -30,14 +30,13 @@ from judge.extra.evaluate.rankings import (
     ranking_tables,
     turns_tsv,
 )
-from judge.io.cells import count
 from judge.io.folder import check_apart, check_outside, replace_folder
 from judge.io.ids import natural_key
 from judge.io.installed import undrawn
 from judge.io.plan import Option, Positive
-from judge.io.safe import shown
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
+from judge.io.text import count, shown
 from judge.io.trec import safe_names
 from judge.jobs.options import ClusterUnit
 from judge.pool.lists import read_grades

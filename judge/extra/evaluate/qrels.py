@@ -19,15 +19,14 @@ from judge.extra.evaluate.set_inputs import (
 )
 from judge.extra.evaluate.set_rankings import RankedBySets, agreement_grids, ranked_by_sets, ranking_grids
 from judge.extra.evaluate.sets import MEAN, GradeSet, SetsAgreement, common_turns, measure_facts, sets_agreement
-from judge.io.cells import count, number
 from judge.io.draw import RankLine, slope_plot
+from judge.io.files import published
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import Cluster, clustering, natural_key, topic_of
 from judge.io.installed import can_draw, undrawn
-from judge.io.paths import published
-from judge.io.safe import printable_id, shown
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
+from judge.io.text import count, number, printable_id, shown
 from judge.pool.run_choice import DEFAULT_MEASURE
 from judge.records import Problem
 from judge.runs.topics import read_topics

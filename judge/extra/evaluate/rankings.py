@@ -22,9 +22,9 @@ from judge.extra.evaluate.breakdown import (
 )
 from judge.extra.evaluate.intake import RankedRun
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
-from judge.io.cells import count
 from judge.io.ids import Cluster, natural_key
 from judge.io.table import Cell, Table, tsv
+from judge.io.text import count
 from judge.records import Problem, Record
 from judge.runs.measures import Measures, measure_name
 from judge.runs.profiles import possible_years

@@ -10,8 +10,8 @@ from judge.extra.evaluate.qrels import compare_qrels
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.extra.evaluate.set_inputs import QrelsPlan
 from judge.extra.evaluate.sets import SetsAgreement
-from judge.io.cells import count
 from judge.io.table import Cell, Heading, Mark, Plot, Table
+from judge.io.text import count
 from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate, JudgedUnit, Scale
 from judge.report.folders import ReportedFolder, RunFolder

@@ -6,7 +6,7 @@ from math import isnan, nan
 from typing import Literal
 
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.io.safe import escape_cell
+from judge.io.text import escape_cell
 from judge.records import Estimate, Record
 from judge.stats.means import mean_interval
 

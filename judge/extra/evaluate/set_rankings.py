@@ -22,9 +22,9 @@ from judge.extra.evaluate.sets import (
     scorer_of,
     tau_range,
 )
-from judge.io.cells import count
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Cell, Table, p_cell
+from judge.io.text import count
 from judge.records import Estimate, Record
 from judge.results.tables import SEED
 from judge.stats.ranking import TIED

@@ -14,14 +14,14 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.intake import NamedRun, named_once, remarks_on
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
-from judge.io.cells import count
+from judge.io.files import StrPath
 from judge.io.folder import check_apart, check_outside, replace_folder
 from judge.io.ids import Cluster, clustering, natural_key, topic_of
 from judge.io.installed import need_extra
-from judge.io.paths import StrPath
 from judge.io.plan import Option
 from judge.io.steps import Steps, quiet
 from judge.io.table import Cell, Table
+from judge.io.text import count
 from judge.jobs.options import ClusterUnit
 from judge.records import Problem, Record
 from judge.runs.formats import find_runs, read_run, rules_of

@@ -21,12 +21,11 @@ from judge.extra.nuggets.forms import (
     read_made_bank,
 )
 from judge.extra.nuggets.records import Nugget, NuggetBank
-from judge.io.cells import count
+from judge.io.files import jsonl_bytes
 from judge.io.folder import same_place, write_atomic
-from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import OneOf, Option, Options
-from judge.io.safe import has_content, storable
 from judge.io.tabular import read_table
+from judge.io.text import count, has_content, storable
 from judge.records import Problem, Record
 from judge.runs.topics import topic_turns
 

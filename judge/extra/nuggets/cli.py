@@ -29,7 +29,7 @@ from judge.extra.nuggets.questions import (
 )
 from judge.extra.nuggets.scores import MAIN
 from judge.extra.nuggets.scoring import NuggetAgreePlan, NuggetScorePlan, compare_matches, score_nuggets
-from judge.io.cells import count
+from judge.io.text import count
 
 
 def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> int:

@@ -36,13 +36,12 @@ from judge.extra.nuggets.forms import BANK, CREATED, bank_bytes
 from judge.extra.nuggets.labels import LABEL_FAILURES
 from judge.extra.nuggets.questions import NuggetJobPlan, check_same, nugget_turns, spread_evenly
 from judge.extra.nuggets.records import Nugget, NuggetFailure
-from judge.io.cells import count
+from judge.io.files import json_bytes, jsonl_bytes, sha256
 from judge.io.folder import check_apart, replace_folder
-from judge.io.line_stream import json_bytes, jsonl_bytes
 from judge.io.plan import Option, Positive
 from judge.io.steps import ProgressLine
-from judge.io.stored import sha256
 from judge.io.table import Table
+from judge.io.text import count
 from judge.jobs.manifest import job_manifest
 from judge.pool.bank import pool_file, pool_jsonl, read_pool_folder
 from judge.pool.lists import read_relevance

@@ -14,12 +14,10 @@ from judge.extra.nuggets.problems import BankProblems, scope_problem
 from judge.extra.nuggets.records import Importance, Nugget
 from judge.gold.sheets import readable
 from judge.gold.sheets.kinds import table_bytes
-from judge.io.cells import count
+from judge.io.files import MAX_PROBLEMS, decode_lines
 from judge.io.ids import topic_of
-from judge.io.line_stream import decode_lines
-from judge.io.safe import digest, disarmed, has_content, shown, storable
-from judge.io.stored import MAX_PROBLEMS
 from judge.io.tabular import TableRow
+from judge.io.text import count, digest, disarmed, has_content, shown, storable
 from judge.records import Problem, Record
 
 EditAction = Literal["change", "delete", "add"]

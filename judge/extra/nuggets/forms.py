@@ -33,12 +33,9 @@ from judge.errors import InputError, UsageError
 from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
 from judge.extra.nuggets.problems import BankProblems, first_object, usable_topic_id
 from judge.extra.nuggets.records import AnswerRule, Importance, Nugget, NuggetBank
-from judge.io.cells import count
+from judge.io.files import StrPath, decode_lines, file_in, jsonl_bytes, read_stored, unpack
 from judge.io.ids import topic_of
-from judge.io.line_stream import decode_lines, jsonl_bytes
-from judge.io.paths import StrPath, file_in
-from judge.io.safe import did_you_mean, shown
-from judge.io.stored import read_stored, unpack
+from judge.io.text import count, did_you_mean, shown
 from judge.runs.fields import member, usable_turn_id
 
 BANK, EDITS = "nuggets.jsonl", "edits.jsonl"

@@ -25,12 +25,9 @@ from judge.extra.nuggets.records import (
     ResponseClaims,
 )
 from judge.gold.rows import text_digest
-from judge.io.cells import count
+from judge.io.files import StrPath, decode_lines, file_in, read_stored, unpack
 from judge.io.ids import topic_of
-from judge.io.line_stream import decode_lines
-from judge.io.paths import StrPath, file_in
-from judge.io.safe import digest, shown
-from judge.io.stored import read_stored, unpack
+from judge.io.text import count, digest, shown
 from judge.io.words import split_sentences
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem

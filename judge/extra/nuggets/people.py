@@ -16,9 +16,9 @@ from judge.errors import InputError
 from judge.extra.nuggets.labels import PairKey, PairLabels
 from judge.extra.nuggets.records import MATCH_LABELS
 from judge.extra.nuggets.scores import MEASURES, RunUnit, bounds_of, value_of
-from judge.io.cells import count
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.table import Cell, Table, fields, records_table
+from judge.io.text import count
 from judge.records import Estimate, Record
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from judge.io.files import MAX_PROBLEMS
 from judge.io.ids import topic_of
-from judge.io.safe import MAX_ID, has_content, shown, storable
-from judge.io.stored import MAX_PROBLEMS
+from judge.io.text import MAX_ID, has_content, shown, storable
 from judge.records import Problem
 from judge.runs.fields import usable_turn_id
 

@@ -34,13 +34,12 @@ from judge.extra.nuggets.records import (
 )
 from judge.extra.nuggets.scoring import read_pool_with_runs
 from judge.gold.rows import text_digest
+from judge.io.files import jsonl_bytes, read_stored, sha256
 from judge.io.folder import check_apart, replace_folder
-from judge.io.line_stream import jsonl_bytes
 from judge.io.plan import Option, Positive
-from judge.io.safe import digest
 from judge.io.steps import ProgressLine
-from judge.io.stored import read_stored, sha256
 from judge.io.table import Table
+from judge.io.text import digest
 from judge.jobs.manifest import MANIFEST, job_manifest
 from judge.pool.bank import pool_file, pool_jsonl
 from judge.pool.conversation import turns_shown

@@ -44,11 +44,11 @@ from judge.extra.nuggets.scores import (
     score_grid,
     units_grid,
 )
-from judge.io.cells import count
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import cluster_of, clustering, topic_of
 from judge.io.plan import OneOf, Option, Seed, pairs
 from judge.io.table import Table
+from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import Beside, pool_file, read_pool_folder

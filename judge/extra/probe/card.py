@@ -9,10 +9,10 @@ import msgspec
 
 from judge.calibrate.certified import MOST_MISSING, SHIFTS, Expects, ProbeWord, word_for
 from judge.extra.probe.probes import CANARIES, Probe, ProbeKind, ProbePair
-from judge.io.cells import count, decimals, prose
 from judge.io.draw import interval_plot
 from judge.io.installed import can_draw
 from judge.io.table import Cell, Table, tsv
+from judge.io.text import count, decimals, prose
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval
 from judge.stats.means import mean_interval

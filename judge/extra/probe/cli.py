@@ -6,7 +6,7 @@ from judge.cli.spending import DryRunOption, asks_again, print_calls, print_fore
 from judge.extra.probe.card import probe_grids, probe_notes
 from judge.extra.probe.inputs import ProbePlan
 from judge.extra.probe.job import ProbeOutcome, forecast_probe, probe_judges
-from judge.io.cells import count
+from judge.io.text import count
 
 
 def main(plan: ProbePlan, trial: DryRunOption, output: TableFormat, file: FileOfOptions) -> int:

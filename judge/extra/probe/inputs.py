@@ -24,13 +24,12 @@ from judge.errors import InputError, UsageError
 from judge.extra.probe.alterations import Inapplicable, ProbeItem, Twin, WantedLabels
 from judge.extra.probe.card import MARGIN
 from judge.extra.probe.probes import KINDS, Probe, ProbeKind, probes_of
+from judge.io.files import file_in, read_stored, sha256
 from judge.io.folder import check_apart, check_outside
 from judge.io.ids import natural_key
-from judge.io.paths import file_in
 from judge.io.plan import AboveZero, Option, Options, Positive, Seed
-from judge.io.safe import digest
 from judge.io.steps import Step, Steps, quiet
-from judge.io.stored import read_stored, sha256
+from judge.io.text import digest
 from judge.jobs.manifest import read_earlier_pool
 from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooling, pool_runs

@@ -29,11 +29,10 @@ from judge.extra.probe.card import (
 )
 from judge.extra.probe.inputs import ProbeInputs, ProbePlan, different_items, read_probe
 from judge.extra.probe.probes import ProbePair, probes_of, standing, why_missing
+from judge.io.files import json_bytes, jsonl_bytes, sha256
 from judge.io.folder import replace_folder
 from judge.io.installed import __version__, undrawn
-from judge.io.line_stream import json_bytes, jsonl_bytes
 from judge.io.steps import ProgressLine, Step, Steps, quiet
-from judge.io.stored import sha256
 from judge.jobs.manifest import MANIFEST, SCHEMA, UNFINISHED, check_folder, job_manifest
 from judge.judges.backends import backend_facts
 from judge.judges.model import Model

@@ -15,10 +15,9 @@ from judge.extra.reproduce.job import (
 )
 from judge.extra.reproduce.matching import MatchedRun, Score
 from judge.extra.reproduce.published import Reproduction
-from judge.io.cells import count, fold, number, pad, shorten
 from judge.io.installed import undrawn
 from judge.io.layout import table_lines
-from judge.io.safe import printable
+from judge.io.text import count, fold, number, pad, printable, shorten
 from judge.records import Problem
 
 _AVERAGINGS = {

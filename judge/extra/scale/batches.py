@@ -22,13 +22,11 @@ from judge.ask.options import JournalOption
 from judge.errors import CallError, InputError, JudgeError, OperationalError, RejectedError
 from judge.extra.scale.requests import REQUESTS, OpenQuestion, QuestionFile, Shard, note_round
 from judge.extra.scale.service import BatchLine, BatchService, SubmittedBatch, offer_of, open_service
+from judge.io.files import GZIP, StrPath, json_bytes, read_stored
 from judge.io.folder import check_apart, make_folder, write_atomic
-from judge.io.line_stream import json_bytes
-from judge.io.paths import StrPath
 from judge.io.plan import Option
-from judge.io.safe import printable, shown
 from judge.io.steps import Step, Steps, counted, quiet
-from judge.io.stored import GZIP, read_stored
+from judge.io.text import printable, shown
 from judge.jobs.manifest import JOURNAL
 from judge.judges.connection import longest_reply
 from judge.judges.http_errors import at

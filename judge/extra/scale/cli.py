@@ -20,8 +20,8 @@ from judge.extra.scale.batches import (
 )
 from judge.extra.scale.requests import write_requests
 from judge.extra.scale.service import SubmittedBatch
-from judge.io.cells import count
 from judge.io.plan import Option, Options, Positive
+from judge.io.text import count
 from judge.jobs.run_inputs import Plan, RunOptions, read_run
 
 _SHOWN = 20

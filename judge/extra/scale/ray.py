@@ -31,7 +31,7 @@ import msgspec
 
 from judge.errors import InputError, JudgeError, OperationalError, TransientError, UsageError
 from judge.io.installed import __version__
-from judge.io.safe import printable
+from judge.io.text import printable
 from judge.judges.backends import open_model, options_beside
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import Completion, Request

@@ -19,12 +19,10 @@ from judge.ask.budget import price_of
 from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.scale.service import offer_of
+from judge.io.files import StrPath, json_bytes, read_stored
 from judge.io.folder import make_folder, open_new, temporary_name, write_atomic
 from judge.io.installed import __version__
-from judge.io.line_stream import json_bytes
-from judge.io.paths import StrPath
 from judge.io.steps import Step, Steps, quiet
-from judge.io.stored import read_stored
 from judge.jobs.run_inputs import RunInputs, check_out
 from judge.judges.backends import backend_facts
 from judge.judges.journal import JournalView

@@ -14,9 +14,8 @@ from judge.ask.prompt import guidance
 from judge.errors import InputError, UsageError
 from judge.gold.plan import PlanRow
 from judge.gold.sampling import DOUBLE, deal
-from judge.io.cells import count
 from judge.io.ids import natural_key, natural_order
-from judge.io.safe import digest, disarmed, shown
+from judge.io.text import count, digest, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Problem
 from judge.runs.records import Turn

@@ -22,9 +22,8 @@ from markupsafe import Markup, escape
 from judge.errors import InputError, UsageError
 from judge.gold.grades import CANNOT, UNABLE
 from judge.gold.sheets import GoldSheet, Share, SheetItem, SheetRubric, shares
-from judge.io.cells import count
 from judge.io.page import look, policy, render_page
-from judge.io.safe import disarmed, shown
+from judge.io.text import count, disarmed, shown
 from judge.records import Problem
 
 COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about_user", "conversation")

@@ -25,9 +25,9 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files
 from judge.errors import InputError, UsageError
 from judge.gold.seal import item_of
+from judge.io.files import StrPath
 from judge.io.folder import make_folder, replace_folder
 from judge.io.installed import undrawn
-from judge.io.paths import StrPath
 from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, make_comparison, read_inputs
 from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan

@@ -20,11 +20,10 @@ from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES
+from judge.io.files import StrPath, paths, sha256
 from judge.io.ids import Cluster
-from judge.io.paths import StrPath, paths
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
-from judge.io.stored import sha256
 from judge.judges.backends.baseline import BASELINES
 from judge.plugins import need
 from judge.pool.records import Pool

@@ -27,11 +27,9 @@ from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import Seal, read_sealed, seal_of
+from judge.io.files import jsonl_bytes, published, sha256
 from judge.io.ids import natural_key
-from judge.io.line_stream import jsonl_bytes
-from judge.io.paths import published
-from judge.io.safe import shown
-from judge.io.stored import sha256
+from judge.io.text import shown
 from judge.jobs.calibration.inputs import ASKING, CalibrationInputs, CalibrationPlan, gold_tasks, make_comparison
 from judge.jobs.calibration.look import LookRecord, check_dev, open_test
 from judge.jobs.manifest import MANIFEST

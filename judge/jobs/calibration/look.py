@@ -19,9 +19,9 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.ledger import BEGINNING, Look, Opening, fewest, record_look
 from judge.gold.rows import GoldRow
 from judge.gold.seal import open_sealed, read_seal, responses_digest, seal_of
-from judge.io.cells import count
+from judge.io.files import sha256
 from judge.io.folder import make_folder
-from judge.io.stored import sha256
+from judge.io.text import count
 from judge.jobs.calibration.inputs import CalibrationInputs, gold_scale, make_comparison, with_baselines
 
 BESIDE_GOLD = ".looks"

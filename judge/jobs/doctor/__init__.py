@@ -11,10 +11,9 @@ from judge.ask.own_loop import finish
 from judge.ask.records import Unreadable
 from judge.ask.verdict import parse
 from judge.errors import CallError, Interrupted, JudgeError, StructureUnsupported, UsageError
-from judge.io.cells import count
 from judge.io.plan import Option, Options
-from judge.io.safe import shown
 from judge.io.steps import Step, Steps, quiet
+from judge.io.text import count, shown
 from judge.jobs.doctor.machine import MACHINE_CHECKS, CheckState
 from judge.jobs.doctor.machine import CheckFinding as CheckFinding
 from judge.jobs.doctor.machine import CheckReport as CheckReport

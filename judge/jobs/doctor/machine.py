@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Literal
 
 from judge.errors import JudgeError, UsageError
-from judge.io.cells import count
 from judge.io.installed import EXTRAS, __version__, has_extra
 from judge.io.processes import usable_cores
+from judge.io.text import count
 from judge.judges.address import read_key, refuse_unrecorded
 from judge.judges.catalog import CATALOG
 from judge.judges.weights import cache_folder, is_here

@@ -11,13 +11,11 @@ import msgspec
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure
 from judge.errors import InputError, UsageError
-from judge.io.cells import count
+from judge.io.files import file_sha256, json_bytes, published
 from judge.io.folder import check_apart, make_folder, recorded, replace_folder, same_place, write_atomic
-from judge.io.line_stream import json_bytes
-from judge.io.paths import published
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet
-from judge.io.stored import file_sha256
+from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.manifest import RECORD, UNFINISHED, read_manifest, reported
 from judge.jobs.options import OwnPrompts

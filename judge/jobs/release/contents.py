@@ -13,13 +13,12 @@ from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_j
 from judge.ask.records import Failure, Judgment
 from judge.ask.returned import judge_notes, model_notes
 from judge.crowd.jury import SELF_JUDGING
-from judge.io.cells import count, markdown_cell
+from judge.io.files import json_bytes, read_stored
 from judge.io.folder import FileContent, content_digest
 from judge.io.ids import natural_key
 from judge.io.installed import __version__
-from judge.io.line_stream import json_bytes
 from judge.io.steps import Step, Steps
-from judge.io.stored import read_stored
+from judge.io.text import count, markdown_cell
 from judge.jobs.folder import FILES, listed_files, pool_records, result_lines
 from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import MANIFEST, RECORD

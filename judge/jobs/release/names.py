@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import InputError
+from judge.io.files import read_stored
 from judge.io.folder import FileContent, lines_of
-from judge.io.safe import shown
-from judge.io.stored import read_stored
+from judge.io.text import shown
 from judge.io.trec import column
 from judge.records import Problem
 

@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from judge.errors import UsageError
-from judge.io.safe import did_you_mean
+from judge.io.text import did_you_mean
 from judge.judges.address import without_credentials
 from judge.judges.catalog import CATALOG
 from judge.judges.model import Backend, BackendFacts, Model, ModelOptions

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from judge.errors import UsageError
-from judge.io.safe import did_you_mean
+from judge.io.text import did_you_mean
 from judge.io.words import containment
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request

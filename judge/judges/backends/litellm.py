@@ -25,7 +25,7 @@ from judge.errors import (
     RejectedError,
     UsageError,
 )
-from judge.io.safe import did_you_mean
+from judge.io.text import did_you_mean
 from judge.judges.address import moved, read_address, refuse_unrecorded
 from judge.judges.backends import BACKENDS
 from judge.judges.chat import chat_messages, read_json, response_format, without_secrets

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from judge.errors import OperationalError, UsageError
 from judge.io.installed import need_extra
 from judge.io.processes import usable_cores
-from judge.io.safe import did_you_mean
+from judge.io.text import did_you_mean
 from judge.judges.catalog import CATALOG, ModelWeights
 from judge.judges.chat import chat_messages, response_format
 from judge.judges.engine import Engine, engine_version, load_engine, start, trained_context

@@ -8,9 +8,8 @@ import msgspec
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.chapters import NOTES, chapter
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
-from judge.io.cells import interval, plain
-from judge.io.safe import printable
 from judge.io.table import Cell, Heading, Mark, Plot, Table
+from judge.io.text import interval, plain, printable
 from judge.io.trec import safe_names
 from judge.records import Criterion
 from judge.report.folders import RunFolder

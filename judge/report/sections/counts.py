@@ -6,10 +6,9 @@ from heapq import nsmallest
 
 from judge.ask.records import Failure
 from judge.calibrate.recheck import RECHECK_SEED, RECHECKED, change_lines, recheck_rows
-from judge.io.cells import count
 from judge.io.ids import natural_key
-from judge.io.safe import printable
 from judge.io.table import Cell, Heading, Table, records_table
+from judge.io.text import count, printable
 from judge.pool.build import lacking_texts
 from judge.pool.records import SeenResponses, pool_places
 from judge.records import JudgedUnit

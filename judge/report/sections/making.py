@@ -5,9 +5,8 @@ from typing import Any
 
 import msgspec
 
-from judge.io.cells import count
-from judge.io.safe import printable
 from judge.io.table import Cell, Heading, Table
+from judge.io.text import count, printable
 from judge.judges.journal_tools import JournalSpending
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, Folded, ReportPart, Said, Section

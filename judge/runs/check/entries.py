@@ -9,7 +9,7 @@ from math import isfinite
 from operator import gt
 from typing import cast
 
-from judge.io.safe import MAX_ID, shown
+from judge.io.text import MAX_ID, shown
 from judge.runs.fields import LISTED, Report, member
 from judge.runs.formats.shape import PtkbEntry, Rules
 from judge.runs.ranking import MAX_PASSAGES

@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from judge.io.cells import name_of, prose, table
 from judge.io.ids import natural_key
-from judge.io.safe import digest, printable_id, shown
+from judge.io.text import digest, name_of, printable_id, prose, shown, table
 from judge.io.trec import safe_names
 from judge.records import Problem
 from judge.runs.check import CODES

@@ -9,8 +9,7 @@ from pathlib import PurePath
 
 import msgspec
 
-from judge.io.cells import count
-from judge.io.safe import printable, printable_id, shown
+from judge.io.text import count, printable, printable_id, shown
 from judge.records import Problem
 from judge.runs.check import CODES, as_error
 from judge.runs.records import Exclusion, Run, TokenCount

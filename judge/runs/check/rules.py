@@ -7,9 +7,8 @@ from operator import attrgetter
 
 import msgspec
 
-from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
-from judge.io.safe import MAX_ID, has_content, printable_id, shown, storable
+from judge.io.text import MAX_ID, count, has_content, printable_id, shown, storable
 from judge.records import Problem
 from judge.runs.check import CODES, as_error
 from judge.runs.check.entries import check_entries, check_ptkb

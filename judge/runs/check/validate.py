@@ -12,7 +12,7 @@ from unicodedata import normalize
 import msgspec
 
 from judge.io.ids import natural_key
-from judge.io.safe import printable_id, shown
+from judge.io.text import printable_id, shown
 from judge.records import Problem
 from judge.runs.check import NEEDS_HASHES, NEEDS_TOPICS, problem
 from judge.runs.check.problems import FileReport, file_report, token_summary

@@ -8,9 +8,8 @@ from itertools import islice
 
 import msgspec
 
-from judge.io.cells import count
 from judge.io.ids import natural_key, topic_of
-from judge.io.safe import shown
+from judge.io.text import count, shown
 from judge.io.words import containment
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of

@@ -7,11 +7,10 @@ from pathlib import Path
 import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
+from judge.io.files import StrPath, paths, read_stored
 from judge.io.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
-from judge.io.paths import StrPath, paths
-from judge.io.safe import MAX_ID, shown
 from judge.io.steps import Steps, quiet, stepped
-from judge.io.stored import read_stored
+from judge.io.text import MAX_ID, shown
 from judge.io.trec import safe_names
 from judge.records import Problem, Record
 from judge.runs.check.validate import validate_run, validate_together

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from judge.io.cells import count
-from judge.io.safe import shown, storable
 from judge.io.table import tsv
+from judge.io.text import count, shown, storable
 from judge.io.trec import column
 from judge.plugins import OpenTable
 from judge.records import Record

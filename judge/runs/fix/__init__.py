@@ -16,6 +16,7 @@ from typing import IO, Any, Self
 import msgspec
 
 from judge.errors import OperationalError, UsageError
+from judge.io.files import StrPath, paths, published, read_stored
 from judge.io.folder import (
     check_apart,
     check_outside,
@@ -25,9 +26,7 @@ from judge.io.folder import (
     temporary_name,
     write_atomic,
 )
-from judge.io.paths import StrPath, paths, published
-from judge.io.safe import escape, escape_cell, shown
-from judge.io.stored import read_stored
+from judge.io.text import escape, escape_cell, shown
 from judge.runs.document import Document, open_document
 from judge.runs.fix.fixes import Fix, Fixer
 from judge.runs.formats import rules_of

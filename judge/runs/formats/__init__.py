@@ -10,9 +10,9 @@ from typing import TypeVar, cast
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.io.files import StrPath, paths
 from judge.io.ids import natural_key
-from judge.io.paths import StrPath, paths
-from judge.io.safe import shown
+from judge.io.text import shown
 from judge.plugins import OpenTable
 from judge.records import Problem
 from judge.runs.check import problem

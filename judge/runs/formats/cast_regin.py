@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from judge.io.ids import natural_key
-from judge.io.safe import printable_id, shown, storable
+from judge.io.text import printable_id, shown, storable
 from judge.runs.check import problem
 from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
 from judge.runs.fields import MAX_ALL_RESPONSES, ProblemLog

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from judge.io.ids import topic_of
-from judge.io.safe import shown, storable
+from judge.io.text import shown, storable
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog, member
 from judge.runs.formats.shape import (

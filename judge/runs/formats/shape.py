@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from judge.io.safe import printable_id, shown
+from judge.io.text import printable_id, shown
 from judge.records import Problem
 from judge.runs.document import Document
 from judge.runs.fields import MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS, Fields, ProblemLog, Report

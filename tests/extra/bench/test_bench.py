@@ -17,8 +17,7 @@ from judge.cli import main
 from judge.extra.bench.card import JudgeCard, parse_card
 from judge.extra.bench.datasets import Dataset, LabeledResponse
 from judge.extra.bench.page import card_page, judge_grids
-from judge.io.line_stream import json_bytes
-from judge.io.stored import sha256
+from judge.io.files import json_bytes, sha256
 from judge.judges.records import Request
 from judge.records import Estimate
 from tests.conftest import PROJECT, json_lines

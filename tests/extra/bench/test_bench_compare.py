@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from judge.cli import main
 from judge.extra.bench.card import parse_card
 from judge.extra.bench.page import judge_grids, verdict
-from judge.io.line_stream import json_bytes
+from judge.io.files import json_bytes
 from judge.records import Estimate
 from tests.conftest import PROJECT, json_lines
 from tests.extra.bench.bench_world import Ruled, dataset, items, write

@@ -20,7 +20,7 @@ from judge.extra.desk.rerun import BeforeAfter, ReviewPlan, Rewording, Shelf, co
 from judge.extra.desk.review import Cases, Filter, Review, filter_of
 from judge.gold.rows import read_gold
 from judge.gold.seal import write_split
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from judge.io.page import chip
 from judge.records import Estimate
 from tests.calibrate.test_disagreements import EVIL, found

@@ -9,7 +9,7 @@ from judge.ask.criteria import find_criterion
 from judge.extra.desk.assess_inputs import AssessPlan
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
 from tests import calibration_world

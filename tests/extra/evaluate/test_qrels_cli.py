@@ -10,8 +10,8 @@ from msgspec import structs
 from judge.cli import main
 from judge.extra.evaluate.qrels import compare_qrels
 from judge.extra.evaluate.set_inputs import QrelsPlan
+from judge.io.files import text_of
 from judge.io.ids import topic_of
-from judge.io.line_stream import text_of
 from tests.calibration_world import Item, contents, items, jsonl, judgment, pool, write_columns, write_pool
 from tests.conftest import put
 

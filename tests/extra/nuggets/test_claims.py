@@ -17,7 +17,7 @@ from judge.extra.nuggets.labels import join_claims, nuggets_digest, parse_claims
 from judge.extra.nuggets.questions import check_claim_prompt, claim_questions, question_task
 from judge.extra.nuggets.records import CLAIM_LABELS, ClaimLabel, ResponseClaims
 from judge.gold.rows import text_digest
-from judge.io.line_stream import jsonl_bytes
+from judge.io.files import jsonl_bytes
 from tests.conftest import PROJECT, refused
 from tests.extra.nuggets.world import bank, nugget, pool, response
 

@@ -8,8 +8,8 @@ from judge.errors import InputError
 from judge.extra.nuggets.labels import join, parse_matches, read_matches
 from judge.extra.nuggets.records import MatchedNugget
 from judge.gold.rows import text_digest
-from judge.io.line_stream import jsonl_bytes
-from judge.io.safe import digest
+from judge.io.files import jsonl_bytes
+from judge.io.text import digest
 from tests.conftest import refused
 from tests.extra.nuggets.world import bank, nugget, pool, response, row
 

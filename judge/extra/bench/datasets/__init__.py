@@ -13,11 +13,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.io.cells import count
+from judge.io.files import MAX_PROBLEMS, decode_lines, distinct, files_below, read_stored, unpack
 from judge.io.ids import natural_key
-from judge.io.line_stream import decode_lines
-from judge.io.safe import has_content, printable_id, shown, storable
-from judge.io.stored import MAX_PROBLEMS, distinct, files_below, read_stored, unpack
+from judge.io.text import count, has_content, printable_id, shown, storable
 from judge.records import Problem, Record
 from judge.runs.document import decode
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import msgspec
 
 from judge.extra.bench.datasets import Dataset, DatasetReading, LabeledResponse, find_file, find_files
-from judge.io.line_stream import numbered_lines
-from judge.io.safe import shown
+from judge.io.files import numbered_lines
 from judge.io.tabular import read_table
+from judge.io.text import shown
 from judge.passages import read_passages
 from judge.runs.document import decode
 

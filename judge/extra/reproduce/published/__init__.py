@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
+from judge.io.files import distinct, files_below
 from judge.io.ids import topic_of
-from judge.io.safe import printable, shown
-from judge.io.stored import distinct, files_below
 from judge.io.table import Cell, Table
+from judge.io.text import printable, shown
 from judge.records import Estimate, Problem, Record
 from judge.runs.tokens import RULES, TokenCounter
 from judge.stats.means import mean_interval

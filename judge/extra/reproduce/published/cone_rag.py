@@ -18,11 +18,10 @@ from judge.extra.reproduce.published import (
     lengths_grid,
     nothing_found,
 )
-from judge.io.cells import count
+from judge.io.files import text_of
 from judge.io.ids import natural_key, topic_of
-from judge.io.line_stream import text_of
-from judge.io.safe import has_content, shown
 from judge.io.table import Cell, Table
+from judge.io.text import count, has_content, shown
 from judge.io.trec import QrelRow, parse_qrels
 from judge.records import Estimate
 from judge.runs.document import open_document

@@ -8,12 +8,11 @@ import numpy as np
 
 from judge.errors import InputError
 from judge.extra.reproduce.published import ReleasedFile
-from judge.io.cells import count, decimals
+from judge.io.files import MAX_PROBLEMS, stopped
 from judge.io.ids import cluster_of, topic_of
-from judge.io.safe import printable_id, shown
-from judge.io.stored import MAX_PROBLEMS, stopped
 from judge.io.table import Cell, Table, p_cell
 from judge.io.tabular import TableRow, read_table
+from judge.io.text import count, decimals, printable_id, shown
 from judge.records import Estimate, Problem, Record
 from judge.results.tables import paired, tie_letters
 from judge.stats.means import clopper_pearson, mean_interval, wilson

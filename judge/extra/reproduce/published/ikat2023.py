@@ -22,9 +22,9 @@ from judge.extra.reproduce.published.gpt4_labels import (
     read_gpt4_labels,
     spelled,
 )
-from judge.io.cells import decimals
+from judge.io.files import text_of
 from judge.io.ids import cluster_of, topic_of
-from judge.io.line_stream import text_of
+from judge.io.text import decimals
 from judge.io.trec import QrelRow, parse_qrels
 from judge.records import Estimate
 from judge.runs.topics import read_topics

@@ -19,11 +19,10 @@ from judge.extra.reproduce.published import (
 )
 from judge.gold.draft import Draft, ImportOptions, SourceContent
 from judge.gold.rows import citation_digest
-from judge.io.cells import count
+from judge.io.files import line_problem, numbered_lines
 from judge.io.ids import natural_key
-from judge.io.line_stream import line_problem, numbered_lines
-from judge.io.safe import shown
 from judge.io.table import Table
+from judge.io.text import count, shown
 from judge.records import Estimate, Problem
 from judge.results.citations import support
 from judge.runs.document import decode
