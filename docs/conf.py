@@ -1,10 +1,11 @@
 """How Sphinx makes the site of the pages that `docs/site` puts together; `make docs` calls it."""
 
-import importlib.metadata
 from pathlib import Path
 
+from judge.io.installed import __version__
+
 project = "judge"
-release = importlib.metadata.version("judge")
+release = __version__
 author = "the authors of judge"
 project_copyright = "the authors of judge, MIT licence"
 

@@ -116,7 +116,7 @@ def postgres() -> Iterator[Postgres]:
     if programs is None:
         pytest.skip(f"no PostgreSQL server is installed ({_PACKAGED}/*/bin; Debian's package `postgresql`)")
     if psycopg is None:
-        pytest.skip("psycopg is not installed: pip install 'judge[postgres]'")
+        pytest.skip("psycopg is not installed: pip install 'trec-judge[postgres]'")
     folder = Path(tempfile.mkdtemp(prefix="judge-postgres-", dir="/tmp"))
     try:
         server = Postgres(programs, folder)

@@ -64,7 +64,7 @@ def kill_node(raylet: int) -> None:
 @contextlib.contextmanager
 def ray_nodes() -> Iterator[RayNodes]:
     """A cluster with a head of one CPU, ended with the block."""
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
     if not Path("/proc/self/task").is_dir():
         pytest.skip("the processes of a node are found by /proc, as Linux has it")
     environment = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from judge.errors import JudgeError, UsageError
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
+DISTRIBUTION = "trec-judge"
+"""The name for pip; `judge` is another's package."""
 
 _LONGEST_REASON = 300
 _PACKAGE = Path(__file__).parent.parent
@@ -66,10 +68,10 @@ def how_to_get(name: str) -> str:
     """The command that installs an extra, and what is needed beside it.
 
     >>> how_to_get("crowd")
-    "`pip install 'judge[crowd]'`"
+    "`pip install 'trec-judge[crowd]'`"
     """
     beside = EXTRAS[name].beside
-    return f"`pip install 'judge[{name}]'`" + (f", and {beside}" if beside else "")
+    return f"`pip install '{DISTRIBUTION}[{name}]'`" + (f", and {beside}" if beside else "")
 
 
 def need_extra(name: str, what: str) -> None:

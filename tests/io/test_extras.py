@@ -15,7 +15,7 @@ from tests.conftest import PROJECT
 def test_each_extra_is_declared_with_its_package() -> None:
     declared = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = declared["optional-dependencies"]
-    assert extras.pop("all") == ["judge[crowd,llama,pictures,bleu,rouge,postgres]"]
+    assert extras.pop("all") == ["trec-judge[crowd,llama,pictures,bleu,rouge,postgres]"]
     declares = {name: {re.split("[>=]=", line)[0] for line in lines} for name, lines in extras.items()}
     assert declares.keys() == EXTRAS.keys()
     assert all(extra.package in declares[name] for name, extra in EXTRAS.items())
@@ -28,10 +28,10 @@ def test_each_extra_is_declared_with_its_package() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("crowd", "x needs polars, which is not installed: `pip install 'judge[crowd]'`"),
+        ("crowd", "x needs polars, which is not installed: `pip install 'trec-judge[crowd]'`"),
         (
             "lucene",
-            "x needs pyserini, which is not installed: `pip install 'judge[lucene]'`, and Java 21 (11 for a "
+            "x needs pyserini, which is not installed: `pip install 'trec-judge[lucene]'`, and Java 21 (11 for a "
             "Pyserini < 0.35)",
         ),
     ],

@@ -92,6 +92,18 @@ def test_what_is_scarce_slow_or_missing(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert machine.terminal(tmp_path)[0] == "warning"
 
 
+def test_another_package_with_a_module_of_our_name_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    places = {"judge": "judge/decide", "trec-judge": "judge/cli", "judged": "judged/cli", "old": "judge/_bundled/x"}
+    for name, place in places.items():
+        info = tmp_path / f"{name.replace('-', '_')}-0.2.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.2.0\n")
+        (info / "RECORD").write_text(f"{place}.py,,\n{info.name}/RECORD,,\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    advice = "remove judge, then install trec-judge anew"
+    assert machine.packages(tmp_path) == ("fails", "judge has a module judge, too", advice)
+
+
 def test_a_failure_makes_the_exit_code_1_and_a_wrong_name_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(printed(capsys, main(["doctor", "--model", "baseline/overlap", "--json"])))[-1] == {
         "check": "set up",

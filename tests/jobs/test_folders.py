@@ -498,7 +498,7 @@ def test_without_matplotlib_everything_but_the_pictures_is_made(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     capsys.readouterr()
     assert made(command, called.inputs, tmp_path / "out", arguments) == names - pictures
-    assert pictures and "".join(capsys.readouterr()).count("pip install 'judge[pictures]'") == 1
+    assert pictures and "".join(capsys.readouterr()).count("pip install 'trec-judge[pictures]'") == 1
 
 
 @pytest.mark.long

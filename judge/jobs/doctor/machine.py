@@ -5,6 +5,7 @@ import importlib.metadata
 import locale
 import os
 import platform
+import re
 import shutil
 import statistics
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from judge.errors import JudgeError, UsageError
-from judge.io.installed import EXTRAS, __version__, has_extra
+from judge.io.installed import DISTRIBUTION, EXTRAS, __version__, has_extra
 from judge.io.processes import usable_cores
 from judge.io.text import count
 from judge.judges.address import read_key, refuse_unrecorded
@@ -71,11 +72,21 @@ def python(folder: Path) -> _Finding:
 
 
 def packages(folder: Path) -> _Finding:
-    """The versions of the packages that reading, counting, asking and statistics rest on."""
+    """The versions of the packages that reading, counting, asking and statistics rest on, and whose `judge` is here."""
+    if others := [each.name for each in importlib.metadata.distributions() if _has_our_module(each)]:
+        theirs = ", ".join(sorted(others))
+        return "fails", f"{theirs} has a module judge, too", f"remove {theirs}, then install {DISTRIBUTION} anew"
     versions = {name: _version(name) for name in _PACKAGES}
     if missing := [name for name, version in versions.items() if not version]:
         return "fails", f"not installed: {', '.join(missing)}", "install judge anew with pip"
     return "ok", ", ".join(f"{name} {version}" for name, version in versions.items()), None
+
+
+def _has_our_module(package: importlib.metadata.Distribution) -> bool:
+    """Whether another package has files in a folder `judge`: it and this one overwrite each other's."""
+    # An install that leads to a checkout has its bundled files alone.
+    file = re.search(r"^judge/(?!_bundled/)", package.read_text("RECORD") or "", re.MULTILINE)
+    return file is not None and package.name != DISTRIBUTION
 
 
 def _version(package: str) -> str:
@@ -90,7 +101,7 @@ def extras(folder: Path) -> _Finding:
     told = [f"{name} ({each} {_version(each)})" if _version(each) else name for name, each in here.items()]
     found = f"installed: {', '.join(told) or 'none'}"
     if missing := [name for name in EXTRAS if name not in here]:
-        return "ok", f"{found}; not installed: {', '.join(missing)}", "`pip install 'judge[NAME]'` adds one"
+        return "ok", f"{found}; not installed: {', '.join(missing)}", f"`pip install '{DISTRIBUTION}[NAME]'` adds one"
     return "ok", found, None
 
 

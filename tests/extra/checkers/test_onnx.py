@@ -310,7 +310,7 @@ def test_without_the_package_the_message_says_how_to_get_it(tmp_path: Path, monk
     with pytest.raises(UsageError) as raised:
         open_model(f"checker/onnx/{tmp_path}").check([CRITERION])
     name = f"checker/onnx/{tmp_path.name}"
-    assert str(raised.value) == f"{name} needs onnxruntime, which is not installed: `pip install 'judge[onnx]'`"
+    assert str(raised.value) == f"{name} needs onnxruntime, which is not installed: `pip install 'trec-judge[onnx]'`"
 
 
 def test_a_path_to_nothing_is_refused(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_a_shared_journal_is_the_drivers(postgres, nodes, second, plain, mock, t
 
 
 def test_what_listens_at_the_address_is_no_head(mock: Mock, tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         process = start(mock, tmp_path / "out", "--engine", "ray", "--address", address)
@@ -232,7 +232,7 @@ def test_what_listens_at_the_address_is_no_head(mock: Mock, tmp_path: Path) -> N
 
 
 def test_a_cluster_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
     away = end(start(mock, tmp_path / "out", "--engine", "ray", "--address", "127.0.0.1:9"), 3)
     assert "no Ray cluster can be reached at 127.0.0.1:9" in away
     none = end(start(mock, tmp_path / "none", "--engine", "ray", RAY_ADDRESS="ray://head:10001"), 2)
@@ -259,7 +259,7 @@ def processes_of(folder: Path) -> dict[int, str]:
 
 @pytest.mark.parametrize("number", [None, signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_cluster_of_its_own_leaves_nothing_behind(number: int | None, short: Path, mock: Mock, tmp_path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
     if not Path("/proc/self/environ").is_file():
         pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
     own = ("--engine", "ray", "--workers", "2")
@@ -283,7 +283,7 @@ def test_a_cluster_of_its_own_leaves_nothing_behind(number: int | None, short: P
 
 
 def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(short, plain, mock, tmp_path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
     if not Path("/proc/self/environ").is_file():
         pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
     # Workers answer on for a while.
@@ -301,7 +301,7 @@ def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(short, pla
 
 
 def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'judge[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
     script = f"""
 import asyncio, os, judge
 os.environ["RAY_LOG_TO_STDERR"] = "1"
