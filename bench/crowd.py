@@ -22,8 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from judge.crowd.aggregators import AGGREGATORS, CrowdSettings
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import AGGREGATORS, CrowdLabels, CrowdSettings, Item
 from judge.crowd.layout import Layout
 from judge.crowd.tables import read_tables
 from judge.stats.consensus import SHARES, TIES

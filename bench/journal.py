@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import new_row, request_digest
-from judge.judges.journal_store import paged
+from judge.judges.journal_store import new_row, paged, request_digest
 from judge.judges.records import Completion, Message, Request
 from judge.records import Level, Scale
 

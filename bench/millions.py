@@ -30,7 +30,7 @@ from bench.million_replies import return_lines
 from judge.ask.questions import Questions
 from judge.jobs.run_inputs import Plan, read_run
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import new_row
+from judge.judges.journal_store import new_row
 from judge.judges.records import Completion
 
 RUNS = 40

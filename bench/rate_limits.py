@@ -15,11 +15,10 @@ from typing import Any
 
 from bench.soak import pool
 from judge.ask import pace
-from judge.ask.budget import Settings
+from judge.ask.account import Settings
 from judge.ask.criteria import find_criterion
 from judge.ask.loop import assess
-from judge.ask.records import Failure
-from judge.ask.tasks import tasks
+from judge.ask.records import Failure, tasks
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
 from judge.judges.model import ModelOptions

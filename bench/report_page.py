@@ -15,13 +15,12 @@ from pathlib import Path
 
 from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
-from judge.ask.records import Judgment
-from judge.ask.tasks import Task
+from judge.ask.records import Judgment, Task
 from judge.io.files import jsonl_bytes
 from judge.io.page import look, policy
 from judge.jobs.judged import read_judged
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import Row, new_row, request_digest
+from judge.judges.journal_store import Row, new_row, request_digest
 from judge.judges.records import Completion
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry

@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from judge.ask.budget import Settings
+from judge.ask.account import Settings
 from judge.ask.criteria import find_criterion
 from judge.ask.loop import assess
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import tasks
+from judge.ask.records import Failure, Judgment, tasks
 from judge.errors import CallError, TransientError
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal

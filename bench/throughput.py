@@ -29,11 +29,11 @@ from typing import Any, NamedTuple
 import aiohttp
 import msgspec
 
-from judge.ask.budget import Settings
+from judge.ask.account import Settings
 from judge.ask.criteria import find_criterion
 from judge.ask.loop import assess
 from judge.ask.prompt import render
-from judge.ask.tasks import Task, tasks
+from judge.ask.records import Task, tasks
 from judge.cli import OBJECTS_BETWEEN_COLLECTIONS
 from judge.judges.backends import open_model
 from judge.judges.backends.litellm import load_litellm

@@ -23,10 +23,10 @@ TYPE_CHECKING = False
 
 # The one list of public names. Nothing is imported before a name is asked for, so that `import judge` costs nothing.
 if TYPE_CHECKING:
-    from judge.ask.budget import Settings as Settings
+    from judge.ask.account import Settings as Settings
     from judge.ask.criteria import find_criterion as find_criterion
     from judge.ask.loop import assess as assess
-    from judge.ask.tasks import tasks as tasks
+    from judge.ask.records import tasks as tasks
     from judge.errors import InputError as InputError
     from judge.errors import JudgeError as JudgeError
     from judge.errors import OperationalError as OperationalError
@@ -94,13 +94,13 @@ if TYPE_CHECKING:
     from judge.jobs.gold import GoldCheckPlan as GoldCheckPlan
     from judge.jobs.gold import GoldDrawPlan as GoldDrawPlan
     from judge.jobs.gold import GoldImportPlan as GoldImportPlan
+    from judge.jobs.gold import GoldSheetPlan as GoldSheetPlan
     from judge.jobs.gold import GoldSplitPlan as GoldSplitPlan
     from judge.jobs.gold import check_gold_files as check_gold_files
     from judge.jobs.gold import draw_gold_plan as draw_gold_plan
     from judge.jobs.gold import import_gold_files as import_gold_files
     from judge.jobs.gold import split_gold_file as split_gold_file
-    from judge.jobs.gold_sheet import GoldSheetPlan as GoldSheetPlan
-    from judge.jobs.gold_sheet import write_gold_sheet as write_gold_sheet
+    from judge.jobs.gold import write_gold_sheet as write_gold_sheet
     from judge.jobs.judged import read_judged as read_judged
     from judge.jobs.leaderboard import CorrectionPlan as CorrectionPlan
     from judge.jobs.leaderboard import correct_leaderboard as correct_leaderboard

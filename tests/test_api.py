@@ -26,9 +26,8 @@ from jupyter_client.manager import AsyncKernelManager
 import judge
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, tasks
 from judge.ask.stored_results import StoredResults
-from judge.ask.tasks import tasks
 from judge.calibrate.certificate import read_certificate
 from judge.cli.declared import _without_required
 from judge.cli.demo import write_example

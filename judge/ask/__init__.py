@@ -1,14 +1,12 @@
 """Ask: the question to a judge, the meaning of its reply, and the loop that asks everything once.
 
 criteria   prompts, found by name; prompt_file: one file, checked on load
-subjects   what criteria are about: responses, dialogues, nuggets
+subjects   what criteria are about: responses, dialogues, nuggets; and which are asked together in one request
 prompt     a criterion and a pooled response as messages; blocks: strangers' texts between tags that hold them
 verdict    reads a completion of one criterion or of a group, never with a default
-group      criteria asked together in one request
-tasks      the judgments to make, and their order: neighbors share the start of their prompt
 inquiry    one task asked, and once more after an unreadable reply; its judgment or failure
 questions  what one judge is asked, and what the journal answers already
-estimates  how many tokens calls will have; account: what they took; budget: what they cost; settings: limits
+account    how many tokens calls will have, what they took and cost, and their limits
 loop       all judgments of one judge: concurrency and interruption
 calls      a request's completion, asked for once, in its turn, and again while its failures may pass; when a judge that
            answers nothing ends a run
@@ -17,5 +15,5 @@ asking     the one way to ask: judges of a job under one budget
 returned   where other models answered than those asked
 labels     grades of judges, read back from files of any origin
 progress   the bar or line that shows how far a command is; own_loop: an event loop for synchronous code
-records    judgments and failures
+records    the judgments to make, and their order: neighbors share the start of their prompt; judgments and failures
 """

@@ -11,25 +11,22 @@ from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
-from judge.ask.account import Account, CallSums, JudgeAccount
-from judge.ask.budget import Settings, price_of
+from judge.ask.account import Account, CallSums, JudgeAccount, Settings, price_of
 from judge.ask.inquiry import failure
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, filler_notes
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, PickedTasks, Task, Tasks
 from judge.ask.returned import by_criterion, model_notes, server_notes
 from judge.ask.stored_results import StoredResults, stored
-from judge.ask.tasks import PickedTasks, Task, Tasks
 from judge.errors import Interrupted, OperationalError
 from judge.io.files import StrPath
 from judge.io.folder import make_folder
 from judge.io.text import count
-from judge.judges.address import without_credentials
+from judge.judges.credentials import scrub, without_credentials
 from judge.judges.journal import Journal, JournalView, open_journal
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import Completion
-from judge.judges.secrets import scrub
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from judge.ask.records import Task
 from judge.ask.subjects import DIALOGUE
-from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.records import Criterion
 from judge.runs.records import Exchange, Turn

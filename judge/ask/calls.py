@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import tenacity
 
-from judge.ask.account import estimated_tokens, typical_reply
-from judge.ask.budget import Budget, Settings
+from judge.ask.account import Budget, Settings, estimated_tokens, typical_reply
 from judge.ask.pace import Pace, Ticket
 from judge.ask.questions import Questions
 from judge.errors import AuthenticationError, CallError, Interrupted, OperationalError, RateLimitError, TransientError

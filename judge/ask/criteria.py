@@ -8,8 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from judge.ask.group import DEFAULT, combine, group_members
-from judge.ask.subjects import OF_NUGGETS, only_asked_by
+from judge.ask.subjects import DEFAULT, OF_NUGGETS, combine, group_members, only_asked_by
 from judge.errors import UsageError
 from judge.io.files import StrPath, read_stored, several
 from judge.io.ids import natural_key

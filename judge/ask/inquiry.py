@@ -6,8 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from judge.ask.prompt import repair
-from judge.ask.records import Failure, Judgment, SentenceSupport, Unreadable, Verdict
-from judge.ask.tasks import Task
+from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Unreadable, Verdict
 from judge.ask.verdict import CUT_OFF, parse, parse_group
 from judge.judges.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request, provider_name
 from judge.records import Criterion, FailureReason

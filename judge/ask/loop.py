@@ -13,16 +13,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from judge.ask.account import Account
-from judge.ask.budget import Settings, price_of
+from judge.ask.account import Account, Settings, price_of
 from judge.ask.calls import AnsweredInForm, Calls, Clock
 from judge.ask.inquiry import Answer, failure, inquiry, outcome
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, job_progress
 from judge.ask.questions import Questions
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, Task, in_order
 from judge.ask.stored_results import ResultWriter, StoredResults
-from judge.ask.tasks import Task, in_order
 from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported
 from judge.io.table import sequence
 from judge.judges.journal import HeldElsewhere, Journal

@@ -5,20 +5,19 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from judge.ask.account import EVERY_OTHER, Settings, given_price, price_of
 from judge.ask.asking import Asking, AskingPlan, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
-from judge.ask.budget import EVERY_OTHER, Settings, given_price, price_of
+from judge.ask.records import Task
 from judge.ask.stored_results import StoredResults
-from judge.ask.tasks import Task
 from judge.errors import MissingKeyError, UsageError
 from judge.io.files import StrPath
 from judge.io.ids import natural_key
 from judge.judges import backends
-from judge.judges.address import without_credentials
 from judge.judges.backends import backend_facts, open_model, options_beside
+from judge.judges.credentials import scrub, without_credentials
 from judge.judges.forms import supported_forms
 from judge.judges.model import FREE, Model, ModelOptions, recorded_options
-from judge.judges.secrets import scrub
 from judge.plugins import is_there
 from judge.pool.records import Pool
 from judge.records import Criterion

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from judge.ask.budget import EVERY_OTHER, Settings
+from judge.ask.account import EVERY_OTHER, Settings
 from judge.io.plan import AboveZero, Amount, Option, Options, Positive
 from judge.judges.journal_store import check_database
 from judge.judges.model import ModelOptions, Price

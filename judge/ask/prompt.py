@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from judge.ask.blocks import BLOCKS, Material, defuse
-from judge.ask.records import Unreadable
+from judge.ask.records import Task, Unreadable
 from judge.ask.subjects import DIALOGUE, check_unit, only_asked_by
-from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.io.words import split_sentences
 from judge.judges.forms import (

@@ -6,12 +6,11 @@ from typing import NamedTuple
 from judge.ask.account import Account, TokenRates, learned_rates, prompt_bytes
 from judge.ask.inquiry import Answer, failure, inquiry, is_filler, outcome
 from judge.ask.prompt import render
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import Task, evidence_gap
+from judge.ask.records import Failure, Judgment, Task, evidence_gap
 from judge.errors import OperationalError
 from judge.judges.forms import supported_forms
 from judge.judges.journal import Journal, JournalView
-from judge.judges.journal_rows import request_digest
+from judge.judges.journal_store import request_digest
 from judge.judges.model import Model
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool

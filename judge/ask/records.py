@@ -1,9 +1,15 @@
-"""Judgments, and failures where there is no judgment. Pure."""
+"""The judgments to make, in their order; and judgments, and failures where there is no judgment. Pure."""
 
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, SupportsIndex, overload
 
+import msgspec
+
+from judge.io.ids import natural_key
 from judge.judges.records import AnswerForm
-from judge.records import FailureReason, Record, bare
+from judge.pool.build import lacking_texts
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Criterion, FailureReason, Record, bare
 
 
 class SentenceSupport(Record, frozen=True):
@@ -120,3 +126,141 @@ class Failure(Record, frozen=True, tag="failure", tag_field="kind", omit_default
 
     def __repr__(self) -> str:
         return f"Failure({bare(self.response_id)} {bare(self.criterion)}: {self.reason} by {bare(self.judge)})"
+
+
+class Task(NamedTuple):
+    """One judgment to make."""
+
+    response: PooledResponse
+    criterion: Criterion
+    sample: int = 0
+    nugget: str | None = None
+    """The text of the nugget to match the response with, for criteria that show one."""
+    nuggets: tuple[str, ...] = ()
+    """The texts of all nuggets of the turn and topic, for criteria that show them."""
+    known: tuple[str, ...] = ()
+    """The texts of the nuggets that are known already, for criteria that show them."""
+    candidates: tuple[str, ...] = ()
+    """The texts to label in place of the response's sentences, for criteria that show them."""
+
+
+Variant = tuple[Criterion, int]
+"""A prompt, and the number of the repetition."""
+
+
+class _LazyTasks(Sequence[Task]):
+    """Tasks, each made when it is read, so that millions need no memory; a slice is a tuple."""
+
+    def _at(self, number: int) -> Task:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Task: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Task, ...]: ...
+    def __getitem__(self, key: Any) -> Any:
+        """A task; for a slice, a tuple of them."""
+        numbers = range(len(self))[key]
+        return tuple(map(self._at, numbers)) if isinstance(numbers, range) else self._at(numbers)
+
+
+class Tasks(_LazyTasks):
+    """Judgments to make: responses with the variants that each of them is judged under, in the order of asking."""
+
+    def __init__(self, blocks: Iterable[tuple[Sequence[PooledResponse], tuple[Variant, ...]]]) -> None:
+        self._blocks = tuple(blocks)
+        self._size = sum(len(responses) * len(variants) for responses, variants in self._blocks)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Task]:
+        return (
+            Task(response, criterion, sample)
+            for responses, variants in self._blocks
+            for response in responses
+            for criterion, sample in variants
+        )
+
+    def _at(self, number: int) -> Task:
+        for responses, variants in self._blocks:
+            if number < len(responses) * len(variants):
+                place, variant = divmod(number, len(variants))
+                return Task(responses[place], *variants[variant])
+            number -= len(responses) * len(variants)
+        raise IndexError(number)
+
+    def varied(self, variants: Callable[[Criterion], tuple[Variant, ...]]) -> "Tasks":
+        """The same responses, each under the variants of its prompt."""
+        return Tasks(
+            (responses, tuple(variant for criterion, _ in under for variant in variants(criterion)))
+            for responses, under in self._blocks
+        )
+
+    def spread(self, limit: int) -> "Tasks":
+        """At most `limit` responses of each block, evenly spaced, so that a trial covers all topics."""
+        return Tasks((_spread(responses, limit), variants) for responses, variants in self._blocks)
+
+
+class PickedTasks(_LazyTasks):
+    """The tasks at some places of a sequence; `sample` takes the place of their own number of the repetition."""
+
+    def __init__(self, tasks: Sequence[Task], places: Sequence[int], sample: int | None = None) -> None:
+        self._tasks, self._places, self._sample = tasks, places, sample
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _at(self, number: int) -> Task:
+        task = self._tasks[self._places[number]]
+        return task if self._sample is None else task._replace(sample=self._sample)
+
+
+def _spread(responses: Sequence[PooledResponse], limit: int) -> tuple[PooledResponse, ...]:
+    size = min(limit, len(responses))
+    return tuple(responses[index * len(responses) // size] for index in range(size))
+
+
+def tasks(pool: Pool, criteria: Sequence[Criterion], *, partial: bool = False) -> Tasks:
+    """All judgments to make of a pool, by criterion and then in the order of the pool.
+
+    `partial`: judge a response by those of its used passages that have a text, even if others have none.
+    """
+    responses = [_with_texts(response, pool) for response in pool.responses] if partial else pool.responses
+    return Tasks((responses, ((criterion, 0),)) for criterion in criteria)
+
+
+def _with_texts(response: PooledResponse, pool: Pool) -> PooledResponse:
+    """The response without the passages that have no text; unchanged if no passage has a text."""
+    keys = tuple(key for key in response.passages if key in pool.passages)
+    return msgspec.structs.replace(response, passages=keys) if keys else response
+
+
+def evidence_gap(task: Task, pool: Pool) -> str | None:
+    """Why a task lacks the passages that its criterion needs, or None; no judge is asked to imagine passages."""
+    if "passages" not in task.criterion.inputs:
+        return None
+    keys = task.response.passages
+    if not keys:
+        return "the response names no passage"
+    missing = lacking_texts(task.response, pool)
+    if not missing:
+        return None
+    return f"{len(missing)} of {len(keys)} used passages have no text: {', '.join(missing[:5])}"
+
+
+def in_order(wanted: Sequence[Task], numbers: Iterable[int]) -> list[int]:
+    """The numbers of those tasks that are asked by prompt, turn and passages, equal ones in the order given.
+
+    Neighbors share the start of their prompt, which prompt caches compute only once.
+    """
+    numbers = list(numbers)
+    # A key of a turn is dear, and millions of keys would fill the memory.
+    turn_ids = sorted({wanted[number].response.turn_id for number in numbers}, key=natural_key)
+    places = {turn_id: place for place, turn_id in enumerate(turn_ids)}
+
+    def place(number: int) -> tuple[str, int, tuple[str, ...]]:
+        task = wanted[number]
+        return task.criterion.prompt_id, places[task.response.turn_id], task.response.passages
+
+    return sorted(numbers, key=place)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from judge.ask.records import Failure, Judgment
 from judge.io.text import count, decimals, printable, shown
 from judge.judges.backends import backend_facts, judges_in
+from judge.judges.credentials import MASK
 from judge.judges.records import Completion
-from judge.judges.secrets import MASK
 from judge.records import Record
 
 _SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|latest))*")

@@ -3,11 +3,10 @@
     intake      gold, labels and pools, from files to panels
     inputs      gold by item, and the problems that forbid a comparison
     panel       gold and labels side by side, as arrays over the same items
-    agreement   every statistic of one judge, with its intervals
+    agreement   every statistic of one judge, with its intervals; bias by length, turn depth and generator family; the
+                calibration map; the ranking of runs; the alternative annotator
     selection   judges compared pairwise, the choice among them and what it costs, and what is as good as the chosen one
     gate        the verdict, from an interval's lower end
-    diagnostics bias by length, turn depth and generator family; the calibration map; the ranking of runs; the
-                alternative annotator
     calibration all of the above for every panel
     disagreements  the items on which a judge and the assessors differ, with their texts
     recheck     how far a judge moves in one run, and between two dates

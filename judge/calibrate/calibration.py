@@ -7,10 +7,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.calibrate.agreement import agreement_row, ceiling
-from judge.calibrate.diagnostics import (
+from judge.calibrate.agreement import (
+    agreement_row,
     alternative,
     calibration_map,
+    ceiling,
     expected_line,
     families,
     probabilities,

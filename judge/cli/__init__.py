@@ -217,7 +217,7 @@ def _tell(line: str) -> None:
     # Imported here, because `judge --help` needs none of it.
     from judge.cli.printing import marked
     from judge.io.text import printable
-    from judge.judges.secrets import redact
+    from judge.judges.credentials import redact
 
     # The terminal may be gone, which is often why a command ends; its exit code must not be lost with it.
     with contextlib.suppress(OSError):

@@ -25,8 +25,7 @@ from judge.io.folder import write_atomic
 from judge.io.plan import Call, Option, Options, OptionsRefused, Shape, groups_of, option_of, shape_of, toml_text
 from judge.io.text import count, did_you_mean
 from judge.jobs.manifest import MANIFEST, earlier_options
-from judge.judges.address import without_credentials
-from judge.judges.secrets import holds_key
+from judge.judges.credentials import holds_key, without_credentials
 from judge.records import Problem
 
 NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "dry-run", "json", "max-cost"})

@@ -10,13 +10,14 @@ from judge.jobs.gold import (
     GoldCheckPlan,
     GoldDrawPlan,
     GoldImportPlan,
+    GoldSheetPlan,
     GoldSplitPlan,
     check_gold_files,
     draw_gold_plan,
     import_gold_files,
     split_gold_file,
+    write_gold_sheet,
 )
-from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet
 
 
 class GoldListing(JsonOutput, section="output"):

@@ -17,8 +17,8 @@ from judge.io.plan import Option, Options
 from judge.io.text import count, printable
 from judge.jobs.manifest import JOURNAL
 from judge.jobs.reparsing import ReparsePlan, reparse
-from judge.judges.address import without_credentials
-from judge.judges.journal_rows import is_database
+from judge.judges.credentials import without_credentials
+from judge.judges.journal_store import is_database
 from judge.judges.journal_tools import (
     JournalReport,
     JournalSpending,

@@ -68,7 +68,7 @@ class CommandParser(argparse.ArgumentParser):
         """Say what is wrong, without credentials, and where the options are listed; exit code 2."""
         # They would slow down `judge --help`.
         from judge.io.text import printable
-        from judge.judges.secrets import redact
+        from judge.judges.credentials import redact
 
         self.exit(2, f"{self.prog}: {printable(redact(message))}\n`{self.prog} --help` lists the {self.lists}\n")
 

@@ -21,7 +21,7 @@ from judge.io.plan import OneOf, Options
 from judge.io.steps import ProgressLine, is_live
 from judge.io.table import FORMS, Table
 from judge.io.text import fold, printable
-from judge.judges.secrets import scrub
+from judge.judges.credentials import scrub
 from judge.records import Problem, Severity
 
 Style = Literal["heading", "warning", "error"]

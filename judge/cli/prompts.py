@@ -13,10 +13,9 @@ from judge.ask.criteria import (
     load_criterion,
     prompt_path,
 )
-from judge.ask.group import combine
 from judge.ask.prompt import render
-from judge.ask.subjects import OF_NUGGETS
-from judge.ask.tasks import Task
+from judge.ask.records import Task
+from judge.ask.subjects import OF_NUGGETS, combine
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError

@@ -14,7 +14,7 @@ from judge.cli.printing import columns, print_json, progress, styled
 from judge.io.plan import Option, Options
 from judge.io.text import fold, printable
 from judge.jobs.doctor import CheckFinding, DoctorPlan, examine
-from judge.judges.secrets import redact
+from judge.judges.credentials import redact
 
 _HEAD = 21
 """Columns of the state and the name of a check."""

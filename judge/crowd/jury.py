@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from judge.ask.asking import Judge
 from judge.ask.labels import JURY
 from judge.ask.opening import MOST_SAMPLES
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, Tasks
 from judge.ask.stored_results import StoredResults, places_of, stored
-from judge.ask.tasks import Tasks
-from judge.crowd.aggregators import AGGREGATORS, CrowdGrades, CrowdSettings
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import AGGREGATORS, CrowdGrades, CrowdLabels, CrowdSettings, Item
 from judge.errors import UsageError
 from judge.io.files import sha256
 from judge.io.ids import natural_key, natural_order

@@ -1,6 +1,10 @@
-"""Workers' labels of one criterion, and the distinct values of a column, as arrays, so that millions fit in memory."""
+"""Workers' labels of one criterion, as arrays, so that millions fit in memory; and ways to one grade for each item.
 
-from dataclasses import dataclass, replace
+A way is a row of AGGREGATORS, with its rule in words; an annex adds models of workers.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,6 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.io.ids import natural_key, topic_of
+from judge.plugins import OpenTable
+from judge.records import Record
+from judge.stats import consensus
+from judge.stats.consensus import SHARES, TIES
+from judge.stats.tables import Floats
+from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Posterior
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,3 +91,136 @@ def distinct(values: NDArray[np.integer]) -> NDArray[np.integer]:
     ordered = np.sort(values)
     first = np.append(np.ones(len(ordered[:1]), dtype=np.bool_), ordered[1:] != ordered[:-1])
     return np.asarray(ordered[first])
+
+
+TOO_FAST = 2.0
+"""Seconds under which a label counts as too fast unless said otherwise."""
+
+
+class CrowdSettings(Record, frozen=True):
+    """How a crowd is graded; each aggregator reads the options that concern it."""
+
+    aggregator: str = "majority"
+    """A key of AGGREGATORS."""
+    majority: str = "plurality"
+    """A key of SHARES."""
+    tie: str = "mean-half-up"
+    """A key of TIES."""
+    smoothing: float = 0.5
+    """Pseudo-labels of each worker, in weights and in every model but glad, whose abilities have a prior."""
+    prior: str = "estimated"
+    """A key of PRIORS: the grades' probabilities before any label, in `mace`."""
+    tolerance: float = TOLERANCE
+    """A model has converged when the log-likelihood per item gains less than this."""
+    max_iterations: int = MAX_ITERATIONS
+    max_fails: int = 0
+    max_deviation: int = 0
+    min_labels: int = 3
+    too_fast: float = TOO_FAST
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdGrades:
+    """The grades of N items, the rule that gave them, and statistics of the labels."""
+
+    code: NDArray[np.int8]
+    """(N,), index of the grade in the scale; -1 where the item has no label."""
+    counts: NDArray[np.int64]
+    """How often each item got each grade (N x k)."""
+    n: NDArray[np.int64]
+    """(N,), labels per item."""
+    tied: NDArray[np.bool_]
+    """(N,), whether several grades share the most labels, whatever grade the rule gives."""
+    mean: Floats
+    """(N,), of the labels; nan where there is none."""
+    entropy: Floats
+    """(N,), of the labels in bits; nan where there is none."""
+    unvoted: NDArray[np.bool_]
+    """(N,), whether no label names the grade."""
+    rule: str
+    """The rule in words, to go with every output."""
+    worker: Mapping[str, Floats] = field(default_factory=dict)
+    """Parameters of the workers by name, the first axis as in `CrowdLabels.workers`."""
+    fit: Posterior | None = None
+    """The fitted model, if a model gave the grades."""
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The probability of each grade (N x k): the model's, else the share of the item's labels."""
+        return self.counts / np.maximum(self.n, 1)[:, None] if self.fit is None else self.fit.p
+
+
+class Aggregator(Record, frozen=True, kw_only=True):
+    """A row of AGGREGATORS: a way to one grade for each item, and the properties that other stages ask for."""
+
+    aggregate: Callable[[CrowdLabels, CrowdSettings], CrowdGrades]
+    votes: bool = False
+    """It has a majority and breaks ties (`majority`, `tie`)."""
+    smoothed: bool = False
+    """It gives each worker pseudo-labels (`smoothing`)."""
+    least_smoothing: float = 0.0
+    """The smallest `smoothing` that it takes."""
+    priors: bool = False
+    """Its probabilities of the grades before any label can be chosen (`prior`)."""
+    weighs: bool = False
+    """It estimates from the labels which workers are better; this needs three workers."""
+    jury: bool = False
+    """It can aggregate a jury; the other models have more parameters than a few judges' labels can determine."""
+
+
+def _majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    code = consensus.majority(labels.counts, labels.grades, share=settings.majority, tie=settings.tie)
+    return graded(labels, code, f"{SHARES[settings.majority]}; without one {TIES[settings.tie].words}")
+
+
+def _weighted_majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    counts, how = labels.counts, {"share": settings.majority, "tie": settings.tie}
+    rest = consensus.without_one(counts, labels.grades, **how)
+    weights = consensus.log_odds(
+        labels.worker, labels.item, labels.code, rest, len(labels.workers), smoothing=settings.smoothing
+    )
+    votes = consensus.weighted_votes(labels.worker, labels.item, labels.code, weights.weight, counts.shape)
+    mute = ~votes.any(axis=1)
+    votes[mute] = counts[mute]
+    rule = (
+        f"{SHARES[settings.majority]}, each label weighing max(0, ln a/(1-a) + ln(k-1)), a = its worker's agreement "
+        f"with the majority of the others' labels, {settings.smoothing:g} pseudo-labels on either side; all "
+        f"alike where all weigh 0; without one {TIES[settings.tie].words}"
+    )
+    return graded(labels, consensus.majority(counts, labels.grades, **how, votes=votes), rule, weights._asdict())
+
+
+def _mean(labels: CrowdLabels, _: CrowdSettings) -> CrowdGrades:
+    return graded(labels, consensus.mean_grade(labels.counts, labels.grades), TIES["mean-half-up"].words)
+
+
+def _median(labels: CrowdLabels, _: CrowdSettings) -> CrowdGrades:
+    return graded(labels, consensus.median_grade(labels.counts, labels.grades), TIES["median"].words)
+
+
+def graded(
+    labels: CrowdLabels,
+    code: NDArray[np.int8],
+    rule: str,
+    worker: Mapping[str, Floats] = {},
+    fit: Posterior | None = None,
+) -> CrowdGrades:
+    """The grades that a rule gave (indices in the scale), with statistics of the labels."""
+    counts = labels.counts
+    n = counts.sum(axis=1)
+    tied, means = consensus.modes(counts).sum(axis=1) > 1, consensus.means(counts, labels.grades)
+    unvoted = np.take_along_axis(counts, np.maximum(code, 0)[:, None].astype(np.intp), axis=1)[:, 0] == 0
+    about = tied & (n > 0), means, consensus.entropy(counts), unvoted & (n > 0)
+    return CrowdGrades(code, counts, n, *about, rule, worker, fit)
+
+
+AGGREGATORS: OpenTable[Aggregator] = OpenTable("aggregators", {
+    "majority": Aggregator(aggregate=_majority, votes=True, jury=True),
+    # A worker who always agrees would have an infinite weight without any pseudo-label.
+    "weighted-majority": Aggregator(
+        aggregate=_weighted_majority, votes=True, smoothed=True, least_smoothing=1e-6, weighs=True, jury=True
+    ),
+    "mean": Aggregator(aggregate=_mean, jury=True),
+    "median": Aggregator(aggregate=_median, jury=True),
+})  # fmt: skip
+"""By name. A new row is a new choice of `judge crowd`, and of `judge run --jury` if `jury` is true."""

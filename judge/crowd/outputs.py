@@ -1,4 +1,4 @@
-"""The output files of a crowd's grades; the same labels and options give the same bytes."""
+"""The output files of a crowd's grades, and what they say; the same labels and options give the same bytes."""
 
 import json
 from collections import Counter
@@ -6,18 +6,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+import numpy as np
+
+from judge.crowd.known import Audit
 from judge.crowd.labels import Item
-from judge.crowd.study import SEED, Study
-from judge.crowd.summary import audit_files, summary_markdown
+from judge.crowd.study import FEWEST_COMMON, SEED, Study, cautions, worker_report
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
 from judge.io.files import file_sha256, json_bytes
 from judge.io.folder import replace_folder
 from judge.io.ids import natural_key, natural_order, topic_of
 from judge.io.installed import __version__
-from judge.io.text import count, shown
+from judge.io.layout import table_lines
+from judge.io.table import Cell, Heading, Table, fields, records_tsv, tsv
+from judge.io.text import count, escape, fold, interval, name_of, number, prose, shown
 from judge.io.trec import QrelRow, column, qrels_lines, safe_names
-from judge.records import Problem
+from judge.records import Estimate, Problem, Record
 
 Unit = Literal["response", "question"]
 GradedItems = Mapping[str, Mapping[Item, int]]
@@ -173,3 +178,262 @@ def _gold_rows(grades: GradedItems, texts: Mapping[Item, str], study: Study) -> 
             named = item.turn_id, topic_of(item.turn_id), criterion, grade, assessor, item.item_id, digest
             soft = zip(map(str, study.labels[criterion].grades), next(shares), strict=True)
             yield GoldRow(*named, inclusion_probability=1.0, distribution={of: round(p, 6) for of, p in soft})
+
+
+CAREFUL = 0.05
+"""Share of known items that a careful worker fails, by which the summary says whom the filter may leave out wrongly."""
+TOO_SURE = (
+    "p_<grade> of items.tsv and the distributions of gold.jsonl are the model's own probabilities. They are too near "
+    "to 0 and 1, because the model takes the errors of workers as independent and its parameters as known: use them as "
+    "soft labels, not as the chance that a grade is right."
+)
+"""What goes with every output of a model's probabilities."""
+
+
+def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
+    """The text of `summary.md`; `incomplete` says what the JSON lacks in comparison with CAsT-ReGIn's."""
+    parts = [f"# Grades of {unit}s by a crowd", "## Rule", _rules(study), "## Grades", *_grades(study)]
+    parts += ["## Reliability", *_reliability(study)]
+    if study.audit is not None:
+        parts += ["## Known items", *_filter(study, study.audit)]
+    if report := worker_report():
+        parts += ["## Workers", *report.workers_markdown(study)]
+    parts += ["## JSON", prose(incomplete)] if incomplete else []
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _markdown(lines: Iterable[tuple[Cell, ...]], columns: Iterable[str]) -> str:
+    """A table whose first column names its lines."""
+    return Table(lines, columns, places=2).body(words=(0,))
+
+
+def _rules(study: Study) -> str:
+    rules: dict[str, list[str]] = {}
+    for name, grades in study.grades.items():
+        rules.setdefault(grades.rule, []).append(name)
+    if len(rules) == 1:
+        return prose(f"{study.settings.aggregator}: {next(iter(rules))}.")
+    return "\n".join(f"- {', '.join(map(name_of, names))}: {prose(rule)}." for rule, names in rules.items())
+
+
+def _grades(study: Study) -> Iterator[str]:
+    """Counts, how the grades are spread, and what the flags mean."""
+    scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
+    spread: list[tuple[Cell, ...]] = []
+    for name, grades in study.grades.items():
+        of = study.labels[name].grades
+        times = Counter(of[code] for code in grades.code.tolist() if code >= 0)
+        spread.append((name, *(times[grade] if grade in of else None for grade in scale)))
+    yield _counts(study).body(words=(0,))
+    yield (
+        f"tied: several grades got the most labels. unvoted: the grade is one that nobody gave. few: items with fewer "
+        f"than {count(study.settings.min_labels, 'label')}, those with none among them. none: items without any label "
+        "left, which have no grade and are in no qrels. alpha: Krippendorff's, ordinal, 95 % interval over topics."
+    )
+    yield _markdown(spread, ("grades", *(Heading(str(grade), empty="") for grade in scale)))
+    if any(grades.fit is not None for grades in study.grades.values()):
+        yield prose(TOO_SURE)
+    if study.unlike:
+        unlike = (f"{name_of(name)} {n} of {len(study.labels[name].items)}" for name, n in study.unlike.items())
+        yield f"Grades that are none of those that most labels name: {', '.join(unlike)}."
+    for problem in cautions(study):
+        yield f"Warning: {prose(problem.file)}: {prose(problem.message)}."
+
+
+def _counts(study: Study) -> Table[Any]:
+    lines: list[tuple[Cell, ...]] = []
+    for name, grades in study.grades.items():
+        labels = study.labels[name]
+        size = (len(labels.items), len(labels.item), len(np.unique(labels.worker)))
+        flags = (int(grades.tied.sum()), int(grades.unvoted.sum()), len(study.few[name]), int((grades.n == 0).sum()))
+        lines.append((name, *size, *flags, _alpha(study, name)))
+    columns = ("criterion", "items", "labels", "workers", "tied", "unvoted", "few", "none", "alpha")
+    return Table(lines, columns, places=2)
+
+
+def _alpha(study: Study, criterion: str, of: str = "kept") -> Estimate | None:
+    rows = (row for row in study.reliability if (row.criterion, row.topic, row.of) == (criterion, None, of))
+    return next((row.alpha for row in rows), None)
+
+
+def _reliability(study: Study) -> Iterator[str]:
+    before = ["without the filter"] if study.audit else []
+    yield "Krippendorff's alpha, ordinal; known items are left out. lowest and highest: of the topics."
+    alphas = [_alphas(study, name) for name in study.labels]
+    yield _markdown(alphas, ("criterion", "alpha", *before, "topics", "lowest", "highest"))
+    yield f"Cohen's κ of every two workers with {FEWEST_COMMON} common items or more (`pairwise.tsv`):"
+    lines: list[tuple[Cell, ...]] = []
+    for name, (pairs, sampled) in study.pairs.items():
+        kappas = [pair.kappa for pair in pairs if pair.kappa is not None]
+        median = float(np.median(kappas)) if kappas else None
+        # A sample without such pairs says nothing about the other workers.
+        n = len(pairs) if pairs or sampled == 1 else "not computed: none among those sampled"
+        lines.append((name, n, median, f"{sampled:.1%}"))
+    yield _markdown(lines, ("criterion", "pairs", "median κ", "workers sampled"))
+
+
+def _alphas(study: Study, criterion: str) -> tuple[Cell, ...]:
+    """A criterion's alpha, and the topics with the lowest and the highest."""
+    alpha = _alpha(study, criterion)
+    value: Cell = f"{interval(alpha, 2)} ({alpha.reason})" if alpha and alpha.reason else alpha
+    before = (_alpha(study, criterion, "all"),) if study.audit else ()
+    of_topic = [
+        (row.alpha.value, row.topic)
+        for row in study.reliability
+        if row.criterion == criterion and row.topic is not None and row.alpha.value is not None
+    ]
+    ends = [f"{number(of, 2)} ({topic})" for of, topic in (min(of_topic), max(of_topic))] if of_topic else (None, None)
+    return (criterion, value, *before, alpha.topics if alpha else 0, *ends)
+
+
+def _filter(study: Study, audit: Audit) -> list[str]:
+    lines = [f"{prose(_filter_rule(study))} {prose(_filter_counts(audit))}"]
+    lines += [prose(honest)] if (honest := _honest(study, audit)) else []
+    if audit.removals:
+        rows: list[tuple[Cell, ...]] = [
+            (topic, n, *(audit.labels_removed[name].get(topic, 0) for name in study.labels))
+            for topic, n in Counter(topic for topic, _ in audit.removed).items()
+        ]
+        lines.append(_markdown(rows, ("topic", "workers removed", *(f"labels of {name}" for name in study.labels))))
+    changed = [f"{name_of(name)} {n} of {len(study.labels[name].items)}" for name, n in study.changed.items()]
+    lines.append(f"Grades changed against no filter: {', '.join(changed)}.")
+    return lines
+
+
+def _filter_rule(study: Study) -> str:
+    s = study.settings
+    away = f" by more than {s.max_deviation}" if s.max_deviation else ""
+    times = f"more than {count(s.max_fails, 'time')} in a topic" if s.max_fails else "once in a topic"
+    return f"A worker whose label is outside a known item's acceptable ones{away} {times} is left out of that topic."
+
+
+def _honest(study: Study, audit: Audit) -> str:
+    """How many careful workers the rule is expected to leave out, given the known items that each met; else nothing."""
+    if not audit.checked:
+        return ""
+    fails = study.settings.max_fails
+    careful, pooled = (audit.expected(error, fails) for error in (CAREFUL, audit.error))
+    more = audit.expected(CAREFUL, fails + 1)
+    text = (
+        f"Honest workers err too: if every worker failed {CAREFUL:.0%} of the known items, this rule would leave out "
+        f"{careful:.1f} of {count(audit.checked, 'pair')} of worker and topic by chance (with --max-fails {fails + 1}, "
+        f"{more:.1f}); at the error rate found here, {audit.error:.1%}, {pooled:.1f}. It left out {len(audit.removed)}."
+    )
+    return f"Warning: {text}" if careful >= 1 else text
+
+
+def _filter_counts(audit: Audit) -> str:
+    people = len({worker for _, worker in audit.removed})
+    lost = sum(n for topics in audit.labels_removed.values() for n in topics.values())
+    text = (
+        f"{count(audit.known, 'known item')} taken out; {count(len(audit.removed), 'removal')} of "
+        f"{count(people, 'worker')} (removed.tsv), {count(lost, 'label')} gone with them"
+    )
+    text += f"; {count(audit.tolerated, 'contradiction')} tolerated" if audit.tolerated else ""
+    if audit.unchecked:
+        text += f"; {audit.unchecked} of {audit.checked + audit.unchecked} pairs of worker and topic met no known item"
+    return f"{text}."
+
+
+def terminal(study: Study, columns: int = 80) -> str:
+    """The rule, a line for each criterion, and what the filter did, in lines of so many columns that end in LF."""
+    lines: list[str] = []
+    rules = {name: grades.rule for name, grades in study.grades.items()}
+    for name, rule in rules.items() if len(set(rules.values())) > 1 else [*rules.items()][:1]:
+        heading = "rule" if len(set(rules.values())) == 1 else f"rule of {escape(name)}"
+        lines += fold(f"{heading}: {study.settings.aggregator}: {rule}", columns)
+    # The workers are in the Markdown; 80 columns have no room for them.
+    counts = _counts(study)
+    counts = counts.pick(column for column in counts.columns if column != "workers")
+    lines += ["", *table_lines(counts.columns, [*counts.cells()], columns)]
+    lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", columns)
+    if study.audit is not None:
+        lines += ["", *fold(_filter_rule(study), columns), *fold(_filter_counts(study.audit), columns)]
+        lines += fold(_honest(study, study.audit), columns)
+        changed = ", ".join(f"{escape(name)} {n}" for name, n in study.changed.items())
+        lines += fold(f"grades changed by the filter: {changed}", columns)
+    flagged = len({row.worker for row in study.workers if row.flags})
+    if flagged:
+        lines += ["", f"{count(flagged, 'worker')} with a flag, see workers.tsv"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+_RELIABILITY = {
+    **fields("criterion topic_id=topic labels_of=of alpha=alpha.value alpha_lo=alpha.low alpha_hi=alpha.high"),
+    **fields("items=alpha.n topics=alpha.topics workers labels note=alpha.reason"),
+}
+
+
+class ItemGrade(Record, frozen=True):
+    """An item's grade under a criterion, and what it was made from; undefined numbers are None."""
+
+    turn_id: str
+    response_id: str
+    criterion: str
+    grade: int | None
+    """None where no label is left; so are the fields below `n`."""
+    n: int
+    """Labels."""
+    tied: bool | None
+    mean: float | None
+    entropy: float | None
+    """Of the labels, in bits."""
+    unvoted: bool | None
+    count: dict[str, int]
+    """How many labels name each grade."""
+    p: dict[str, float] | None
+    """The probability of each grade, where a model gave the grades."""
+
+
+def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
+    """File name to content; `removed.tsv` only if known items were given; `item` names the column of ids."""
+    pairs = ((*msgspec.structs.astuple(pair), share) for pairs, share in study.pairs.values() for pair in pairs)
+    few = (row for rows in study.few.values() for row in rows)
+    paired = "criterion worker_a worker_b n same kappa wkappa share_of_workers".split()
+    files = {
+        "items.tsv": _items(study, item),
+        "few_labels.tsv": tsv(("turn_id", item, "criterion", "n", "n_before_filter"), few),
+        "pairwise.tsv": tsv(paired, pairs),
+        "reliability.tsv": records_tsv(_RELIABILITY, study.reliability),
+    }
+    if report := worker_report():
+        files["workers.tsv"] = report.workers_tsv(study)
+    if study.audit is not None:
+        columns = ("topic_id", "worker", "turn_id", item, "criterion", "label", "acceptable")
+        removals = ([*row[:-1], ",".join(map(str, row.acceptable))] for row in study.audit.removals)
+        files["removed.tsv"] = tsv(columns, removals)
+    return {name: text.encode() for name, text in files.items()}
+
+
+def _items(study: Study, item: str) -> str:
+    """A row for each item and criterion; no grade where no label is left."""
+    scale = [str(grade) for grade in sorted({grade for labels in study.labels.values() for grade in labels.grades})]
+    modeled = any(grades.fit is not None for grades in study.grades.values())
+    *names, _, _ = ItemGrade.__struct_fields__
+    columns = ["turn_id", item, *names[2:], *(f"count_{grade}" for grade in scale)]
+    columns += [f"p_{grade}" for grade in scale] if modeled else []
+    lines = []
+    for row in item_grades(study):
+        shares = map((row.p or {}).get, scale) if modeled else ()
+        lines.append([*(getattr(row, name) for name in names), *map(row.count.get, scale), *shares])
+    return tsv(columns, lines)
+
+
+def item_grades(study: Study) -> Iterator[ItemGrade]:
+    """The grade of each item under each criterion, in natural order of turn and item."""
+    for name, grades in study.grades.items():
+        labels = study.labels[name]
+        scale = [str(grade) for grade in labels.grades]
+        codes, labeled = grades.code.tolist(), grades.n.tolist()
+        for i, (item, code, n) in enumerate(zip(labels.items, codes, labeled, strict=True)):
+            statistics = ("tied", "mean", "entropy", "unvoted")
+            yield ItemGrade(
+                turn_id=item.turn_id,
+                response_id=item.item_id,
+                criterion=name,
+                grade=labels.grades[code] if n else None,
+                n=n,
+                **{of: getattr(grades, of)[i].item() if n else None for of in statistics},
+                count=dict(zip(scale, grades.counts[i].tolist(), strict=True)),
+                p=dict(zip(scale, grades.shares[i].tolist(), strict=True)) if grades.fit is not None and n else None,
+            )

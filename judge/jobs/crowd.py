@@ -10,15 +10,13 @@ from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.labels import JUDGMENTS, read_labels
-from judge.crowd.aggregators import AGGREGATORS, TOO_FAST, CrowdSettings
 from judge.crowd.known import read_known
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdLabels, CrowdSettings, Item
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
-from judge.crowd.outputs import FILTER_MIN, crowd_files, write_crowd
+from judge.crowd.outputs import FILTER_MIN, ItemGrade, crowd_files, item_grades, write_crowd
 from judge.crowd.released import read_turns
 from judge.crowd.sheets import frame_digest, is_frame
 from judge.crowd.study import Study, cautions, study
-from judge.crowd.summary import ItemGrade, item_grades
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.crowd.wide import read_questions
 from judge.errors import UsageError

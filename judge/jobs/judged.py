@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.group import group_members
 from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import read_results
+from judge.ask.subjects import group_members
 from judge.errors import InputError, UsageError
 from judge.io.files import StrPath
 from judge.io.ids import Cluster, check_cluster, clustering

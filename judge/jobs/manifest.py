@@ -20,8 +20,7 @@ from judge.io.folder import content_digest, make_folder, recorded, remove_record
 from judge.io.ids import natural_key
 from judge.io.installed import __version__
 from judge.io.text import shown
-from judge.judges.address import without_credentials
-from judge.judges.secrets import scrub
+from judge.judges.credentials import scrub, without_credentials
 from judge.pool.bank import BESIDE, read_pool_folder, stored_pool
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool

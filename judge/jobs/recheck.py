@@ -5,8 +5,7 @@ from typing import Any
 
 from judge.ask.asking import Asking
 from judge.ask.opening import MOST_SAMPLES
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import Task, evidence_gap
+from judge.ask.records import Failure, Judgment, Task, evidence_gap
 from judge.calibrate.recheck import (
     RECHECK_SEED,
     JudgedQuestion,

@@ -18,7 +18,7 @@ from judge.jobs.manifest import JOURNAL, earlier_options, read_earlier_pool
 from judge.jobs.options import OwnPrompts
 from judge.judges.forms import answer_labels
 from judge.judges.journal import JournalView
-from judge.judges.journal_rows import Recorded, request_digest
+from judge.judges.journal_store import Recorded, request_digest
 from judge.judges.records import Request
 from judge.pool.records import PooledResponse
 from judge.records import Criterion

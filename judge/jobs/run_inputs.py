@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from judge.ask.asking import JOURNAL, CallEngine, JournalPlace, Judge
 from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts
-from judge.ask.group import combine
 from judge.ask.opening import (
     all_options,
     check_turns,
@@ -20,8 +19,8 @@ from judge.ask.opening import (
     shared_out,
 )
 from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
-from judge.ask.subjects import check_unit, unit_of
-from judge.ask.tasks import Tasks, tasks
+from judge.ask.records import Tasks, tasks
+from judge.ask.subjects import check_unit, combine, unit_of
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
 from judge.crowd.jury import Jury, juries

@@ -3,7 +3,7 @@
 model      the base class of judges: options, and one call that is one attempt; backends/ has one file for each backend
 forms      the forms of an answer; chat: the chat-completions protocol; http_errors, limits: what providers say
 journal    completions by the digest of their request, and all that reads and writes them
-address    the address of an API, and its key; secrets: what is written nowhere
+credentials  addresses of APIs and their keys, and what is written nowhere
 records    what is sent to a judge and what comes back
-catalog, weights, engine  the local models
+catalog, weights  the local models
 """

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from judge.errors import RejectedError, TransientError
+from judge.judges.credentials import Secrets, known_secrets
 from judge.judges.forms import answer_schema, group_schema, nuggets_schema
 from judge.judges.http_errors import at, error_for, read_refusal, shorten
 from judge.judges.records import Completion, Request, storable
-from judge.judges.secrets import Secrets, known_secrets
 
 
 def response_format(request: Request) -> dict[str, Any]:

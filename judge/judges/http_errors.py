@@ -23,9 +23,8 @@ from judge.errors import (
     StructureUnsupported,
     TransientError,
 )
-from judge.judges.address import origin
+from judge.judges.credentials import origin, redact
 from judge.judges.limits import read_limits, read_seconds, reset_of_used_up, retry_after, wish_in_words
-from judge.judges.secrets import redact
 
 _LONGEST = 300
 """Characters of a provider's message that are shown and searched for known phrases.

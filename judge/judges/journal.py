@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from judge.errors import InputError, JudgeError, OperationalError
 from judge.io.files import StrPath
-from judge.judges.journal_rows import NAMES, Recorded, Row, completion_of, new_row, recorded
-from judge.judges.journal_store import open_store, paged
+from judge.judges.journal_store import NAMES, Recorded, Row, completion_of, new_row, open_store, paged, recorded
 from judge.judges.records import Completion, Request
 
 _TOGETHER = 1000

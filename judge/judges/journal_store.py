@@ -1,22 +1,140 @@
-"""The table of a journal, in the same words of SQL in a file of SQLite and in a database; and the file."""
+"""The table of a journal and its rows, in the same words of SQL in a file of SQLite and in a database; and the file.
+
+Each row proves itself by a checksum over everything that was asked and answered. It shows damage and rows that changed
+places; it is no signature, because whoever rewrites a row can rewrite its checksum.
+"""
 
 import contextlib
+import hashlib
 import itertools
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar
 
 import msgspec
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.io.files import StrPath
 from judge.io.installed import need_extra
-from judge.judges import journal_rows
-from judge.judges.journal_rows import NAMES, SCHEMA_VERSION, DamagedRow, Row, is_database
+from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.plugins import need
+from judge.records import Record
+
+SCHEMA_VERSION = "3"
+OLDER_VERSION = "2"
+"""The version that `judge journal salvage` converts: its digests hold the address of the judge."""
+
+
+class RowLine(msgspec.Struct):
+    """A row of the one table, as a line of an exported file has it: what is JSON in the row is JSON in the line."""
+
+    digest: str
+    judge: str
+    parameters: msgspec.Raw
+    messages: msgspec.Raw
+    sample: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    form: str
+    criterion: str
+    turn_id: str
+    response_id: str
+    completion: msgspec.Raw
+    recorded: str
+    checksum: str
+
+
+COLUMNS = RowLine.__struct_fields__
+Row = tuple[Any, ...]
+"""The values of COLUMNS, JSON as text."""
+NAMES = ", ".join(COLUMNS)
+_TYPED = ", ".join(f"{name} {'BIGINT' if name == 'sample' else 'TEXT'} NOT NULL" for name in COLUMNS)
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    f"CREATE TABLE IF NOT EXISTS completion ({_TYPED}, PRIMARY KEY (digest))",
+)
+INSERT = f"INSERT INTO completion ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (digest) DO NOTHING"  # noqa: S608 - names of columns only
+SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+ADD_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
+
+_Kind = TypeVar("_Kind")
+encoder = msgspec.json.Encoder(order="deterministic")
+
+
+class DamagedRow(Exception):
+    """A row is not what was recorded, and why."""
+
+
+class Recorded(Record, frozen=True):
+    """One completion of a journal, with the request that it answers."""
+
+    digest: str
+    judge: str
+    parameters: dict[str, Any]
+    messages: tuple[Message, ...]
+    sample: int
+    form: AnswerForm
+    completion: Completion
+
+
+def request_digest(judge: str, parameters: Mapping[str, Any], request: Request | Recorded) -> str:
+    """SHA-256, in hexadecimal, over the judge, every sent parameter, the full messages and the sample index."""
+    messages = request.wire if isinstance(request, Request) else request.messages
+    return hashlib.sha256(encoder.encode([judge, dict(parameters), messages, request.sample])).hexdigest()
+
+
+def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion) -> Row:
+    """The row of a completion that came now; a UnicodeEncodeError if the request holds what is no text."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+    sent, reply = encoder.encode(dict(parameters)).decode(), msgspec.json.encode(completion).decode()
+    about = request.sample, request.form, request.criterion, request.turn_id, request.response_id
+    return sealed((digest, judge, sent, bytes(request.wire).decode(), *about, reply, f"{now}Z"))
+
+
+def sealed(values: Row) -> Row:
+    """A row from its values without the checksum, which is its last one."""
+    return (*values, _checksum(values))
+
+
+def _checksum(row: Row) -> str:
+    """SHA-256, in hexadecimal, over every column but the last, after their lengths in characters."""
+    texts = list(map(str, row[: len(COLUMNS) - 1]))
+    return hashlib.sha256(f"{list(map(len, texts))}{''.join(texts)}".encode()).hexdigest()
+
+
+def check_row(row: Row) -> None:
+    """Raise DamagedRow if a row contradicts its checksum, or has none."""
+    if row[-1] is None:
+        raise DamagedRow("it has no checksum")
+    if row[-1] != _checksum(row):
+        raise DamagedRow("its content is not what was recorded")
+
+
+def completion_of(row: Row) -> Completion:
+    """The completion of a row, or a DamagedRow."""
+    return _decoded(row[9], Completion)
+
+
+def recorded(row: Row) -> Recorded:
+    """What a row holds, or a DamagedRow."""
+    digest, judge, parameters, messages, sample, form = row[:6]
+    sent, asked = _decoded(parameters, dict[str, Any]), _decoded(messages, tuple[Message, ...])
+    return Recorded(digest, judge, sent, asked, sample, form, completion_of(row))
+
+
+def _decoded(text: str, kind: type[_Kind]) -> _Kind:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError) as error:
+        raise DamagedRow(f"its content is not of a journal: {error}") from error
+
+
+def is_database(place: object) -> TypeGuard[str]:
+    """Whether a journal's place is the address of a database, not a path."""
+    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
+
 
 Mode = Literal["write", "read", "salvage"]
 """write: for this process alone, which makes the tables. salvage: of any version, and what can still be read of it."""
@@ -83,7 +201,7 @@ class Store:
         """The rows that a statement gives."""
         return self.run(lambda one: one.execute(statement.replace("?", self.mark), values).fetchall())
 
-    def set_meta(self, facts: Iterable[Sequence[str]], statement: str = journal_rows.SET_META) -> None:
+    def set_meta(self, facts: Iterable[Sequence[str]], statement: str = SET_META) -> None:
         """Record facts beside the completions; by ADD_META, those that are known already stay as they are."""
         changed = list(facts)
         self.run(lambda one: one.cursor().executemany(statement.replace("?", self.mark), changed), OperationalError)
@@ -95,7 +213,7 @@ class Store:
     def add_facts(self, other: "Store") -> None:
         """Take over the facts about judges that another journal keeps; one that is known here stays as it is."""
         facts = other.query("SELECT key, value FROM meta WHERE key NOT IN ('schema', ?)", (_SUM,))
-        self.set_meta(facts, journal_rows.ADD_META)
+        self.set_meta(facts, ADD_META)
 
     def digests(self) -> Iterator[str]:
         """Every digest in its order, for one who opens the journal to write it."""
@@ -120,7 +238,7 @@ class Store:
     def sound(self, row: Row, content: Callable[[Row], _Result]) -> _Result:
         """The content of a row; an InputError if it is not what was recorded."""
         try:
-            journal_rows.check_row(row)
+            check_row(row)
             return content(row)
         except DamagedRow as error:
             hint = "delete this row, and the same command asks again" if self.shared else salvage_hint(self.name)
@@ -189,9 +307,9 @@ class FileStore(Store):
         for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "cache_size=-65536"):
             self._connection.execute(f"PRAGMA {setting}")
         with self._connection:
-            for statement in journal_rows.SCHEMA:
+            for statement in SCHEMA:
                 self._connection.execute(statement)
-            self._connection.execute(journal_rows.ADD_META, ("schema", SCHEMA_VERSION))
+            self._connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
         if self._connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'").fetchone():
             raise OperationalError(
                 f"{self.name}: cannot be written: it has a trigger, which may remove what was paid for; drop it"
@@ -222,9 +340,9 @@ class FileStore(Store):
         """Add the rows whose digests are new, and give how many these are."""
 
         def work(connection: sqlite3.Connection) -> tuple[int, int]:
-            new = [row[0] for row in rows if connection.execute(journal_rows.INSERT, row).rowcount == 1]
+            new = [row[0] for row in rows if connection.execute(INSERT, row).rowcount == 1]
             total = self._sum + sum(map(_number, new))
-            connection.execute(journal_rows.SET_META, (_SUM, f"{total:x}"))
+            connection.execute(SET_META, (_SUM, f"{total:x}"))
             return len(new), total
 
         added, self._sum = self.run(work, OperationalError)
@@ -309,7 +427,7 @@ def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.
         store = FileStore(None if place is None else Path(place), mode)
     else:
         raise InputError(f"{place}: no such journal")
-    older = store.version == journal_rows.OLDER_VERSION
+    older = store.version == OLDER_VERSION
     if store.version in (None, SCHEMA_VERSION) or (older and mode == "salvage"):
         return store
     store.close()

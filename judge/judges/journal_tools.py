@@ -19,25 +19,26 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.io.files import StrPath
 from judge.io.folder import Pieces, temporary_name, write_atomic
 from judge.io.ids import natural_key
-from judge.judges.address import without_credentials
 from judge.judges.chat import without_secrets
+from judge.judges.credentials import known_secrets, without_credentials
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import (
+from judge.judges.journal_store import (
     COLUMNS,
     DamagedRow,
     Recorded,
     Row,
     RowLine,
+    Store,
     check_row,
     completion_of,
     encoder,
+    open_store,
+    paged,
     recorded,
     request_digest,
     sealed,
 )
-from judge.judges.journal_store import Store, open_store, paged
 from judge.judges.prices import CallSum, Spending
-from judge.judges.secrets import known_secrets
 
 LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""

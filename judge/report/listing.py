@@ -15,7 +15,7 @@ from judge.errors import InputError
 from judge.io.ids import natural_key
 from judge.io.words import content_words, split_sentences
 from judge.judges.journal import JournalView
-from judge.judges.journal_rows import Recorded
+from judge.judges.journal_store import Recorded
 from judge.report.items import BrowsedItem, BrowsedItems, Opinion, gaps, off_gold
 from judge.runs.records import Turn
 

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from judge.ask.account import Account
-from judge.ask.budget import Settings
+from judge.ask.account import Account, Settings
 from judge.ask.calls import Clock
 from judge.ask.loop import Loop
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
+from judge.ask.records import Task
 from judge.ask.stored_results import StoredResults
-from judge.ask.tasks import Task
 from judge.judges.journal import Journal
 from judge.judges.model import Model
 from judge.pool.records import Pool

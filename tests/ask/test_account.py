@@ -6,11 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.ask.account import GUESS, Account, CallSums, TokenRates, estimated_tokens, learned_rates
+from judge.ask.account import GUESS, Account, CallSums, Settings, TokenRates, estimated_tokens, learned_rates
 from judge.ask.asking import forecast
-from judge.ask.budget import Settings
 from judge.ask.questions import Questions
-from judge.ask.tasks import tasks
+from judge.ask.records import tasks
 from judge.cli.spending import in_all
 from judge.errors import RejectedError, TransientError
 from judge.judges.journal import Journal

@@ -4,12 +4,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from judge.ask.account import Settings
 from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
-from judge.ask.budget import Settings
 from judge.ask.progress import JobProgress, Progress
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, tasks
 from judge.ask.returned import judge_notes
-from judge.ask.tasks import tasks
 from judge.errors import Interrupted, OperationalError
 from judge.judges.model import Model, Price
 from tests.ask.test_loop import Scripted, criterion, pool

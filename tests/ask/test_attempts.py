@@ -8,12 +8,11 @@ from time import monotonic
 
 import pytest
 
-from judge.ask.budget import Settings
+from judge.ask.account import Settings
 from judge.ask.calls import counted_reply, too_long
 from judge.ask.loop import assess
 from judge.ask.progress import Progress, _extra
-from judge.ask.records import Judgment
-from judge.ask.tasks import tasks
+from judge.ask.records import Judgment, tasks
 from judge.errors import Interrupted, OperationalError, QuotaError, RateLimitError, TransientError
 from judge.judges.journal import Journal
 from judge.judges.records import Completion, Request

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from judge.ask.budget import Settings
+from judge.ask.account import Settings
 from judge.ask.loop import assess
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import tasks
+from judge.ask.records import Failure, Judgment, tasks
 from judge.errors import ContextLengthError, StructureUnsupported
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal, open_journal

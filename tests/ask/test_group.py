@@ -10,10 +10,9 @@ from msgspec import structs
 
 from judge.ask.blocks import BLOCKS, needs_turn
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.group import DEFAULT, combine, group_members
 from judge.ask.prompt import _MOST_SHARED, NOTICE, render, repair
-from judge.ask.records import Unreadable
-from judge.ask.tasks import Task
+from judge.ask.records import Task, Unreadable
+from judge.ask.subjects import DEFAULT, combine, group_members
 from judge.errors import UsageError
 from judge.judges.chat import response_format
 from judge.judges.forms import supported_forms

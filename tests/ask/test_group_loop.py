@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from judge.ask.account import TYPICAL_REPLY
+from judge.ask.account import TYPICAL_REPLY, Settings
 from judge.ask.asking import forecast
-from judge.ask.budget import Settings
-from judge.ask.group import combine
 from judge.ask.loop import assess
 from judge.ask.opening import open_one
 from judge.ask.questions import Questions
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import tasks
+from judge.ask.records import Failure, Judgment, tasks
+from judge.ask.subjects import combine
 from judge.errors import StructureUnsupported, UsageError
 from judge.judges.journal import Journal
 from judge.judges.model import ModelOptions, Price

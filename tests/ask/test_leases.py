@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import tasks
+from judge.ask.records import Failure, Judgment, tasks
 from judge.errors import OperationalError, RejectedError
 from judge.judges.journal import HeldElsewhere, Journal
 from judge.judges.records import Completion

@@ -10,14 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.ask.account import Account
+from judge.ask.account import Account, Settings
 from judge.ask.asking import forecast
-from judge.ask.budget import Settings
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import Task, in_order, tasks
+from judge.ask.records import Failure, Judgment, Task, in_order, tasks
 from judge.errors import (
     AuthenticationError,
     CallError,

@@ -8,9 +8,8 @@ from msgspec import structs
 from judge.ask.blocks import BLOCKS, needs_turn
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.prompt import NOTICE, guidance, render, repair
-from judge.ask.records import Unreadable
+from judge.ask.records import Task, Unreadable
 from judge.ask.subjects import unit_of
-from judge.ask.tasks import Task
 from judge.errors import UsageError
 from judge.judges.forms import answer_instruction, supported_forms
 from judge.judges.records import AnswerForm, Completion, Message

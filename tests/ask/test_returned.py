@@ -3,9 +3,8 @@ import pytest
 
 from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import Answer, outcome
-from judge.ask.records import Judgment, Verdict
+from judge.ask.records import Judgment, Task, Verdict
 from judge.ask.returned import certainty_notes, entropy, model_notes, server_notes
-from judge.ask.tasks import Task
 from judge.judges.records import Completion, provider_name
 from tests.ask.test_prompt import pooled, turn
 from tests.ask.test_prompt import render as rendered

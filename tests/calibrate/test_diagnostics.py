@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from judge.ask.labels import Label
-from judge.calibrate.diagnostics import alternative, calibration_map, expected_line, families, slopes, systems
+from judge.calibrate.agreement import alternative, calibration_map, expected_line, families, slopes, systems
 from judge.calibrate.inputs import gold_items
 from judge.calibrate.panel import Panel, make_panel
 from judge.gold.rows import GoldRow, match

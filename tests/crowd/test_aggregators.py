@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.crowd.aggregators import AGGREGATORS, CrowdSettings
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import AGGREGATORS, CrowdLabels, CrowdSettings, Item
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.means import consensus
 from tests.crowd.world import SCALE, crowd, grid, read

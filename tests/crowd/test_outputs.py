@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from judge.crowd.aggregators import AGGREGATORS, CrowdSettings
 from judge.crowd.known import KnownItem
-from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.outputs import MANIFEST, RECORD, crowd_files, write_crowd
+from judge.crowd.labels import AGGREGATORS, CrowdLabels, CrowdSettings, Item
+from judge.crowd.outputs import MANIFEST, RECORD, crowd_files, terminal, write_crowd
 from judge.crowd.study import Study, study
-from judge.crowd.summary import terminal
 from judge.errors import OperationalError, UsageError
 from judge.gold.rows import GoldRow, parse_gold, text_digest
 from judge.io.files import sha256
@@ -211,7 +209,7 @@ def test_the_audit_trail() -> None:
 
 def test_pairs_of_a_sample_without_any_are_not_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| relevance | 0 | - | 100.0% |" in crowd_files(studied())["summary.md"].decode()
-    monkeypatch.setattr("judge.crowd.reliability.MOST_PAIRS", 1)
+    monkeypatch.setattr("judge.crowd.study.MOST_PAIRS", 1)
     text = crowd_files(studied())["summary.md"].decode()
     assert "| relevance | not computed: none among those sampled | - | 40.0% |" in text
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from judge.crowd import reliability as reliable
+from judge.crowd import study as reliable
 from judge.crowd.labels import CrowdLabels, Item
-from judge.crowd.reliability import PairRow, pairwise, reliability, topic_reliability
+from judge.crowd.study import PairRow, pairwise, reliability, topic_reliability
 from tests.crowd.world import SCALE, grid
 
 RNG_SEED = 1

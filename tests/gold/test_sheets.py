@@ -22,8 +22,7 @@ from judge.gold.sheets import SheetItem, shares
 from judge.gold.sheets.kinds import LARGEST, WRAPPING, SheetOptions
 from judge.io.files import jsonl_bytes
 from judge.jobs.crowd import CrowdPlan, grade_crowd
-from judge.jobs.gold import GoldImportPlan, import_gold_files
-from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet
+from judge.jobs.gold import GoldImportPlan, GoldSheetPlan, import_gold_files, write_gold_sheet
 from judge.pool.bank import passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage

@@ -13,8 +13,14 @@ from judge.errors import UsageError
 from judge.jobs.calibration import calibrate_judges
 from judge.jobs.calibration.inputs import CalibrationPlan
 from judge.jobs.folder import write_pool
-from judge.jobs.gold import GoldCheckPlan, GoldDrawPlan, check_gold_files, draw_gold_plan
-from judge.jobs.gold_sheet import GoldSheetPlan, write_gold_sheet
+from judge.jobs.gold import (
+    GoldCheckPlan,
+    GoldDrawPlan,
+    GoldSheetPlan,
+    check_gold_files,
+    draw_gold_plan,
+    write_gold_sheet,
+)
 from judge.jobs.pooling import Pooling, pool_runs
 from judge.jobs.run_inputs import Plan, read_run
 from judge.pool.bank import read_pool_folder

@@ -1,7 +1,7 @@
 import pytest
 
 from judge.errors import UsageError
-from judge.judges.address import read_address, read_key, without_credentials
+from judge.judges.credentials import read_address, read_key, without_credentials
 
 
 @pytest.mark.parametrize(

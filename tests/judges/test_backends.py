@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.ask.budget import given_price
+from judge.ask.account import given_price
 from judge.errors import UsageError
 from judge.judges.backends import BACKENDS, backend_facts, judges_in
 from judge.judges.model import FREE, Model, Price

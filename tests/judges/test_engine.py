@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from judge.errors import ContextLengthError, InputError, OperationalError, RejectedError, UsageError
 from judge.io.processes import usable_cores
-from judge.judges import engine as module
-from judge.judges.engine import Engine, EngineReply, json_grammar, load_engine, start, trained_context
+from judge.judges.backends import local as module
+from judge.judges.backends.local import Engine, EngineReply, json_grammar, load_engine, start, trained_context
 from judge.judges.forms import answer_schema, nuggets_schema
 from tests.conftest import put
 
@@ -206,7 +206,7 @@ def test_a_file_that_cannot_be_loaded_is_said_without_a_word_of_the_engine(tmp_p
     path = put(tmp_path / "broken.gguf", b"GGUF\x03\x00\x00\x00" + bytes(16))
     code = (
         "import sys\nfrom pathlib import Path\nfrom judge.errors import OperationalError\n"
-        "from judge.judges.engine import start\n"
+        "from judge.judges.backends.local import start\n"
         "try:\n    start(Path(sys.argv[1]), 512, 1, reuse=True)\n"
         "except OperationalError as error:\n    print(error)\n"
     )

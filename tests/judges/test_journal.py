@@ -14,7 +14,7 @@ import pytest
 
 from judge.errors import InputError, OperationalError
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import Row, request_digest
+from judge.judges.journal_store import Row, request_digest
 from judge.judges.journal_tools import read_journal
 from judge.judges.records import Completion, Message, Request
 from judge.records import Level, Scale

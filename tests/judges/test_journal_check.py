@@ -14,7 +14,7 @@ import pytest
 
 from judge.errors import InputError, OperationalError, UsageError
 from judge.judges.journal import Journal, JournalView
-from judge.judges.journal_rows import DamagedRow, check_row, new_row, request_digest
+from judge.judges.journal_store import DamagedRow, check_row, new_row, request_digest
 from judge.judges.journal_tools import (
     JournalReport,
     export_journal,

@@ -11,7 +11,7 @@ import pytest
 from judge.errors import InputError, UsageError
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import request_digest
+from judge.judges.journal_store import request_digest
 from judge.judges.journal_tools import export_journal, exported_lines, merge_journals, read_journal, verify_journal
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion

@@ -6,7 +6,7 @@ import pytest
 
 from judge.errors import InputError
 from judge.judges.journal import Journal, JournalView
-from judge.judges.journal_rows import new_row
+from judge.judges.journal_store import new_row
 from tests.judges.test_journal import completion, put
 from tests.mock import ask
 

@@ -11,9 +11,8 @@ import pytest
 from judge.errors import ContextLengthError, InputError, OperationalError, RejectedError, UsageError
 from judge.judges.backends import local as module
 from judge.judges.backends import open_model
-from judge.judges.backends.local import LocalModel, label_probabilities
+from judge.judges.backends.local import EngineReply, LocalModel, label_probabilities
 from judge.judges.catalog import CATALOG
-from judge.judges.engine import EngineReply
 from judge.judges.forms import answer_schema, label_grammar
 from judge.judges.model import ModelOptions
 from judge.judges.records import AnswerForm, Completion, Message, Request

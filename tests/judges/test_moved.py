@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from judge.errors import UsageError
-from judge.judges.address import moved, refuse_unrecorded
 from judge.judges.backends import open_model
+from judge.judges.credentials import moved, refuse_unrecorded
 from judge.judges.model import ModelOptions
 from tests.mock import ask
 

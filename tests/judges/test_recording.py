@@ -14,16 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import judge
-from judge.ask.budget import Settings
+from judge.ask.account import Settings
 from judge.ask.loop import assess
-from judge.ask.records import Failure
-from judge.ask.tasks import tasks
+from judge.ask.records import Failure, tasks
 from judge.errors import InputError, StructureUnsupported, UsageError
 from judge.io.installed import bundled
 from judge.judges.backends import open_model
 from judge.judges.backends.replay import Replay
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import new_row, request_digest
+from judge.judges.journal_store import new_row, request_digest
 from judge.judges.journal_tools import export_journal, read_journal
 from judge.judges.records import Request
 from tests.ask.test_loop import Scripted, criterion, pool

@@ -9,9 +9,8 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
-from judge.judges.address import moved, read_address, without_credentials
 from judge.judges.backends import open_model
-from judge.judges.secrets import holds_key, known_secrets, redact, scrub
+from judge.judges.credentials import holds_key, known_secrets, moved, read_address, redact, scrub, without_credentials
 
 PASSWORD = 'p@ss w/o#rd?&"ü'
 

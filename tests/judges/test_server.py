@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from judge.errors import AuthenticationError, OperationalError, StructureUnsupported, TransientError, UsageError
-from judge.judges.address import proxy_for
 from judge.judges.backends import open_model
 from judge.judges.backends.openai import OpenAIModel
 from judge.judges.backends.server import ServerModel
+from judge.judges.credentials import proxy_for
 from judge.judges.forms import answer_schema
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion

@@ -8,7 +8,7 @@ import pytest
 
 from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
-from judge.ask.tasks import Task
+from judge.ask.records import Task
 from judge.errors import InputError
 from judge.io.ids import is_own_turn, natural_key, topic_of
 from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, read_pool_folder, turns_jsonl

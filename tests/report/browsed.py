@@ -14,7 +14,7 @@ from judge.io.files import jsonl_bytes, sha256
 from judge.io.page import look, policy
 from judge.jobs.judged import JudgedFolder
 from judge.judges.journal import Journal
-from judge.judges.journal_rows import new_row
+from judge.judges.journal_store import new_row
 from judge.judges.records import Completion, Message
 from judge.pool.bank import read_pool_folder
 from judge.pool.records import Pool, PooledResponse, RunEntry

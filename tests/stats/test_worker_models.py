@@ -9,8 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from judge.stats.ability import BIASES, SPREADS, glad, ordinal
-from judge.stats.worker_models import Votes, dawid_skene, mace, one_coin, removal_probability
+from judge.stats.worker_models import (
+    BIASES,
+    SPREADS,
+    Votes,
+    dawid_skene,
+    glad,
+    mace,
+    one_coin,
+    ordinal,
+    removal_probability,
+)
 
 # Dawid & Skene (1979), Table 1: 45 patients, grades 1 to 4 by five anesthetists, the first of them three times.
 ANESTHETISTS = (0, 0, 0, 1, 2, 3, 4)

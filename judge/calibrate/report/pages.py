@@ -1,27 +1,346 @@
-"""A calibration as a report fit to publish, and as the summary that a terminal shows."""
+"""What was found under each criterion, as sentences and tables: a report fit to publish, and a terminal's summary."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from judge.calibrate.findings import AgreementRow, Calibration
-from judge.calibrate.report.chapters import NOTES, agreement_table, ceiling, chapter, selected, verdict_text
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split, TrustVerdict
 from judge.calibrate.report.lookup import (
+    IN_REPORT,
     ON_TERMINAL,
+    SEPARABLE,
     Finding,
+    basis,
     best_first,
     chosen_of,
     criteria,
     grades_of,
+    heading,
     looked_at,
     of,
+    over,
     row_of,
     selection_of,
     split_of,
 )
-from judge.calibrate.report.sections import CASCADES, EQUIVALENCE, GROUP_COSTS, TOGETHER
+from judge.calibrate.report.sections import (
+    ALTERNATIVE,
+    CASCADES,
+    DIFFERENCE,
+    EQUIVALENCE,
+    FORECASTS,
+    GROUP_COSTS,
+    NOTE,
+    SYSTEMS,
+    TOGETHER,
+    cascade_bounds,
+)
+from judge.calibrate.selection import turned
 from judge.io.layout import table_lines
-from judge.io.table import Table
-from judge.io.text import count, fold, plain, printable, prose, told
+from judge.io.table import Heading, Mark, Plot, Strong, Table, p_cell
+from judge.io.text import code, count, escape, fold, interval, number, p_value, plain, printable, prose, told
+from judge.records import Estimate
+from judge.stats.agreement import STATISTICS
+from judge.stats.tables import MarginalTest
+
+_SPLITS: tuple[Split, ...] = ("test", "all", "dev")
+_SLOPES = {"log2_words": "doubling of the response's words", "turn_depth": "turn further into the conversation"}
+_MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
+NOTES = (
+    "Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic "
+    "are alike.",
+    "The value of a chosen candidate on the grades it was chosen on is too high; optimism is by how much. The ceiling "
+    "is the same statistic between assessors. The other columns are in the files "
+    f"{code('agreement.tsv')}, {code('confusion.tsv')} and {code('comparisons.tsv')}.",
+)
+
+
+def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
+    """What was found under one criterion, but for the verdicts: what the report shows, too."""
+    rows = best_first(of(calibration.agreement, criterion))
+    chosen, split = chosen_of(calibration, criterion), split_of(calibration, criterion)
+    row = row_of(rows, chosen, split)
+    for part in _SPLITS:
+        yield from _agreement([row for row in rows if row.split == part], chosen)
+    yield from _given([row for row in rows if row.split == split])
+    yield from (Finding("", (said,)) for said in _beside([row for row in rows if row.split == split], row))
+    if selection := selection_of(calibration, criterion):
+        yield Finding("Selection", (selected(selection),))
+    for look in of(calibration.looks, criterion):
+        said = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
+        yield Finding("", (said,))
+    yield from _comparisons(of(calibration.comparisons, criterion), chosen)
+    yield from TOGETHER.findings(calibration, criterion)
+    yield from CASCADES.findings(calibration, criterion)
+    yield from cascade_bounds(calibration, criterion)
+    yield from EQUIVALENCE.findings(calibration, criterion)
+    if row:
+        yield from confusion(row)
+        yield from worth(calibration, row)
+    yield from FORECASTS.findings(calibration, criterion)
+    if row:
+        yield from diagnostics(calibration, row)
+    yield from ALTERNATIVE.findings(calibration, criterion)
+    yield from SYSTEMS.findings(calibration, criterion)
+
+
+def verdict_text(verdict: TrustVerdict) -> str:
+    """The verdict after its word."""
+    text = (
+        f"{escape(verdict.judge)} on {grades_of(verdict.split)}, {printable(verdict.statistic)} "
+        f"{interval(verdict.estimate)}, {basis(verdict.estimate)}."
+    )
+    for intro, texts in (("Required", verdict.requirements), ("Because", verdict.reasons)):
+        text += f" {intro}: {'; '.join(map(printable, texts))}." if texts else ""
+    return text
+
+
+def _agreement(rows: Sequence[AgreementRow], chosen: str | None) -> Iterator[Finding]:
+    if not rows:
+        return
+    primary = rows[0].primary
+    names = list(IN_REPORT)
+    names[1:1] = [] if primary in names else [primary]
+    references = "; ".join(dict.fromkeys(printable(row.reference) for row in rows))
+    parts: list[str | Table[Any]] = [
+        f"Against {references}; best lower bound of {heading(primary)} first, the chosen judge in bold.",
+        agreement_table(rows, chosen, names),
+    ]
+    reasons: dict[str, set[str]] = {}
+    for row in rows:
+        for name in names:
+            if (estimate := row.statistics.get(name)) and estimate.reason:
+                reasons.setdefault(f"{heading(name)}: {printable(estimate.reason)}", set()).add(row.name)
+    undefined = [f"{reason} ({count(len(judges), 'judge')})" for reason, judges in reasons.items()]
+    if undefined:
+        parts.append(f"Without a value or an interval: {'; '.join(undefined)}.")
+    yield Finding(f"Agreement on {grades_of(rows[0].split)}", tuple(parts))
+
+
+def agreement_table(
+    rows: Sequence[AgreementRow], chosen: str | None, names: Sequence[str], *, brief: bool = False
+) -> Table[Any]:
+    """The statistics of each judge; `brief` has an interval beside the primary one alone, and fewer decimals."""
+    primary = rows[0].primary
+    if brief:
+        names = [primary, *(name for name in names if name != primary)]
+    wide = {primary, *(name for name in names if STATISTICS[name].bracketed and not brief)}
+    heads = (
+        Heading(heading(name) + " [95 %]" * (name in wide), signed=fact.signed, about=fact.about)
+        for name in names
+        for fact in [STATISTICS[name]]
+    )
+    lines = [
+        [
+            Strong(row.name) if row.name == chosen and not row.baseline else row.name + " (baseline)" * row.baseline,
+            *(over(row), row.coverage),
+            *(_statistic(row, name, full=name in wide) for name in names),
+            *(() if brief else (row.design_effect.get(primary),)),
+        ]
+        for row in rows
+    ]
+    counted = "the gold grades that the judge graded too, which every statistic is about, and their topics"
+    covered = Heading("cover" if brief else "coverage", 2, about="their share of the gold grades there are")
+    columns = ("judge", Heading("n/topics", about=counted), covered, *heads, *(() if brief else (_DESIGN,)))
+    return Table(lines, columns, places=2 if brief else 3, plot=_plot(rows))
+
+
+_DESIGN = Heading(
+    "design effect",
+    2,
+    about="how many times wider, squared, the primary statistic's interval is than one that ignores topics",
+)
+
+
+def _plot(rows: Sequence[AgreementRow]) -> Plot:
+    """The primary statistic over one axis, from 0 or below to 1; baselines are hollow."""
+    estimates = [row.statistics.get(row.primary) for row in rows]
+    ends = [end for each in estimates if each for end in (each.value, each.low) if end is not None]
+    marks = tuple((Mark(each, row.baseline),) if each else () for each, row in zip(estimates, rows, strict=True))
+    return Plot(f"{heading(rows[0].primary)} with its 95 % interval, rings: baselines", min([0.0, *ends]), 1.0, marks)
+
+
+def _given(rows: Sequence[AgreementRow]) -> Iterator[Finding]:
+    if rows:
+        most = max(rows, key=lambda row: row.n)
+        counts = [("assessors", most, map(sum, most.confusion))]
+        counts += [(row.name, row, map(sum, zip(*row.confusion, strict=True))) for row in rows]
+        lines = [(name, dict(zip(row.grades, given, strict=True))) for name, row, given in counts]
+        yield Finding(
+            f"How often each grade is given, on {grades_of(rows[0].split)}", (Table(lines, ("judge", "grades")),)
+        )
+
+
+def _statistic(row: AgreementRow, name: str, *, full: bool) -> Estimate | float | None:
+    estimate = row.statistics.get(name)
+    return estimate if estimate is None or full else estimate.value
+
+
+def ceiling(row: AgreementRow | None) -> str:
+    """The agreement between the assessors themselves, beside the chosen judge's."""
+    between = row.ceiling if row else None
+    if row and between and between.value is not None:
+        return (
+            f"Ceiling: between the assessors themselves {heading(row.primary)} is {interval(between)}, "
+            f"{basis(between)}. Against a consensus, whose errors partly cancel, a judge may come out higher."
+        )
+    reason = f" ({printable(between.reason)})" if between and between.reason else ""
+    return f"Ceiling: unknown{reason}; it needs items that two or more assessors graded."
+
+
+def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
+    """The ceiling, the judge's agreement with itself, and the baselines, in words."""
+    if rows:
+        yield ceiling(row)
+    if row and row.test_retest:
+        again = interval(row.test_retest)
+        yield f"Asked again, {escape(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."
+    baselines = [beside for beside in rows if beside.baseline]
+    if baselines:
+        reached = "; ".join(
+            f"{escape(beside.name)} reaches {heading(beside.primary)} {interval(beside.statistics.get(beside.primary))}"
+            for beside in baselines
+        )
+        yield f"Baselines that nobody would deploy, and that a judge must beat: {reached}."
+
+
+def selected(selection: Choice) -> str:
+    """How the judge was chosen, and how much the choice flatters it."""
+    statistic, on = heading(selection.statistic), grades_of(selection.chosen_on)
+    texts = [
+        f"{escape(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')} by {statistic} on {on}"
+        f": {interval(selection.value)} there."
+    ]
+    if selection.test:
+        texts.append(f"On test grades: {interval(selection.test)}.")
+    if selection.nested is not None:
+        texts.append(f"With the choice repeated inside topic folds: {number(selection.nested)}.")
+    if selection.after_choice:
+        texts.append(f"With an interval that holds for all candidates at once: {interval(selection.after_choice)}.")
+    if selection.optimism is not None:
+        texts.append(f"Optimism of the choice: {number(selection.optimism, signed=True)}.")
+    others = [name for name in selection.not_separable if name != selection.chosen]
+    texts.append(
+        f"Others that may be the best, by elimination at 5 %: {'; '.join(map(printable, others))}."
+        if others
+        else "Elimination at 5 % leaves no other candidate."
+        if len(selection.tried) > 1
+        else "There was nothing to choose between."
+    )
+    if selection.openings is not None:
+        texts.append(
+            f"The sealed test grades have been opened {count(selection.openings, 'time')} for different questions."
+        )
+    return " ".join(texts)
+
+
+def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[Finding]:
+    """The chosen candidate against every other one, as chosen minus other."""
+    for split in _SPLITS:
+        pairs = [row for row in rows if row.split == split]
+        if not pairs:
+            continue
+        separable = sum(_separable(row) for row in pairs)
+        text = (
+            f"{count(len(pairs), 'pair')} compared on the items that both graded, by {heading(pairs[0].statistic)}; "
+            f"{separable} separable at 5 % by max-T. Those with the chosen one, as its value minus the other's:"
+        )
+        lines = [
+            [
+                row.b if row.a == chosen else row.a,
+                row.difference if row.a == chosen else turned(row.difference),
+                over(row.difference),
+                *map(p_cell, (row.p, row.p_max_t, row.p_holm)),
+            ]
+            for row in pairs
+            if chosen in (row.a, row.b)
+        ]
+        columns = ("against", DIFFERENCE, "n/topics", "p", _MAX_T, "p Holm")
+        yield Finding(f"Comparisons on {grades_of(split)}", (text, Table(lines, columns, places=3)))
+
+
+_MAX_T = Heading(
+    "p max-T",
+    about="holds the chance of even one false difference at 5 %; in simulations it is 1 to 4 % from 8 topics on, but "
+    "10 to 12 % where half of the judges err much more on some topics than on others",
+)
+
+
+def _separable(row: ComparisonRow) -> bool:
+    return row.p_max_t is not None and row.p_max_t <= SEPARABLE
+
+
+def confusion(row: AgreementRow) -> Iterator[Finding]:
+    """The table of the judge's and the assessors' grades, the missing grades, and whether the margins differ."""
+    totals = [sum(counts) for counts in row.confusion]
+    lines = [
+        [str(grade), *counts, total, counts[place] / total if total else None]
+        for place, (grade, counts, total) in enumerate(zip(row.grades, row.confusion, totals, strict=True))
+    ]
+    columns = ("assessors", *(f"judge {grade}" for grade in row.grades), "all", Heading("recall", 2))
+    shares = tuple(
+        (None, *(n / total if total else None for n in counts), None, None)
+        for counts, total in zip(row.confusion, totals, strict=True)
+    )
+    parts: list[str | Table[Any]] = [Table(lines, columns, shares=shares)]
+    if row.without_grade:
+        reasons = ", ".join(f"{n} {printable(reason)}" for reason, n in sorted(row.without_grade.items()))
+        parts.append(f"Gold items without a grade by the judge: {reasons}.")
+    if row.marginals:
+        tests = "; ".join(f"{_MARGINALS[test.name]}: {_marginal(test)}" for test in row.marginals)
+        parts.append(
+            f"Does it use the grades as often as assessors do? {tests} (items taken as independent of each other)."
+        )
+    yield Finding(f"Grades of {escape(row.name)} against the assessors'", tuple(parts))
+
+
+def _marginal(test: MarginalTest) -> str:
+    if test.chi2 is None:
+        return printable(test.reason or "-")
+    return f"chi² {number(test.chi2, 2)}, {test.df} df, p {p_value(test.p)}"
+
+
+def diagnostics(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
+    """What moves judge minus assessor, for the chosen judge."""
+    slopes = [slope for slope in of(calibration.slopes, chosen.criterion) if slope.judge == chosen.name]
+    families = [family for family in of(calibration.families, chosen.criterion) if family.judge == chosen.name]
+    tables: list[Table[Any]] = []
+    if slopes:
+        columns = ("for each", Heading("judge minus assessor [95 %]", signed=True), "n/topics", NOTE)
+        lines = [(_SLOPES[row.what], row.slope, over(row.slope), row.slope.reason) for row in slopes]
+        tables.append(Table(lines, columns, places=3))
+    if families:
+        minus, against = Heading("judge minus assessor", signed=True), Heading("against other runs [95 %]", signed=True)
+        of_families = [
+            (row.family + " (the judge's own)" * row.is_self, row.runs, row.mean, row.contrast, row.contrast.reason)
+            for row in families
+        ]
+        tables.append(Table(of_families, ("family of runs", "runs", minus, against, NOTE), places=3))
+    if splits := [row.split for row in slopes] or [row.split for row in families]:
+        yield Finding(f"What moves the judge away from the assessors, on {grades_of(splits[0])}", tuple(tables))
+
+
+def worth(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
+    """The mean grade of the assessors where the chosen judge gives each grade."""
+    cells = [cell for cell in of(calibration.calibration_map, chosen.criterion) if cell.name == chosen.name]
+    if not cells:
+        return
+    lines = [(str(cell.grade), cell.n, cell.mean, float(cell.shrunken)) for cell in cells]
+    text = (
+        f"Shrunken: drawn to the line through all items, as if {number(cells[0].weight, 0)} more lay on it. For single "
+        f"responses; the mean of a run is corrected by gold of that run ({code('judge leaderboard --gold')})."
+    )
+    for line in of(calibration.expected, chosen.criterion):
+        if line.name == chosen.name:
+            text += (
+                f" Assessors' grades rise by {interval(line.slope, 2)} for each step of the expected grade, from "
+                f"{number(line.intercept, 2)} at 0. Mean distance from the assessors: {number(line.error_grade, 2)} of "
+                f"the grade, {number(line.error_expected, 2)} of the expected grade, {number(line.error_line, 2)} of "
+                "that line on topics it was not drawn through."
+            )
+    found = Table(lines, ("judge's grade", "n", "assessors' mean", "shrunken"), places=2)
+    yield Finding(f"What a grade of the judge is worth, on {grades_of(cells[0].split)}", (found, text))
+
 
 ROWS = 12
 """Judges that the terminal shows under each criterion; baselines and the chosen judge are always among them."""

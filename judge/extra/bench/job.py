@@ -15,9 +15,8 @@ from judge.ask.opening import OVERLAP, ask_free, judging_options, open_judge, re
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, Task
 from judge.ask.subjects import check_unit
-from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
 from judge.extra.bench.card import CARD, ITEMS, PAGE, BenchItem, Expense, JudgeCard, parse_card

@@ -8,22 +8,20 @@ from typing import Any
 
 import msgspec
 
+from judge.ask.account import EVERY_OTHER, Settings
 from judge.ask.asking import Asking, JournalPlace, Judge, JudgeForecast, ModelForecast
-from judge.ask.budget import EVERY_OTHER, Settings
 from judge.ask.opening import address_option, open_one
 from judge.ask.progress import Progress
-from judge.ask.records import Failure, Judgment
+from judge.ask.records import Failure, Judgment, PickedTasks, Task
 from judge.ask.returned import settled_counts
 from judge.ask.stored_results import StoredResults, stored
-from judge.ask.tasks import PickedTasks, Task
 from judge.errors import UsageError
 from judge.extra.checkers.checkers import SUPPORTED, THRESHOLD, is_checkable, probability
 from judge.io.steps import Step
 from judge.io.text import printable
-from judge.judges.address import without_credentials
 from judge.judges.backends import backend_facts
+from judge.judges.credentials import scrub, without_credentials
 from judge.judges.model import FREE, Model, ModelOptions
-from judge.judges.secrets import scrub
 from judge.records import Criterion, Record
 
 _WRITTEN = re.compile(r"(?P<checker>.+)@(?P<low>[^@:/]+):(?P<high>[^@:/]+)")

@@ -16,8 +16,8 @@ import msgspec
 from judge.errors import InputError, LogprobsError, RejectedError, UsageError
 from judge.extra.checkers.checkers import PairScore, ServedChecker, TextPair, pair_score, text_bytes
 from judge.io.files import read_stored
-from judge.judges.address import Address
 from judge.judges.chat import encoded
+from judge.judges.credentials import Address
 from judge.judges.http_errors import shorten
 from judge.judges.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.judges.model import ModelOptions, SentRequests, refuse_options

@@ -9,11 +9,9 @@ workers  each worker's agreement with the rest and signs of spam
 from collections.abc import Callable
 from typing import Any
 
-from judge.crowd.aggregators import Aggregator, CrowdGrades, CrowdSettings, graded
-from judge.crowd.labels import CrowdLabels
+from judge.crowd.labels import Aggregator, CrowdGrades, CrowdLabels, CrowdSettings, graded
 from judge.stats import consensus, worker_models
-from judge.stats.ability import glad, ordinal
-from judge.stats.worker_models import PRIORS, Posterior, Votes
+from judge.stats.worker_models import PRIORS, Posterior, Votes, glad, ordinal
 
 
 def _dawid_skene(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.ask.labels import Labels
-from judge.crowd.aggregators import CrowdSettings
-from judge.crowd.labels import CrowdLabels, Item
+from judge.crowd.labels import CrowdLabels, CrowdSettings, Item
 from judge.errors import UsageError
 from judge.extra.crowdmodels import DAWID_SKENE
 from judge.io.ids import natural_key

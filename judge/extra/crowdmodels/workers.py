@@ -7,10 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.crowd.aggregators import TOO_FAST
-from judge.crowd.labels import CrowdLabels
-from judge.crowd.reliability import statistic_of
-from judge.crowd.study import Study
+from judge.crowd.labels import TOO_FAST, CrowdLabels
+from judge.crowd.study import Study, statistic_of
 from judge.io.ids import natural_key
 from judge.io.table import Table, tsv
 from judge.io.text import count

@@ -19,7 +19,7 @@ import msgspec
 
 from judge.errors import InputError, OperationalError
 from judge.extra.desk.app import Seat, checked_token, new_token
-from judge.gold.desk import SCHEMA
+from judge.gold.sources import STORE_SCHEMA
 from judge.records import Record
 
 
@@ -178,7 +178,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         with self._writing() as write:
             for statement in filter(str.strip, TABLES.split(";\n")):
                 write.execute(statement)
-            write.executemany("INSERT INTO meta VALUES (?, ?)", [("schema", SCHEMA), *settings.items()])
+            write.executemany("INSERT INTO meta VALUES (?, ?)", [("schema", STORE_SCHEMA), *settings.items()])
             write.executemany(
                 "INSERT INTO assessor VALUES (?, ?, ?)",
                 [(number, name, new_token()) for number, name in enumerate(assessors, 1)],
@@ -192,7 +192,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
 
     def _check(self, settings: Mapping[str, str]) -> None:
         found = dict(self._connection.execute("SELECT key, value FROM meta"))
-        if found.pop("schema", None) != SCHEMA:
+        if found.pop("schema", None) != STORE_SCHEMA:
             raise InputError(f"{self.path}: no store of labels that this version of judge knows")
         if differ := [name for name in settings if settings[name] != found.get(name)]:
             told = "; ".join(f"{name}: {found.get(name)} there, {settings[name]} here" for name in differ)

@@ -13,8 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import Task
+from judge.ask.records import Failure, Judgment, Task
 from judge.extra.nuggets.records import CreationStep, Importance, Nugget, NuggetFailure
 from judge.io.ids import is_own_turn, natural_key, topic_of
 from judge.pool.records import Pool, PooledResponse

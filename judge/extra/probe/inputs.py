@@ -16,8 +16,8 @@ from judge.ask.criteria import choose_prompts
 from judge.ask.opening import check_turns, default_models, judging_options, open_judge, recalls
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.records import Task
 from judge.ask.subjects import check_unit, unit_of
-from judge.ask.tasks import Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, match_run, read_certificate
 from judge.errors import InputError, UsageError

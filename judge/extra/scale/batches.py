@@ -31,8 +31,7 @@ from judge.jobs.manifest import JOURNAL
 from judge.judges.connection import longest_reply
 from judge.judges.http_errors import at
 from judge.judges.journal import Journal, open_journal
-from judge.judges.journal_rows import Row, new_row
-from judge.judges.journal_store import check_database
+from judge.judges.journal_store import Row, check_database, new_row
 from judge.judges.journal_tools import LONGEST
 from judge.judges.model import Price
 from judge.judges.records import Completion

@@ -18,9 +18,8 @@ import psycopg.conninfo
 from psycopg.rows import TupleRow
 
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.judges.journal_rows import INSERT, SCHEMA, SCHEMA_VERSION, SET_META, Row
-from judge.judges.journal_store import Store
-from judge.judges.secrets import scrub
+from judge.judges.credentials import scrub
+from judge.judges.journal_store import INSERT, SCHEMA, SCHEMA_VERSION, SET_META, Row, Store
 
 LEASE = 60
 """Seconds after which the lease of a process that is not heard of any more ends."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.budget import price_of
+from judge.ask.account import price_of
 from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.scale.service import offer_of

@@ -34,10 +34,9 @@ from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
 from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
 from judge.jobs.calibration.look import LookRecord, gold_look, log_look, looked_often
 from judge.jobs.manifest import read_manifest, reported
-from judge.judges.address import without_credentials
 from judge.judges.backends import judges_in
+from judge.judges.credentials import scrub, without_credentials
 from judge.judges.model import recorded_options
-from judge.judges.secrets import scrub
 from judge.pool.conversation import turns_shown
 from judge.pool.records import Pool
 from judge.records import Estimate

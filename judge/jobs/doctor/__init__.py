@@ -17,14 +17,13 @@ from judge.io.text import count, shown
 from judge.jobs.doctor.machine import MACHINE_CHECKS, CheckState
 from judge.jobs.doctor.machine import CheckFinding as CheckFinding
 from judge.jobs.doctor.machine import CheckReport as CheckReport
-from judge.judges.address import Address, read_address, read_key
 from judge.judges.backends import BACKENDS, backend_facts, backend_of_providers, open_model
 from judge.judges.catalog import CATALOG
 from judge.judges.connection import KEY, Pinged, ping
+from judge.judges.credentials import Address, read_address, read_key, redact
 from judge.judges.forms import answer_labels, form_instruction
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Message, Request
-from judge.judges.secrets import redact
 from judge.judges.weights import is_here
 
 

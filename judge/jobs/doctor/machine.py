@@ -19,8 +19,8 @@ from judge.errors import JudgeError, UsageError
 from judge.io.installed import DISTRIBUTION, EXTRAS, __version__, has_extra
 from judge.io.processes import usable_cores
 from judge.io.text import count
-from judge.judges.address import read_key, refuse_unrecorded
 from judge.judges.catalog import CATALOG
+from judge.judges.credentials import read_key, refuse_unrecorded
 from judge.judges.weights import cache_folder, is_here
 from judge.records import Record
 from judge.runs.tokens import TokenCounter

@@ -14,8 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from judge.errors import InputError, StructureUnsupported, UsageError
-from judge.judges.journal_rows import DamagedRow, Recorded, recorded
-from judge.judges.journal_store import Store, open_store
+from judge.judges.journal_store import DamagedRow, Recorded, Store, open_store, recorded
 from judge.judges.journal_tools import LONGEST, placed_rows, read_line
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
-from judge.calibrate.report.chapters import NOTES, chapter
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
+from judge.calibrate.report.pages import NOTES, chapter
 from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.io.text import interval, plain, printable
 from judge.io.trec import safe_names

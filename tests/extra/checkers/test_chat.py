@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from judge.ask.budget import given_price
+from judge.ask.account import given_price
 from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import inquiry
 from judge.ask.records import Unreadable
@@ -17,7 +17,7 @@ from judge.errors import AuthenticationError, InputError, RateLimitError, Reject
 from judge.extra.checkers.checkers import PairScore
 from judge.extra.checkers.served import INSTRUCTION, ChatChecker
 from judge.judges.backends import open_model
-from judge.judges.journal_rows import request_digest
+from judge.judges.journal_store import request_digest
 from judge.judges.model import Model, ModelOptions, Price
 from judge.judges.records import NO_SCORE, Completion, Request
 from tests.conftest import put

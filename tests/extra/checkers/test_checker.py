@@ -8,8 +8,7 @@ from msgspec import structs
 from judge.ask.criteria import find_criterion
 from judge.ask.inquiry import inquiry, outcome
 from judge.ask.prompt import render
-from judge.ask.records import Failure, Judgment, SentenceSupport, Verdict
-from judge.ask.tasks import Task
+from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Verdict
 from judge.ask.verdict import parse
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.extra.checkers.checkers import PairScore, claims

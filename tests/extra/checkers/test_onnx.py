@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from judge.ask.account import Settings
 from judge.ask.asking import Judge
-from judge.ask.budget import Settings
 from judge.ask.criteria import find_criterion
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from judge.ask.records import Judgment
-from judge.crowd.aggregators import AGGREGATORS, CrowdSettings
+from judge.crowd.labels import AGGREGATORS, CrowdSettings
 from tests.crowd.test_aggregators import DEFAULT, lists, spammed
 from tests.crowd.test_jury import Said, decide
 from tests.jobs.test_crowd_frames import COLUMNS, grade

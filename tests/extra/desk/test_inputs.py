@@ -11,10 +11,9 @@ from judge.errors import InputError, UsageError
 from judge.extra.desk.assess import open_assess_desk
 from judge.extra.desk.assess_inputs import read_work
 from judge.extra.desk.store import DeskLabel
-from judge.gold.desk import come_up
 from judge.gold.draft import ImportOptions
 from judge.gold.rows import read_gold, text_digest
-from judge.gold.sources import import_gold
+from judge.gold.sources import come_up, import_gold
 from tests.conftest import put, refused
 from tests.extra.desk.world import GRADED, plan_of, response, write_judgments, write_plan, write_pool
 

@@ -8,8 +8,7 @@ from judge.ask.inquiry import Answer, failure, outcome
 from judge.ask.loop import assess
 from judge.ask.prompt import render
 from judge.ask.prompt_file import parse_criterion
-from judge.ask.records import Verdict
-from judge.ask.tasks import Task
+from judge.ask.records import Task, Verdict
 from judge.errors import UsageError
 from judge.extra.nuggets.questions import answers_of, check_match_prompt, match_questions, question_task, spread_evenly
 from judge.jobs.options import JudgedPrompts

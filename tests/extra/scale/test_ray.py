@@ -15,11 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.ask.account import Account
-from judge.ask.budget import Settings
+from judge.ask.account import Account, Settings
 from judge.ask.progress import Progress
-from judge.ask.records import Failure, Judgment
-from judge.ask.tasks import tasks
+from judge.ask.records import Failure, Judgment, tasks
 from judge.errors import (
     AuthenticationError,
     ContextLengthError,

@@ -1,8 +1,7 @@
 import pytest
 
 from judge.errors import UsageError
-from judge.judges.journal_rows import is_database
-from judge.judges.journal_store import check_database
+from judge.judges.journal_store import check_database, is_database
 
 
 def test_a_place_is_a_database_by_its_beginning() -> None:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from judge.ask.account import Settings
 from judge.ask.asking import forecast
-from judge.ask.budget import Settings
 from judge.ask.loop import assess
 from judge.ask.questions import Questions
-from judge.ask.tasks import tasks
+from judge.ask.records import tasks
 from judge.errors import InputError, OperationalError, UsageError
 from judge.judges.journal import HeldElsewhere, Journal, JournalView, open_journal
-from judge.judges.journal_rows import new_row
+from judge.judges.journal_store import new_row
 from judge.judges.journal_tools import exported_lines, merge_journals, read_spending, salvage_journal, verify_journal
 from judge.judges.records import Completion
 from tests.ask.test_loop import Scripted, criterion, pool
