@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from judge.cli import main
 from judge.errors import InputError
+from judge.io import files
 from judge.records import Problem
 from tests.browsing import browser, page
 from tests.mock import Mock, ask, start_mock
@@ -262,8 +263,9 @@ def _no_process_in_fast_tests(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tell the guard of processes which test runs; a fixture for each test would cost more than the tests."""
+    """Tell the guard of processes which test runs, with files of the usual size; fixtures would take longer."""
     item.session.stash[_RUNNING] = item
+    files._largest = files.LARGEST_FILE
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,12 @@ READ_FIRST = [name for name in DOCUMENTS if name.startswith(("docs/tutorial", "d
 """Pages that show what their commands print; `test_tutorial.py` carries them out."""
 
 
+def test_every_file_names_the_version_that_is_published() -> None:
+    lines = {"CITATION.cff": "version: {}", ".zenodo.json": '  "version": "{}",', "CHANGELOG.md": "## [{}]"}
+    for name, line in lines.items():
+        assert line.format(judge.__version__) in (PROJECT / name).read_text(encoding="utf-8").splitlines(), name
+
+
 @functools.cache
 def options_of(command: str) -> set[str]:
     parser = command_parser(command)

@@ -8,17 +8,12 @@ import pytest
 from judge.ask.stored_results import read_results, stored_judgments
 from judge.errors import InputError
 from judge.io import files
-from judge.io.files import LARGEST_FILE, MAX_PROBLEMS, allow_files
+from judge.io.files import MAX_PROBLEMS, allow_files
 from tests.calibration_world import failure, jsonl, judgment
 from tests.conftest import refused
 
 GRADED = tuple(judgment("1_1", f"R{number}", number) for number in range(3))
 FAILED = (failure("1_1", "R3", "refused"), failure("1_1", "R4", "unreadable"))
-
-
-@pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_largest", LARGEST_FILE)
 
 
 def put(folder: Path, judgments: bytes, failures: bytes | None = None) -> tuple[Path, Path]:

@@ -2,9 +2,11 @@
 
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
+from bench import distribution
 from judge.cli import main
 from judge.cli.demo import lesson
 from judge.io.installed import EXTRAS, how_to_get
@@ -134,9 +136,13 @@ def test_the_demo_writes_into_no_other_folder(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.long
-def test_the_demo_runs_on_a_plain_installation(tmp_path: Path) -> None:
+def test_the_demo_runs_on_a_plain_installation_of_the_wheel(tmp_path: Path) -> None:
     modules = ",".join(extra.module for extra in EXTRAS.values())
-    done = run_python("-c", PLAIN, modules, "demo", cwd=tmp_path)
+    distribution.build(tmp_path / "built")
+    with ZipFile(next((tmp_path / "built").glob("trec_judge-*.whl"))) as wheel:
+        wheel.extractall(tmp_path / "installed")
+    surroundings = {"PYTHONPATH": str(tmp_path / "installed")}
+    done = run_python("-c", PLAIN, modules, "demo", cwd=tmp_path, environment=surroundings)
     assert done.returncode == 0, done.stderr
     assert "naturalness by nobody: --full lets local/qwen2.5-1.5b judge it" in " ".join(done.stdout.split())
     assert "duplicate_turn" in (tmp_path / "judge-demo/report/report.html").read_text("utf-8").replace("<wbr>", "")

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.gold.rows import scan_gold
-from judge.io import files
 from judge.io.files import (
     LARGEST_FILE,
     MAX_COLUMNS,
@@ -33,11 +32,6 @@ from judge.io.trec import parse_qrels
 from judge.records import Problem
 from judge.runs.topics import read_topics
 from tests.conftest import PROJECT, complaint, refused
-
-
-@pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_largest", LARGEST_FILE)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 
 from judge.errors import InputError
 from judge.io import files
-from judge.io.files import LARGEST_FILE, LineStream, allow_files, numbered, numbered_lines, sha256, text_of
+from judge.io.files import LineStream, allow_files, numbered, numbered_lines, sha256, text_of
 
 IN_A_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_largest", LARGEST_FILE)
 
 
 def put(folder: Path, content: bytes) -> Path:
