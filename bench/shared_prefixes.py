@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from judge.ask.blocks import needs_turn
 from judge.ask.criteria import find_criterion
-from judge.ask.prompt import PLACEHOLDER, render
+from judge.ask.prompt import PLACEHOLDER, needs_turn, render
 from judge.ask.records import Task, evidence_gap, tasks
 from judge.io.ids import natural_key
 from judge.judges.backends.litellm import load_litellm

@@ -11,8 +11,7 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
 from judge.ask.records import Failure, Judgment
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.gold.rows import GoldRow
 from judge.io.ids import topic_of
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl

@@ -45,10 +45,10 @@ from judge.calibrate.disagreements import (
 from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
 from judge.crowd.known import read_known
 from judge.crowd.layout import Layout
+from judge.crowd.platforms import read_questions
 from judge.crowd.released import read_study
 from judge.crowd.released import read_turns as read_subset
 from judge.crowd.tables import read_tables
-from judge.crowd.wide import read_questions
 from judge.errors import InputError, JudgeError
 from judge.extra.bench.card import parse_card
 from judge.extra.bench.listing import DATASETS
@@ -70,9 +70,9 @@ from judge.gold.sheets import make_sheet
 from judge.gold.sheets.kinds import SHEETS, SheetOptions
 from judge.gold.sources import import_gold
 from judge.io.files import json_bytes, jsonl_bytes, unpack
+from judge.io.ids import parse_qrels, response_run, safe_name
 from judge.io.tabular import read_table
 from judge.io.text import digest
-from judge.io.trec import parse_qrels, response_run, safe_name
 from judge.jobs.gold import CROWD, read_label_tables
 from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results

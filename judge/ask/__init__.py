@@ -2,10 +2,9 @@
 
 criteria   prompts, found by name; prompt_file: one file, checked on load
 subjects   what criteria are about: responses, dialogues, nuggets; and which are asked together in one request
-prompt     a criterion and a pooled response as messages; blocks: strangers' texts between tags that hold them
+prompt     a criterion and a pooled response as messages, strangers' texts between tags that hold them
 verdict    reads a completion of one criterion or of a group, never with a default
-inquiry    one task asked, and once more after an unreadable reply; its judgment or failure
-questions  what one judge is asked, and what the journal answers already
+questions  what one judge is asked, once more after an unreadable reply, and what the journal answers already
 account    how many tokens calls will have, what they took and cost, and their limits
 loop       all judgments of one judge: concurrency and interruption
 calls      a request's completion, asked for once, in its turn, and again while its failures may pass; when a judge that

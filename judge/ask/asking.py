@@ -12,10 +12,9 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 
 from judge.ask.account import Account, CallSums, JudgeAccount, Settings, price_of
-from judge.ask.inquiry import failure
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
-from judge.ask.questions import Questions, filler_notes
+from judge.ask.questions import Questions, failure, filler_notes
 from judge.ask.records import Failure, Judgment, PickedTasks, Task, Tasks
 from judge.ask.returned import by_criterion, model_notes, server_notes
 from judge.ask.stored_results import StoredResults, stored

@@ -10,9 +10,8 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import each_result
 from judge.errors import InputError
 from judge.io.files import LineStream
-from judge.io.ids import natural_key
+from judge.io.ids import QrelRow, natural_key, parse_qrels
 from judge.io.text import storable
-from judge.io.trec import QrelRow, parse_qrels
 from judge.judges.records import provider_name
 from judge.records import Problem
 

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from judge.ask.account import Account, Settings, price_of
 from judge.ask.calls import AnsweredInForm, Calls, Clock
-from judge.ask.inquiry import Answer, failure, inquiry, outcome
 from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, job_progress
-from judge.ask.questions import Questions
+from judge.ask.questions import Answer, Questions, failure, inquiry, outcome
 from judge.ask.records import Failure, Judgment, Task, in_order
 from judge.ask.stored_results import ResultWriter, StoredResults
 from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported

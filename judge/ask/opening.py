@@ -7,7 +7,7 @@ from typing import Any
 
 from judge.ask.account import EVERY_OTHER, Settings, given_price, price_of
 from judge.ask.asking import Asking, AskingPlan, JournalPlace, Judge
-from judge.ask.blocks import needs_turn
+from judge.ask.prompt import needs_turn
 from judge.ask.records import Task
 from judge.ask.stored_results import StoredResults
 from judge.errors import MissingKeyError, UsageError

@@ -14,8 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from judge.ask.blocks import BLOCKS
-from judge.ask.prompt import PLACEHOLDER, PLACEHOLDERS
+from judge.ask.prompt import BLOCKS, PLACEHOLDER, PLACEHOLDERS
 from judge.ask.subjects import DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
 from judge.errors import InputError
 from judge.io.files import LARGEST_TOML, sha256

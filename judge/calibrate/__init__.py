@@ -1,8 +1,7 @@
 """Calibrate: judges' labels against assessors' grades of the same items, and what may be claimed about a judge.
 
     intake      gold, labels and pools, from files to panels
-    inputs      gold by item, and the problems that forbid a comparison
-    panel       gold and labels side by side, as arrays over the same items
+    panel       gold by item, the problems that forbid a comparison, and gold and labels side by side, as arrays
     agreement   every statistic of one judge, with its intervals; bias by length, turn depth and generator family; the
                 calibration map; the ranking of runs; the alternative annotator
     selection   judges compared pairwise, the choice among them and what it costs, and what is as good as the chosen one

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from judge.ask.blocks import NO_ANSWER
+from judge.ask.prompt import NO_ANSWER
 from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.report.lookup import of

@@ -10,8 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from judge.ask.labels import OFF_SCALE, Label, Labels, on_scale, parse_columns, read_labels
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldByResponse, GoldRow, finder, match, parse_gold
 from judge.gold.seal import sealed_beside

@@ -16,12 +16,11 @@ from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
 from judge.io.files import file_sha256, json_bytes
 from judge.io.folder import replace_folder
-from judge.io.ids import natural_key, natural_order, topic_of
+from judge.io.ids import QrelRow, column, natural_key, natural_order, qrels_lines, safe_names, topic_of
 from judge.io.installed import __version__
 from judge.io.layout import table_lines
 from judge.io.table import Cell, Heading, Table, fields, records_tsv, tsv
 from judge.io.text import count, escape, fold, interval, name_of, number, prose, shown
-from judge.io.trec import QrelRow, column, qrels_lines, safe_names
 from judge.records import Estimate, Problem, Record
 
 Unit = Literal["response", "question"]

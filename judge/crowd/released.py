@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from judge.errors import InputError
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered_lines, read_stored, stopped
+from judge.io.ids import column
 from judge.io.text import MAX_ID, count, shown, storable
-from judge.io.trec import column
 from judge.records import Problem, Record
 from judge.runs.document import decode, file_name
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from judge.crowd.labels import CrowdLabels, Item, factorize
 from judge.crowd.layout import EXAMPLES, FIELDS, LABEL_OF, LAST_COUNTS, LabelProblems, Layout, with_turns
-from judge.crowd.platforms import PLATFORMS, platform_rows
+from judge.crowd.platforms import PLATFORMS, are_submissions, is_survey, platform_rows, survey_rows, without_left_out
 from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet, text_of
-from judge.crowd.wide import are_submissions, is_survey, survey_rows, without_left_out
 from judge.errors import InputError, UsageError
 from judge.gold.grades import CANNOT, folded, means_unable, whole
 from judge.io.ids import natural_key

@@ -17,10 +17,9 @@ from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.files import numbered
-from judge.io.ids import natural_key
+from judge.io.ids import natural_key, parse_qrels
 from judge.io.tabular import TableRow, read_table, read_text
 from judge.io.text import count, shown, storable
-from judge.io.trec import parse_qrels
 from judge.plugins import OpenTable
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool

@@ -1,11 +1,25 @@
-"""The order of ids, the topic in a turn id and the theme in a topic id; every id is a string. Pure."""
+"""Ids: their order, the topic in a turn id, the theme in a topic id, and TREC's lines of ids: qrels and runs. Pure.
+
+Columns are separated by whitespace, so whitespace and unprintable characters inside an id are percent-encoded
+when it is made a column (`my run` becomes `my%20run`, and a run of that name `my%2520run`). Ids read from a
+file are columns already: they are neither decoded nor encoded again, so rewriting keeps the bytes.
+"""
 
 import re
-from collections.abc import Iterable
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from math import isfinite
 from typing import Literal, get_args
+from urllib.parse import quote
 
-from judge.errors import UsageError
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.io.files import MAX_PROBLEMS, numbered, stopped
+from judge.io.text import count, digest, shown
+from judge.records import Problem
 
 NaturalKey = tuple[tuple[tuple[int, int, str], ...], str]
 """The sort key that `natural_key` returns."""
@@ -126,3 +140,206 @@ def clustering(topic_ids: Iterable[str], cluster: Cluster) -> tuple[str, ...]:
         f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in ((themes, "theme"), (len(topics), "topic"))
     )
     return (f"clustered by theme: {counted}; intervals and tests are over themes, and count these as topics",)
+
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")
+_DIGESTED = re.compile(r"-[0-9a-f]{12}$", re.IGNORECASE)
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_PLAIN = re.compile(r"[!-$&-~]+")
+_PERCENT = re.compile(r"%(?=[0-9A-Fa-f]{2})|^%\Z")
+_LONGEST = 100
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_BREAKS = re.compile(r"[\v\f\x1c-\x1f]|\r(?![\r\n]|\Z)")
+"""The ASCII characters, beside blanks and ends of lines, at which str.split breaks."""
+_QRELS_COLUMNS, _RUN_COLUMNS = 4, 6
+_RUN_NAMES = "turn_id Q0 item_id rank score run_id"
+
+
+class QrelRow(msgspec.Struct, frozen=True):
+    """One line of a qrels file, ids as columns; `item_id` is a response or a passage."""
+
+    turn_id: str
+    item_id: str
+    grade: int
+
+
+class TrecRun(msgspec.Struct, frozen=True):
+    """A run file, ids as columns."""
+
+    run_id: str
+    scores: dict[str, dict[str, float]]
+    """Turn to its items with their scores, in file order."""
+    repeated: int = 0
+    """Lines that name an item of a turn again."""
+
+
+def column(text: str) -> str:
+    """An id as one column; `%` and what is no part of a column are percent-encoded, so that ids stay distinct."""
+    if _PLAIN.fullmatch(text):
+        # Nearly every id; to look at each character of millions of them takes seconds.
+        return text
+    text = _PERCENT.sub("%25", text)
+    kept = (c if c.isprintable() and not c.isspace() else quote(c, errors="surrogatepass") for c in text)
+    return "".join(kept) or "%"
+
+
+def safe_name(run_id: str) -> str:
+    """A file name for a run id: no separator, no leading dot, no reserved name, at most 114 ASCII characters.
+
+    An id that is such a name stays as it is. In any other the unsafe characters are replaced and 12 digits of its
+    SHA-256 are appended; so they are where an id ends in 12 such digits, so that distinct ids have distinct names.
+    """
+    # Windows also drops a trailing dot, and a leading hyphen would be read as an option.
+    plain = run_id == _UNSAFE.sub("_", run_id).strip("._+-")[:_LONGEST] and run_id
+    return run_id if plain and not _RESERVED.match(run_id) and not _DIGESTED.search(run_id) else _digested(run_id)
+
+
+def safe_names(run_ids: Iterable[str]) -> dict[str, str]:
+    """File names for a set of run ids, distinct even where upper and lower case are the same."""
+    names = {run_id: safe_name(run_id) for run_id in run_ids}
+    # Twelve digits are short to read, but two ids that share them can be made up.
+    for digits in (12, 64):
+        clashes = Counter(name.lower() for name in names.values())
+        names = {
+            run_id: _digested(run_id, digits) if clashes[name.lower()] > 1 else name for run_id, name in names.items()
+        }
+    return names
+
+
+def _digested(run_id: str, digits: int = 12) -> str:
+    """The id with its unsafe characters replaced, and the beginning of its digest."""
+    stem = _UNSAFE.sub("_", run_id).strip("._+-")[:_LONGEST] or "run"
+    # Windows reserves `con.anything`; an underscore in front is enough.
+    stem = f"_{stem}" if _RESERVED.match(stem) else stem
+    return f"{stem}-{digest(run_id)[:digits]}"
+
+
+def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:
+    """A run over the pooled responses: `turn_id Q0 response_id rank score run_id`, in natural order.
+
+    Scores of a turn's k responses fall k, k-1, …, 1 by rank, since evaluation tools sort by score alone. They
+    refuse repetitions, so a response that a run gives at two ranks of a turn is listed once, at the better rank.
+
+    `entries`: (turn_id, response_id, rank), in any order.
+    """
+    ranks: dict[str, dict[str, int]] = defaultdict(dict)
+    for turn_id, response_id, rank in entries:
+        ranks[turn_id][response_id] = min(rank, ranks[turn_id].get(response_id, rank))
+    lines: list[str] = []
+    for turn_id in sorted(ranks, key=natural_key):
+        order = sorted(ranks[turn_id].items(), key=lambda item: (item[1], natural_key(item[0])))
+        lines += [
+            f"{column(turn_id)} Q0 {column(item_id)} {rank} {len(order) - position} {column(run_id)}\n"
+            for position, (item_id, rank) in enumerate(order)
+        ]
+    return "".join(lines)
+
+
+def qrels_lines(rows: Iterable[QrelRow]) -> str:
+    """`turn_id 0 item_id grade` in the rows' own order."""
+    return "".join(f"{row.turn_id} 0 {row.item_id} {row.grade}\n" for row in rows)
+
+
+def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> tuple[QrelRow, ...]:
+    """The rows of a qrels file in file order; columns separated by spaces or tabs, blank lines skipped.
+
+    `grades`: the allowed grades; None allows every integer. An InputError if a line does not have four columns, a grade
+    is no integer or not allowed, or a pair is given twice.
+    """
+    rows: list[QrelRow] = []
+    problems: list[Problem] = []
+    first: dict[tuple[str, str], int] = {}
+    for number, fields in _fields(text, name):
+        if len(problems) == MAX_PROBLEMS:
+            problems.append(stopped(name, number))
+            break
+        problem = _qrels_problem(fields, grades)
+        if problem is None:
+            key = (fields[0], fields[2])
+            if first.setdefault(key, number) == number:
+                rows.append(QrelRow(*key, int(fields[3])))
+                continue
+            problem = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
+        problems.append(Problem(problem[0], "error", name, fields[0], f"line {number}", problem[1]))
+    if problems:
+        raise InputError(f"{name}: not usable as qrels: {count(len(problems), 'line')} with problems", problems)
+    return tuple(rows)
+
+
+def _qrels_problem(fields: list[str], grades: Collection[int] | None) -> tuple[str, str] | None:
+    """Code and message of the problem of one line's columns; None without one."""
+    if len(fields) != _QRELS_COLUMNS:
+        return "wrong_columns", f"{len(fields)} columns: expected {_QRELS_COLUMNS} (turn_id 0 item_id grade)"
+    if not _INTEGER.fullmatch(fields[3]):
+        return "wrong_grade", f"grade {fields[3][:40]!r}: expected an integer"
+    if grades is not None and int(fields[3]) not in grades:
+        return "off_scale", f"grade {fields[3]}: expected one of {', '.join(map(str, sorted(grades)))}"
+    return None
+
+
+def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refuse") -> TrecRun:
+    """A run file `turn_id Q0 item_id rank score run_id`; evaluation tools go by the score alone, so no rank is read.
+
+    `again`: whether an item that a turn has twice is a problem, or counts by its highest score. An InputError if a line
+    does not have six columns, a score is no finite number, the lines have two run ids, an item is refused, or there is
+    no line; every such line is listed.
+    """
+    scores: dict[str, dict[str, float]] = {}
+    problems: list[Problem] = []
+    run_id, turn_id, of_turn = "", "", dict[str, float]()
+    repeated = 0
+    for number, fields in _fields(text, name):
+        if len(problems) == MAX_PROBLEMS:
+            problems.append(stopped(name, number))
+            break
+        problem = _run_problem(fields, run_id)
+        if problem is None:
+            run_id = fields[5]
+            if fields[0] != turn_id:
+                turn_id = fields[0]
+                of_turn = scores.setdefault(turn_id, {})
+            item_id, score = fields[2], float(fields[4])
+            earlier = of_turn.get(item_id)
+            repeated += earlier is not None
+            if earlier is None or score > earlier:
+                of_turn[item_id] = score
+            if earlier is None or again == "best":
+                continue
+            problem = "duplicate_row", f"{turn_id} {item_id} is on an earlier line too"
+        problems.append(Problem(problem[0], "error", name, fields[0], f"line {number}", problem[1]))
+    if problems:
+        raise InputError(f"{name}: not usable as a TREC run: {count(len(problems), 'line')} with problems", problems)
+    if not scores:
+        raise InputError(f"{name}: an empty file: expected lines `{_RUN_NAMES}`")
+    return TrecRun(run_id, scores, repeated)
+
+
+def trec_order(scores: Mapping[str, float]) -> list[str]:
+    """The items of a turn as trec_eval orders them: by score in single precision, equal ones by falling id."""
+    single = dict(zip(scores, array("f", scores.values()), strict=True))
+    # By id first: the second sort keeps the order of equal scores.
+    return sorted(sorted(scores, reverse=True), key=single.__getitem__, reverse=True)
+
+
+def _run_problem(fields: list[str], run_id: str) -> tuple[str, str] | None:
+    """Code and message of the problem of one line's columns; None without one."""
+    if len(fields) != _RUN_COLUMNS:
+        columns = count(len(fields), "column")
+        return "wrong_columns", f"{columns}: expected {_RUN_COLUMNS} ({_RUN_NAMES})"
+    if not _NUMBER.fullmatch(fields[4]) or not isfinite(float(fields[4])):
+        return "wrong_score", f"score {shown(fields[4])}: expected a finite number"
+    if run_id and fields[5] != run_id:
+        return "second_run_id", f"run id {shown(fields[5])}: expected {shown(run_id)}, as in the lines before"
+    return None
+
+
+def _fields(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and columns of every line that is not blank."""
+    # str.split also breaks at characters that do not separate TREC's columns; most files have none of them, and the
+    # expression takes three times as long.
+    quick = text.isascii() and not _BREAKS.search(text)
+    for number, line in numbered(text.removeprefix("\ufeff"), name):
+        fields = line.split() if quick else re.split(r"[ \t]+", line.strip(" \t\r"))
+        if fields and fields != [""]:
+            yield number, fields

@@ -14,11 +14,11 @@ from judge.crowd.known import read_known
 from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdLabels, CrowdSettings, Item
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
 from judge.crowd.outputs import FILTER_MIN, ItemGrade, crowd_files, item_grades, write_crowd
+from judge.crowd.platforms import read_questions
 from judge.crowd.released import read_turns
 from judge.crowd.sheets import frame_digest, is_frame
 from judge.crowd.study import Study, cautions, study
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
-from judge.crowd.wide import read_questions
 from judge.errors import UsageError
 from judge.gold.draft import read_bank
 from judge.gold.grades import Words, folded, level_words

@@ -20,8 +20,8 @@ from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
 from judge.io.files import StrPath, json_bytes, published
 from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place
+from judge.io.ids import response_run, safe_names
 from judge.io.table import Table, tsv
-from judge.io.trec import response_run, safe_names
 from judge.jobs.manifest import (
     GROWING,
     JOURNAL,

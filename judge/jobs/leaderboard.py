@@ -11,9 +11,8 @@ import msgspec
 from judge.ask.labels import JUDGMENTS, is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
-from judge.gold.ledger import Look
 from judge.gold.rows import GoldRow, match
-from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, open_sealed, read_seal, read_unsealed, seal_of
+from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, Look, open_sealed, read_seal, read_unsealed, seal_of
 from judge.io.files import file_sha256, read_stored, sha256
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.inquiry import inquiry, is_filler
+from judge.ask.questions import inquiry, is_filler
 from judge.ask.records import Failure, Judgment, Unreadable, Verdict
 from judge.errors import InputError, UsageError
 from judge.io.plan import Option

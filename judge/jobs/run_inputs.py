@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from judge.ask.asking import JOURNAL, CallEngine, JournalPlace, Judge
-from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts
 from judge.ask.opening import (
     all_options,
@@ -19,6 +18,7 @@ from judge.ask.opening import (
     shared_out,
 )
 from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
+from judge.ask.prompt import needs_turn
 from judge.ask.records import Tasks, tasks
 from judge.ask.subjects import check_unit, combine, unit_of
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement

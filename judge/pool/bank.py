@@ -14,10 +14,9 @@ from msgspec.structs import force_setattr
 from judge.errors import InputError
 from judge.io.files import BOM, MAX_PROBLEMS, LineStream, decode_rows, jsonl_bytes, numbered, stopped
 from judge.io.folder import Pieces, jsonl_pieces
-from judge.io.ids import natural_key
+from judge.io.ids import column, natural_key
 from judge.io.table import tsv
 from judge.io.text import unescape
-from judge.io.trec import column
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
 from judge.pool.conversation import is_genuine, without_turn
 from judge.pool.records import Pool, PooledResponse, PooledRun, PooledTurn

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from judge.errors import InputError, UsageError
 from judge.io.files import line_problem, numbered_lines, text_of
-from judge.io.ids import is_own_turn, natural_key, topic_of
+from judge.io.ids import is_own_turn, natural_key, parse_qrels, topic_of
 from judge.io.text import printable, printable_id, shown
-from judge.io.trec import parse_qrels
 from judge.pool.selection import PassageRelevance
 from judge.records import Problem
 

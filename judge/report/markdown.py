@@ -8,9 +8,9 @@ import msgspec
 from judge.calibrate.report.lookup import best_first, criteria, of
 from judge.calibrate.report.plots import confusion_maps, forest, raw_vs_corrected
 from judge.io.draw import interval_plot
+from judge.io.ids import safe_names
 from judge.io.table import Table
 from judge.io.text import count, name_of, prose, quotation
-from judge.io.trec import safe_names
 from judge.records import Estimate
 from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section

@@ -6,8 +6,7 @@ from typing import Any
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.stored_results import results_of
-from judge.io.ids import natural_key
-from judge.io.trec import QrelRow, column, qrels_lines, safe_name
+from judge.io.ids import QrelRow, column, natural_key, qrels_lines, safe_name
 from judge.records import Criterion, Level, Scale
 
 NOTE = "Grades by a machine judge, not by human assessors."

@@ -7,8 +7,8 @@ from subprocess import CalledProcessError
 from typing import Any
 
 from judge.errors import UsageError
+from judge.io.ids import column
 from judge.io.text import shown
-from judge.io.trec import column
 from judge.runs.ranking import MAX_PASSAGES
 
 Ranking = Mapping[str, Sequence[tuple[str, float]]]

@@ -6,8 +6,7 @@ from math import isfinite
 
 import msgspec
 
-from judge.io.ids import natural_key
-from judge.io.trec import column, parse_run, trec_order
+from judge.io.ids import column, natural_key, parse_run, trec_order
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import Rules
 from judge.runs.records import Provenance, ProvenanceRule, Response, Run, RunTurn

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.ask.blocks import defuse
+from judge.ask.prompt import defuse
 
 
 @pytest.mark.parametrize(

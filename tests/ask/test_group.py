@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from judge.ask.blocks import BLOCKS, needs_turn
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.prompt import _MOST_SHARED, NOTICE, render, repair
+from judge.ask.prompt import _MOST_SHARED, BLOCKS, NOTICE, needs_turn, render, repair
 from judge.ask.records import Task, Unreadable
 from judge.ask.subjects import DEFAULT, combine, group_members
 from judge.errors import UsageError

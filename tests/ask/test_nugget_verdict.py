@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.criteria import find_criterion
-from judge.ask.inquiry import inquiry
+from judge.ask.questions import inquiry
 from judge.ask.records import Task, Unreadable, Verdict
 from judge.ask.verdict import LONGEST_NUGGET, MOST_LISTED, parse
 from judge.io.text import has_content, storable

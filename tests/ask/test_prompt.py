@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from judge.ask.blocks import BLOCKS, needs_turn
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.prompt import NOTICE, guidance, render, repair
+from judge.ask.prompt import BLOCKS, NOTICE, guidance, needs_turn, render, repair
 from judge.ask.records import Task, Unreadable
 from judge.ask.subjects import unit_of
 from judge.errors import UsageError

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import find_criterion
-from judge.ask.inquiry import Answer, outcome
+from judge.ask.questions import Answer, outcome
 from judge.ask.records import Judgment, Task, Verdict
 from judge.ask.returned import certainty_notes, entropy, model_notes, server_notes
 from judge.judges.records import Completion, provider_name

@@ -5,8 +5,7 @@ import pytest
 
 from judge.ask.labels import Label
 from judge.calibrate.agreement import alternative, calibration_map, expected_line, families, slopes, systems
-from judge.calibrate.inputs import gold_items
-from judge.calibrate.panel import Panel, make_panel
+from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.gold.rows import GoldRow, match
 from judge.records import Level, Scale
 from judge.stats.system_agreement import Halves

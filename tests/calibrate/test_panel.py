@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion
 from judge.ask.labels import Label, Labels
-from judge.calibrate.inputs import gold_items
 from judge.calibrate.intake import LabelSource, make_panels, parse_scale, read_gold_files, read_sources
-from judge.calibrate.panel import Panel, constant, make_panel
+from judge.calibrate.panel import Panel, constant, gold_items, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow
 from judge.io.text import digest

@@ -10,7 +10,7 @@ from bench import distribution
 from judge.cli import main
 from judge.cli.demo import lesson
 from judge.io.installed import EXTRAS, how_to_get
-from judge.jobs.doctor import machine
+from judge.jobs import doctor as machine
 from tests.conftest import INPUTS, PROJECT, complaint, manifest, run_python
 
 RUNS = PROJECT / "examples/runs"

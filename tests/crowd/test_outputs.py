@@ -15,8 +15,7 @@ from judge.errors import OperationalError, UsageError
 from judge.gold.rows import GoldRow, parse_gold, text_digest
 from judge.io.files import sha256
 from judge.io.folder import write_atomic
-from judge.io.ids import natural_key
-from judge.io.trec import parse_qrels
+from judge.io.ids import natural_key, parse_qrels
 from tests.conftest import put, refused
 from tests.crowd.world import SCALE, crowd
 

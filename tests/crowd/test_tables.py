@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.crowd.labels import Item
-from judge.crowd.wide import Question, read_questions
+from judge.crowd.platforms import Question, read_questions
 from judge.errors import InputError, JudgeError, UsageError
 from tests.conftest import put, refused
 from tests.crowd.world import SCALE, faults, problems_of, read, rows, warned

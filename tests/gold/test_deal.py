@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from judge.gold.sampling import deal, shared_items
+from judge.gold.plan import deal, shared_items
 
 NAMES = [f"R{number:05}" for number in range(1, 41)]
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from judge.ask.records import Judgment
 from judge.errors import InputError, UsageError
-from judge.gold.plan import make_plan, read_plan, turn_uncertainty
+from judge.gold.plan import fewest, inclusion, make_plan, read_plan, systematic, turn_uncertainty
 from judge.gold.rows import GoldRow, text_digest
-from judge.gold.sampling import fewest, inclusion, systematic
 from judge.io.files import jsonl_bytes
 from judge.pool.records import Pool, PooledResponse
 from tests import calibration_world as world

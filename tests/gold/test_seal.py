@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from judge.errors import InputError, UsageError
-from judge.gold.ledger import BEGINNING, Entry, Look, Opening, record_look
 from judge.gold.rows import GoldRow, read_gold
 from judge.gold.seal import (
+    BEGINNING,
+    Entry,
+    Look,
+    Opening,
     open_sealed,
     read_ledger,
     read_seal,
+    record_look,
     responses_digest,
     salted,
     sealed_beside,

@@ -27,8 +27,8 @@ from judge.io.files import (
     numbered,
     read_stored,
 )
+from judge.io.ids import parse_qrels
 from judge.io.tabular import read_table
-from judge.io.trec import parse_qrels
 from judge.records import Problem
 from judge.runs.topics import read_topics
 from tests.conftest import PROJECT, complaint, refused

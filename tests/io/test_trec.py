@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.io.trec import (
+from judge.io.ids import (
     QrelRow,
     column,
     parse_qrels,

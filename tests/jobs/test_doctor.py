@@ -17,6 +17,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
+from judge.jobs import doctor as machine
 from judge.jobs.doctor import (
     CheckFinding,
     CheckReport,
@@ -25,7 +26,6 @@ from judge.jobs.doctor import (
     caching,
     clock,
     examine,
-    machine,
     structured,
 )
 from judge.judges.backends.server import ServerModel

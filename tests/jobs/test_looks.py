@@ -10,9 +10,8 @@ import pytest
 from judge.calibrate.certificate import read_certificate
 from judge.calibrate.certified import Certified
 from judge.errors import InputError
-from judge.gold.ledger import BEGINNING, parse_ledger
 from judge.gold.rows import read_gold
-from judge.gold.seal import read_ledger, write_split
+from judge.gold.seal import BEGINNING, parse_ledger, read_ledger, write_split
 from tests.calibration_world import gold_rows, items, labeled, pool, write_gold, write_output, write_pool
 from tests.conftest import PROJECT
 from tests.jobs.conftest import Asked

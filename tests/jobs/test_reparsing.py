@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.ask import inquiry
+from judge.ask import questions
 from judge.ask.records import Unreadable, Verdict
 from judge.cli import main
 from judge.errors import InputError, UsageError
@@ -27,7 +27,7 @@ def test_the_same_parser_changes_nothing(judged: Path, capsys: pytest.CaptureFix
 def test_another_grade_is_listed_with_the_one_before(out: Path, monkeypatch, capsys) -> None:
     """A parser that reads every 0 as 1, and finds nothing in a 3."""
     judged = out
-    parse = inquiry.parse
+    parse = questions.parse
 
     def another(completion: Completion, *more: Any) -> Verdict | Unreadable:
         verdict = parse(completion, *more)
@@ -36,7 +36,7 @@ def test_another_grade_is_listed_with_the_one_before(out: Path, monkeypatch, cap
         return Unreadable("refused", "no") if isinstance(verdict, Verdict) and verdict.grade == 3 else verdict
 
     grades = [result["grade"] for result in results(judged)]
-    monkeypatch.setattr(inquiry, "parse", another)
+    monkeypatch.setattr(questions, "parse", another)
     outcome = reparse(ReparsePlan(folder=judged))
     assert outcome.counts == {
         ("groundedness", "0 → 1"): grades.count(0),
@@ -88,16 +88,16 @@ def test_second_replies_members_and_both_forms_are_followed(tmp_path: Path, monk
     repaired = [result["response_id"] for result in results(tmp_path / "one") if result["repaired"]]
     assert repaired
     # Where the parser would take the first reply today, the second one counts no more.
-    parse = inquiry.parse
+    parse = questions.parse
 
     def lenient(completion: Completion, *more: Any) -> Verdict | Unreadable:
         verdict = parse(completion, *more)
         return Verdict(-1, None) if isinstance(verdict, Unreadable) and verdict.reason == "unreadable" else verdict
 
-    monkeypatch.setattr(inquiry, "parse", lenient)
+    monkeypatch.setattr(questions, "parse", lenient)
     changed = reparse(ReparsePlan(folder=tmp_path / "one")).changes
     assert {change.response_id for change in changed if change.before.isdigit()} == set(repaired)
     assert {change.after for change in changed} == {"-1"}
     # Where it takes no reply of then, each second question is another one, which was never asked.
-    monkeypatch.setattr(inquiry, "parse", lambda completion, *more: Unreadable("unreadable", "no"))
+    monkeypatch.setattr(questions, "parse", lambda completion, *more: Unreadable("unreadable", "no"))
     assert [change.after for change in reparse(ReparsePlan(folder=tmp_path / "one")).changes] == [ASKED_AGAIN] * 76

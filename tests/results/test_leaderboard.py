@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
-from judge.io.ids import topic_of
+from judge.io.ids import response_run, topic_of
 from judge.io.table import records_tsv
-from judge.io.trec import response_run
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Criterion, Estimate, Level, Scale
 from judge.results.leaderboard import COLUMNS, board, by_criterion, leaderboard, leaderboard_markdown

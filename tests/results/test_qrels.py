@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
-from judge.io.trec import parse_qrels, qrels_lines
+from judge.io.ids import parse_qrels, qrels_lines
 from judge.records import Criterion, Level, Scale
 from judge.results.qrels import qrel_name, qrels_text, sidecar
 from tests import calibration_world as world

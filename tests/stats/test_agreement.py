@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from judge.io.trec import parse_qrels
+from judge.io.ids import parse_qrels
 from judge.stats import agreement, comparison, expected, means, ranking, reliability, tables
 from judge.stats.agreement import STATISTICS, PairMean, point, primary_statistic
 from judge.stats.expected import auc, spearman

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, Judge
-from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
 from judge.ask.opening import OVERLAP, ask_free, judging_options, open_judge, recalls, takes
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import JobProgress, Progress, job_progress
-from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.prompt import RENDERER_VERSION, needs_turn
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.subjects import check_unit
 from judge.ask.verdict import PARSER_VERSION
@@ -26,11 +25,10 @@ from judge.extra.bench.making import Answers, asked_items, basis, dataset_card, 
 from judge.extra.bench.page import card_page
 from judge.io.files import json_bytes, read_stored, sha256
 from judge.io.folder import check_apart, recorded, replace_folder
-from judge.io.ids import natural_key
+from judge.io.ids import natural_key, safe_names
 from judge.io.installed import __version__
 from judge.io.plan import Option, Options, Positive
 from judge.io.steps import ProgressLine, Step, Steps, stepped
-from judge.io.trec import safe_names
 from judge.jobs.manifest import MANIFEST
 from judge.judges.backends import backend_facts
 from judge.judges.model import Model

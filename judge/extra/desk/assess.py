@@ -10,14 +10,13 @@ from contextlib import contextmanager
 
 from starlette.responses import Response
 
-from judge.ask.blocks import NO_ANSWER, needs_turn
-from judge.ask.prompt import PLACEHOLDER, guidance
+from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, guidance, needs_turn
 from judge.extra.desk.app import Guard, Seat, Visit, desk_app, list_page, missing_page, whole_number
 from judge.extra.desk.assess_inputs import AssessPlan, Suggestion, Work, read_work
 from judge.extra.desk.server import Listener, listen, serve_desk
 from judge.extra.desk.store import DeskLabel, DeskTask, LabelStore
 from judge.gold.grades import CANNOT, UNABLE
-from judge.gold.sampling import deal
+from judge.gold.plan import deal
 from judge.io.table import tsv
 from judge.io.text import storable
 from judge.records import Criterion, Level, Record

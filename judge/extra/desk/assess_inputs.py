@@ -8,18 +8,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from judge.ask.blocks import needs_turn
 from judge.ask.criteria import choose_prompts, criterion_names
 from judge.ask.labels import JUDGMENTS, is_jury
+from judge.ask.prompt import needs_turn
 from judge.ask.records import Failure
 from judge.ask.stored_results import stored_judgments
 from judge.ask.subjects import check_unit
 from judge.errors import InputError, UsageError
 from judge.extra.desk.server import DeskAddress
 from judge.extra.desk.store import DeskItem
-from judge.gold.plan import PlanRow, read_plan
+from judge.gold.plan import DOUBLE, PlanRow, read_plan, shared_items
 from judge.gold.rows import parse_gold, response_digest
-from judge.gold.sampling import DOUBLE, shared_items
 from judge.gold.seal import SEAL, read_seal
 from judge.io.files import file_in, jsonl_bytes, read_stored, sha256, unpack
 from judge.io.ids import natural_key

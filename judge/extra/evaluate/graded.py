@@ -26,10 +26,9 @@ from judge.extra.evaluate.breakdown import (
     stacked,
 )
 from judge.extra.evaluate.scores import MeasuredRun, Over, TurnOrder, measured_run
-from judge.io.ids import Cluster, natural_key, topic_of
+from judge.io.ids import Cluster, TrecRun, column, natural_key, safe_names, topic_of, trec_order
 from judge.io.table import Cell, Table, tsv_lines
 from judge.io.text import count
-from judge.io.trec import TrecRun, column, safe_names, trec_order
 from judge.pool.records import Pool
 from judge.records import Record, Scale
 from judge.results.citations import refuse_citations

@@ -10,10 +10,9 @@ import msgspec
 
 from judge.errors import InputError
 from judge.io.files import StrPath, text_of
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import column, natural_key, topic_of
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.text import count, shown
-from judge.io.trec import column
 from judge.pool.conversation import of_one_run, own_turns, with_own_turns
 from judge.pool.lists import own_turn_id
 from judge.records import Problem, Record

@@ -31,13 +31,12 @@ from judge.extra.evaluate.rankings import (
     turns_tsv,
 )
 from judge.io.folder import check_apart, check_outside, replace_folder
-from judge.io.ids import natural_key
+from judge.io.ids import natural_key, safe_names
 from judge.io.installed import undrawn
 from judge.io.plan import Option, Positive
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
 from judge.io.text import count, shown
-from judge.io.trec import safe_names
 from judge.jobs.options import ClusterUnit
 from judge.pool.lists import read_grades
 from judge.records import Problem

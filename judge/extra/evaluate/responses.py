@@ -26,14 +26,13 @@ from judge.extra.evaluate.graded import (
 from judge.extra.evaluate.scores import Over
 from judge.io.files import read_stored
 from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
-from judge.io.ids import natural_key
+from judge.io.ids import natural_key, parse_qrels, parse_run
 from judge.io.installed import undrawn
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
 from judge.io.tabular import read_text
 from judge.io.text import count, shown
-from judge.io.trec import parse_qrels, parse_run
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.records import Problem, Scale

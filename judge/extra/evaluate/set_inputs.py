@@ -18,10 +18,9 @@ from judge.extra.evaluate.responses import Polarity
 from judge.extra.evaluate.sets import GradeSet, OrderedRun, binary
 from judge.gold.rows import text_digest
 from judge.io.files import StrPath, file_in
-from judge.io.ids import natural_key
+from judge.io.ids import column, natural_key
 from judge.io.plan import Option
 from judge.io.text import count, printable_id, shown
-from judge.io.trec import column
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import read_pool_folder
 from judge.pool.lists import own_turn_id

@@ -26,13 +26,12 @@ from judge.extra.evaluate.span_scores import (
 from judge.io.draw import interval_plot
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered, numbered_lines, stopped, text_of
 from judge.io.folder import replace_folder
-from judge.io.ids import natural_key
+from judge.io.ids import QrelRow, natural_key, parse_qrels, parse_run
 from judge.io.installed import can_draw, need_extra
 from judge.io.plan import Option, Options
 from judge.io.steps import Steps, counted, quiet
 from judge.io.table import Table
 from judge.io.text import count, printable_id, shown
-from judge.io.trec import QrelRow, parse_qrels, parse_run
 from judge.records import Problem
 from judge.runs.measures import Measures
 from judge.stats.means import mean_interval

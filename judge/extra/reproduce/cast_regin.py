@@ -20,9 +20,9 @@ from judge.extra.reproduce.matching import (
 )
 from judge.extra.reproduce.regin import check, qrels_of, regenerate
 from judge.io.folder import replace_folder
+from judge.io.ids import response_run, safe_names
 from judge.io.plan import Option, Options
 from judge.io.steps import Steps, quiet, stepped
-from judge.io.trec import response_run, safe_names
 from judge.records import Problem
 from judge.runs.check.validate import validate_together
 from judge.runs.formats import find_runs, read_run

@@ -8,8 +8,7 @@ from itertools import combinations
 
 from judge.crowd.released import GRADES, RELEVANT, Part, ReginRow, qrels_path
 from judge.errors import InputError
-from judge.io.ids import natural_key
-from judge.io.trec import QrelRow, parse_qrels, qrels_lines
+from judge.io.ids import QrelRow, natural_key, parse_qrels, qrels_lines
 from judge.records import Problem
 
 TAG = "dummytag"

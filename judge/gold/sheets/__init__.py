@@ -9,11 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from judge.ask.blocks import NO_ANSWER
-from judge.ask.prompt import guidance
+from judge.ask.prompt import NO_ANSWER, guidance
 from judge.errors import InputError, UsageError
-from judge.gold.plan import PlanRow
-from judge.gold.sampling import DOUBLE, deal
+from judge.gold.plan import DOUBLE, PlanRow, deal
 from judge.io.ids import natural_key, natural_order
 from judge.io.text import count, digest, disarmed, shown
 from judge.pool.records import Pool, PooledResponse

@@ -16,9 +16,18 @@ from judge.calibrate.intake import LabelSource
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose
 from judge.errors import InputError, OperationalError, UsageError
-from judge.gold.ledger import BEGINNING, Look, Opening, fewest, record_look
 from judge.gold.rows import GoldRow
-from judge.gold.seal import open_sealed, read_seal, responses_digest, seal_of
+from judge.gold.seal import (
+    BEGINNING,
+    Look,
+    Opening,
+    fewest,
+    open_sealed,
+    read_seal,
+    record_look,
+    responses_digest,
+    seal_of,
+)
 from judge.io.files import sha256
 from judge.io.folder import make_folder
 from judge.io.text import count

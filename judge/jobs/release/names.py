@@ -12,8 +12,8 @@ import msgspec
 from judge.errors import InputError
 from judge.io.files import read_stored
 from judge.io.folder import FileContent, lines_of
+from judge.io.ids import column
 from judge.io.text import shown
-from judge.io.trec import column
 from judge.records import Problem
 
 _PSEUDONYM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")

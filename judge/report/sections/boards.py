@@ -8,9 +8,9 @@ import msgspec
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
 from judge.calibrate.report.pages import NOTES, chapter
+from judge.io.ids import safe_names
 from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.io.text import interval, plain, printable
-from judge.io.trec import safe_names
 from judge.records import Criterion
 from judge.report.folders import RunFolder
 from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone

@@ -5,9 +5,9 @@ from typing import Any
 
 from judge.ask.records import Judgment
 from judge.ask.returned import judge_notes
+from judge.io.ids import safe_names
 from judge.io.table import Cell, Table
 from judge.io.text import count, number, printable
-from judge.io.trec import safe_names
 from judge.records import JudgedUnit
 from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
 from judge.report.parts import Facts, ReportPart, Said, Section

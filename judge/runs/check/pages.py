@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from judge.io.ids import natural_key
+from judge.io.ids import natural_key, safe_names
 from judge.io.text import digest, name_of, printable_id, prose, shown, table
-from judge.io.trec import safe_names
 from judge.records import Problem
 from judge.runs.check import CODES
 from judge.runs.check.problems import (

@@ -9,9 +9,9 @@ import msgspec
 from judge.errors import InputError, OperationalError, UsageError
 from judge.io.files import StrPath, paths, read_stored
 from judge.io.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
+from judge.io.ids import safe_names
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.text import MAX_ID, shown
-from judge.io.trec import safe_names
 from judge.records import Problem, Record
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert.targets import TARGETS, Change, ConversionTarget, SourceRun, conversion_tsv, tally

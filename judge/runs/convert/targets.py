@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from judge.io.ids import column
 from judge.io.table import tsv
 from judge.io.text import count, shown, storable
-from judge.io.trec import column
 from judge.plugins import OpenTable
 from judge.records import Record
 from judge.runs.formats import ReadRun, rules_of

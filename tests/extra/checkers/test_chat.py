@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from judge.ask.account import given_price
 from judge.ask.criteria import find_criterion
-from judge.ask.inquiry import inquiry
+from judge.ask.questions import inquiry
 from judge.ask.records import Unreadable
 from judge.errors import AuthenticationError, InputError, RateLimitError, RejectedError, UsageError
 from judge.extra.checkers.checkers import PairScore

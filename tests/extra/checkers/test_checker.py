@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from judge.ask.criteria import find_criterion
-from judge.ask.inquiry import inquiry, outcome
 from judge.ask.prompt import render
+from judge.ask.questions import inquiry, outcome
 from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Verdict
 from judge.ask.verdict import parse
 from judge.errors import RejectedError, TransientError, UsageError

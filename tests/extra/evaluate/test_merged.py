@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from judge.extra.evaluate.spans import merged_qrels, merged_run, read_groups
-from judge.io.trec import QrelRow, parse_qrels
+from judge.io.ids import QrelRow, parse_qrels
 from tests.conftest import refused
 
 ROWS = [QrelRow(*row) for row in [("1", "a", 1), ("1", "z", 0), ("2", "b", 1), ("3", "c", 2), ("9", "d", 1)]]

@@ -23,7 +23,7 @@ from judge.extra.evaluate.graded import (
     turn_lines,
 )
 from judge.extra.evaluate.scores import Over
-from judge.io.trec import TrecRun
+from judge.io.ids import TrecRun
 from judge.pool.records import Pool
 from judge.records import Level, Scale
 from tests.results.test_leaderboard import pooled

@@ -12,7 +12,7 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.breakdown import TABLES
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
-from judge.io.trec import parse_run
+from judge.io.ids import parse_run
 from judge.pool.lists import read_grades
 from tests.calibration_world import contents
 from tests.conftest import PROJECT, put, refused

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from judge.ask.criteria import choose_prompts, criterion_names, find_criterion
-from judge.ask.inquiry import Answer, failure, outcome
 from judge.ask.loop import assess
 from judge.ask.prompt import render
 from judge.ask.prompt_file import parse_criterion
+from judge.ask.questions import Answer, failure, outcome
 from judge.ask.records import Task, Verdict
 from judge.errors import UsageError
 from judge.extra.nuggets.questions import answers_of, check_match_prompt, match_questions, question_task, spread_evenly

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import judge
-from judge.ask.blocks import defuse
+from judge.ask.prompt import defuse
 from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.cli import main
 from judge.extra.probe.card import ProbeCard

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from judge.ask.blocks import defuse
 from judge.ask.criteria import bundled_criteria, find_criterion
+from judge.ask.prompt import defuse
 from judge.extra.probe.alterations import (
     INVENTED,
     NAMES,

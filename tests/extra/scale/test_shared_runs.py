@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from judge.ask.inquiry import is_filler
+from judge.ask.questions import is_filler
 from judge.judges.journal_store import COLUMNS, recorded
 from judge.judges.journal_tools import placed_rows, read_spending, verify_journal
 from tests.conftest import INPUTS, ended, start_python

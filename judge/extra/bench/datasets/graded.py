@@ -18,8 +18,8 @@ from judge.crowd.released import GRADES, RELEVANT, read_resource
 from judge.errors import InputError
 from judge.extra.bench.datasets import Dataset, DatasetReading, LabeledResponse, find_file, find_files, is_there
 from judge.io.files import text_of
+from judge.io.ids import parse_qrels
 from judge.io.tabular import read_table
-from judge.io.trec import parse_qrels
 from judge.records import Problem
 from judge.runs.topics import read_topics
 from judge.stats.means import consensus

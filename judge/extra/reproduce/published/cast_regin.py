@@ -30,10 +30,9 @@ from judge.extra.reproduce.regin import (
     retests,
     without_relevant,
 )
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import natural_key, parse_qrels, topic_of
 from judge.io.table import Cell, Table
 from judge.io.text import count
-from judge.io.trec import parse_qrels
 from judge.records import Estimate, Problem, Record
 from judge.runs.tokens import countable
 from judge.stats.resampling import all_resampled

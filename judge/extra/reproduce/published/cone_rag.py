@@ -19,10 +19,9 @@ from judge.extra.reproduce.published import (
     nothing_found,
 )
 from judge.io.files import text_of
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import QrelRow, natural_key, parse_qrels, topic_of
 from judge.io.table import Cell, Table
 from judge.io.text import count, has_content, shown
-from judge.io.trec import QrelRow, parse_qrels
 from judge.records import Estimate
 from judge.runs.document import open_document
 from judge.runs.fields import ProblemLog, member, usable_turn_id

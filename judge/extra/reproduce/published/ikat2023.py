@@ -23,9 +23,8 @@ from judge.extra.reproduce.published.gpt4_labels import (
     spelled,
 )
 from judge.io.files import text_of
-from judge.io.ids import cluster_of, topic_of
+from judge.io.ids import QrelRow, cluster_of, parse_qrels, topic_of
 from judge.io.text import decimals
-from judge.io.trec import QrelRow, parse_qrels
 from judge.records import Estimate
 from judge.runs.topics import read_topics
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, ReleasedFile, Reproduction, beside_ours, find_released
 from judge.io.files import text_of
+from judge.io.ids import QrelRow, parse_qrels
 from judge.io.table import Cell, Table, p_cell
 from judge.io.text import count, number
-from judge.io.trec import QrelRow, parse_qrels
 from judge.records import Estimate, Problem
 from judge.runs.document import file_name
 from judge.stats.agreement import point
