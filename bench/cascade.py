@@ -15,7 +15,7 @@ import numpy as np
 
 from judge.ask.opening import ask_free
 from judge.ask.records import Judgment
-from judge.extra.bench.job import BenchPlan, read_bench
+from judge.extra.bench.job import BenchInputs, BenchPlan
 from judge.extra.checkers.cascade import Cascade
 from judge.io.text import interval
 from judge.stats.agreement import point
@@ -37,7 +37,7 @@ def main() -> None:
         plan = BenchPlan(
             data=data, out=data, model="checker/overlap", datasets=[name], prompts=["groundedness/sentences"]
         )
-        inputs = read_bench(plan)
+        inputs = BenchInputs(plan)
         answers = ask_free(inputs.judge.models[0], inputs.tasks, inputs.pool, inputs.turns)
         results = {answer.response_id: answer for answer in answers}
         drawn = inputs.sets[0][0]

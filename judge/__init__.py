@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from judge.extra.bench.listing import list_datasets as list_datasets
     from judge.extra.bench.page import CardsPlan as CardsPlan
     from judge.extra.bench.page import compare_bench as compare_bench
+    from judge.extra.desk.assess import AssessPlan as AssessPlan
     from judge.extra.desk.assess import serve_assess as serve_assess
-    from judge.extra.desk.assess_inputs import AssessPlan as AssessPlan
     from judge.extra.desk.rerun import ReviewPlan as ReviewPlan
     from judge.extra.desk.review import serve_review as serve_review
     from judge.extra.evaluate.measured import PassagesPlan as PassagesPlan
     from judge.extra.evaluate.measured import StatementsPlan as StatementsPlan
     from judge.extra.evaluate.measured import evaluate_passages as evaluate_passages
     from judge.extra.evaluate.measured import evaluate_statements as evaluate_statements
+    from judge.extra.evaluate.qrels import QrelsPlan as QrelsPlan
     from judge.extra.evaluate.qrels import compare_qrels as compare_qrels
     from judge.extra.evaluate.responses import ResponsesPlan as ResponsesPlan
     from judge.extra.evaluate.responses import evaluate_responses as evaluate_responses
-    from judge.extra.evaluate.set_inputs import QrelsPlan as QrelsPlan
     from judge.extra.evaluate.spans import SpansPlan as SpansPlan
     from judge.extra.evaluate.spans import evaluate_spans as evaluate_spans
     from judge.extra.evaluate.wording import WordingPlan as WordingPlan
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from judge.extra.nuggets.scoring import NuggetScorePlan as NuggetScorePlan
     from judge.extra.nuggets.scoring import compare_matches as compare_matches
     from judge.extra.nuggets.scoring import score_nuggets as score_nuggets
-    from judge.extra.probe.inputs import ProbePlan as ProbePlan
+    from judge.extra.probe.job import ProbePlan as ProbePlan
     from judge.extra.probe.job import probe_judges as probe_judges
     from judge.extra.reproduce.cast_regin import ReginPlan as ReginPlan
     from judge.extra.reproduce.cast_regin import remake_cast_regin as remake_cast_regin

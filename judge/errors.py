@@ -49,6 +49,12 @@ class InputError(JudgeError):
         self.problems = tuple(problems)
 
 
+def refuse(problems: "Sequence[Problem]", message: str) -> None:
+    """Raise an InputError that lists these problems, if there are any."""
+    if problems:
+        raise InputError(message, problems)
+
+
 class OperationalError(JudgeError):
     """Something outside failed; what was done is safe and the same command resumes it."""
 

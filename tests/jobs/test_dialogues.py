@@ -113,7 +113,7 @@ ROW = {"topic_id": "1-1", "criterion": "usefulness", "grade": 2, "assessor": "an
 def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     pool: Path, of_responses: Path, tmp_path: Path
 ) -> None:
-    probe, questions = map(annex, ("probe.inputs", "nuggets.questions"))
+    probe, questions = map(annex, ("probe.job", "nuggets.questions"))
     first = read_pool_folder(of_responses).responses[0]
     gold = tmp_path / "gold.jsonl"
     gold.write_text(json.dumps(ROW | {"turn_id": first.turn_id, "response_id": first.response_id}) + "\n")
@@ -126,7 +126,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
         lambda: write_gold_sheet(
             GoldSheetPlan(pool=of_responses, to="csv", prompts=["usefulness"], out=tmp_path / "sheet")
         ),
-        lambda: probe.read_probe(
+        lambda: probe.ProbeInputs(
             probe.ProbePlan(folder=of_responses, criteria=["usefulness"], out=tmp_path / "probe", **asked)
         ),
         lambda: calibrate_judges(
@@ -141,7 +141,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     both.write_bytes(gold.read_bytes() + json.dumps(grounded).encode() + b"\n")
     assert len(check_gold_files(GoldCheckPlan(files=[both], pool=of_responses)).rows) == 2
     with pytest.raises(UsageError, match=r"^nugget/graded: about responses, but dialogues are judged here$"):
-        questions.read_questions(
+        questions.QuestionInputs(
             questions.NuggetMatchPlan(
                 pool=pool, bank=EXAMPLE / "nuggets.jsonl", model=OVERLAP, out=tmp_path / "matches"
             )

@@ -1,14 +1,27 @@
-"""The judge card: how far one judge agrees with people on public labels, and everything that it depends on. Pure."""
+"""The judge card: how far one judge agrees with people on public labels, and how answers make one. Pure."""
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import lcm
+from statistics import fmean
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
+from judge.ask.records import Failure, Judgment
 from judge.errors import InputError
-from judge.extra.bench.datasets import Rung
-from judge.io.files import decode_lines
+from judge.extra.bench.datasets import Dataset, LabeledResponse, Rung
+from judge.extra.bench.listing import Drawn
+from judge.io.files import decode_lines, jsonl_bytes
+from judge.io.ids import natural_key
 from judge.io.text import MAX_ID, count, digest, shown
-from judge.records import Estimate, Record
+from judge.records import Criterion, Estimate, Record, Scale
+from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
+from judge.stats.means import consensus
+from judge.stats.resampling import all_resampled
+from judge.stats.system_agreement import split_half, system_agreement
+from judge.stats.tables import topic_tables
 
 SCHEMA = 1
 """Version of the card's layout."""
@@ -198,3 +211,341 @@ def primary(card: DatasetCard) -> str:
 def missing_words(card: DatasetCard) -> str:
     """Why answers are missing, in words; "" if none is."""
     return ", ".join(f"{count(number, 'item')} {reason}" for reason, number in card.missing.items())
+
+
+OF_GRADES = ("percent", "kappa", "wkappa", "alpha_ordinal")
+"""Statistics of grades on one scale of three or more; POSITIVE stands beside them."""
+OF_TWO = ("percent", "kappa")
+"""Statistics of positive or not."""
+POSITIVE = "kappa_positive"
+"""Kappa of positive or not, beside the statistics of grades; of two grades it is `kappa`."""
+REPLICATES = 2000
+MEAN, SHARE = "mean grade", "share of positives"
+"""What scores the runs of a dataset."""
+PEOPLE_HALVES, JUDGE_HALVES, OVERLAP_TAU = "people_halves", "judge_halves", "overlap_tau_b"
+"""Beside the statistics of two rankings of the runs: tau-b of people's on one half of the topics with theirs on the
+other, of the judge's with it, and of that by word overlap with people's."""
+_OF_DATASET = ("name", "title", "criterion", "rung", "unit", "licence", "source", "grades", "positive", "published")
+"""What a card says of a dataset as the dataset says it."""
+
+
+def basis(dataset: Dataset, scale: Scale) -> Basis:
+    """What grades of a judge on this scale are compared as: grades if they are the dataset's, the same end good."""
+    higher = scale.polarity == "higher"
+    same = sorted(level.grade for level in scale.levels) == sorted(dataset.grades) and higher == _rises(dataset)
+    return "grades" if same and len(dataset.grades) > 2 else "positive"
+
+
+def asked_items(
+    drawn: Drawn, prompt: Criterion, results: Mapping[str, Judgment | Failure]
+) -> tuple[tuple[BenchItem, ...], int]:
+    """The items of a dataset with a judge's answers, and how many are ranked by an expected grade."""
+    sign = 1 if prompt.scale.polarity == "higher" else -1
+    items = []
+    expected = 0
+    for labeled, response_id in zip(drawn.items, drawn.ids, strict=True):
+        result = results[response_id]
+        if isinstance(result, Failure) or result.unable:
+            reason = result.reason if isinstance(result, Failure) else "unable"
+            items.append(bench_item(drawn.dataset, labeled, reason=reason))
+            continue
+        expected += result.expected is not None
+        score = result.grade if result.expected is None else result.expected
+        positive = result.grade in prompt.scale.positive
+        items.append(
+            bench_item(drawn.dataset, labeled, grade=result.grade, says_positive=positive, score=sign * float(score))
+        )
+    return tuple(items), expected
+
+
+def stored_items(drawn: Drawn, values: Mapping[str, float]) -> tuple[tuple[BenchItem, ...], Basis]:
+    """The items of a dataset with the labels or scores of a judge that were released with it, and what they are.
+
+    Whole numbers are grades of the dataset's scale; one that is off it is missing. But where the scale has three or
+    more grades, and all numbers are 0 or 1, they say positive or not. Other numbers are scores, which rank items and
+    call none positive.
+    """
+    dataset, numbers = drawn.dataset, set(values.values())
+    sign = 1 if _rises(dataset) else -1
+    flags = numbers <= {0, 1} and len(dataset.grades) > 2
+    grades = not flags and all(float(value).is_integer() for value in numbers)
+    items = []
+    for labeled in drawn.items:
+        value = values.get(labeled.item_id)
+        if value is None or not np.isfinite(value):
+            items.append(bench_item(dataset, labeled, reason="not_judged"))
+        elif not grades:
+            items.append(bench_item(dataset, labeled, score=float(value), says_positive=value == 1 if flags else None))
+        elif int(value) not in dataset.grades:
+            items.append(bench_item(dataset, labeled, reason="off_scale"))
+        else:
+            grade, positive = int(value), int(value) in dataset.positive
+            items.append(bench_item(dataset, labeled, grade=grade, says_positive=positive, score=sign * float(value)))
+    if not flags and not grades:
+        return tuple(items), "scores"
+    return tuple(items), "grades" if grades and len(dataset.grades) > 2 else "positive"
+
+
+def constant_items(drawn: Drawn) -> tuple[BenchItem, ...]:
+    """The items as a judge grades them that always gives the commonest grade of people; of several the lowest."""
+    counts = Counter(item.grade for item in drawn.items)
+    grade = min(counts, key=lambda grade: (-counts[grade], grade))
+    positive = grade in drawn.dataset.positive
+    return tuple(
+        bench_item(drawn.dataset, item, grade=grade, says_positive=positive, score=0.0) for item in drawn.items
+    )
+
+
+def people_items(drawn: Drawn, judge: Sequence[BenchItem]) -> tuple[tuple[BenchItem, ...], tuple[BenchItem, ...]]:
+    """Each assessor's grade of an item against the others' grades, and the judge's against the same.
+
+    The gold is the consensus of the others in both, so they can be set side by side. The consensus of all, which the
+    judge is measured on, has one grade more, and agrees better with anyone. Empty where fewer than two assessors'
+    grades of an item were released.
+    """
+    dataset = drawn.dataset
+    sign = 1 if _rises(dataset) else -1
+    people: list[BenchItem] = []
+    beside: list[BenchItem] = []
+    for labeled, answer in zip(drawn.items, judge, strict=True):
+        for place, grade in enumerate(labeled.grades if len(labeled.grades) > 1 else ()):
+            others = consensus((*labeled.grades[:place], *labeled.grades[place + 1 :]))
+            # A mean of halves may fall between the grades of a scale with a gap.
+            if others in dataset.grades:
+                positive = grade in dataset.positive
+                item = bench_item(dataset, labeled, grade=grade, says_positive=positive, score=sign * float(grade))
+                for row, rows in ((item, people), (answer, beside)):
+                    rows.append(msgspec.structs.replace(row, gold=others, positive=others in dataset.positive))
+    return tuple(people), tuple(beside)
+
+
+def bench_item(dataset: Dataset, labeled: LabeledResponse, **answer: Any) -> BenchItem:
+    """An item with the fields of an answer, or with the reason why there is none."""
+    gold = labeled.grade
+    return BenchItem(dataset.name, labeled.item_id, labeled.unit, gold, gold in dataset.positive, **answer)
+
+
+def worst_case(dataset: Dataset, items: Sequence[BenchItem]) -> tuple[BenchItem, ...]:
+    """The items, with the wrong answer for each that has none: the last rank, the other class, the farthest grade."""
+    called = any(item.says_positive is not None for item in items)
+    graded = any(item.grade is not None for item in items)
+    return tuple(
+        item
+        if item.score is not None
+        else msgspec.structs.replace(
+            item,
+            score=-np.inf if item.positive else np.inf,
+            says_positive=not item.positive if called else None,
+            grade=max(sorted(dataset.grades), key=lambda grade: abs(grade - item.gold)) if graded else None,
+        )
+        for item in items
+    )
+
+
+def measure(dataset: Dataset, items: Iterable[BenchItem], of: Basis, seed: int) -> CardMeasures:
+    """The agreement of answers with people, each statistic with an interval over units.
+
+    Items without an answer are left out.
+    """
+    ranked = [item for item in items if item.score is not None]
+    called = [item for item in ranked if item.says_positive is not None]
+    measures = {"auc": _auc(ranked, [item.score or 0.0 for item in ranked])}
+    if not called:
+        return measures
+    measures["balanced_accuracy"] = _auc(called, [float(item.says_positive or False) for item in called])
+    units = [item.unit for item in called]
+    two = [(int(item.positive), int(item.says_positive or False)) for item in called]
+    if of != "grades":
+        return measures | _agreement(OF_TWO, units, two, (0, 1), seed)
+    scale = sorted(dataset.grades)
+    graded = [(scale.index(item.gold), scale.index(item.grade)) for item in called if item.grade is not None]
+    measures |= _agreement(OF_GRADES, units, graded, scale, seed)
+    return measures | {POSITIVE: _agreement(("kappa",), units, two, (0, 1), seed)["kappa"]}
+
+
+def _agreement(
+    names: Sequence[str], units: Sequence[str], pairs: Sequence[tuple[int, int]], scale: Sequence[int], seed: int
+) -> CardMeasures:
+    """Statistics of codes of people and of the judge, whose tables are by unit in natural order."""
+    places = {unit: place for place, unit in enumerate(sorted(set(units), key=natural_key))}
+    topics = np.array([places[unit] for unit in units], dtype=np.int64)
+    human, judge = np.array(pairs, dtype=np.int64).T
+    tables = topic_tables(human, judge, topics, len(scale), len(places))
+    rows = all_resampled(names, tables, scale, np.random.default_rng(seed), replicates=REPLICATES)
+    return {name: row.estimate for name, row in rows.items()}
+
+
+def _auc(items: Sequence[BenchItem], scores: Sequence[float]) -> Estimate:
+    return auc_interval(scores, [item.positive for item in items], [item.unit for item in items])
+
+
+def _rises(dataset: Dataset) -> bool:
+    return dataset.grades[-1] > dataset.grades[0]
+
+
+_PARTS = lcm(*range(1, 23))
+_RunScores = Mapping[str, Mapping[str, tuple[float, ...]]]
+"""Run to unit to the scores by people and by the judge."""
+
+
+def _run_scores(dataset: Dataset, items: Iterable[BenchItem], by: str) -> _RunScores:
+    """The scores of every run in every unit that it has items of: the mean grade, or the share of positive items.
+
+    A run with items of fewer than half of the units is left out, since its score would be of their difficulty.
+    """
+    sign = 1 if _rises(dataset) else -1
+    pairs: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        judged = item.score if by == MEAN else item.says_positive
+        if judged is not None:
+            run_id = item.item_id.removeprefix(f"{item.unit}/").rpartition("/")[0]
+            people = sign * item.gold if by == MEAN else item.positive
+            pairs[run_id][item.unit].append((float(people), float(judged)))
+    units = {unit for of in pairs.values() for unit in of}
+    return {
+        run_id: {unit: tuple(map(fmean, zip(*of, strict=True))) for unit, of in pairs[run_id].items()}
+        for run_id in sorted(pairs, key=natural_key)
+        if 2 * len(pairs[run_id]) >= len(units)
+    }
+
+
+def _run_agreement(scores: _RunScores, seed: int) -> CardMeasures:
+    """How far judge and people order the runs alike, each unit of a run with one score; and on halves of the units."""
+    units = sorted({unit for of in scores.values() for unit in of}, key=natural_key)
+    cells = np.array([[(*of.get(unit, (0.0, 0.0)), unit in of) for unit in units] for of in scores.values()])
+    # In whole numbers, so that equal means tie; those of 22 items and fewer are exact.
+    people, judge, counts = np.round(cells.reshape(len(scores), len(units), 3) * (_PARTS, _PARTS, 1)).transpose(2, 0, 1)
+    tables = people, counts, judge, counts
+    measures = system_agreement(*tables, np.random.default_rng(seed), higher_is_better=True, replicates=REPLICATES)
+    halves = split_half(*tables, np.random.default_rng(seed), higher_is_better=True)
+    for name, value in ((PEOPLE_HALVES, halves.human), (JUDGE_HALVES, halves.judge)):
+        measures[name] = Estimate(value, None, None, len(scores), len(units), halves.reason)
+    return measures
+
+
+class Answers(Record, frozen=True):
+    """A judge's answers to a dataset, from which a `DatasetCard` is made."""
+
+    drawn: Drawn
+    items: tuple[BenchItem, ...]
+    compared: Basis
+    overlap: tuple[BenchItem, ...] | None = None
+    """Word overlap on the same items; None where it cannot grade them, or is the judge."""
+    overlap_prompt: Criterion | None = None
+    expected: int = 0
+    prompt: Criterion | None = None
+    """None for stored labels, which are on the scale of the dataset."""
+
+
+def dataset_card(answers: Answers, seed: int) -> DatasetCard:
+    """What the answers to a dataset say of the judge."""
+    drawn, prompt, items = answers.drawn, answers.prompt, answers.items
+    dataset, of = drawn.dataset, answers.compared
+
+    def measured(rows: Sequence[BenchItem], of: Basis = of) -> CardMeasures:
+        return {name: _rounded(estimate) for name, estimate in measure(dataset, rows, of, seed).items()}
+
+    def values(measures: CardMeasures) -> dict[str, float | None]:
+        return {name: estimate.value for name, estimate in measures.items()}
+
+    missing = Counter(item.reason or "" for item in items if item.score is None)
+    judge, (people, beside) = measured(items), people_items(drawn, items)
+    overlap_of = basis(dataset, answers.overlap_prompt.scale) if answers.overlap_prompt else of
+    over = None
+    if answers.overlap is not None:
+        over = _rounded(auc_difference([contest(items, answers.overlap)]))
+    return DatasetCard(
+        **{name: getattr(dataset, name) for name in _OF_DATASET},
+        files=dict(drawn.files),
+        digest=drawn.digest,
+        skipped=dict(drawn.skipped),
+        released=dataset.size,
+        total=len(drawn.every),
+        items=len(items),
+        units=len({item.unit for item in items}),
+        positives=sum(item.positive for item in items),
+        prompt=prompt.prompt_id if prompt else None,
+        prompt_digest=prompt.digest if prompt else None,
+        compared=of,
+        answered=len(items) - missing.total(),
+        expected=answers.expected,
+        missing=dict(sorted(missing.items())),
+        judge=judge,
+        worst_case=values(measured(worst_case(dataset, items)) if missing else judge),
+        constant=values(measured(constant_items(drawn))),
+        overlap=measured(answers.overlap, overlap_of) if answers.overlap else None,
+        people=measured(people) if people else None,
+        beside_people=measured(beside) if people else None,
+        over_overlap=over,
+        against_overlap=_against(over),
+        **_by_runs(answers, seed),
+    )
+
+
+def _by_runs(answers: Answers, seed: int) -> dict[str, Any]:
+    """The fields of a card about runs; none of a dataset that names no run."""
+    runs, run_scores = {}, {}
+    answered = {item.item_id for item in answers.items if item.score is not None}
+    overlap = [item for item in answers.overlap or () if item.item_id in answered]
+    for by in (MEAN, SHARE) if answers.drawn.dataset.runs else ():
+        scores, words = (_run_scores(answers.drawn.dataset, of, by) for of in (answers.items, overlap))
+        measures = _run_agreement(scores, seed) | {OVERLAP_TAU: _run_agreement(words, seed)["tau_b"]}
+        runs[by] = {name: _rounded(estimate) for name, estimate in measures.items()}
+        run_scores[by] = {
+            run_id: [round(fmean(side), DECIMALS) for side in zip(*of.values(), strict=True)]
+            for run_id, of in scores.items()
+        }
+    return {"runs": runs, "run_scores": run_scores}
+
+
+def rung_cards(answers: Sequence[Answers]) -> tuple[RungCard, ...]:
+    """Each rung of the datasets, the easy one first: whether the judge ranks better than word overlap.
+
+    A card says this of all its rungs in one sentence, so their intervals hold together (Bonferroni).
+    """
+    of_rungs = {
+        rung: [each for each in answers if each.drawn.dataset.rung == rung and each.overlap is not None]
+        for rung in RUNGS
+    }
+    there = {rung: of_rung for rung, of_rung in of_rungs.items() if of_rung}
+    cards = []
+    for rung, of_rung in there.items():
+        contests = [contest(each.items, each.overlap or ()) for each in of_rung]
+        difference = _rounded(auc_difference(contests, level=1 - ALPHA / len(there)))
+        names = tuple(each.drawn.dataset.name for each in of_rung)
+        cards.append(RungCard(rung, names, difference, _against(difference)))
+    return tuple(cards)
+
+
+def items_bytes(answers: Sequence[Answers]) -> bytes:
+    """The lines of `items.jsonl`."""
+    return jsonl_bytes(item for each in answers for item in each.items)
+
+
+def contest(a: Sequence[BenchItem], b: Sequence[BenchItem]) -> Contest:
+    """Two judges' scores of the items that both ranked, in the order of the first."""
+    others = {item.item_id: item for item in b if item.score is not None}
+    pairs = [(item, others[item.item_id]) for item in a if item.score is not None and item.item_id in others]
+    return Contest(
+        [first.score or 0.0 for first, _ in pairs],
+        [second.score or 0.0 for _, second in pairs],
+        [first.positive for first, _ in pairs],
+        [first.unit for first, _ in pairs],
+    )
+
+
+def _rounded(estimate: Estimate) -> Estimate:
+    value, low, high = (
+        None if number is None else round(number, DECIMALS) for number in (estimate.value, estimate.low, estimate.high)
+    )
+    return msgspec.structs.replace(estimate, value=value, low=low, high=high)
+
+
+def _against(difference: Estimate | None) -> Against:
+    if difference is None or difference.value is None:
+        return "not compared"
+    if difference.low is None or difference.high is None:
+        return "not told apart" if difference.reason == SAME else "not compared"
+    if difference.low > 0:
+        return "better"
+    return "worse" if difference.high < 0 else "not told apart"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec.structs import replace
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, Judge
+from judge.ask.asking import Asking, JobForecast
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
 from judge.ask.opening import OVERLAP, ask_free, judging_options, open_judge, recalls, takes
 from judge.ask.options import AskingOptions, JournalOption
@@ -18,10 +18,24 @@ from judge.ask.records import Failure, Judgment, Task
 from judge.ask.subjects import check_unit
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
-from judge.extra.bench.card import CARD, ITEMS, PAGE, BenchItem, Expense, JudgeCard, parse_card
+from judge.extra.bench.card import (
+    CARD,
+    ITEMS,
+    PAGE,
+    Answers,
+    BenchItem,
+    Expense,
+    JudgeCard,
+    asked_items,
+    basis,
+    dataset_card,
+    items_bytes,
+    parse_card,
+    rung_cards,
+    stored_items,
+)
 from judge.extra.bench.datasets import Dataset
 from judge.extra.bench.listing import Drawn, bench_pool, choose_datasets, read_dataset
-from judge.extra.bench.making import Answers, asked_items, basis, dataset_card, items_bytes, rung_cards, stored_items
 from judge.extra.bench.page import card_page
 from judge.io.files import json_bytes, read_stored, sha256
 from judge.io.folder import check_apart, recorded, replace_folder
@@ -31,7 +45,6 @@ from judge.io.plan import Option, Options, Positive
 from judge.io.steps import ProgressLine, Step, Steps, stepped
 from judge.jobs.manifest import MANIFEST
 from judge.judges.backends import backend_facts
-from judge.judges.model import Model
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
@@ -75,44 +88,49 @@ class BenchOutcome(Record, frozen=True):
     accounts: tuple[JudgeAccount, ...] = ()
 
 
-class BenchInputs(Record, frozen=True):
-    """A plan with its datasets read and its judge opened; nothing has been written or sent."""
+class BenchInputs:
+    """A plan with its judge opened, and the datasets read that it can be asked about; nothing has been written or sent.
 
-    plan: BenchPlan
-    judge: Judge
-    sets: tuple[tuple[Drawn, Criterion], ...]
-    pool: Pool
-    turns: dict[str, Turn]
-    tasks: tuple[Task, ...]
-    notes: tuple[str, ...]
-    """A sentence for each dataset that is there and left out."""
+    A dry run needs no `keys`.
+    """
 
+    def __init__(self, plan: BenchPlan, *, keys: bool = True) -> None:
+        self.plan = plan
+        chosen = choose_datasets(plan.data, plan.datasets)
+        prompts = _prompts(plan, chosen)
+        self.judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys and not recalls(plan))
+        self.sets: list[tuple[Drawn, Criterion]] = []
+        left_out: dict[str, list[str]] = {}
+        for dataset in chosen:
+            found = self._drawn(dataset, prompts.get(dataset.criterion))
+            if not isinstance(found, str):
+                self.sets.append(found)
+            elif plan.datasets:
+                raise UsageError(f"{dataset.name}: {found}")
+            else:
+                left_out.setdefault(found, []).append(dataset.name)
+        self.notes = tuple(f"{', '.join(names)} left out: {reason}" for reason, names in left_out.items())
+        """A sentence for each dataset that is there and left out."""
+        if not self.sets:
+            raise UsageError(f"{self.judge.name} can be asked about no dataset: {'; '.join(self.notes)}")
+        self.pool, self.turns, self.tasks = _posed(self.sets)
 
-def read_bench(plan: BenchPlan, *, keys: bool = True) -> BenchInputs:
-    """Read the datasets that the judge can be asked about; a dry run needs no `keys`."""
-    folder = plan.data
-    chosen = choose_datasets(folder, plan.datasets)
-    prompts = _prompts(plan, chosen)
-    judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys and not recalls(plan))
-    sets: list[tuple[Drawn, Criterion]] = []
-    left_out: dict[str, list[str]] = {}
-    for dataset in chosen:
-        prompt = prompts.get(dataset.criterion)
-        reason = _refusal(judge.models[0], dataset, prompt)
-        if reason is None and prompt is not None:
-            drawn = read_dataset(dataset, folder, plan.limit, plan.resampling_seed)
-            reason = _unaskable(drawn, prompt)
-            if reason is None:
-                sets.append((drawn, prompt))
-                continue
-        if plan.datasets:
-            raise UsageError(f"{dataset.name}: {reason}")
-        left_out.setdefault(str(reason), []).append(dataset.name)
-    notes = tuple(f"{', '.join(names)} left out: {reason}" for reason, names in left_out.items())
-    if not sets:
-        raise UsageError(f"{judge.name} can be asked about no dataset: {'; '.join(notes)}")
-    pool, turns, tasks = _posed(sets)
-    return BenchInputs(plan, judge, tuple(sets), pool, turns, tasks, notes)
+    def _drawn(self, dataset: Dataset, prompt: Criterion | None) -> tuple[Drawn, Criterion] | str:
+        """The items of a dataset and their prompt, or why the judge cannot be asked about them."""
+        if prompt is None:
+            return f"no prompt of {dataset.criterion} comes with judge: --prompt names one of your own"
+        try:
+            self.judge.models[0].check((prompt,))
+        except MissingKeyError:
+            pass
+        except UsageError as error:
+            return str(error)
+        drawn = read_dataset(dataset, self.plan.data, self.plan.limit, self.plan.resampling_seed)
+        if not drawn.has_texts:
+            return "its texts were not released with the labels; --stored measures the judges whose labels were"
+        if needs_turn(prompt) and not any(item.utterance or item.context for item in drawn.every):
+            return f"{prompt.prompt_id} shows the conversation, and the dataset has none"
+        return drawn, prompt
 
 
 def _posed(sets: Sequence[tuple[Drawn, Criterion]]) -> tuple[Pool, dict[str, Turn], tuple[Task, ...]]:
@@ -137,26 +155,6 @@ def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]
             raise UsageError(f"{several[0].prompt_id}: no dataset is about {name} (there are {', '.join(criteria)})")
     defaults = {name: find_criterion(name) for name in sorted(criteria & default_prompts().keys() - given.keys())}
     return defaults | {name: prompt for name, (prompt,) in given.items()}
-
-
-def _refusal(model: Model, dataset: Dataset, prompt: Criterion | None) -> str | None:
-    if prompt is None:
-        return f"no prompt of {dataset.criterion} comes with judge: --prompt names one of your own"
-    try:
-        model.check((prompt,))
-    except MissingKeyError:
-        return None
-    except UsageError as error:
-        return str(error)
-    return None
-
-
-def _unaskable(drawn: Drawn, prompt: Criterion) -> str | None:
-    if not drawn.has_texts:
-        return "its texts were not released with the labels; --stored measures the judges whose labels were"
-    if needs_turn(prompt) and not any(item.utterance or item.context for item in drawn.every):
-        return f"{prompt.prompt_id} shows the conversation, and the dataset has none"
-    return None
 
 
 _Overlap = Mapping[str, tuple[tuple[BenchItem, ...], Criterion]]
@@ -188,12 +186,12 @@ def bench_judges(
     """
     check_apart(plan.out, [plan.data])
     with job_progress(progress, report) as shown:
-        return _bench_stored(plan, shown.steps) if plan.model is None else _bench_asked(read_bench(plan), shown)
+        return _bench_stored(plan, shown.steps) if plan.model is None else _bench_asked(BenchInputs(plan), shown)
 
 
 def forecast_bench(plan: BenchPlan) -> JobForecast:
     """Count what `bench_judges` would send beyond what the journal in the output folder holds, and the shared one."""
-    inputs = read_bench(plan, keys=False)
+    inputs = BenchInputs(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
         rows = asking.forecast(inputs.judge, inputs.tasks).rows
     return JobForecast({drawn.dataset.name: len(drawn.items) for drawn, _ in inputs.sets}, rows, inputs.notes)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,16 +11,22 @@ from judge.extra.bench.card import (
     ALPHA,
     CARD,
     ITEMS,
+    JUDGE_HALVES,
+    MEAN,
+    OVERLAP_TAU,
+    PEOPLE_HALVES,
+    POSITIVE,
+    SHARE,
     BenchItem,
     CardMeasures,
     DatasetCard,
     JudgeCard,
+    contest,
     missing_words,
     parse_card,
     parse_items,
     primary,
 )
-from judge.extra.bench.making import JUDGE_HALVES, MEAN, OVERLAP_TAU, PEOPLE_HALVES, POSITIVE, SHARE, contest
 from judge.io.files import file_in, read_stored
 from judge.io.plan import Option, Options
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
@@ -100,7 +105,11 @@ def card_page(card: JudgeCard) -> str:
         *(prose(note) for note in card.notes),
         *(grid.markdown().rstrip("\n") for grid in card_grids(card)),
         "## Data",
-        table(tuple(DATA), _data(card), numbers=False),
+        table(
+            tuple(DATA),
+            ([markdown_cell(escape(str(cell(each) or "-"))) for cell in DATA.values()] for each in card.datasets),
+            numbers=False,
+        ),
         f"The digest of {ITEMS} is {card.items_digest}.",
         f"`{CARD}` has everything in full. The page names its datasets: cite their authors, and keep their licences.",
     ]
@@ -208,10 +217,6 @@ DATA: TsvColumns = {
 }
 
 
-def _data(card: JudgeCard) -> list[list[str]]:
-    return [[markdown_cell(escape(str(cell(each) or "-"))) for cell in DATA.values()] for each in card.datasets]
-
-
 NO_CELL = Estimate(None, None, None, 0, 0, "no comparable card")
 
 
@@ -285,15 +290,11 @@ def judge_grids(cards: Sequence[JudgeCard]) -> tuple[Table[Any], ...]:
             *refused,
         ),
         *(
-            grid(f"Tau-b of runs by {by}", partial(_tau_of_runs, by=by))
+            grid(f"Tau-b of runs by {by}", lambda dataset, by=by: dataset.runs.get(by, {}).get("tau_b"))  # type: ignore[misc]
             for by in (MEAN, SHARE)
             if any(by in dataset.runs for of in sound.values() for dataset in of)
         ),
     )
-
-
-def _tau_of_runs(dataset: DatasetCard, by: str) -> Estimate | None:
-    return dataset.runs.get(by, {}).get("tau_b")
 
 
 def _columns(cards: Sequence[JudgeCard]) -> Columns:

@@ -1,4 +1,4 @@
-"""A desk as an application: pages that show something, actions that forms ask for, and who may see them.
+"""A desk as an application at an address: pages, actions that forms ask for, and who may see them.
 
 Whoever has the link is let in, through pages of the desk alone. A link holds the token of a seat. The first visit turns
 it into a cookie that no script can read and that no page of another site can make a browser send. Every seat has a path
@@ -7,17 +7,21 @@ and a cookie of its own, so that two assessors who share a browser cannot label 
 An action is carried out only for a form of the desk, and a failure becomes a page that says what was not done.
 """
 
+import contextlib
 import hashlib
 import hmac
 import ipaddress
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, NoReturn, TypeVar
 from urllib.parse import parse_qsl, quote, urlsplit
 
+import uvicorn
+from pydantic import Field
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -26,9 +30,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from judge.errors import JudgeError
+from judge.ask.own_loop import finish
+from judge.errors import JudgeError, OperationalError, UsageError
 from judge.io.files import sha256
 from judge.io.page import look, render_page
+from judge.io.plan import Option, Options
 
 TEMPLATES = Path(__file__).parent / "templates"
 ASSETS = "assets"
@@ -346,3 +352,91 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 async def _broken(request: Request, error: Exception) -> Response:
     return plain_page("This did not work", f"An error of judge itself: {type(error).__name__}: {error}", 500)
+
+
+PORT = 8765
+"""The port of a desk, if no other is asked for."""
+_PATIENCE = 2
+"""Seconds that answers under way may take at the end."""
+
+
+class DeskAddress(Options, section="address"):
+    """Where a desk answers."""
+
+    host: Annotated[str, Option(metavar="NAME")] = "127.0.0.1"
+    """Network interface to answer at (default 127.0.0.1: this machine alone)."""
+    port: Annotated[int, Field(ge=0, le=65535), Option(metavar="N")] = PORT
+    """Port to answer at; 0 takes a free one."""
+
+
+class Listener(NamedTuple):
+    """An address at which a desk will answer."""
+
+    socket: socket.socket
+    host: str
+    port: int
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in LOCAL
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names by which browsers may address it."""
+        return (self.host,) if self.local else (self.host, socket.gethostname(), socket.getfqdn())
+
+    def links(self, seats: Sequence[Seat]) -> tuple[tuple[str, str], ...]:
+        """Whose each seat is, and the link that opens it."""
+        host = socket.gethostname() if self.host in ("", "0.0.0.0", "::") else self.host  # noqa: S104 - a comparison
+        host = f"[{host}]" if ":" in host else host
+        return tuple((seat.name, f"http://{host}:{self.port}/{seat.path}/?token={seat.token}") for seat in seats)
+
+
+def listen(host: str = "127.0.0.1", port: int = PORT) -> Listener:
+    """Take an address."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--host {host}: no address of this machine") from error
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        # Listened to at once: until then, a second desk could take the port as well.
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise OperationalError(
+            f"{host}:{port}: cannot be used: {error.strerror}; stop what answers there, or take another --port "
+            "(0 takes a free one)"
+        ) from error
+    return Listener(listener, host, int(listener.getsockname()[1]))
+
+
+def serve_desk(app: ASGIApp, listener: Listener, ready: Callable[[], None] = lambda: None) -> None:
+    """Answer at an address until Ctrl-C or a signal to end, then finish what is under way."""
+    config = uvicorn.Config(
+        app, http="h11", ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=_PATIENCE,
+    )  # fmt: skip
+    server = _Server(config)
+
+    async def job() -> None:
+        ready()
+        await server.serve(sockets=[listener.socket])
+
+    def drain() -> None:
+        server.should_exit = True
+
+    with listener.socket, contextlib.suppress(KeyboardInterrupt):
+        finish(job, drain)
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves the signals to the loop around it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing to capture."""
+        yield

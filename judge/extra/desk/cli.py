@@ -4,12 +4,10 @@ from collections.abc import Sequence
 
 from judge.ask.options import ASKING
 from judge.cli.printing import say
-from judge.extra.desk.app import Seat
-from judge.extra.desk.assess import serve_assess
-from judge.extra.desk.assess_inputs import AssessPlan
+from judge.extra.desk.app import Listener, Seat
+from judge.extra.desk.assess import AssessPlan, serve_assess
 from judge.extra.desk.rerun import ReviewPlan
 from judge.extra.desk.review import serve_review
-from judge.extra.desk.server import Listener
 from judge.io.text import printable
 
 

@@ -22,7 +22,7 @@ from judge.calibrate.intake import same_grades
 from judge.calibrate.report.lookup import SEPARABLE
 from judge.calibrate.selection import turned
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
-from judge.extra.desk.server import DeskAddress
+from judge.extra.desk.app import DeskAddress
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, read_unsealed
 from judge.io.files import StrPath, file_in, read_stored

@@ -16,7 +16,18 @@ from starlette.types import ASGIApp
 from judge.calibrate.disagreements import DISAGREEMENTS, Disagreement, parse_disagreements
 from judge.calibrate.report.lookup import heading
 from judge.errors import InputError, JudgeError, UsageError
-from judge.extra.desk.app import Seat, Visit, desk_app, list_page, missing_page, new_token, whole_number
+from judge.extra.desk.app import (
+    Listener,
+    Seat,
+    Visit,
+    desk_app,
+    list_page,
+    listen,
+    missing_page,
+    new_token,
+    serve_desk,
+    whole_number,
+)
 from judge.extra.desk.rerun import (
     RERUN,
     BeforeAfter,
@@ -29,7 +40,6 @@ from judge.extra.desk.rerun import (
     dev_rows,
     diff_lines,
 )
-from judge.extra.desk.server import Listener, listen, serve_desk
 from judge.gold.rows import GoldRow
 from judge.io.files import read_stored, unpack
 from judge.io.ids import natural_key

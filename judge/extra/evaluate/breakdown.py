@@ -289,39 +289,15 @@ INTERVALS: dict[Cluster, str] = {
 class PairedRuns(Record, frozen=True):
     """All pairs of runs under a measure."""
 
-    measure: str
     pairs: tuple[RunDifference, ...]
     """The run with the better mean first."""
     letters: dict[str, str]
     """Run to its letters, as `tie_letters` has them."""
     reading: Reading
-
-    @property
-    def sentence(self) -> str:
-        """How many pairs are told apart, or why none can be."""
-        if not self.pairs:
-            return f"{self.measure}: no letters, since there is only one run."
-        if not self.letters:
-            return f"{self.measure}: no letters, since no two runs are compared: that needs {self._needed}."
-        return f"{self.measure}: runs that share a letter are not told apart; {self._apart} ({_LEVEL})."
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What to know of the table of pairs, a sentence each."""
-        if not self.pairs:
-            return (f"{self.measure}: no pair, since there is only one run.",)
-        if not self.letters:
-            return (f"{self.measure}: no pair is tested, since that needs {self._needed}.",)
-        return (f"{self.measure}: {self._apart} told apart ({_LEVEL}).", PAIRED[self.reading.cluster])
-
-    @property
-    def _needed(self) -> str:
-        return f"{FEWEST_TOPICS_COMPARED} {self.reading.cluster}s in common"
-
-    @property
-    def _apart(self) -> str:
-        apart = sum(pair.p_adjusted is not None and pair.p_adjusted <= ALPHA for pair in self.pairs)
-        return f"{apart} of {count(len(self.pairs), 'pair')} {'is' if apart == 1 else 'are'}"
+    sentence: str
+    """How many pairs are told apart, or why none can be."""
+    notes: tuple[str, ...]
+    """What to know of the table of pairs, a sentence each."""
 
 
 def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: Reading = UNIT) -> PairedRuns:
@@ -329,7 +305,20 @@ def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: R
     runs = best_first(runs, reading)
     measure, values = runs[0].measure if runs else "", {run.run_id: run.turns for run in runs}
     pairs = paired(measure, values, reading.cluster, rng) if any(values.values()) else []
-    return PairedRuns(measure, tuple(pairs), tie_letters([*values], pairs), reading)
+    letters = tie_letters([*values], pairs)
+    needed = f"that needs {FEWEST_TOPICS_COMPARED} {reading.cluster}s in common"
+    told = sum(pair.p_adjusted is not None and pair.p_adjusted <= ALPHA for pair in pairs)
+    apart = f"{told} of {count(len(pairs), 'pair')} {'is' if told == 1 else 'are'}"
+    if letters:
+        sentence = f"runs that share a letter are not told apart; {apart} ({_LEVEL})."
+        notes = [f"{measure}: {apart} told apart ({_LEVEL}).", PAIRED[reading.cluster]]
+    elif pairs:
+        sentence = f"no letters, since no two runs are compared: {needed}."
+        notes = [f"{measure}: no pair is tested, since {needed}."]
+    else:
+        sentence = "no letters, since there is only one run."
+        notes = [f"{measure}: no pair, since there is only one run."]
+    return PairedRuns(tuple(pairs), letters, reading, f"{measure}: {sentence}", tuple(notes))
 
 
 _PAIR: TsvColumns = {

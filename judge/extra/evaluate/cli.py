@@ -16,12 +16,11 @@ from judge.extra.evaluate.measured import (
     StatementsPlan,
     evaluate_passages,
     evaluate_statements,
+    tool_scores,
 )
-from judge.extra.evaluate.qrels import compare_qrels
-from judge.extra.evaluate.rankings import tool_scores
+from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, trec_eval_lines
-from judge.extra.evaluate.set_inputs import QrelsPlan
 from judge.extra.evaluate.spans import SpansPlan, evaluate_spans
 from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
 from judge.io.installed import undrawn

@@ -4,7 +4,7 @@ What `trec_eval -l N -c -m P.1` prints of the same files is the share of positiv
 that over `answered`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -151,7 +151,9 @@ def _scored(
     for measure in RESPONSE_MEASURES:
         if measure == "positive" and qrels.positive is None:
             continue
-        values = {turn_id: _value(measure, grade, qrels) for turn_id, grade in grades.items()}
+        values = {turn_id: float(grade) for turn_id, grade in grades.items()}
+        if measure == "positive":
+            values = {turn_id: float(grade in (qrels.positive or ())) for turn_id, grade in grades.items()}
         answered = {turn_id: values.get(turn_id, 0.0) for turn_id in first}
         bounds = qrels.reading(measure, cluster).bounds
         worst = float(qrels.worst or 0) if measure == "mean" else 0.0
@@ -168,15 +170,6 @@ def _scored(
 def overs(qrels: ResponseQrels) -> tuple[Over, ...]:
     """The conventions that grades allow: the worst grade is known of a known scale only."""
     return ("qrels", "answered") if qrels.scale is None else ("qrels", "answered", "worst")
-
-
-def _value(measure: ResponseMeasure, grade: int, qrels: ResponseQrels) -> float:
-    return float(grade) if measure == "mean" else float(qrels.positive is not None and grade in qrels.positive)
-
-
-def measured(scored: Iterable[ScoredRun], measure: ResponseMeasure, over: Over) -> tuple[MeasuredRun, ...]:
-    """The runs under one measure and convention; none where the grades do not allow it."""
-    return tuple(run.scores[measure, over] for run in scored if (measure, over) in run.scores)
 
 
 def _apart(scored: Sequence[ScoredRun], qrels: ResponseQrels) -> str:
@@ -225,7 +218,7 @@ class EvaluatedCriterion(Record, frozen=True):
 
     def measured(self, measure: ResponseMeasure) -> tuple[MeasuredRun, ...]:
         """The runs under a measure, best first."""
-        return best_first(measured(self.runs, measure, self.over), self.compared[measure].reading)
+        return best_first([run.scores[measure, self.over] for run in self.runs], self.compared[measure].reading)
 
 
 def evaluated_criterion(
@@ -241,7 +234,7 @@ def evaluated_criterion(
     compared = {
         measure: comparison(of_measure, np.random.default_rng(SEED), qrels.reading(measure, cluster))
         for measure in RESPONSE_MEASURES
-        if (of_measure := measured(scored, measure, chosen))
+        if (of_measure := [run.scores[measure, chosen] for run in scored if (measure, chosen) in run.scores])
     }
     return EvaluatedCriterion(qrels, scored, chosen, cluster, compared)
 

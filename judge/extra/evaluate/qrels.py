@@ -1,35 +1,323 @@
-"""Two sets of grades compared: what `judge evaluate qrels` does, for use from Python."""
+"""Two sets of grades read, checked for what they have in common, and compared: what `judge evaluate qrels` does."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from pydantic import Field
 
-from judge.errors import InputError, UsageError
-from judge.extra.evaluate.set_inputs import (
-    QrelsPlan,
-    check_common,
-    check_pools,
-    check_runs,
-    grade_sets,
-    pooled_runs,
-    read_given,
-    read_ordered,
-)
+from judge.ask.criteria import find_criterion
+from judge.ask.labels import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
+from judge.ask.subjects import group_members
+from judge.calibrate.intake import OffScale, parse_scale
+from judge.errors import InputError, UsageError, refuse
+from judge.extra.evaluate.intake import passage_ranking, ranked_runs
+from judge.extra.evaluate.responses import Polarity
 from judge.extra.evaluate.set_rankings import RankedBySets, agreement_grids, ranked_by_sets, ranking_grids
-from judge.extra.evaluate.sets import MEAN, GradeSet, SetsAgreement, common_turns, measure_facts, sets_agreement
+from judge.extra.evaluate.sets import (
+    MEAN,
+    GradeSet,
+    OrderedRun,
+    SetsAgreement,
+    binary,
+    common_turns,
+    measure_facts,
+    sets_agreement,
+)
+from judge.gold.rows import text_digest
 from judge.io.draw import RankLine, slope_plot
-from judge.io.files import published
+from judge.io.files import StrPath, file_in, published
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import Cluster, clustering, natural_key, topic_of
+from judge.io.ids import Cluster, clustering, column, natural_key, topic_of
 from judge.io.installed import can_draw, undrawn
+from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
 from judge.io.text import count, number, printable_id, shown
+from judge.jobs.options import ClusterUnit
+from judge.pool.bank import read_pool_folder
+from judge.pool.lists import own_turn_id
+from judge.pool.records import Pool
 from judge.pool.run_choice import DEFAULT_MEASURE
-from judge.records import Problem
+from judge.records import Criterion, Problem, Scale
+from judge.results.citations import refuse_citations
+from judge.runs.profiles import possible_years, year_of
 from judge.runs.topics import read_topics
+
+_MOST_GRADES = 101
+"""Grades of the longest scale that is taken from what a file holds."""
+
+
+class QrelsPlan(ClusterUnit):
+    """Everything `judge evaluate qrels` can be told."""
+
+    a: Annotated[Path, Option(metavar="A", place="only")]
+    """Qrels, labels of four columns, judgments.jsonl, or an output folder of `judge run`."""
+    b: Annotated[Path, Option(metavar="B", place="only")]
+    """Others of the same items."""
+    runs: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    """Run files and folders of them, TREC runs too, .gz too, or an output folder (default: the pool beside A or B)."""
+    topics: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Topics file; graded turns that it lacks are refused."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Criterion of the judgments, or their prompt file."""
+    scale: Annotated[str | None, Option(metavar="LOW-HIGH")] = None
+    """Scale of grades in columns (default: as they are given)."""
+    polarity: Polarity = "higher"
+    """Which end of the scale of columns is good."""
+    off_scale: OffScale = "error"
+    """A grade off its scale stops the comparison, or counts as missing."""
+    positive: Annotated[tuple[int, ...] | None, Field(max_length=2), Option(metavar="N")] = None
+    """Compare positive or not: grade N or better; two numbers are for A and for B."""
+    measures: Annotated[tuple[str, ...], Option("measure", metavar="NAME")] = ()
+    """Mean, the mean grade of first responses, or as ir-measures writes it (default: mean where A, B or the runs are of
+    an output folder, else nDCG@5)."""
+    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
+    """Also write every table in all forms, and a picture of the rankings."""
+
+
+class GivenSet(msgspec.Struct, frozen=True):
+    """A set of grades as it was read, before the scale of both sets is known."""
+
+    path: Path
+    labels: Labels
+    criterion: Criterion | None
+    """The prompt of judgments; None for columns, which do not say what they are of."""
+    pool: Pool | None
+    """The pool beside judgments."""
+
+
+def read_given(given: StrPath, criterion: str | None, problems: list[Problem]) -> GivenSet | None:
+    """Read one set; None, and its problems, where it cannot be used."""
+    try:
+        path = file_in(given, JUDGMENTS)
+        every = read_labels(path, grades_only=True)
+    except InputError as error:
+        problems += error.problems or (Problem("unreadable_file", "error", str(given), None, "", str(error)),)
+        return None
+    labels, prompt = _one(path, every, criterion)
+    kept = tuple(label for label in labels.labels if label.sample == 0)
+    first: set[tuple[str, str]] = set()
+    for label in kept:
+        # `9-1-3` and `9-1_3` are one turn.
+        key = own_turn_id(label.turn_id), label.response_id
+        if key in first:
+            message = f"{printable_id(label.response_id)} is graded twice"
+            problems.append(Problem("duplicate_row", "error", str(path), printable_id(label.turn_id), "", message))
+        first.add(key)
+    beside = path.with_name("pool.jsonl")
+    pooled = prompt is not None and path.name == JUDGMENTS and beside.exists()
+    pool = read_pool_folder(beside, "runs.jsonl", "excluded.tsv") if pooled else None
+    return GivenSet(path, msgspec.structs.replace(labels, labels=kept), prompt, pool)
+
+
+def _one(path: Path, every: Sequence[Labels], wanted: str | None) -> tuple[Labels, Criterion | None]:
+    """The labels of one judge under one prompt."""
+    if len(every) == 1 and every[0].prompt is None:
+        return every[0], None
+    names = {labels.prompt.partition("/")[0] for labels in every if labels.prompt}
+    prompt = find_criterion(wanted) if wanted is not None and wanted not in names else None
+    chosen = [
+        labels
+        for labels in every
+        if labels.prompt is not None
+        and (
+            wanted is None
+            or labels.prompt.partition("/")[0] == wanted
+            or (prompt and prompt.prompt_id in (labels.prompt, *group_members(labels.prompt)[:1]))
+        )
+    ]
+    held = ", ".join(f"{labels.judge} under {labels.prompt}" for labels in every) or "nothing"
+    if not chosen:
+        raise UsageError(f"{path}: no judgment under {wanted}: it holds {held}")
+    if len(chosen) > 1:
+        raise UsageError(f"{path}: expected one judge under one prompt (--criterion NAME): it holds {held}")
+    try:
+        return chosen[0], find_criterion(str(chosen[0].prompt), {prompt.prompt_id: prompt} if prompt else None)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}; give the prompt of your own with --criterion PATH") from error
+
+
+def grade_sets(plan: QrelsPlan, a: GivenSet, b: GivenSet) -> tuple[GradeSet, GradeSet, tuple[str, ...]]:
+    """Both sets on their scales, or as positive or not, and a warning for each with grades that are left out.
+
+    Columns are on the declared scale, else on that of the other set's prompt, else on that of the grades they hold.
+    """
+    declared = parse_scale(plan.scale, plan.polarity) if plan.scale else None
+    shared = declared or next((given.criterion.scale for given in (a, b) if given.criterion), None)
+    warnings: list[str] = []
+    problems: list[Problem] = []
+    sets = [
+        _set(plan, given, given.criterion.scale if given.criterion else shared, problems, warnings) for given in (a, b)
+    ]
+    refuse(problems, f"{a.path} and {b.path}: {count(len(problems), 'problem')}")
+    if plan.positive:
+        positive = plan.positive[0], plan.positive[-1]
+        for letter, of, grade in zip("AB", sets, positive, strict=True):
+            if grade not in of.scale or grade == of.worst:
+                raise UsageError(
+                    f"--positive {grade}: {letter} has the grades {_words(of)}: expected a better one than the worst"
+                )
+        sets = [binary(of, grade) for of, grade in zip(sets, positive, strict=True)]
+    first, second = sets
+    if (first.scale, first.higher_is_better) != (second.scale, second.higher_is_better):
+        raise UsageError(
+            f"A has the grades {_words(first)} ({a.path}), B {_words(second)} ({b.path}): agreement needs one scale. "
+            "--scale LOW-HIGH says that columns are on one scale although some grades are never given; --positive N M "
+            "compares positive or not: grade N or better in A, M or better in B"
+        )
+    return first, second, tuple(warnings)
+
+
+def _words(of: GradeSet) -> str:
+    return f"{of.scale[0]} to {of.scale[-1]}{'' if of.higher_is_better else ', lower is better'}"
+
+
+def _set(
+    plan: QrelsPlan, given: GivenSet, scale: Scale | None, problems: list[Problem], warnings: list[str]
+) -> GradeSet:
+    """A set on its scale; without one, on that of the grades it holds."""
+    if scale is None:
+        return GradeSet(str(given.path), _by_turn(given, given.labels), _held(given), plan.polarity != "lower")
+    labels, allowed = given.labels, sorted(level.grade for level in scale.levels)
+    if plan.off_scale == "missing":
+        labels = on_scale(labels, allowed)
+        if lost := sum(label.reason == OFF_SCALE for label in labels.labels):
+            total = count(len(labels.labels), "grade")
+            warnings.append(f"{given.path}: {lost} of {total} off the scale, which count as missing")
+    problems += [
+        Problem(
+            *("off_scale", "error", str(given.path), printable_id(label.turn_id), printable_id(label.response_id)),
+            f"grade {label.grade}: expected one of {', '.join(map(str, allowed))}",
+        )
+        for label in labels.labels
+        if label.grade is not None and label.grade not in allowed
+    ]
+    return GradeSet(str(given.path), _by_turn(given, labels), tuple(allowed), scale.polarity == "higher")
+
+
+def _by_turn(given: GivenSet, labels: Labels) -> dict[str, dict[str, int]]:
+    # Judgments hold ids as they are, files of columns as columns.
+    as_column = column if given.criterion else str
+    by_turn: dict[str, dict[str, int]] = {}
+    for label in labels.labels:
+        if label.grade is not None:
+            by_turn.setdefault(own_turn_id(as_column(label.turn_id)), {})[as_column(label.response_id)] = label.grade
+    return by_turn
+
+
+def _held(given: GivenSet) -> tuple[int, ...]:
+    """The scale that the grades of a file show: from the lowest, or 0, to the highest."""
+    grades = [label.grade for label in given.labels.labels if label.grade is not None]
+    low, high = min(0, *grades), max(1, *grades)
+    if high - low >= _MOST_GRADES:
+        expected = f"expected a scale of at most {_MOST_GRADES} grades"
+        raise InputError(f"{given.path}: grades from {low} to {high}: {expected}")
+    return tuple(range(low, high + 1))
+
+
+def check_common(a: GradeSet, b: GradeSet) -> None:
+    """Refuse two sets that graded nothing in common."""
+    for given in (a, b):
+        if not given.grades:
+            raise InputError(f"{given.name}: no item has a grade")
+    examples = [f"{shown(min(of.grades, key=natural_key))} in {of.name}" for of in (a, b)]
+    common = a.grades.keys() & b.grades.keys()
+    if not common:
+        raise InputError(f"no turn that both graded: {' and '.join(examples)}, for example")
+    years = year_of(a.grades.keys()), year_of(b.grades.keys())
+    if None not in years and years[0] != years[1]:
+        raise InputError(
+            f"{a.name} has turns of {years[0]}, {b.name} those of {years[1]}: equal turn ids are other turns"
+        )
+    if not any(a.grades[turn_id].keys() & b.grades[turn_id].keys() for turn_id in common):
+        turn_id = min(common, key=natural_key)
+        items = [f"{shown(min(of.grades[turn_id], key=natural_key))} in {of.name}" for of in (a, b)]
+        raise InputError(
+            f"no item that both graded, on {count(len(common), 'common turn')}: in turn {shown(turn_id)} for example "
+            f"{' and '.join(items)}; are these the ids of another pool or collection?"
+        )
+
+
+def check_pools(a: GivenSet, b: GivenSet) -> None:
+    """Refuse judgments of two pools that give one id to different responses."""
+    if a.pool is None or b.pool is None:
+        return
+    first, second = (str(given.path.with_name("pool.jsonl")) for given in (a, b))
+    message = f"another response than in {first}: its turn, text or passages differ"
+    known, others = (
+        {one.response_id: (one.turn_id, text_digest(one.text), one.passages) for one in pool.responses}
+        for pool in (a.pool, b.pool)
+    )
+    problems = [
+        Problem("other_response", "error", second, response[0], response_id, message)
+        for response_id, response in others.items()
+        if known.get(response_id, response) != response
+    ]
+    if problems:
+        told = f"{first} and {second}: {count(len(problems), 'id')} of different responses; judge one pool twice"
+        raise InputError(told, problems)
+
+
+def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tuple[OrderedRun, ...], bool]:
+    """The runs of files and folders, and whether all are responses of a pool."""
+    pools = [path for path in given if (Path(path) / "pool.jsonl").is_file() or Path(path).name == "pool.jsonl"]
+    files = [path for path in given if path not in pools]
+    runs = [run for path in pools for run in pooled_runs(read_pool_folder(Path(path), "runs.jsonl", "excluded.tsv"))]
+    for ranked in ranked_runs(files, passage_ranking, problems) if files else ():
+        # Runs rank much the same items, so that their ids are kept once.
+        ids = {turn: tuple(sys.intern(item_id) for item_id, _ in items) for turn, items in ranked.ranking.items()}
+        runs.append(OrderedRun(ranked.run_id, {turn: items for turn, items in ids.items() if items}))
+    seen: set[str] = set()
+    for run in runs:
+        if run.run_id in seen:
+            message = f"the run {shown(run.run_id)} is given twice"
+            problems.append(Problem("duplicate_run_id", "error", ", ".join(map(str, given)), None, "", message))
+        seen.add(run.run_id)
+    return tuple(runs), not files
+
+
+def pooled_runs(pool: Pool) -> tuple[OrderedRun, ...]:
+    """The runs of a pool with their responses by rank, as in its `response_runs/`."""
+    refuse_citations(pool)
+    ranked: dict[str, dict[str, list[str]]] = {run.run_id: {} for run in pool.runs if run.selected}
+    entries = ((entry, response) for response in pool.responses for entry in response.runs)
+    for entry, response in sorted(entries, key=lambda pair: (pair[0].rank, natural_key(pair[1].response_id))):
+        turns = ranked.setdefault(entry.run_id, {})
+        turns.setdefault(own_turn_id(column(response.turn_id)), []).append(response.response_id)
+    return tuple(
+        OrderedRun(run_id, {turn: tuple(dict.fromkeys(names)) for turn, names in ranked[run_id].items()})
+        for run_id in sorted(ranked, key=natural_key)
+    )
+
+
+def check_runs(runs: Sequence[OrderedRun], turns: Sequence[str], a: GradeSet, b: GradeSet) -> None:
+    """Refuse runs that say nothing about the turns of both sets."""
+    problems = []
+    year = year_of(a.grades.keys())
+    for run in runs:
+        if run.turns.keys().isdisjoint(turns):
+            example = f", but {shown(min(run.turns, key=natural_key))}, for example" if run.turns else ""
+            message = f"answers none of the {count(len(turns), 'turn')} that both sets graded{example}"
+        elif year is not None and (years := possible_years(run.turns.keys())) and year not in years:
+            message = f"has turns of {' or '.join(map(str, sorted(years)))}, the qrels those of {year}"
+        else:
+            continue
+        problems.append(Problem("other_turns", "error", shown(run.run_id), None, "", message))
+    refuse(problems, f"{count(len(problems), 'run')} that the grades are not of")
+    if runs and not any(
+        item_id in of.grades[turn_id]
+        for run in runs
+        for turn_id in turns
+        for item_id in run.turns.get(turn_id, ())
+        for of in (a, b)
+    ):
+        raise InputError(
+            "no run ranks an item that A or B graded: qrels of responses go with an output folder of `judge run` or "
+            "its response_runs/, qrels of passages with the runs"
+        )
 
 
 class QrelsOutcome(msgspec.Struct, frozen=True):
@@ -109,8 +397,7 @@ def _check_topics(path: Path, sets: Sequence[GradeSet]) -> None:
         for of in sets
         for turn_id in sorted(of.grades.keys() - known, key=natural_key)
     ]
-    if problems:
-        raise InputError(f"{count(len(problems), 'graded turn')} that the topics lack", problems)
+    refuse(problems, f"{count(len(problems), 'graded turn')} that the topics lack")
 
 
 def _ungraded(rankings: Sequence[RankedBySets]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from judge.ask.criteria import criterion_names, find_criterion
 from judge.calibrate.intake import parse_scale
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known, turn_facts, unknown_facts
 from judge.extra.evaluate.graded import (
     EvaluatedCriterion,
@@ -139,8 +139,7 @@ def runs_of_files(given: Sequence[Path]) -> tuple[ResponseRuns, tuple[Path, ...]
             problems.append(Problem("second_run", "error", str(path), None, "", message))
         homes.setdefault(run.run_id, path)
         runs[run.run_id] = first_of_lines(run)
-    if problems:
-        raise InputError(f"response runs: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"response runs: {count(len(problems), 'problem')}")
     return runs, tuple(paths)
 
 
@@ -191,8 +190,7 @@ def read_response_qrels(plan: ResponsesPlan, paths: Sequence[Path]) -> tuple[Res
             raise UsageError(f"--positive {plan.positive}: {path} has the grades {', '.join(map(str, levels))}")
         grades = _grades(path, of_file, problems)
         read.append(ResponseQrels(name, path.name, grades, of_file, plan.positive, remark))
-    if problems:
-        raise InputError(f"response qrels: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"response qrels: {count(len(problems), 'problem')}")
     if not read:
         raise UsageError(f"no qrels of {wanted} among {', '.join(path.name for path in paths)}")
     return _told_apart(read)

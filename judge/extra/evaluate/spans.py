@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
 from judge.extra.evaluate.span_scores import (
     MERGINGS,
@@ -115,8 +115,7 @@ def topics_of(lines: Iterable[SpanLine]) -> dict[str, str]:
 
 
 def _refuse(path: Path, expected: str, problems: Sequence[Problem]) -> None:
-    if problems:
-        raise InputError(f"{path}: not {expected}: {count(len(problems), 'line')} with problems", problems)
+    refuse(problems, f"{path}: not {expected}: {count(len(problems), 'line')} with problems")
 
 
 MEASURES = ("AP", "P@5", "RR")

@@ -17,7 +17,6 @@ from judge.extra.nuggets.banks import (
     write_nugget_sheet,
 )
 from judge.extra.nuggets.create import NuggetCreatePlan, NuggetCreation, create_nuggets, forecast_creation
-from judge.extra.nuggets.people import agreement_grids
 from judge.extra.nuggets.questions import (
     NuggetAnswers,
     NuggetAskPlan,
@@ -28,7 +27,13 @@ from judge.extra.nuggets.questions import (
     match_nuggets,
 )
 from judge.extra.nuggets.scores import MAIN
-from judge.extra.nuggets.scoring import NuggetAgreePlan, NuggetScorePlan, compare_matches, score_nuggets
+from judge.extra.nuggets.scoring import (
+    NuggetAgreePlan,
+    NuggetScorePlan,
+    agreement_grids,
+    compare_matches,
+    score_nuggets,
+)
 from judge.io.text import count
 
 

@@ -1,12 +1,21 @@
-"""A judge asked for a bank of nuggets: what `judge nuggets create` does, for use from Python."""
+"""A judge asked for a bank of nuggets: what `judge nuggets create` does, for use from Python.
+
+As nuggetizer does, a judge lists the nuggets of texts, a list without repeats grows, and another prompt says which are
+vital. There, one call reads ten passages and rewrites the whole list. Here, one call reads one source, so that calls do
+not wait for each other, a hostile text reaches no other source's nuggets, and each nugget knows where it comes from.
+R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG Track, arXiv:2411.09607.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, Judge
+from judge.ask.asking import Asking, JobForecast
 from judge.ask.criteria import find_criterion
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.progress import Progress, job_progress
@@ -15,28 +24,13 @@ from judge.ask.records import Failure, Judgment, Task
 from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, check_unit
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import UsageError
-from judge.extra.nuggets.creation import (
-    BLOCK,
-    NEW,
-    OKAY,
-    REPEAT,
-    VITAL,
-    NuggetSource,
-    SourceKind,
-    TurnMerging,
-    TurnSources,
-    candidates_of,
-    creation_failure,
-    importance_task,
-    turn_sources,
-    weighed,
-)
 from judge.extra.nuggets.forms import BANK, CREATED, bank_bytes
 from judge.extra.nuggets.labels import LABEL_FAILURES
 from judge.extra.nuggets.questions import NuggetJobPlan, check_same, nugget_turns, spread_evenly
-from judge.extra.nuggets.records import Nugget, NuggetFailure
+from judge.extra.nuggets.records import CreationStep, Importance, Nugget, NuggetFailure
 from judge.io.files import json_bytes, jsonl_bytes, sha256
 from judge.io.folder import check_apart, replace_folder
+from judge.io.ids import is_own_turn, natural_key, topic_of
 from judge.io.plan import Option, Positive
 from judge.io.steps import ProgressLine
 from judge.io.table import Table
@@ -44,9 +38,175 @@ from judge.io.text import count
 from judge.jobs.manifest import job_manifest
 from judge.pool.bank import pool_file, pool_jsonl, read_pool_folder
 from judge.pool.lists import read_relevance
-from judge.pool.records import Pool
+from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Record
-from judge.runs.records import Turn
+from judge.runs.records import TokenCount
+
+BLOCK = 25
+"""Candidates that one call compares with the nuggets that are known."""
+NEW, REPEAT = "new", "repeat"
+VITAL, OKAY = "vital", "okay"
+SourceKind = Literal["passages", "responses", "both"]
+PassageGrades = Mapping[str, Mapping[str, int]]
+"""Turn id to passage id to grade."""
+_NO_COUNT = TokenCount(bare=0, english=0, whitespace=0, cut=None)
+
+
+class NuggetSource(NamedTuple):
+    """A passage or a response of a turn."""
+
+    turn_id: str
+    text: str
+    passage: str | None = None
+    """The id of the passage."""
+    response_id: str | None = None
+    relevance: int | None = None
+    """The grade of the passage, where qrels give one."""
+
+    def task(self, criterion: Criterion) -> Task:
+        """The question for its nuggets, where it stands in the place of the response that a prompt is about."""
+        return Task(_standing(self.turn_id, self.passage or self.response_id or "", self.text), criterion)
+
+
+class TurnSources(NamedTuple):
+    """The sources of the turns of a pool, and what is none."""
+
+    by_turn: dict[str, tuple[NuggetSource, ...]]
+    """Turn to its sources, in natural order of turns: passages before responses."""
+    lacking: int
+    """Used passages without a text."""
+    irrelevant: int
+    """Used passages that the qrels do not grade as relevant."""
+    own_turns: int
+    """Responses of interactive runs, whose turns are the runs' own."""
+
+
+def _standing(turn_id: str, name: str, text: str) -> PooledResponse:
+    """A text of a turn as what a question is about, where no pooled response is."""
+    return PooledResponse(name, turn_id, topic_of(turn_id), text, (), _NO_COUNT, False, ())
+
+
+def turn_sources(pool: Pool, kind: SourceKind, grades: PassageGrades | None = None, minimum: int = 1) -> TurnSources:
+    """The sources of every turn; with qrels, only passages that they grade `minimum` or better.
+
+    Passages are ordered by grade, and then by how many pooled responses used them; responses as in the pool.
+    """
+    of_turns: dict[str, list[PooledResponse]] = {}
+    for response in pool.responses:
+        if not is_own_turn(response.turn_id):
+            of_turns.setdefault(response.turn_id, []).append(response)
+    by_turn: dict[str, tuple[NuggetSource, ...]] = {}
+    lacking: set[str] = set()
+    irrelevant = 0
+    for turn_id in sorted(of_turns, key=natural_key):
+        uses = Counter(key for response in of_turns[turn_id] for key in response.passages if kind != "responses")
+        lacking |= uses.keys() - pool.passages.keys()
+        passages: list[tuple[int, NuggetSource]] = []
+        for key in sorted(uses.keys() & pool.passages.keys(), key=natural_key):
+            passage = pool.passages[key]
+            grade = None if grades is None else grades.get(turn_id, {}).get(passage.passage_id)
+            if grades is not None and (grade is None or grade < minimum):
+                irrelevant += 1
+            else:
+                passages.append((uses[key], NuggetSource(turn_id, passage.text, passage.passage_id, relevance=grade)))
+        passages.sort(key=lambda pair: (-(pair[1].relevance or 0), -pair[0]))
+        responses = of_turns[turn_id] if kind != "passages" else ()
+        sources = (
+            *(source for _, source in passages),
+            *(NuggetSource(turn_id, response.text, response_id=response.response_id) for response in responses),
+        )
+        if sources:
+            by_turn[turn_id] = sources
+    own_turns = len(pool.responses) - sum(map(len, of_turns.values()))
+    return TurnSources(by_turn, len(lacking), irrelevant, own_turns)
+
+
+def candidates_of(listed: Sequence[tuple[NuggetSource, tuple[str, ...]]]) -> tuple[Nugget, ...]:
+    """The different texts of the sources of one turn, as nuggets without an id.
+
+    The first text of each source comes first, then the second of each, and so on: a source lists its most important
+    nuggets first. Texts that differ only in case, white space and final periods are one.
+    """
+    found: dict[str, Nugget] = {}
+    ranks = zip_longest(*([(source, text) for text in texts] for source, texts in listed))
+    for source, text in (entry for rank in ranks for entry in rank if entry is not None):
+        key = " ".join(text.split()).rstrip(". ").casefold()
+        known = found.get(key, Nugget("", topic_of(source.turn_id), text, source.turn_id))
+        grades = [grade for grade in (known.relevance, source.relevance) if grade is not None]
+        found[key] = msgspec.structs.replace(
+            known,
+            relevance=max(grades, default=None),
+            passages=_joined(known.passages, source.passage),
+            responses=_joined(known.responses, source.response_id),
+        )
+    return tuple(found.values())
+
+
+def _joined(names: tuple[str, ...], name: str | None) -> tuple[str, ...]:
+    return names if name is None or name in names else (*names, name)
+
+
+class TurnMerging:
+    """The candidates of one turn, block by block compared with those that are new, up to `most`; the rest is left."""
+
+    def __init__(self, turn_id: str, candidates: Sequence[Nugget], most: int) -> None:
+        self.turn_id = turn_id
+        # A single candidate has nothing to compare it with.
+        alone = len(candidates) == 1
+        self.kept = list(candidates) if alone else []
+        self.waiting = [] if alone else list(candidates)
+        """Candidates that were not looked at yet; at the end, because there are enough nuggets."""
+        self.failure: Failure | None = None
+        self._most = most
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more to ask."""
+        return self.failure is not None or not self.waiting or len(self.kept) >= self._most
+
+    def task(self, criterion: Criterion) -> Task:
+        """The question which candidates of the next block are new."""
+        return _list_task(self.turn_id, criterion, self.waiting[:BLOCK], self.kept)
+
+    def take(self, result: Judgment | Failure) -> None:
+        """Keep what is new by the answer to `task`."""
+        if isinstance(result, Failure):
+            self.failure = result
+            return
+        labels = list(zip(self.waiting[:BLOCK], result.sentences, strict=True))
+        # Before the very first candidate stands nothing that it could repeat, whatever its label.
+        first = not self.kept
+        new = [candidate for place, (candidate, label) in enumerate(labels) if label == NEW or (first and not place)]
+        self.kept += new[: self._most - len(self.kept)]
+        del self.waiting[: len(labels)]
+
+
+def importance_task(turn_id: str, kept: Sequence[Nugget], criterion: Criterion) -> Task:
+    """The question how important the nuggets of a turn are."""
+    return _list_task(turn_id, criterion, kept)
+
+
+def _list_task(turn_id: str, criterion: Criterion, listed: Sequence[Nugget], known: Sequence[Nugget] = ()) -> Task:
+    texts = tuple(nugget.text for nugget in listed)
+    standing = _standing(turn_id, turn_id, "\n".join(texts))
+    return Task(standing, criterion, known=tuple(nugget.text for nugget in known), candidates=texts)
+
+
+def weighed(turn_id: str, kept: Sequence[Nugget], result: Judgment, judge: str) -> list[Nugget]:
+    """The nuggets of a turn with ids, and with the importance that the judge gave them."""
+    labels: dict[str, Importance] = {VITAL: "vital", OKAY: "okay"}
+    return [
+        msgspec.structs.replace(nugget, nugget_id=f"{turn_id}/{number}", importance=labels[label], made_by=judge)
+        for number, (nugget, label) in enumerate(zip(kept, result.sentences, strict=True), 1)
+    ]
+
+
+def creation_failure(step: CreationStep, result: Failure, source: NuggetSource | None = None) -> NuggetFailure:
+    """The record of a step that failed."""
+    same = {name: getattr(result, name) for name in ("turn_id", "reason", "detail", "judge", "raw", "request_digest")}
+    shown: dict[str, Any] = {} if source is None else {"passage": source.passage, "response_id": source.response_id}
+    return NuggetFailure(step=step, **same, **shown)
+
 
 MOST = 30
 """Most nuggets of a turn, as in nuggetizer."""
@@ -76,75 +236,113 @@ class NuggetCreatePlan(NuggetJobPlan):
             raise UsageError("--qrels says which passages are relevant, and --from responses takes none")
 
 
-class CreationInputs(Record, frozen=True):
-    """A plan with its inputs read and its judge opened; nothing has been written or sent."""
+class Creation:
+    """A plan with its inputs read and its judge opened, and what came of its steps; reading writes and sends nothing.
 
-    plan: NuggetCreatePlan
-    judge: Judge
-    prompts: tuple[Criterion, Criterion, Criterion]
-    """Of the three steps: creation, merging and importance."""
-    pool: Pool
-    turns: dict[str, Turn]
-    found: TurnSources
-    listed: tuple[NuggetSource, ...]
-    """The sources of the turns of this job."""
-    configured: dict[str, Any]
-    """What decides the nuggets, as the folder remembers it."""
+    A dry run needs no `keys`.
+    """
 
-    @property
-    def tasks(self) -> list[Task]:
+    def __init__(self, plan: NuggetCreatePlan, *, keys: bool = True) -> None:
+        self.plan = plan
+        self.prompts = (
+            _prompt(plan.creation, NUGGET_CREATION),
+            _prompt(plan.merging, NUGGET_MERGING),
+            _prompt(plan.importance, NUGGET_IMPORTANCE),
+        )
+        self.judge = open_judge(
+            (plan.model,), plan.options, self.prompts, plan.settings, keys=keys and not recalls(plan)
+        )
+        self.pool = read_pool_folder(plan.pool, *(() if plan.sources == "responses" else ("passages.jsonl",)))
+        check_unit(self.prompts, self.pool.unit)
+        self.turns = nugget_turns(plan, self.pool)
+        self.found = self._sources()
+        by_turn = self.found.by_turn
+        self.configured = {
+            "judge": self.judge.name,
+            "options": judging_options(plan.options, self.judge.models),
+            "prompts": {prompt.prompt_id: prompt.digest for prompt in self.prompts},
+            "sources": {
+                "from": plan.sources,
+                "pool": sha256(pool_jsonl(self.pool)),
+                "texts": sha256(json_bytes([source for listed in by_turn.values() for source in listed])),
+                "relevant_from": plan.relevant_from if plan.qrels is not None else None,
+            },
+            "most": plan.most,
+            "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION, "block": BLOCK},
+        }
+        """What decides the nuggets, as the folder remembers it."""
+        check_apart(plan.out, [pool_file(plan.pool), *(path for path in (plan.topics, plan.qrels) if path)])
+        check_same(plan.out / CREATED, self.configured, "a bank made with other", "judge nuggets create")
+        kept = spread_evenly(tuple(by_turn), plan.limit)
+        self.listed = tuple(source for turn_id in kept for source in by_turn[turn_id])
+        """The sources of the turns of this job."""
+        self.tasks = [source.task(self.prompts[0]) for source in self.listed]
         """The questions for the nuggets of every source."""
-        return [source.task(self.prompts[0]) for source in self.listed]
+        self.asked_turns = tuple(dict.fromkeys(source.turn_id for source in self.listed))
+        self.results: list[Judgment | Failure] = []
+        self.failures: list[NuggetFailure] = []
+        self.merged: list[TurnMerging] = []
+        """The candidates of every turn without repeats; turns without a candidate are left out."""
+        self.nuggets: list[Nugget] = []
+        """With their importance; a turn whose nuggets were not weighed, or not merged, has none."""
 
-    @property
-    def asked_turns(self) -> tuple[str, ...]:
-        """The turns of this job."""
-        return tuple(dict.fromkeys(source.turn_id for source in self.listed))
+    def _sources(self) -> TurnSources:
+        plan, relevance = self.plan, None
+        if plan.qrels is not None:
+            relevance = read_relevance(plan.qrels, minimum=plan.relevant_from, known=list(self.turns) or None)
+        found = turn_sources(self.pool, plan.sources, relevance.grades if relevance else None, plan.relevant_from)
+        if not found.by_turn:
+            passages = "relevant passage" if plan.qrels is not None else "passage"
+            named = {"passages": passages, "responses": "response", "both": f"{passages} or response"}[plan.sources]
+            why = ", ".join(told for told, _ in _passed_over(found))
+            raise UsageError(f"{plan.pool}: no {named} to take nuggets from{f' ({why})' if why else ''}")
+        check_turns(self.prompts, found.by_turn, self.turns, plan.topics)
+        return found
+
+    def manifest(self, status: str, **facts: object) -> bytes:
+        """What the folder says of its bank."""
+        return job_manifest(status, self.configured, **facts)
+
+    def _ask(self, asking: Asking, tasks: Sequence[Task]) -> list[Judgment | Failure]:
+        answers = list(asking.ask(self.judge, tasks)) if tasks else []
+        self.results += answers
+        return answers
+
+    def merge(self, asking: Asking) -> None:
+        """Ask for the nuggets of every source, and which of them are repeats."""
+        of_turns: dict[str, list[tuple[NuggetSource, tuple[str, ...]]]] = {}
+        for source, answer in zip(self.listed, self._ask(asking, self.tasks), strict=True):
+            if isinstance(answer, Failure):
+                self.failures.append(creation_failure("creation", answer, source))
+            elif answer.nuggets:
+                of_turns.setdefault(source.turn_id, []).append((source, answer.nuggets))
+        self.merged = [TurnMerging(turn, candidates_of(pairs), self.plan.most) for turn, pairs in of_turns.items()]
+        # A block is compared with what the blocks before it left, so the blocks of a turn are asked one after another.
+        while open_ones := [merging for merging in self.merged if not merging.done]:
+            answers = self._ask(asking, [merging.task(self.prompts[1]) for merging in open_ones])
+            for merging, answer in zip(open_ones, answers, strict=True):
+                merging.take(answer)
+
+    def weigh(self, asking: Asking) -> None:
+        """Ask how important the nuggets are."""
+        self.failures += [creation_failure("merging", each.failure) for each in self.merged if each.failure]
+        whole = [merging for merging in self.merged if merging.failure is None]
+        tasks = [importance_task(merging.turn_id, merging.kept, self.prompts[2]) for merging in whole]
+        for merging, answer in zip(whole, self._ask(asking, tasks), strict=True):
+            if isinstance(answer, Failure):
+                self.failures.append(creation_failure("importance", answer))
+            else:
+                self.nuggets += weighed(merging.turn_id, merging.kept, answer, self.judge.name)
 
 
-def read_creation(plan: NuggetCreatePlan, *, keys: bool = True) -> CreationInputs:
-    """Read everything a plan names, and open its judge; a dry run needs no `keys`."""
-    prompts = (
-        _prompt(plan.creation, NUGGET_CREATION),
-        _prompt(plan.merging, NUGGET_MERGING),
-        _prompt(plan.importance, NUGGET_IMPORTANCE),
+def _passed_over(found: TurnSources) -> list[tuple[str, str]]:
+    """What is no source of nuggets, in short and as a note."""
+    rows = (
+        (found.lacking, "passage", "used passage", "without a text", ": no nugget is taken from them"),
+        (found.irrelevant, "passage", "used passage", "not graded as relevant", ": left out"),
+        (found.own_turns, "response", "response", "of interactive runs", ", whose turns are the runs' own: left out"),
     )
-    judge = open_judge((plan.model,), plan.options, prompts, plan.settings, keys=keys and not recalls(plan))
-    pool = read_pool_folder(plan.pool, *(() if plan.sources == "responses" else ("passages.jsonl",)))
-    check_unit(prompts, pool.unit)
-    turns = nugget_turns(plan, pool)
-    found = _sources(plan, prompts, pool, turns)
-    configured = {
-        "judge": judge.name,
-        "options": judging_options(plan.options, judge.models),
-        "prompts": {prompt.prompt_id: prompt.digest for prompt in prompts},
-        "sources": {
-            "from": plan.sources,
-            "pool": sha256(pool_jsonl(pool)),
-            "texts": sha256(json_bytes([source for listed in found.by_turn.values() for source in listed])),
-            "relevant_from": plan.relevant_from if plan.qrels is not None else None,
-        },
-        "most": plan.most,
-        "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION, "block": BLOCK},
-    }
-    check_apart(plan.out, [pool_file(plan.pool), *(path for path in (plan.topics, plan.qrels) if path)])
-    check_same(plan.out / CREATED, configured, "a bank made with other", "judge nuggets create")
-    kept = spread_evenly(tuple(found.by_turn), plan.limit)
-    listed = tuple(source for turn_id in kept for source in found.by_turn[turn_id])
-    return CreationInputs(plan, judge, prompts, pool, turns, found, listed, configured)
-
-
-def _sources(
-    plan: NuggetCreatePlan, prompts: Sequence[Criterion], pool: Pool, turns: Mapping[str, Turn]
-) -> TurnSources:
-    relevance = None
-    if plan.qrels is not None:
-        relevance = read_relevance(plan.qrels, minimum=plan.relevant_from, known=list(turns) or None)
-    found = turn_sources(pool, plan.sources, relevance.grades if relevance else None, plan.relevant_from)
-    if not found.by_turn:
-        raise UsageError(f"{plan.pool}: no {_named(plan)} to take nuggets from{_why(found)}")
-    check_turns(prompts, found.by_turn, turns, plan.topics)
-    return found
+    return [(f"{count(n, name)} {why}", f"{count(n, full)} {why}{more}") for n, name, full, why, more in rows if n]
 
 
 def _prompt(name: str | Path, criterion: str) -> Criterion:
@@ -155,21 +353,6 @@ def _prompt(name: str | Path, criterion: str) -> Criterion:
     if labels is not None and {level.label for level in prompt.sentence_levels} != {*labels}:
         raise UsageError(f"{prompt.prompt_id}: expected the sentence levels {' and '.join(labels)}, and no other")
     return prompt
-
-
-def _named(plan: NuggetCreatePlan) -> str:
-    passages = "relevant passage" if plan.qrels is not None else "passage"
-    return {"passages": passages, "responses": "response", "both": f"{passages} or response"}[plan.sources]
-
-
-def _why(found: TurnSources) -> str:
-    reasons = (
-        (found.lacking, "passage", "without a text"),
-        (found.irrelevant, "passage", "not graded as relevant"),
-        (found.own_turns, "response", "of interactive runs"),
-    )
-    told = ", ".join(f"{count(number, name)} {why}" for number, name, why in reasons if number)
-    return f" ({told})" if told else ""
 
 
 RECORD = "bank.sha256"
@@ -199,88 +382,38 @@ def create_nuggets(
     early; the same call goes on from there.
     """
     with job_progress(progress, report) as shown:
-        inputs = read_creation(plan)
-        out, judge = plan.out, inputs.judge
-        with Asking.of(plan, inputs.pool, inputs.turns, shown) as asking:
-            asking.prepare(judge.models[0])
+        job = Creation(plan)
+        with Asking.of(plan, job.pool, job.turns, shown) as asking:
+            asking.prepare(job.judge.models[0])
             # Left by a job that is stopped too, so that nothing else is asked into its folder.
-            replace_folder(out, {CREATED: job_manifest("unfinished", inputs.configured)}, RECORD, more=True)
-            job = _Creation(inputs, asking)
-            job.merge()
-            job.weigh()
-            notes = (*asking.notes(judge.models, job.results), *_notes(inputs.found))
-        return _written(inputs, job, notes, asking.accounts[0])
+            replace_folder(plan.out, {CREATED: job.manifest("unfinished")}, RECORD, more=True)
+            job.merge(asking)
+            job.weigh(asking)
+            notes = (*asking.notes(job.judge.models, job.results), *(note for _, note in _passed_over(job.found)))
+        return _written(job, notes, asking.accounts[0])
 
 
 def forecast_creation(plan: NuggetCreatePlan) -> JobForecast:
     """Count what the first step of `create_nuggets` would send beyond what the journals hold."""
-    inputs = read_creation(plan, keys=False)
-    with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
-        forecast = asking.forecast(inputs.judge, inputs.tasks)
-    passages = sum(source.passage is not None for source in inputs.listed)
-    responses = len(inputs.listed) - passages
-    counts = {"turns": len(inputs.asked_turns), "passages": passages, "responses": responses}
+    job = Creation(plan, keys=False)
+    with Asking.of(plan, job.pool, job.turns, dry=True) as asking:
+        forecast = asking.forecast(job.judge, job.tasks)
+    passages = sum(source.passage is not None for source in job.listed)
+    counts = {"turns": len(job.asked_turns), "passages": passages, "responses": len(job.listed) - passages}
     return JobForecast(counts, forecast.rows)
 
 
-class _Creation:
-    """The steps of a creation, and what came of them."""
-
-    def __init__(self, inputs: CreationInputs, asking: Asking) -> None:
-        self._inputs = inputs
-        self._asking = asking
-        self.results: list[Judgment | Failure] = []
-        self.failures: list[NuggetFailure] = []
-        self.merged: list[TurnMerging] = []
-        """The candidates of every turn without repeats; turns without a candidate are left out."""
-        self.nuggets: list[Nugget] = []
-        """With their importance; a turn whose nuggets were not weighed, or not merged, has none."""
-
-    def _ask(self, tasks: Sequence[Task]) -> list[Judgment | Failure]:
-        answers = list(self._asking.ask(self._inputs.judge, tasks)) if tasks else []
-        self.results += answers
-        return answers
-
-    def merge(self) -> None:
-        """Ask for the nuggets of every source, and which of them are repeats."""
-        inputs = self._inputs
-        of_turns: dict[str, list[tuple[NuggetSource, tuple[str, ...]]]] = {}
-        for source, answer in zip(inputs.listed, self._ask(inputs.tasks), strict=True):
-            if isinstance(answer, Failure):
-                self.failures.append(creation_failure("creation", answer, source))
-            elif answer.nuggets:
-                of_turns.setdefault(source.turn_id, []).append((source, answer.nuggets))
-        self.merged = [TurnMerging(turn, candidates_of(pairs), inputs.plan.most) for turn, pairs in of_turns.items()]
-        # A block is compared with what the blocks before it left, so the blocks of a turn are asked one after another.
-        while open_ones := [merging for merging in self.merged if not merging.done]:
-            answers = self._ask([merging.task(inputs.prompts[1]) for merging in open_ones])
-            for merging, answer in zip(open_ones, answers, strict=True):
-                merging.take(answer)
-
-    def weigh(self) -> None:
-        """Ask how important the nuggets are."""
-        inputs = self._inputs
-        self.failures += [creation_failure("merging", each.failure) for each in self.merged if each.failure]
-        whole = [merging for merging in self.merged if merging.failure is None]
-        tasks = [importance_task(merging.turn_id, merging.kept, inputs.prompts[2]) for merging in whole]
-        for merging, answer in zip(whole, self._ask(tasks), strict=True):
-            if isinstance(answer, Failure):
-                self.failures.append(creation_failure("importance", answer))
-            else:
-                self.nuggets += weighed(merging.turn_id, merging.kept, answer, inputs.judge.name)
-
-
-def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], account: JudgeAccount) -> NuggetCreation:
+def _written(job: Creation, notes: tuple[str, ...], account: JudgeAccount) -> NuggetCreation:
     nuggets, failures = job.nuggets, job.failures
     with_nuggets = {nugget.turn_id for nugget in nuggets}
-    without = tuple(turn_id for turn_id in inputs.asked_turns if turn_id not in with_nuggets)
-    status = "trial" if inputs.plan.limit is not None else "incomplete" if failures else "complete"
+    without = tuple(turn_id for turn_id in job.asked_turns if turn_id not in with_nuggets)
+    status = "trial" if job.plan.limit is not None else "incomplete" if failures else "complete"
     counts = {
-        "turns": len(inputs.asked_turns),
+        "turns": len(job.asked_turns),
         "turns_without_nuggets": list(without),
-        "sources": len(inputs.listed),
-        "passages_without_text": inputs.found.lacking,
-        "passages_not_relevant": inputs.found.irrelevant,
+        "sources": len(job.listed),
+        "passages_without_text": job.found.lacking,
+        "passages_not_relevant": job.found.irrelevant,
         "candidates_left_over": sum(len(merging.waiting) for merging in job.merged),
         "nuggets": len(nuggets),
         "importance": dict(sorted(Counter(nugget.importance or "" for nugget in nuggets).items())),
@@ -290,16 +423,7 @@ def _written(inputs: CreationInputs, job: _Creation, notes: tuple[str, ...], acc
     files = {
         BANK: bank_bytes(nuggets, "judge"),
         LABEL_FAILURES: jsonl_bytes(failures),
-        CREATED: job_manifest(status, inputs.configured, **counts),
+        CREATED: job.manifest(status, **counts),
     }
-    replace_folder(inputs.plan.out, files, RECORD)
+    replace_folder(job.plan.out, files, RECORD)
     return NuggetCreation(Table(nuggets), Table(failures), len(with_nuggets), without, account, notes)
-
-
-def _notes(found: TurnSources) -> tuple[str, ...]:
-    rows = (
-        (found.lacking, "used passage", "without a text: no nugget is taken from them"),
-        (found.irrelevant, "used passage", "not graded as relevant: left out"),
-        (found.own_turns, "response", "of interactive runs, whose turns are the runs' own: left out"),
-    )
-    return tuple(f"{count(number, name)} {what}" for number, name, what in rows if number)

@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple, cast, get_args
 
 import msgspec
 
-from judge.errors import InputError
-from judge.extra.nuggets.problems import BankProblems, scope_problem
-from judge.extra.nuggets.records import Importance, Nugget
+from judge.errors import refuse
+from judge.extra.nuggets.records import BankProblems, Importance, Nugget, scope_problem
 from judge.gold.sheets import readable
 from judge.gold.sheets.kinds import table_bytes
 from judge.io.files import MAX_PROBLEMS, decode_lines
@@ -50,8 +49,7 @@ def parse_edits(content: bytes, name: str) -> tuple[NuggetEdit, ...]:
             problems.add("bad_edit", f"line {number}: $.nugget_id", message)
         if len(problems) == before:
             edits.append(line)
-    if problems:
-        raise InputError(f"{name}: not usable as edits: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"{name}: not usable as edits: {count(len(problems), 'problem')}")
     return tuple(edits)
 
 
@@ -97,8 +95,7 @@ def edited(nuggets: Sequence[Nugget], edits: Sequence[NuggetEdit], name: str) ->
             message = "the text of the nugget has changed since it was edited: look at it again"
         if message is not None and len(problems) < MAX_PROBLEMS:
             problems.append(Problem("bad_edit", "error", name, None, f"nugget {shown(edit.nugget_id)}", message))
-    if problems:
-        raise InputError(f"{name}: not edits of this bank: {count(len(problems), 'edit')} with problems", problems)
+    refuse(problems, f"{name}: not edits of this bank: {count(len(problems), 'edit')} with problems")
     changes = {edit.nugget_id: edit for edit in edits if edit.action != "add"}
     scopes: dict[str, list[Nugget]] = {}
     for nugget in nuggets:
@@ -196,8 +193,7 @@ def sheet_edits(
             if wish != current:
                 edit = _edit(by_id.get(nugget_id), edits.pop(nugget_id, None), wish, edited_by)
                 edits |= {} if edit is None else {nugget_id: edit}
-    if problems:
-        raise InputError(f"{name}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"{name}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}")
     order = {nugget_id: place for place, nugget_id in enumerate(by_id)}
     return tuple(sorted(edits.values(), key=lambda edit: order.get(edit.nugget_id, len(order))))
 

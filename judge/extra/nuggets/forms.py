@@ -29,10 +29,17 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import msgspec
 
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
-from judge.extra.nuggets.problems import BankProblems, first_object, usable_topic_id
-from judge.extra.nuggets.records import AnswerRule, Importance, Nugget, NuggetBank
+from judge.extra.nuggets.records import (
+    AnswerRule,
+    BankProblems,
+    Importance,
+    Nugget,
+    NuggetBank,
+    first_object,
+    usable_topic_id,
+)
 from judge.io.files import StrPath, decode_lines, file_in, jsonl_bytes, read_stored, unpack
 from judge.io.ids import topic_of
 from judge.io.text import count, did_you_mean, shown
@@ -118,8 +125,7 @@ def _parsed(content: bytes, name: str, form: str | None, problems: BankProblems)
 
 
 def _whole(banks: Sequence[NuggetBank], problems: BankProblems, name: str) -> NuggetBank:
-    if problems:
-        raise InputError(f"{name}: not usable as a bank: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"{name}: not usable as a bank: {count(len(problems), 'problem')}")
     return NuggetBank(banks[0].form, tuple(each for bank in banks for each in bank.nuggets), problems.unreferenced)
 
 
@@ -129,12 +135,9 @@ def bank_bytes(nuggets: Sequence[Nugget], form: str) -> bytes:
     if write is None:
         raise UsageError(f"{form}: only read, not written: expected {' or '.join(WRITTEN)}")
     if form != "judge":
-        _refuse(nuggets, f"{form} has no place for weights and answers: {{}} have them", _is_rich)
+        message = f"{form} has no place for weights and answers: {{}} have them"
+        _refuse(nuggets, message, lambda nugget: nugget.weight is not None or nugget.question is not None)
     return write(nuggets)
-
-
-def _is_rich(nugget: Nugget) -> bool:
-    return nugget.weight is not None or nugget.question is not None
 
 
 def _refuse(nuggets: Sequence[Nugget], message: str, strange: Callable[[Nugget], bool]) -> None:
@@ -153,23 +156,15 @@ def _form(name: str) -> BankForm:
 Weight = Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
 
 
-class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The fields of a line, in the order of writing."""
+class _Line(Nugget, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A line of our own form, which need not name the topic of its turn."""
 
-    nugget_id: str
-    turn_id: str | None = None
-    topic_id: str | None = None
-    text: str
-    importance: Importance | None = None
+    topic_id: str | None = None  # type: ignore[assignment]
     weight: Weight | None = None
-    question: str | None = None
-    aggregator: AnswerRule | None = None
-    aspect: str | None = None
-    relevance: int | None = None
-    passages: tuple[str, ...] = ()
-    responses: tuple[str, ...] = ()
-    made_by: str | None = None
-    edited_by: str | None = None
+
+
+_ORDER = dict.fromkeys(("nugget_id", "turn_id", "topic_id", "text", *Nugget.__struct_fields__))
+"""The fields of a line, as they are written."""
 
 
 def _read_own(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
@@ -197,7 +192,7 @@ def _read_own(content: bytes, name: str, problems: BankProblems) -> list[Nugget]
 
 def _write_own(nuggets: Sequence[Nugget]) -> bytes:
     """A line for each nugget; fields that say nothing are left out."""
-    rows = ({field: getattr(nugget, field) for field in _Line.__struct_fields__} for nugget in nuggets)
+    rows = ({field: getattr(nugget, field) for field in _ORDER} for nugget in nuggets)
     return jsonl_bytes({field: value for field, value in row.items() if value not in (None, ())} for row in rows)
 
 

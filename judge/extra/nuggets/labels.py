@@ -7,15 +7,15 @@ R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RA
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
 from judge.crowd.released import STUDY_LINE, read_study
-from judge.errors import InputError
-from judge.extra.nuggets.problems import BankProblems, first_object
+from judge.errors import InputError, refuse
 from judge.extra.nuggets.records import (
     CLAIM_LABELS,
+    BankProblems,
     ClaimLabel,
     LabelFailure,
     MatchedNugget,
@@ -23,6 +23,7 @@ from judge.extra.nuggets.records import (
     Nugget,
     NuggetBank,
     ResponseClaims,
+    first_object,
 )
 from judge.gold.rows import text_digest
 from judge.io.files import StrPath, decode_lines, file_in, read_stored, unpack
@@ -82,6 +83,12 @@ class _MatchLine(MatchedNugget, frozen=True, forbid_unknown_fields=True):
     topic_id: str | None = None
     inclusion_probability: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
 
+    key: ClassVar = ("turn_id", "response_id", "run_id", "nugget_id", "assessor", "judge")
+    """The fields that say who labeled what; a file has one line for it."""
+    code: ClassVar = "bad_match"
+    words: ClassVar = ("matches", "match", "pair", "one match or more")
+    """How messages call the file, what one person gives, of what, and what a file has."""
+
     def lack(self) -> str | None:
         named = self.response_id is not None or self.run_id is not None
         return None if named else "expected `response_id`, or `run_id` for the response that a run ranked first"
@@ -90,29 +97,13 @@ class _MatchLine(MatchedNugget, frozen=True, forbid_unknown_fields=True):
 class _ClaimsLine(ResponseClaims, frozen=True, forbid_unknown_fields=True):
     topic_id: str | None = None
 
+    key: ClassVar = ("response_id", "assessor", "judge")
+    code: ClassVar = "bad_claims"
+    words: ClassVar = ("claims", "labels", "response", "the labels of one response or more")
+
     def lack(self) -> str | None:
         shown = "passage" not in self.labels or self.passages
         return None if shown else 'the label "passage" without `"passages": true`, which says that passages were shown'
-
-
-class _LabelFile(NamedTuple):
-    """A kind of file of labels, and how messages name it."""
-
-    line: type[Any]
-    key: tuple[str, ...]
-    """The fields that say who labeled what; a file has one line for it."""
-    code: str
-    what: str
-    by_one: str
-    of: str
-    expected: str
-
-
-_MATCH_KEY = ("turn_id", "response_id", "run_id", "nugget_id", "assessor", "judge")
-_CLAIMS_KEY = ("response_id", "assessor", "judge")
-_ONE_OR_MORE = "the labels of one response or more"
-_MATCH_FILE = _LabelFile(_MatchLine, _MATCH_KEY, "bad_match", "matches", "match", "pair", "one match or more")
-_CLAIMS_FILE = _LabelFile(_ClaimsLine, _CLAIMS_KEY, "bad_claims", "claims", "labels", "response", _ONE_OR_MORE)
 
 
 def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
@@ -138,7 +129,7 @@ def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
 
 def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
     """The rows in the bytes of a JSONL file of matches, called `name` in messages."""
-    return _label_lines(content, name, _MATCH_FILE)
+    return _label_lines(content, name, _MatchLine)
 
 
 def read_claims(path: StrPath) -> tuple[ResponseClaims, ...]:
@@ -148,7 +139,7 @@ def read_claims(path: StrPath) -> tuple[ResponseClaims, ...]:
 
 def parse_claims(content: bytes, name: str) -> tuple[ResponseClaims, ...]:
     """The rows in the bytes of a JSONL file of claims, called `name` in messages."""
-    return _label_lines(content, name, _CLAIMS_FILE)
+    return _label_lines(content, name, _ClaimsLine)
 
 
 def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
@@ -178,28 +169,28 @@ def _content(path: Path) -> bytes:
     return unpack(read_stored(path), str(path)).removeprefix(b"\xef\xbb\xbf")
 
 
-def _label_lines(content: bytes, name: str, form: _LabelFile) -> tuple[Any, ...]:
+def _label_lines(content: bytes, name: str, form: type[_MatchLine | _ClaimsLine]) -> tuple[Any, ...]:
+    what, by_one, of, expected = form.words
     rows: list[Any] = []
     problems: list[Problem] = []
     first: dict[object, int] = {}
-    for number, line in decode_lines(content, form.line, name, form.code):
+    for number, line in decode_lines(content, form, name, form.code):
         if isinstance(line, Problem):
             problems.append(line)
             continue
         message = line.lack()
         if (line.assessor is None) == (line.judge is None):
-            message = f"expected `assessor` for a person's {form.by_one}, or `judge` for a judge's"
+            message = f"expected `assessor` for a person's {by_one}, or `judge` for a judge's"
         elif message is None:
             earlier = first.setdefault(tuple(getattr(line, name) for name in form.key), number)
             who = "judge" if line.judge else "assessor"
-            message = None if earlier == number else f"the same {form.of} by the same {who} is on line {earlier}"
+            message = None if earlier == number else f"the same {of} by the same {who} is on line {earlier}"
         if message is not None:
             problems.append(Problem(form.code, "error", name, line.turn_id, f"line {number}: $", message))
         rows.append(line)
     if not rows and not problems:
-        problems.append(Problem("empty_file", "error", name, None, "", f"expected {form.expected}"))
-    if problems:
-        raise InputError(f"{name}: not usable as {form.what}: {count(len(problems), 'problem')}", problems)
+        problems.append(Problem("empty_file", "error", name, None, "", f"expected {expected}"))
+    refuse(problems, f"{name}: not usable as {what}: {count(len(problems), 'problem')}")
     return tuple(rows)
 
 
@@ -247,8 +238,7 @@ def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
                 rows.append(MatchedNugget(turn_id, f"{line.qid}/{place + 1}", LABELS[assigned], **of))
     if not rows and not problems:
         problems.add("empty_file", "", "expected one assignment or more that did not fail")
-    if problems:
-        raise InputError(f"{name}: not usable as assignments: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"{name}: not usable as assignments: {count(len(problems), 'problem')}")
     return tuple(rows)
 
 
@@ -291,8 +281,7 @@ class _Votes:
 
     def check(self, what: str) -> None:
         """Refuse the rows if one of them cannot be counted."""
-        if self._problems:
-            raise InputError(f"{self._name}: {what.format(count(len(self._problems), 'row'))}", self._problems)
+        refuse(self._problems, f"{self._name}: {what.format(count(len(self._problems), 'row'))}")
 
 
 def join(

@@ -108,7 +108,9 @@ def claim_units(units: Iterable[RunUnit], known: KnownClaims) -> tuple[ClaimUnit
     topics = {unit.topic_id for unit in units if unit.scope == unit.topic_id}
     both = topics & {unit.topic_id for unit in units if unit.scope != unit.topic_id}
     taken = {(unit.run_id, each) for unit in units if unit.scope != unit.topic_id for each in unit.responses}
-    reached = {unit.scope for unit in units if any(_is_answered(each, known) for each in unit.responses)}
+    # The judge answered about these responses, if only by a reply that nobody can use.
+    answered = known.labels.keys() | {key for key, each in known.failures.items() if each.reason not in HARNESS}
+    reached = {unit.scope for unit in units if not answered.isdisjoint(unit.responses)}
     made = []
     for unit in units:
         responses = unit.responses
@@ -118,12 +120,6 @@ def claim_units(units: Iterable[RunUnit], known: KnownClaims) -> tuple[ClaimUnit
                 continue
         made.append(_unit(unit, responses, known, unit.topic_id not in both, unit.scope in reached))
     return tuple(made)
-
-
-def _is_answered(response_id: str, known: KnownClaims) -> bool:
-    """Whether the judge answered about a response, if only by a reply that nobody can use."""
-    failure = known.failures.get(response_id)
-    return response_id in known.labels or (failure is not None and failure.reason not in HARNESS)
 
 
 def precision_names(known: KnownClaims) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, cast
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, Judge
+from judge.ask.asking import Asking, JobForecast
 from judge.ask.criteria import find_criterion
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.options import AskingOptions, JournalOption
@@ -235,52 +235,41 @@ class NuggetAskPlan(NuggetJobPlan):
     """The prompt."""
 
 
-class QuestionInputs(Record, frozen=True):
-    """A plan with its inputs read and its judge opened; nothing has been written or sent."""
-
-    judge: Judge
-    prompt: Criterion
-    pool: Pool
-    turns: dict[str, Turn]
-    configured: dict[str, Any]
-    """Everything that determines the answers."""
-    questions: tuple[NuggetQuestion, ...]
-    tasks: tuple[Task, ...]
-    """A task for each of them."""
-
-
 def nugget_turns(plan: NuggetJobPlan, pool: Pool) -> dict[str, Turn]:
     """The turns of the topics file, and those of the interactive runs of a pool, by id."""
     return turns_shown(pool, topic_turns(plan.topics)) or {}
 
 
-def read_questions(plan: NuggetAskPlan, *, keys: bool = True) -> QuestionInputs:
-    """Read the prompt, the bank, the pool and the topics of a plan, and open its judge; a dry run needs no `keys`."""
-    command = plan.command
-    prompt = find_criterion(plan.prompt)
-    command.check(prompt)
-    judge = open_judge((plan.model,), plan.options, (prompt,), plan.settings, keys=keys and not recalls(plan))
-    bank = read_bank(plan.bank)
-    pool = read_pool_with_runs(plan.pool, *(("passages.jsonl",) if "passages" in prompt.inputs else ()))
-    check_unit((prompt,), pool.unit)
-    turns = nugget_turns(plan, pool)
-    configured = {
-        "judge": judge.name,
-        "options": judging_options(plan.options, judge.models),
-        "prompt": {"name": prompt.prompt_id, "digest": prompt.digest},
-        "bank": sha256(bank_bytes(bank.nuggets, "judge")),
-        "pool": sha256(pool_jsonl(pool)),
-        "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION},
-    }
-    questions = command.questions(pool, bank)
-    if not questions:
-        raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
-    check_turns((prompt,), {question.response.turn_id for question in questions}, turns, plan.topics)
-    check_apart(plan.out, [pool_file(plan.pool), plan.bank])
-    check_same(plan.out / NUGGETS, configured, f"{command.answers} made with another", f"judge nuggets {command.name}")
-    questions = spread_evenly(questions, plan.limit)
-    tasks = tuple(question_task(question, prompt) for question in questions)
-    return QuestionInputs(judge, prompt, pool, turns, configured, questions, tasks)
+class QuestionInputs:
+    """A plan with its inputs read and its judge opened; nothing has been written or sent. A dry run needs no `keys`."""
+
+    def __init__(self, plan: NuggetAskPlan, *, keys: bool = True) -> None:
+        command = plan.command
+        self.prompt = prompt = find_criterion(plan.prompt)
+        command.check(prompt)
+        self.judge = open_judge((plan.model,), plan.options, (prompt,), plan.settings, keys=keys and not recalls(plan))
+        bank = read_bank(plan.bank)
+        self.pool = read_pool_with_runs(plan.pool, *(("passages.jsonl",) if "passages" in prompt.inputs else ()))
+        check_unit((prompt,), self.pool.unit)
+        self.turns = nugget_turns(plan, self.pool)
+        self.configured = {
+            "judge": self.judge.name,
+            "options": judging_options(plan.options, self.judge.models),
+            "prompt": {"name": prompt.prompt_id, "digest": prompt.digest},
+            "bank": sha256(bank_bytes(bank.nuggets, "judge")),
+            "pool": sha256(pool_jsonl(self.pool)),
+            "versions": {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION},
+        }
+        """Everything that determines the answers."""
+        questions = command.questions(self.pool, bank)
+        if not questions:
+            raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
+        check_turns((prompt,), {question.response.turn_id for question in questions}, self.turns, plan.topics)
+        check_apart(plan.out, [pool_file(plan.pool), plan.bank])
+        made = f"{command.answers} made with another"
+        check_same(plan.out / NUGGETS, self.configured, made, f"judge nuggets {command.name}")
+        self.questions = spread_evenly(questions, plan.limit)
+        self.tasks = tuple(question_task(question, prompt) for question in self.questions)
 
 
 def check_same(path: Path, configured: dict[str, Any], made: str, command: str) -> None:
@@ -315,7 +304,7 @@ def bank_notes(bank: Path) -> tuple[str, ...]:
 
 def forecast_nuggets(plan: NuggetAskPlan) -> JobForecast:
     """Count what asking would send beyond what the journals hold."""
-    inputs = read_questions(plan, keys=False)
+    inputs = QuestionInputs(plan, keys=False)
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
     counts = {
@@ -339,7 +328,7 @@ class NuggetAnswers(Record, frozen=True):
 def _ask(
     plan: NuggetAskPlan, report: Callable[[Progress], None] | None, progress: bool | ProgressLine
 ) -> NuggetAnswers:
-    inputs, command = read_questions(plan), plan.command
+    inputs, command = QuestionInputs(plan), plan.command
     judge, questions, record = inputs.judge, inputs.questions, f"{command.answers}.sha256"
 
     def manifest(status: str, labels: Any = None, missing: Any = None, models: Any = None) -> bytes:

@@ -141,7 +141,9 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
     """
     firsts = first_ranked(pool)
     scopes = bank.by_scope()
-    reached = _reached(pool, scopes, known)
+    scope_of = {nugget.nugget_id: scope for scope, nuggets in scopes.items() for nugget in nuggets}
+    told = {key[1] for key, failure in known.failures.items() if failure.reason not in HARNESS}
+    reached = {scope_of[each] for each in {key[1] for key in known.labels} | told if each in scope_of}
     units: list[RunUnit] = []
     for run_id, turns in turns_of_runs(pool, firsts).items():
         answered = firsts.get(run_id, {})
@@ -149,13 +151,6 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
             there = [answered[turn] for turn in sorted(answered, key=natural_key) if scope in (turn, topic_of(turn))]
             units.append(_run_unit(run_id, scope, there, scopes[scope], known, scope in reached))
     return tuple(units)
-
-
-def _reached(pool: Pool, scopes: Mapping[str, Sequence[Nugget]], known: PairLabels) -> set[str]:
-    scope_of = {nugget.nugget_id: scope for scope, nuggets in scopes.items() for nugget in nuggets}
-    answered = {nugget_id for _, nugget_id in known.labels}
-    answered |= {key[1] for key, failure in known.failures.items() if failure.reason not in HARNESS}
-    return {scope_of[nugget_id] for nugget_id in answered if nugget_id in scope_of}
 
 
 def _run_unit(

@@ -5,5 +5,5 @@
                  a judge's grade of an item beside that of its copy
     card         the rows of a judge, from the interval of a shift to holds, fails or inconclusive; tables and pictures
 
-Nothing here reads files or asks a judge; `inputs` and `job` do.
+Nothing here reads files or asks a judge; `job` does.
 """

@@ -90,7 +90,9 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     inapplicable, ungraded = len(pairs) - len(applied), len(applied) - len(graded)
     no_room, missing = len(graded) - len(roomy), len(roomy) - len(both)
     counts = len(pairs), inapplicable, ungraded, no_room, missing
-    others = _overlap(both, steps), auc, overlap_auc
+    beside = [pair for pair in both if pair.words]
+    gained = [_sign(pair) * (pair.words[1] - pair.words[0]) for pair in beside if pair.words]
+    others = _mean(gained, beside, (-steps, steps)) if beside else None, auc, overlap_auc
     word = word_for(probe.expects, size or shift, missing, margin)
     return ProbeRow(probe.kind, probe.name, probe.expects, *counts, shift, size, moved, *others, word)
 
@@ -132,12 +134,6 @@ def _moved(pair: ProbePair, expects: Expects) -> bool:
             return steps < 0
         case _:
             return steps != 0
-
-
-def _overlap(pairs: Sequence[ProbePair], steps: int) -> Estimate | None:
-    known = [pair for pair in pairs if pair.words]
-    shifts = [_sign(pair) * (pair.words[1] - pair.words[0]) for pair in known if pair.words]
-    return _mean(shifts, known, (-steps, steps)) if known else None
 
 
 def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float]) -> Estimate:

@@ -4,8 +4,7 @@ from judge.cli.declared import FileOfOptions
 from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say, say_all
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts
 from judge.extra.probe.card import probe_grids, probe_notes
-from judge.extra.probe.inputs import ProbePlan
-from judge.extra.probe.job import ProbeOutcome, forecast_probe, probe_judges
+from judge.extra.probe.job import ProbeOutcome, ProbePlan, forecast_probe, probe_judges
 from judge.io.text import count
 
 

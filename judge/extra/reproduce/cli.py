@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import TableFormat, columns, print_grids, print_json, progress, say, say_all
 from judge.crowd.released import RELEVANT
-from judge.extra.reproduce.cast_regin import MadeFile, ReginOutcome, ReginPlan, remake_cast_regin
+from judge.extra.reproduce.cast_regin import MadeFile, MatchedRun, ReginOutcome, ReginPlan, Score, remake_cast_regin
 from judge.extra.reproduce.job import (
     ReproductionPlan,
     comparison,
@@ -13,7 +13,6 @@ from judge.extra.reproduce.job import (
     reproduction_object,
     with_intervals,
 )
-from judge.extra.reproduce.matching import MatchedRun, Score
 from judge.extra.reproduce.published import Reproduction
 from judge.io.installed import undrawn
 from judge.io.layout import table_lines

@@ -11,7 +11,6 @@ from judge.io.installed import can_draw
 from judge.io.plan import OneOf, Option, Options
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import FORMS, Cell, Table
-from judge.records import Estimate
 
 COLUMNS = ("table", "row", "measure", "published", "ours", "difference", "reason")
 """The columns of the comparison."""
@@ -95,10 +94,9 @@ def with_intervals(made: Reproduction) -> tuple[tuple[str, str], ...]:
 def _ours(number: PublishedNumber) -> Cell:
     """A count is an integer, as it is printed."""
     ours = number.ours
-    whole = ours is not None and ours.low is None and ours.value is not None and ours.value.is_integer()
-    if whole and "." not in (number.published or ""):
-        return int(_value(ours))
-    return ours
+    if ours is None or ours.low is not None or ours.value is None or "." in (number.published or ""):
+        return ours
+    return int(ours.value) if ours.value.is_integer() else ours
 
 
 def _printed(number: PublishedNumber) -> float | None:
@@ -106,10 +104,6 @@ def _printed(number: PublishedNumber) -> float | None:
         return float((number.published or "").replace(",", ""))
     except ValueError:
         return None
-
-
-def _value(estimate: Estimate | None) -> float:
-    return 0.0 if estimate is None or estimate.value is None else estimate.value
 
 
 def _difference(number: PublishedNumber) -> Cell:

@@ -20,7 +20,7 @@ from judge.extra.bench.page import card_page, judge_grids
 from judge.io.files import json_bytes, sha256
 from judge.judges.records import Request
 from judge.records import Estimate
-from tests.conftest import PROJECT, json_lines
+from tests.conftest import PROJECT, complaint, json_lines
 from tests.extra.bench.bench_world import Ruled, dataset, items, write
 
 Known = Callable[..., None]
@@ -444,21 +444,18 @@ def test_hostile_texts_and_names_stay_harmless(known: Known, tmp_path, capsys) -
     assert "\x1b" not in "".join(capsys.readouterr())
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("--dataset tinny", "no dataset called 'tinny'; did you mean tiny? (there are tiny, absent, spoken, novel)"),
-        ("--dataset absent", "absent is not there: get example/absent"),
-        ("--dataset spoken", "spoken: server/ruled has no ear"),
-        ("--dataset novel", "novel: no prompt of novelty comes with judge: --prompt names one of your own"),
-        ("--prompt relevance/graded", "relevance/graded: no dataset is about relevance"),
-        (
-            "--prompt groundedness/graded --prompt groundedness/yes_no",
-            "two prompts for groundedness: groundedness/graded and groundedness/yes_no; give each an --out of its own",
-        ),
-        ("--stored", "expected either a judge to ask (--model) or those whose labels are there (--stored)"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "said"), [
+    ("--dataset tinny", "no dataset called 'tinny'; did you mean tiny? (there are tiny, absent, spoken, novel)"),
+    ("--dataset absent", "absent is not there: get example/absent"),
+    ("--dataset spoken", "spoken: server/ruled has no ear"),
+    ("--dataset novel", "novel: no prompt of novelty comes with judge: --prompt names one of your own"),
+    ("--prompt relevance/graded", "relevance/graded: no dataset is about relevance"),
+    (
+        "--prompt groundedness/graded --prompt groundedness/yes_no",
+        "two prompts for groundedness: groundedness/graded and groundedness/yes_no; give each an --out of its own",
+    ),
+    ("--stored", "expected either a judge to ask (--model) or those whose labels are there (--stored)"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_written(typed, said, known, tmp_path, capsys) -> None:
     judge = Ruled(lambda request: "1")
     sets = (
@@ -469,8 +466,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(typed, said, known
     )
     known(*sets, judge=judge)
     folder = write(write(write(tmp_path / "data", items()), items(), "spoken"), items(), "novel")
-    assert bench(folder, tmp_path / "out", *typed.split()) == 2
-    assert said in capsys.readouterr().err
+    assert said in complaint(capsys, bench(folder, tmp_path / "out", *typed.split()))
     assert judge.calls == 0 and not (tmp_path / "out").exists()
 
 
@@ -496,8 +492,7 @@ def test_nothing_there_is_told_with_the_way_to_the_list(known: Known, tmp_path, 
     (tmp_path / "empty").mkdir()
     assert bench(tmp_path / "empty", tmp_path / "out") == 2
     assert "none of the 1 datasets is there; `judge bench datasets` says" in capsys.readouterr().err
-    assert bench(tmp_path / "nowhere", tmp_path / "out") == 2
-    assert "nowhere: not a folder that can be read" in capsys.readouterr().err
+    assert "nowhere: not a folder that can be read" in complaint(capsys, bench(tmp_path / "nowhere", tmp_path / "out"))
 
 
 def test_the_list_says_what_is_there_and_how_to_get_the_rest(known: Known, tmp_path, capsys) -> None:
@@ -518,8 +513,7 @@ def test_a_folder_with_other_results_is_left_alone(known: Known, tmp_path, capsy
     assert "holds the card of server/ruled: choose another --out" in capsys.readouterr().err
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "manifest.json").write_text("{}")
-    assert bench(folder, tmp_path / "run") == 2
-    assert "holds the results of `judge run`" in capsys.readouterr().err
+    assert "holds the results of `judge run`" in complaint(capsys, bench(folder, tmp_path / "run"))
     assert bench(folder, folder) == 2
 
 

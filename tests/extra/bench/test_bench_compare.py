@@ -15,7 +15,7 @@ from judge.extra.bench.card import parse_card
 from judge.extra.bench.page import judge_grids, verdict
 from judge.io.files import json_bytes
 from judge.records import Estimate
-from tests.conftest import PROJECT, json_lines
+from tests.conftest import PROJECT, complaint, json_lines
 from tests.extra.bench.bench_world import Ruled, dataset, items, write
 
 pytestmark = pytest.mark.long
@@ -178,20 +178,16 @@ def test_a_folder_of_cards_stands_for_all_of_them(cards: Path, capsys: pytest.Ca
     ]
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "said"),
-    [
-        ("card.json", "{", "not a judge card: "),
-        ("card.json", "[]", "not a judge card: "),
-        ("card.json", '{"schema": 9}', "expected a judge card of layout 1, this says 9"),
-        ("card.json", '{"schema": 1}', "not a judge card: Object missing required field `judge`"),
-        ("items.jsonl", "{}\n", "items.jsonl: not the items of the card beside it: their digests differ"),
-    ],
-)
+@pytest.mark.parametrize(("file", "content", "said"), [
+    ("card.json", "{", "not a judge card: "),
+    ("card.json", "[]", "not a judge card: "),
+    ("card.json", '{"schema": 9}', "expected a judge card of layout 1, this says 9"),
+    ("card.json", '{"schema": 1}', "not a judge card: Object missing required field `judge`"),
+    ("items.jsonl", "{}\n", "items.jsonl: not the items of the card beside it: their digests differ"),
+])  # fmt: skip
 def test_what_is_no_card_is_told(file: str, content: str, said: str, cards: Path, capsys) -> None:
     (cards / "b" / file).write_text(content)
-    assert main(["bench", "compare", str(cards / "a"), str(cards / "b")]) == 2
-    assert said in capsys.readouterr().err
+    assert said in complaint(capsys, main(["bench", "compare", str(cards / "a"), str(cards / "b")]))
 
 
 def test_one_card_is_nothing_to_compare(cards: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,22 +196,16 @@ def test_one_card_is_nothing_to_compare(cards: Path, capsys: pytest.CaptureFixtu
     assert main(["bench", "compare", str(cards / "data")]) == 2
 
 
-@pytest.mark.parametrize(
-    ("rungs", "said"),
-    [
-        (
-            {"easy": "better"},
-            "On the easy rung the judge is better than word overlap: a judge is worth its price above",
-        ),
-        (
-            {"easy": "better", "middle": "better", "hard": "better"},
-            "on the hard rung it is better than word overlap: it is better where word overlap fails",
-        ),
-        ({"middle": "not told apart", "hard": "better"}, "above the easy rung it can be worth a price in part."),
-        ({"middle": "worse"}, "On the middle rung the judge is worse than word overlap: above the easy rung nothing"),
-        ({}, "No dataset of this card says whether the judge ranks responses better than word overlap does."),
-    ],
-)
+@pytest.mark.parametrize(("rungs", "said"), [
+    ({"easy": "better"}, "On the easy rung the judge is better than word overlap: a judge is worth its price above"),
+    (
+        {"easy": "better", "middle": "better", "hard": "better"},
+        "on the hard rung it is better than word overlap: it is better where word overlap fails",
+    ),
+    ({"middle": "not told apart", "hard": "better"}, "above the easy rung it can be worth a price in part."),
+    ({"middle": "worse"}, "On the middle rung the judge is worse than word overlap: above the easy rung nothing"),
+    ({}, "No dataset of this card says whether the judge ranks responses better than word overlap does."),
+])  # fmt: skip
 def test_the_verdict_in_words(rungs: dict[str, Any], said: str, cards: Path) -> None:
     card = parse_card((cards / "a" / "card.json").read_bytes(), "card.json")
     of_rungs = tuple(
@@ -266,23 +256,19 @@ def test_names_of_a_strangers_card_are_texts_in_every_form(cards: Path, capsys: 
     assert header[-3:] == [r"\=x\x1b[31m\n\ty" + end for end in ("", "_low", "_high")]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"judge": "j" * 201}, "$.judge: 'jjj"),
-        ({"names": ["tiny", "tiny"]}, "$.datasets[1].name: dataset 'tiny' is already at $.datasets[0]"),
-        ({"names": ["tiny", "d" * 100_000]}, "$.datasets[1].name: 'ddd"),
-        ({"schema": "9" * 100_000}, "expected a judge card of layout 1, this says '999"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    ({"judge": "j" * 201}, "$.judge: 'jjj"),
+    ({"names": ["tiny", "tiny"]}, "$.datasets[1].name: dataset 'tiny' is already at $.datasets[0]"),
+    ({"names": ["tiny", "d" * 100_000]}, "$.datasets[1].name: 'ddd"),
+    ({"schema": "9" * 100_000}, "expected a judge card of layout 1, this says '999"),
+])  # fmt: skip
 def test_a_strangers_card_is_refused_in_a_line(change: dict[str, Any], said: str, cards: Path, capsys) -> None:
     path = cards / "b" / "card.json"
     card = json.loads(path.read_text(encoding="utf-8"))
     for place, name in enumerate(change.pop("names", [])):
         card["datasets"][place]["name"] = name
     path.write_text(json.dumps(card | change), encoding="utf-8")
-    assert main(["bench", "compare", str(cards / "a"), str(path)]) == 2
-    message = capsys.readouterr().err
+    message = complaint(capsys, main(["bench", "compare", str(cards / "a"), str(path)]))
     assert said in message
     assert len(message) < 600
 

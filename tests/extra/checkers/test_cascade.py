@@ -30,20 +30,17 @@ def checked(*told: tuple[str, float | None], grade: int = 2) -> Judgment:
     )
 
 
-@pytest.mark.parametrize(
-    ("told", "settled"),
-    [
-        ((("supported", 0.8), ("unsupported", 0.1)), True),
-        ((("supported", 1.0), ("unsupported", 0.0), ("no_claim", None)), True),
-        ((("contradicted", 0.05),), True),
-        ((("supported", 0.79),), False),
-        ((("unsupported", 0.11),), False),
-        ((("supported", 0.9), ("supported", 0.5)), False),
-        # Nothing was claimed, so the checker was sure of nothing.
-        ((("no_claim", None),), False),
-        ((), False),
-    ],
-)
+@pytest.mark.parametrize(("told", "settled"), [
+    ((("supported", 0.8), ("unsupported", 0.1)), True),
+    ((("supported", 1.0), ("unsupported", 0.0), ("no_claim", None)), True),
+    ((("contradicted", 0.05),), True),
+    ((("supported", 0.79),), False),
+    ((("unsupported", 0.11),), False),
+    ((("supported", 0.9), ("supported", 0.5)), False),
+    # Nothing was claimed, so the checker was sure of nothing.
+    ((("no_claim", None),), False),
+    ((), False),
+])  # fmt: skip
 def test_an_item_is_settled_if_every_sentence_lies_beyond_a_bound(told, settled) -> None:
     assert CASCADE.settles(checked(*told)) == settled
 
@@ -59,15 +56,12 @@ def test_a_probability_that_was_rounded_up_to_the_bound_settles_nothing() -> Non
     assert not high.settles(checked(("unsupported", 0.6)))
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "first"),
-    [
-        (0.1, 0.8, "checker/overlap"),
-        (0.49, 0.5, "checker/overlap"),
-        (0.5, 0.8, "checker/overlap@0.8"),
-        (0.0, 0.4, "checker/overlap@0.4"),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "first"), [
+    (0.1, 0.8, "checker/overlap"),
+    (0.49, 0.5, "checker/overlap"),
+    (0.5, 0.8, "checker/overlap@0.8"),
+    (0.0, 0.4, "checker/overlap@0.4"),
+])  # fmt: skip
 def test_the_checker_has_its_usual_name_where_its_usual_threshold_lies_between_the_bounds(low, high, first) -> None:
     cascade = Cascade("checker/overlap", low, high)
     assert cascade.first == first
@@ -91,14 +85,11 @@ def test_a_cascade_reads_as_it_is_written(checker: str, low: int, more: int, mod
     assert judges_in(model) == (model,)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "checker/overlap", "checker/overlap@0.5", "checker/overlap@0.8:0.1", "checker/overlap@0.5:0.5",
-        "checker/overlap@-0.1:0.5", "checker/overlap@0.1:1.1", "checker/overlap@a:b", "checker/overlap@nan:1",
-        "baseline/overlap@0.1:0.8", "openai/x@0.1:0.8", "checker/overlap@0.1:0.8:0.9", "@0.1:0.8",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", [
+    "", "checker/overlap", "checker/overlap@0.5", "checker/overlap@0.8:0.1", "checker/overlap@0.5:0.5",
+    "checker/overlap@-0.1:0.5", "checker/overlap@0.1:1.1", "checker/overlap@a:b", "checker/overlap@nan:1",
+    "baseline/overlap@0.1:0.8", "openai/x@0.1:0.8", "checker/overlap@0.1:0.8:0.9", "@0.1:0.8",
+])  # fmt: skip
 def test_other_texts_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"such as checker/overlap@0\.1:0\.8"):
         parse_cascade(text)
@@ -108,14 +99,11 @@ def test_an_at_sign_in_a_path_is_no_threshold() -> None:
     assert parse_cascade("checker/onnx/models/m@v2@0.1:0.8").checker == "checker/onnx/models/m@v2"
 
 
-@pytest.mark.parametrize(
-    ("text", "without"),
-    [
-        ("checker/overlap@0.7@0.1:0.8", "checker/overlap@0.1:0.8"),
-        ("checker/server/x#supports=1@0.6@0.25:0.8", "checker/server/x#supports=1@0.25:0.8"),
-        ("checker/onnx/models@2/x@0.6@0.1:0.8", "checker/onnx/models@2/x@0.1:0.8"),
-    ],
-)
+@pytest.mark.parametrize(("text", "without"), [
+    ("checker/overlap@0.7@0.1:0.8", "checker/overlap@0.1:0.8"),
+    ("checker/server/x#supports=1@0.6@0.25:0.8", "checker/server/x#supports=1@0.25:0.8"),
+    ("checker/onnx/models@2/x@0.6@0.1:0.8", "checker/onnx/models@2/x@0.1:0.8"),
+])  # fmt: skip
 def test_a_checker_with_a_threshold_is_refused_with_what_to_write(text: str, without: str) -> None:
     with pytest.raises(UsageError, match="the bounds say which threshold") as refused:
         parse_cascade(text)

@@ -22,7 +22,7 @@ from judge.jobs.run_inputs import Plan, read_run
 from judge.judges.journal_tools import read_journal, read_spending
 from judge.judges.records import Completion, Request
 from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, write_pool
-from tests.conftest import INPUTS, PROJECT, ended, json_lines, manifest, start_python
+from tests.conftest import INPUTS, PROJECT, complaint, ended, json_lines, manifest, on_stderr, printed, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.scoring import Serve
@@ -51,8 +51,7 @@ def settled(out: Path) -> list[dict[str, Any]]:
 
 def test_the_checker_settles_what_it_is_sure_of_and_the_model_is_asked_the_rest(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
-    assert main(arguments(out, mock, "--cascade", CASCADE)) == 0
-    said = capsys.readouterr().err
+    said = on_stderr(capsys, main(arguments(out, mock, "--cascade", CASCADE)))
     mine = settled(out)
     # Every sentence that claims something lies beyond a bound, and some claim something.
     assert mine
@@ -129,8 +128,7 @@ def test_other_bounds_are_another_configuration_and_pay_only_for_what_they_leave
     out = tmp_path / "out"
     assert main(arguments(out, mock, "--cascade", CASCADE)) == 0
     first = mock.stats()["paid"]
-    assert main(arguments(out, mock, "--cascade", "checker/overlap@0.1:0.9")) == 2
-    assert "cascade" in capsys.readouterr().err
+    assert "cascade" in complaint(capsys, main(arguments(out, mock, "--cascade", "checker/overlap@0.1:0.9")))
     assert main(arguments(out, mock, "--cascade", "checker/overlap@0.1:0.9", "--replace")) == 0
     asked = {row["request_digest"] for row in json_lines(out / "judgments.jsonl") if row["judge"] == "server/m"}
     assert mock.stats()["paid"] == len(asked) > first
@@ -223,23 +221,19 @@ def test_a_recheck_asks_the_model_alone_again(mock: Mock, tmp_path: Path) -> Non
     assert not {row["response_id"] for row in again} & {row["response_id"] for row in settled(out)}
 
 
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (("--cascade", "checker/overlap@0.8:0.1"), "the lower one first"),
-        (("--cascade", "openai/x@0.1:0.8"), "expected a checker"),
-        (("--cascade", "checker/overlpa@0.1:0.8"), "did you mean overlap"),
-        (("--cascade", "checker/server/x@0.1:0.8"), "needs one --cascade-url"),
-        (("--cascade", CASCADE, "--cascade-url", "http://127.0.0.1:1/score"), "needs none"),
-        (("--cascade-url", "http://127.0.0.1:1/score"), "which --cascade names"),
-        (("--cascade", CASCADE, "--jury", "median", "--samples", "3"), "does not go with a jury"),
-        (("--cascade", CASCADE, "--criteria", "groundedness", "naturalness", "--together"), "--together"),
-        (("--cascade", CASCADE, "--price", "checker/other=1/2"), "no such model"),
-    ],
-)
+@pytest.mark.parametrize(("more", "told"), [
+    (("--cascade", "checker/overlap@0.8:0.1"), "the lower one first"),
+    (("--cascade", "openai/x@0.1:0.8"), "expected a checker"),
+    (("--cascade", "checker/overlpa@0.1:0.8"), "did you mean overlap"),
+    (("--cascade", "checker/server/x@0.1:0.8"), "needs one --cascade-url"),
+    (("--cascade", CASCADE, "--cascade-url", "http://127.0.0.1:1/score"), "needs none"),
+    (("--cascade-url", "http://127.0.0.1:1/score"), "which --cascade names"),
+    (("--cascade", CASCADE, "--jury", "median", "--samples", "3"), "does not go with a jury"),
+    (("--cascade", CASCADE, "--criteria", "groundedness", "naturalness", "--together"), "--together"),
+    (("--cascade", CASCADE, "--price", "checker/other=1/2"), "no such model"),
+])  # fmt: skip
 def test_what_a_cascade_does_not_go_with_is_refused(mock, tmp_path, capsys, more, told) -> None:
-    assert main(arguments(tmp_path / "out", mock, *more)) == 2
-    said = capsys.readouterr().err
+    said = complaint(capsys, main(arguments(tmp_path / "out", mock, *more)))
     assert told in said and "Traceback" not in said
     assert not (tmp_path / "out").exists() and mock.stats()["requests"] == 0
 
@@ -273,8 +267,7 @@ def test_a_checker_behind_a_server_has_an_address_of_its_own(mock: Mock, tmp_pat
     out, local, bundle = tmp_path / "out", tmp_path / "local", tmp_path / "bundle"
     scorer = serve(containments)
     served = ("--cascade", "checker/server/x@0.3:0.7", "--cascade-url", f"{scorer.url}/score")
-    assert main(arguments(out, mock, *served, "--dry-run")) == 0
-    before = " ".join(capsys.readouterr().out.split())
+    before = " ".join(printed(capsys, main(arguments(out, mock, *served, "--dry-run"))).split())
     # Nothing is known of it yet, so all could be asked; nothing was sent to find out.
     assert f"settled 0 by checker/server/x; {EVIDENCE} are not checked yet, and count as calls" in before
     assert mock.stats()["requests"] == 0 and scorer.asked == []

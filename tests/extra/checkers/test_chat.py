@@ -105,21 +105,18 @@ def test_each_pair_is_one_document_and_one_claim(serve: Serve) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "top", "supports", "decided"),
-    [
-        ("No", {"No": 0.9, "Yes": 0.1}, 0.1, False),
-        # White space and case of tokens do not matter.
-        (" yes", {" yes": 0.5, "No": 0.25, "Yes": 0.25}, 0.75, False),
-        # What follows the answer is not read.
-        ("Yes. The document says so.", {"Yes": 0.8, "No": 0.2}, 0.8, False),
-        # Where the answer is not among the tokens, or the server gives none, it is 1 or 0.
-        ("**No**, it does not.", {"**": 1.0}, 0.0, True),
-        ("Yes", None, 1.0, True),
-        # A fifth of the mass is not shown, and it could be of either.
-        ("Yes", {"Yes": 0.6, "No": 0.2}, 1.0, True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "top", "supports", "decided"), [
+    ("No", {"No": 0.9, "Yes": 0.1}, 0.1, False),
+    # White space and case of tokens do not matter.
+    (" yes", {" yes": 0.5, "No": 0.25, "Yes": 0.25}, 0.75, False),
+    # What follows the answer is not read.
+    ("Yes. The document says so.", {"Yes": 0.8, "No": 0.2}, 0.8, False),
+    # Where the answer is not among the tokens, or the server gives none, it is 1 or 0.
+    ("**No**, it does not.", {"**": 1.0}, 0.0, True),
+    ("Yes", None, 1.0, True),
+    # A fifth of the mass is not shown, and it could be of either.
+    ("Yes", {"Yes": 0.6, "No": 0.2}, 1.0, True),
+])  # fmt: skip
 def test_the_score_is_the_probability_of_yes(serve, text, top, supports, decided) -> None:
     server = serve(lambda body: (200, replied(text, top)))
     (found,) = scored(server, ("p", "s"))
@@ -149,14 +146,11 @@ def test_a_server_that_tells_few_tokens_is_asked_for_few(serve: Serve) -> None:
     assert [body["top_logprobs"] for _, body in server.asked] == [20, 5, 5]
 
 
-@pytest.mark.parametrize(
-    ("status", "reply", "error", "message"),
-    [
-        (200, {"choices": []}, RejectedError, "no choices"),
-        (429, {"error": {"message": "slow down"}}, RateLimitError, "slow down"),
-        (401, {"error": {"message": "no key"}}, AuthenticationError, "no key"),
-    ],
-)
+@pytest.mark.parametrize(("status", "reply", "error", "message"), [
+    (200, {"choices": []}, RejectedError, "no choices"),
+    (429, {"error": {"message": "slow down"}}, RateLimitError, "slow down"),
+    (401, {"error": {"message": "no key"}}, AuthenticationError, "no key"),
+])  # fmt: skip
 def test_a_refused_or_broken_reply_is_an_error(serve, status, reply, error, message) -> None:
     server = serve(lambda body: (status, reply))
     with pytest.raises(error, match=message):
@@ -267,18 +261,15 @@ def test_a_silent_server_gives_no_token_counts(serve: Serve) -> None:
     assert (completion.prompt_tokens, completion.completion_tokens) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "error", "message"),
-    [
-        ("m", ModelOptions(), UsageError, "checker/chat/m needs one --base-url"),
-        ("m", ModelOptions(base_url="http://a:1", replicas=("http://b:1",)), UsageError, "needs one --base-url"),
-        ("m", ModelOptions(base_url="ftp://a"), UsageError, "must be an address"),
-        ("m", ModelOptions(base_url="http://a:1", threads=2), UsageError, "--threads is for local models"),
-        ("m#supports=1", ModelOptions(base_url="http://a:1"), UsageError, "it takes instruction"),
-        ("m#instruction=/absent/x.txt", ModelOptions(base_url="http://a:1"), InputError, "/absent/x.txt: cannot be"),
-        ("m#instruction=/dev/null", ModelOptions(base_url="http://a:1"), InputError, "/dev/null: cannot be read"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "options", "error", "message"), [
+    ("m", ModelOptions(), UsageError, "checker/chat/m needs one --base-url"),
+    ("m", ModelOptions(base_url="http://a:1", replicas=("http://b:1",)), UsageError, "needs one --base-url"),
+    ("m", ModelOptions(base_url="ftp://a"), UsageError, "must be an address"),
+    ("m", ModelOptions(base_url="http://a:1", threads=2), UsageError, "--threads is for local models"),
+    ("m#supports=1", ModelOptions(base_url="http://a:1"), UsageError, "it takes instruction"),
+    ("m#instruction=/absent/x.txt", ModelOptions(base_url="http://a:1"), InputError, "/absent/x.txt: cannot be"),
+    ("m#instruction=/dev/null", ModelOptions(base_url="http://a:1"), InputError, "/dev/null: cannot be read"),
+])  # fmt: skip
 def test_what_cannot_work_is_refused_before_anything_is_sent(name, options, error, message) -> None:
     with pytest.raises(error) as raised:
         open_model(f"checker/chat/{name}", options).check([CRITERION])

@@ -113,44 +113,35 @@ def test_a_response_of_questions_alone_is_unable() -> None:
     assert (found.unable, found.sentences) == (True, ("no_claim", "no_claim"))
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("checker/overlop", "no checker called 'overlop'; did you mean overlap"),
-        ("checker/overlap/x", "no checker called 'overlap/x'"),
-        ("checker/server", "no checker called 'server'"),
-        ("checker/overlap@0", "threshold '0' of a checker: expected a number above 0 and up to 1"),
-        ("checker/overlap@nan", "threshold 'nan' of a checker"),
-        ("checker/overlap@half", "threshold 'half' of a checker"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [
+    ("checker/overlop", "no checker called 'overlop'; did you mean overlap"),
+    ("checker/overlap/x", "no checker called 'overlap/x'"),
+    ("checker/server", "no checker called 'server'"),
+    ("checker/overlap@0", "threshold '0' of a checker: expected a number above 0 and up to 1"),
+    ("checker/overlap@nan", "threshold 'nan' of a checker"),
+    ("checker/overlap@half", "threshold 'half' of a checker"),
+])  # fmt: skip
 def test_a_name_that_is_no_checker_is_refused(name: str, message: str) -> None:
     with pytest.raises(UsageError, match="checker") as error:
         open_model(name)
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "advice"),
-    [
-        ("groundedness/graded", "add --prompt groundedness/sentences"),
-        ("naturalness/graded", "add --prompt groundedness/sentences"),
-        ("nugget/graded", "`judge nuggets claims` sets sentences beside nuggets"),
-    ],
-)
+@pytest.mark.parametrize(("prompt", "advice"), [
+    ("groundedness/graded", "add --prompt groundedness/sentences"),
+    ("naturalness/graded", "add --prompt groundedness/sentences"),
+    ("nugget/graded", "`judge nuggets claims` sets sentences beside nuggets"),
+])  # fmt: skip
 def test_other_prompts_are_refused_with_advice_that_can_be_followed(prompt: str, advice: str) -> None:
     with pytest.raises(UsageError, match=f"cannot be asked {prompt}: {advice}"):
         open_model("checker/overlap").check([find_criterion(prompt)])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (ModelOptions(), "needs one --base-url with its path, such as http://localhost:8000/score"),
-        (ModelOptions(base_url="http://localhost:8000/v1"), "expected an address that says what it serves"),
-        (ModelOptions(base_url="http://a:1/score", replicas=("http://b:1/score",)), "needs one --base-url"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (ModelOptions(), "needs one --base-url with its path, such as http://localhost:8000/score"),
+    (ModelOptions(base_url="http://localhost:8000/v1"), "expected an address that says what it serves"),
+    (ModelOptions(base_url="http://a:1/score", replicas=("http://b:1/score",)), "needs one --base-url"),
+])  # fmt: skip
 def test_a_server_needs_an_address_that_says_what_it_serves(options: ModelOptions, message: str) -> None:
     with pytest.raises(UsageError) as error:
         open_model("checker/server/m", options).check([CRITERION])
@@ -226,26 +217,23 @@ def test_many_pairs_take_several_requests(serve: Serve) -> None:
     assert [len(body["text_1"]) for _, body in server.asked] == [32, 8]
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "reply", "error", "message"),
-    [
-        ("score", 200, {"data": [{"index": 0, "score": 4.2}]}, RejectedError,
-         "Expected `float` <= 1.0 - at `$.data[0].score`; it begins"),
-        ("score", 200, {"data": [{"index": 0, "score": True}]}, RejectedError,
-         "Expected `float`, got `bool` - at `$.data[0].score`"),
-        ("score", 200, {"data": [{"index": n, "score": 0.1} for n in (0, 1)]}, RejectedError,
-         "2 scores came back for 1 pairs"),
-        ("score", 200, {"data": [{"index": 7, "score": 0.1}]}, RejectedError, "not numbered from 0 to 0, each once"),
-        ("score", 200, {"data": [{"index": 0, "score": 0.1}] * 2}, RejectedError, "not numbered from 0 to 1"),
-        ("score", 200, {"scores": [0.1]}, RejectedError, 'missing required field `data`; it begins'),
-        ("score", 200, b"<html>", RejectedError, "JSON is malformed: invalid character (byte 0); it begins '<html>'"),
-        ("score", 500, {"error": {"message": "boom"}}, TransientError, "boom"),
-        ("predict", 200, [[{"label": "LABEL_0", "score": 0.1}, {"label": "LABEL_1", "score": 0.9}]], RejectedError,
-         "none or several of the model's labels mean support: label_0, label_1"),
-        ("predict", 200, [{"label": "x", "score": 0.1}], RejectedError, "Expected `array`, got `object`"),
-        ("predict", 200, [["x"]], RejectedError, "Expected `object`, got `str` - at `$[0][0]`"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("path", "status", "reply", "error", "message"), [
+    ("score", 200, {"data": [{"index": 0, "score": 4.2}]}, RejectedError,
+     "Expected `float` <= 1.0 - at `$.data[0].score`; it begins"),
+    ("score", 200, {"data": [{"index": 0, "score": True}]}, RejectedError,
+     "Expected `float`, got `bool` - at `$.data[0].score`"),
+    ("score", 200, {"data": [{"index": n, "score": 0.1} for n in (0, 1)]}, RejectedError,
+     "2 scores came back for 1 pairs"),
+    ("score", 200, {"data": [{"index": 7, "score": 0.1}]}, RejectedError, "not numbered from 0 to 0, each once"),
+    ("score", 200, {"data": [{"index": 0, "score": 0.1}] * 2}, RejectedError, "not numbered from 0 to 1"),
+    ("score", 200, {"scores": [0.1]}, RejectedError, 'missing required field `data`; it begins'),
+    ("score", 200, b"<html>", RejectedError, "JSON is malformed: invalid character (byte 0); it begins '<html>'"),
+    ("score", 500, {"error": {"message": "boom"}}, TransientError, "boom"),
+    ("predict", 200, [[{"label": "LABEL_0", "score": 0.1}, {"label": "LABEL_1", "score": 0.9}]], RejectedError,
+     "none or several of the model's labels mean support: label_0, label_1"),
+    ("predict", 200, [{"label": "x", "score": 0.1}], RejectedError, "Expected `array`, got `object`"),
+    ("predict", 200, [["x"]], RejectedError, "Expected `object`, got `str` - at `$[0][0]`"),
+])  # fmt: skip
 def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(serve, path, status, reply, error, message) -> None:
     server = serve(lambda body: (status, reply))
     scorer = ServerChecker("m", ModelOptions(base_url=f"{server.url}/{path}"), {})
@@ -254,13 +242,10 @@ def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(serve, path, sta
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "labels"),
-    [
-        ("nugget_precision/graded", ("nugget", "none", "none", "no_claim")),
-        ("nugget_precision/passages", ("nugget", "passage", "none", "no_claim")),
-    ],
-)
+@pytest.mark.parametrize(("prompt", "labels"), [
+    ("nugget_precision/graded", ("nugget", "none", "none", "no_claim")),
+    ("nugget_precision/passages", ("nugget", "passage", "none", "no_claim")),
+])  # fmt: skip
 def test_a_nugget_carries_a_sentence_before_a_passage_does(prompt: str, labels: tuple[str, ...]) -> None:
     text = "The ferry leaves at noon. The pier is closed. Bicycles are free. When do you leave?"
     criterion, checker = find_criterion(prompt), open_model("checker/overlap", ModelOptions())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from judge.cli import main
-from tests.conftest import PROJECT, start_python
+from tests.conftest import PROJECT, printed, start_python
 from tests.mock import Mock
 from tests.scoring import ScoreServer, Serve
 from tests.time_limit import wait_until
@@ -126,8 +126,7 @@ def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(tmp_path, capsy
         rows = [json.loads(text) for (text,) in journal.execute("SELECT completion FROM completion")]
     assert sum(row["prompt_tokens"] or 0 for row in rows) == 9 * asked
     capsys.readouterr()
-    assert main(["journal", "reparse", str(out), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["changes"] == []
+    assert json.loads(printed(capsys, main(["journal", "reparse", str(out), "--json"])))["changes"] == []
 
 
 def test_a_model_that_never_says_yes_or_no_is_asked_once_for_each_response(tmp_path: Path, mock: Mock) -> None:
@@ -154,8 +153,7 @@ def test_a_dry_run_counts_the_requests_of_pairs(
 ) -> None:
     server = serve(lambda body: chat("Yes", 9))
     options = "--model", "checker/chat/m", "--limit", "5", "--price", "1/1"
-    assert judged(server, tmp_path / "out", *options, "--dry-run", "--json") == 0
-    (row,) = json.loads(capsys.readouterr().out)["by_model"]
+    (row,) = json.loads(printed(capsys, judged(server, tmp_path / "out", *options, "--dry-run", "--json")))["by_model"]
     assert judged(server, tmp_path / "out", *options, "--dry-run") == 0
     assert f"requests            {row['requests']} in all" in capsys.readouterr().out
     assert not server.asked

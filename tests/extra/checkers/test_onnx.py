@@ -47,19 +47,16 @@ def pairs_of(scores: Sequence[PairScore]) -> list[tuple[float, float]]:
     return [score[:2] for score in scores]
 
 
-@pytest.mark.parametrize(
-    ("weights", "biases", "config", "kind", "expected"),
-    [
-        # A share of 1 gives the logits 2, 0, -2, one of a half 0, 0, 0, and one of 0 the logits -2, 0, 2.
-        *(
-            (WEIGHTS, BIASES, NLI, kind, [softmax(2 * x, 0, -2 * x)[::2] for x in (1, 0, -1)])
-            for kind in ("int64", "int32")
-        ),
-        # One logit is a probability by the logistic function.
-        ((6.0,), (-3.0,), {}, "int64", [[1 / (1 + math.exp(-logit)), 0.0] for logit in (3, 0, -3)]),
-        ((-1.0, 1.0), (0.0, 0.0), TWO, "int64", [[softmax(-x, x)[1], 0.0] for x in (1, 0.5, 0)]),
-    ],
-)
+@pytest.mark.parametrize(("weights", "biases", "config", "kind", "expected"), [
+    # A share of 1 gives the logits 2, 0, -2, one of a half 0, 0, 0, and one of 0 the logits -2, 0, 2.
+    *(
+        (WEIGHTS, BIASES, NLI, kind, [softmax(2 * x, 0, -2 * x)[::2] for x in (1, 0, -1)])
+        for kind in ("int64", "int32")
+    ),
+    # One logit is a probability by the logistic function.
+    ((6.0,), (-3.0,), {}, "int64", [[1 / (1 + math.exp(-logit)), 0.0] for logit in (3, 0, -3)]),
+    ((-1.0, 1.0), (0.0, 0.0), TWO, "int64", [[softmax(-x, x)[1], 0.0] for x in (1, 0.5, 0)]),
+])  # fmt: skip
 def test_classes_by_their_labels(
     tmp_path: Path, weights: Any, biases: Any, config: Any, kind: str, expected: Any
 ) -> None:
@@ -216,26 +213,23 @@ def by_expression(pattern: str) -> bytes:
     return json.dumps(json.loads(tokenizer()) | {"pre_tokenizer": split}).encode()
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("model.onnx", b"no model", "model.onnx: cannot be loaded as ONNX: "),
-        ("model.onnx", b"", "model.onnx: cannot be loaded as ONNX: "),
-        ("model.onnx", None, "holds no model, expected model.onnx or onnx/model.onnx, or the path of a file .onnx"),
-        ("tokenizer.json", None, "model.onnx: there is no tokenizer.json beside it or in the folder above"),
-        ("tokenizer.json", b"{}", "its tokenizer.json cannot be used: "),
-        ("tokenizer.json", b"\xff", "its tokenizer.json cannot be used: "),
-        ("tokenizer.json", by_expression("("), "model.onnx: its tokenizer.json cannot be used: Oniguruma error: end"),
-        ("tokenizer.json", by_expression(r"(\w+\s?)+$b"), "model.onnx: its tokenizer.json cannot split a pair: Onig: "),
-        ("config.json", None, "model.onnx: there is no config.json beside it"),
-        ("config.json", b"{", "config.json: cannot be read: Input data was truncated"),
-        ("config.json", b"[]", "config.json: cannot be read: Expected `object`, got `array`"),
-        ("config.json", b'{"id2label": {"0": "entailment", "2": "x"}}', "$.id2label: expected a label of its own"),
-        ("config.json", b'{"id2label": {"0": "x", "1": "X"}}', "$.id2label: expected a label of its own"),
-        ("config.json", b'{"id2label": {"0": "entailment", "1": "x"}}', "gives 3 classes, and its config.json 2"),
-        ("config.json", b'{"id2label": {"0": "a", "1": "b", "2": "c"}}', "none or several of the model's labels mean"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("model.onnx", b"no model", "model.onnx: cannot be loaded as ONNX: "),
+    ("model.onnx", b"", "model.onnx: cannot be loaded as ONNX: "),
+    ("model.onnx", None, "holds no model, expected model.onnx or onnx/model.onnx, or the path of a file .onnx"),
+    ("tokenizer.json", None, "model.onnx: there is no tokenizer.json beside it or in the folder above"),
+    ("tokenizer.json", b"{}", "its tokenizer.json cannot be used: "),
+    ("tokenizer.json", b"\xff", "its tokenizer.json cannot be used: "),
+    ("tokenizer.json", by_expression("("), "model.onnx: its tokenizer.json cannot be used: Oniguruma error: end"),
+    ("tokenizer.json", by_expression(r"(\w+\s?)+$b"), "model.onnx: its tokenizer.json cannot split a pair: Onig: "),
+    ("config.json", None, "model.onnx: there is no config.json beside it"),
+    ("config.json", b"{", "config.json: cannot be read: Input data was truncated"),
+    ("config.json", b"[]", "config.json: cannot be read: Expected `object`, got `array`"),
+    ("config.json", b'{"id2label": {"0": "entailment", "2": "x"}}', "$.id2label: expected a label of its own"),
+    ("config.json", b'{"id2label": {"0": "x", "1": "X"}}', "$.id2label: expected a label of its own"),
+    ("config.json", b'{"id2label": {"0": "entailment", "1": "x"}}', "gives 3 classes, and its config.json 2"),
+    ("config.json", b'{"id2label": {"0": "a", "1": "b", "2": "c"}}', "none or several of the model's labels mean"),
+])  # fmt: skip
 def test_broken_files_are_one_clear_message(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
     write_encoder(tmp_path, WEIGHTS, BIASES, NLI)
     (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
@@ -288,16 +282,10 @@ def test_no_number_and_a_panic_of_the_tokenizer_are_failures_of_their_item(tmp_p
         scored(tmp_path, ("z" * 60 + " q", WHOLE))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            ModelOptions(base_url="http://a:1"),
-            "--base-url is for judges that run elsewhere; checker/onnx/nli runs here",
-        ),
-        (ModelOptions(replicas=("http://a:1",)), "--base-url may be repeated for server/"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (ModelOptions(base_url="http://a:1"), "--base-url is for judges that run elsewhere; checker/onnx/nli runs here"),
+    (ModelOptions(replicas=("http://a:1",)), "--base-url may be repeated for server/"),
+])  # fmt: skip
 def test_options_of_a_server_are_refused(tmp_path: Path, options: ModelOptions, message: str) -> None:
     folder = write_encoder(tmp_path / "nli", WEIGHTS, BIASES, NLI)
     with pytest.raises(UsageError) as raised:

@@ -28,16 +28,13 @@ def test_labels_that_say_nothing_are_told_by_the_name(serve: Serve) -> None:
         scored(f"{server.url}/predict", {"supports": "LABEL_1", "contradicts": "LABEL_2"}, ("p", "s"))
 
 
-@pytest.mark.parametrize(
-    ("name", "path", "message"),
-    [
-        ("m#supports=0,contradicts=1", "score", "at /score has no use for contradicts, supports"),
-        ("m#suports=0", "predict", "setting 'suports=0' of checker/server; did you mean supports? (expected settings"),
-        ("m#supports=0,supports=1", "predict", "setting 'supports=1' of checker/server"),
-        ("m#supports=", "predict", "setting 'supports=' of checker/server"),
-        ("m#instruction=none", "predict", "it takes supports, contradicts)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "path", "message"), [
+    ("m#supports=0,contradicts=1", "score", "at /score has no use for contradicts, supports"),
+    ("m#suports=0", "predict", "setting 'suports=0' of checker/server; did you mean supports? (expected settings"),
+    ("m#supports=0,supports=1", "predict", "setting 'supports=1' of checker/server"),
+    ("m#supports=", "predict", "setting 'supports=' of checker/server"),
+    ("m#instruction=none", "predict", "it takes supports, contradicts)"),
+])  # fmt: skip
 def test_settings_that_cannot_be_meant_are_refused(name: str, path: str, message: str) -> None:
     options = ModelOptions(base_url=f"http://localhost:1/{path}")
     with pytest.raises(UsageError) as raised:

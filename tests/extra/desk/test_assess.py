@@ -79,17 +79,14 @@ def test_a_label_leads_to_the_next_task_and_is_kept(opened: Desk) -> None:
     assert ">one\nfact</textarea>" in again.text
 
 
-@pytest.mark.parametrize(
-    ("grade", "comment", "said"),
-    [
-        ("", "kept", "Choose a level first."),
-        ("4", "kept", "Choose a level first."),
-        ("-1", "kept", "Choose a level first."),
-        ("2.0", "kept", "Choose a level first."),
-        ("2", "x" * 10_001, "The comment must be text of at most 10,000 characters."),
-        ("2", "a\0b", "The comment must be text of at most 10,000 characters."),
-    ],
-)
+@pytest.mark.parametrize(("grade", "comment", "said"), [
+    ("", "kept", "Choose a level first."),
+    ("4", "kept", "Choose a level first."),
+    ("-1", "kept", "Choose a level first."),
+    ("2.0", "kept", "Choose a level first."),
+    ("2", "x" * 10_001, "The comment must be text of at most 10,000 characters."),
+    ("2", "a\0b", "The comment must be text of at most 10,000 characters."),
+])  # fmt: skip
 def test_what_is_no_label_is_not_saved(opened: Desk, grade: str, comment: str, said: str) -> None:
     answer = opened.label(opened.enter(), grade, comment)
     assert answer.status_code == 422
@@ -298,18 +295,15 @@ def test_a_desk_asks_about_the_unit_of_its_pool(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("grades", "keys"),
-    [
-        ((0, 1, 2, 3), "0123"),
-        ((1, 0), "10"),
-        # Not all are digits, so each has its place.
-        ((-1, 0, 1), "123"),
-        ((8, 9, 10), "123"),
-        # A tenth place has no key.
-        (tuple(range(10, 21)), "123456789"),
-    ],
-)
+@pytest.mark.parametrize(("grades", "keys"), [
+    ((0, 1, 2, 3), "0123"),
+    ((1, 0), "10"),
+    # Not all are digits, so each has its place.
+    ((-1, 0, 1), "123"),
+    ((8, 9, 10), "123"),
+    # A tenth place has no key.
+    (tuple(range(10, 21)), "123456789"),
+])  # fmt: skip
 def test_the_key_of_a_level_is_its_grade_or_its_place(grades: tuple[int, ...], keys: str) -> None:
     found = level_keys([Level(grade, str(grade), "") for grade in grades])
     assert list(found.values()) == [*keys, *[""] * (len(grades) - len(keys))]
@@ -324,14 +318,11 @@ def test_every_prompt_has_guidance_without_marks_of_its_own(criterion) -> None: 
     assert question(criterion) == "" or question(criterion).endswith("?")
 
 
-@pytest.mark.parametrize(
-    ("prompt", "grade", "words"),
-    [
-        ("groundedness/graded", 2, "2"),
-        ("groundedness/yes_no", 1, "1 yes"),
-        ("groundedness/yes_no", 0, "0 no"),
-        ("relevance/ikat", None, "unable to judge"),
-    ],
-)
+@pytest.mark.parametrize(("prompt", "grade", "words"), [
+    ("groundedness/graded", 2, "2"),
+    ("groundedness/yes_no", 1, "1 yes"),
+    ("groundedness/yes_no", 0, "0 no"),
+    ("relevance/ikat", None, "unable to judge"),
+])  # fmt: skip
 def test_a_label_in_words(prompt: str, grade: int | None, words: str) -> None:
     assert label_words(find_criterion(prompt), DeskLabel(grade, "")) == words

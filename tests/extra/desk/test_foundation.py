@@ -15,9 +15,8 @@ from starlette.responses import Response
 
 from judge.cli import call
 from judge.errors import OperationalError, UsageError
-from judge.extra.desk.app import LARGEST_FORM, Guard, Seat, Visit, desk_app, missing_page, new_token
+from judge.extra.desk.app import LARGEST_FORM, Guard, Seat, Visit, desk_app, listen, missing_page, new_token, serve_desk
 from judge.extra.desk.cli import say_links
-from judge.extra.desk.server import listen, serve_desk
 from tests.extra.desk.visiting import Visitor
 
 ANN, BOB = Seat("1", "Ann", "a" * 32), Seat("2", "Bob", "b" * 32)
@@ -96,15 +95,12 @@ def test_a_seat_opens_no_other(ann: Visitor) -> None:
     assert ann.get("/2/", cookie=f"judge-8765={ANN.token}").status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("status", "hosts"),
-    [
-        (403, ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "[::1"]),
-        (403, ["user@127.0.0.1:8765", "127.0.0.1/a"]),
-        # The machine itself, a tunnel and a number are no foreign names.
-        (303, ["localhost:9", "127.0.0.1", "[::1]:8765", "192.168.1.7:8765"]),
-    ],
-)
+@pytest.mark.parametrize(("status", "hosts"), [
+    (403, ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "[::1"]),
+    (403, ["user@127.0.0.1:8765", "127.0.0.1/a"]),
+    # The machine itself, a tunnel and a number are no foreign names.
+    (303, ["localhost:9", "127.0.0.1", "[::1]:8765", "192.168.1.7:8765"]),
+])  # fmt: skip
 def test_another_name_that_leads_to_this_machine_is_refused(visitor: Visitor, status: int, hosts: list[str]) -> None:
     for host in hosts:
         answer = visitor.get(f"/1/?token={ANN.token}", host=host)
@@ -124,21 +120,18 @@ def test_a_form_of_the_desk_is_taken(desk: Counter, ann: Visitor) -> None:
     assert desk.counts == {"Ann": 2, "Bob": 0}
 
 
-@pytest.mark.parametrize(
-    ("token", "headers"),
-    [
-        ("", {}),
-        (BOB.form_token, {}),
-        (ANN.token, {}),
-        (ANN.form_token, {"origin": "https://evil.example"}),
-        (ANN.form_token, {"origin": "http://127.0.0.1:9999"}),
-        (ANN.form_token, {"origin": "null"}),
-        (ANN.form_token, {"origin": "http://["}),
-        (ANN.form_token, {"sec-fetch-site": "cross-site"}),
-        (ANN.form_token, {"sec-fetch-site": "same-site"}),
-        (ANN.form_token, {"cookie": ""}),
-    ],
-)
+@pytest.mark.parametrize(("token", "headers"), [
+    ("", {}),
+    (BOB.form_token, {}),
+    (ANN.token, {}),
+    (ANN.form_token, {"origin": "https://evil.example"}),
+    (ANN.form_token, {"origin": "http://127.0.0.1:9999"}),
+    (ANN.form_token, {"origin": "null"}),
+    (ANN.form_token, {"origin": "http://["}),
+    (ANN.form_token, {"sec-fetch-site": "cross-site"}),
+    (ANN.form_token, {"sec-fetch-site": "same-site"}),
+    (ANN.form_token, {"cookie": ""}),
+])  # fmt: skip
 def test_any_other_form_changes_nothing(desk: Counter, ann: Visitor, token: str, headers: dict[str, str]) -> None:
     assert ann.send("/1/add", {"form_token": token, "by": "2"}, **headers).status_code == 403
     assert desk.counts == {"Ann": 0, "Bob": 0}

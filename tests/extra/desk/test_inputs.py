@@ -8,8 +8,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.extra.desk.assess import open_assess_desk
-from judge.extra.desk.assess_inputs import read_work
+from judge.extra.desk.assess import Work, open_assess_desk
 from judge.extra.desk.store import DeskLabel
 from judge.gold.draft import ImportOptions
 from judge.gold.rows import read_gold, text_digest
@@ -18,24 +17,21 @@ from tests.conftest import put, refused
 from tests.extra.desk.world import GRADED, plan_of, response, write_judgments, write_plan, write_pool
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"assessors": []}, "assessor: expected a value, found none"),
-        ({"assessors": ["ann", "Ann"]}, "'ann': given twice"),
-        ({"assessors": [" "]}, "expected a name of 1 to 80"),
-        ({"assessors": ["a\nb"]}, "expected a name of 1 to 80"),
-        ({"assessors": ["x" * 81]}, "expected a name of 1 to 80"),
-        ({"double": 0.5}, "needs two assessors or more"),
-        ({"assessors": ["ann", "bob"], "double": 1.5}, "expected a share from 0 to 1"),
-        ({"judgments": "judgments.jsonl"}, "blind assessors see no judge's grade"),
-        ({"made": "postedit"}, "expected --judgments"),
-        ({"made": "synthetic"}, "choose from blind, postedit"),
-        ({"prompts": ["relevance"]}, "relevance/graded: shown with the conversation, so a topics file is needed"),
-        ({"prompts": ["groundedness/graded", "groundedness/yes_no"]}, "are two scales of groundedness"),
-        ({"prompts": ["none"]}, "no prompt called 'none'"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"assessors": []}, "assessor: expected a value, found none"),
+    ({"assessors": ["ann", "Ann"]}, "'ann': given twice"),
+    ({"assessors": [" "]}, "expected a name of 1 to 80"),
+    ({"assessors": ["a\nb"]}, "expected a name of 1 to 80"),
+    ({"assessors": ["x" * 81]}, "expected a name of 1 to 80"),
+    ({"double": 0.5}, "needs two assessors or more"),
+    ({"assessors": ["ann", "bob"], "double": 1.5}, "expected a share from 0 to 1"),
+    ({"judgments": "judgments.jsonl"}, "blind assessors see no judge's grade"),
+    ({"made": "postedit"}, "expected --judgments"),
+    ({"made": "synthetic"}, "choose from blind, postedit"),
+    ({"prompts": ["relevance"]}, "relevance/graded: shown with the conversation, so a topics file is needed"),
+    ({"prompts": ["groundedness/graded", "groundedness/yes_no"]}, "are two scales of groundedness"),
+    ({"prompts": ["none"]}, "no prompt called 'none'"),
+])  # fmt: skip
 def test_what_cannot_be_done_is_said_before_anything_is_made(tmp_path, changes: dict[str, Any], said: str) -> None:
     write_pool(tmp_path)
     with pytest.raises(UsageError) as refused, open_assess_desk(plan_of(tmp_path, **changes)):
@@ -48,14 +44,14 @@ def test_topics_that_lack_a_turn_are_refused(tmp_path: Path) -> None:
     write_pool(tmp_path / "six", 6)
     write_pool(tmp_path, 12)
     with pytest.raises(UsageError, match=r"topics\.json: lacks 3 turns to label: 2-1_1, 2-1_2, 2-1_3"):
-        read_work(plan_of(tmp_path, topics=tmp_path / "six" / "topics.json"))
+        Work(plan_of(tmp_path, topics=tmp_path / "six" / "topics.json"))
 
 
 def test_a_plan_of_another_pool_is_refused(tmp_path: Path) -> None:
     write_pool(tmp_path)
     plan = write_plan(tmp_path, [3, 40])
     with pytest.raises(InputError, match="not a plan of this pool: 1 problem") as refused:
-        read_work(plan_of(tmp_path, plan=plan))
+        Work(plan_of(tmp_path, plan=plan))
     assert [(problem.code, problem.path) for problem in refused.value.problems] == [("not_in_pool", "line 2")]
 
 
@@ -63,10 +59,10 @@ def test_the_criteria_of_a_plan_are_asked_where_it_asks_for_them(tmp_path: Path)
     write_pool(tmp_path)
     rows = ((1, ["groundedness"]), (2, ["naturalness"]))
     plan = put(tmp_path / "plan.jsonl", b"".join(write_plan(tmp_path, [n], names).read_bytes() for n, names in rows))
-    work = read_work(plan_of(tmp_path, plan=plan, prompts=[]))
+    work = Work(plan_of(tmp_path, plan=plan, prompts=[]))
     assert [item.criteria for item in work.items] == [("groundedness",), ("naturalness",)]
     with pytest.raises(UsageError, match="plans no label of conciseness, only of groundedness, naturalness"):
-        read_work(plan_of(tmp_path, plan=plan, prompts=["conciseness"], topics=tmp_path / "topics.json"))
+        Work(plan_of(tmp_path, plan=plan, prompts=["conciseness"], topics=tmp_path / "topics.json"))
 
 
 def gold_file(folder: Path) -> Path:
@@ -88,23 +84,23 @@ def test_sealed_test_items_are_refused(tmp_path: Path) -> None:
     sealed = write_plan(split, numbers[:1])
     for path in (split / "test.jsonl", sealed):
         with pytest.raises(UsageError, match="holds sealed test items"):
-            read_work(plan_of(tmp_path, plan=path))
+            Work(plan_of(tmp_path, plan=path))
     # The dev part is nobody's secret; grades are no plan all the same.
     with pytest.raises(UsageError, match="grades, not a plan"):
-        read_work(plan_of(tmp_path, plan=split / "dev.jsonl"))
+        Work(plan_of(tmp_path, plan=split / "dev.jsonl"))
     others = [n for n in range(1, 13) if n not in numbers]
-    assert len(read_work(plan_of(tmp_path, plan=write_plan(split, others))).items) == len(others)
+    assert len(Work(plan_of(tmp_path, plan=write_plan(split, others))).items) == len(others)
 
 
 def test_grades_of_a_judge_must_fit_the_desk(tmp_path: Path) -> None:
     write_pool(tmp_path)
     good = write_judgments(tmp_path, {1: 3})
-    work = read_work(plan_of(tmp_path, made="postedit", judgments=good))
+    work = Work(plan_of(tmp_path, made="postedit", judgments=good))
     assert {key: suggestion.grade for key, suggestion in work.suggestions.items()} == {("R00001", "groundedness"): 3}
     lines = good.read_text(encoding="utf-8")
     # Of several samples the first is shown.
     put(good, lines + lines.replace('"grade":3', '"grade":0').replace('"sample":0', '"sample":1'))
-    assert read_work(plan_of(tmp_path, made="postedit", judgments=good)).suggestions == work.suggestions
+    assert Work(plan_of(tmp_path, made="postedit", judgments=good)).suggestions == work.suggestions
     for change, said in (
         ((GRADED.digest, "0" * 64), "grades under groundedness/graded"),
         (('"1-1_1"', '"1-1_2"'), "grades of another pool"),
@@ -112,17 +108,17 @@ def test_grades_of_a_judge_must_fit_the_desk(tmp_path: Path) -> None:
     ):
         put(good, lines.replace(*change))
         with pytest.raises(UsageError, match=said):
-            read_work(plan_of(tmp_path, made="postedit", judgments=good))
+            Work(plan_of(tmp_path, made="postedit", judgments=good))
     put(good, lines + lines.replace("server/m", "server/n"))
     with pytest.raises(UsageError, match="expected the grades of one judge, found server/m, server/n"):
-        read_work(plan_of(tmp_path, made="postedit", judgments=good))
+        Work(plan_of(tmp_path, made="postedit", judgments=good))
 
 
 def test_labels_become_gold_with_the_probabilities_of_the_plan(tmp_path, capsys) -> None:
     out = write_pool(tmp_path)
     plan = plan_of(tmp_path, plan=write_plan(tmp_path, [2, 5, 9, 10]), assessors=["ann", "bob"], double=0.5)
     with open_assess_desk(plan) as (_, store):
-        items = read_work(plan).items
+        items = Work(plan).items
         assert {item.response_id for item in items} == {"R00002", "R00005", "R00009", "R00010"}
         hers = {items[task.item].text_sha256 for task in store.tasks("1")}
         # 2 items are everybody's, 1 more each: 3 tasks. Ann's first is changed, and a label of bob's is undone.

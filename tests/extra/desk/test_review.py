@@ -36,6 +36,7 @@ from tests.calibration_world import (
     write_gold,
     write_pool,
 )
+from tests.conftest import complaint
 from tests.extra.desk.visiting import Visitor
 from tests.jobs.test_calibration import GRADED, tried
 from tests.mock import Mock
@@ -50,21 +51,18 @@ BETTER = TEXT.replace("You assess groundedness", "Be strict. You assess grounded
 # What a rerun may say of the new wording
 
 
-@pytest.mark.parametrize(
-    ("gain", "p", "p_max_t", "verdict"),
-    [
-        ((0.05, 0.25), 0.01, 0.02, "better"),
-        ((-0.25, -0.05), 0.01, 0.02, "worse"),
-        ((-0.05, 0.25), 0.20, 0.30, "open"),
-        # The interval leaves 0 out, and the test does not: nothing is said.
-        ((0.01, 0.25), 0.08, 0.12, "open"),
-        # The new wording and the old one are one planned pair, so its own p decides.
-        ((0.01, 0.25), 0.04, 0.12, "better"),
-        # Of 5 topics no p is below 2 / 2**5 = .0625, whatever the interval says.
-        ((0.05, 0.25), 2 / 2**5, None, "untested"),
-        ((None, None), None, 0.02, "open"),
-    ],
-)
+@pytest.mark.parametrize(("gain", "p", "p_max_t", "verdict"), [
+    ((0.05, 0.25), 0.01, 0.02, "better"),
+    ((-0.25, -0.05), 0.01, 0.02, "worse"),
+    ((-0.05, 0.25), 0.20, 0.30, "open"),
+    # The interval leaves 0 out, and the test does not: nothing is said.
+    ((0.01, 0.25), 0.08, 0.12, "open"),
+    # The new wording and the old one are one planned pair, so its own p decides.
+    ((0.01, 0.25), 0.04, 0.12, "better"),
+    # Of 5 topics no p is below 2 / 2**5 = .0625, whatever the interval says.
+    ((0.05, 0.25), 2 / 2**5, None, "untested"),
+    ((None, None), None, 0.02, "open"),
+])  # fmt: skip
 def test_a_wording_is_better_only_where_interval_and_test_say_so(gain, p, p_max_t, verdict) -> None:
     low, high = gain
     estimate = Estimate(0.15, low, high, 40, 10)
@@ -93,21 +91,18 @@ def ids(by: Filter) -> list[str]:
     return [cases.items[place].response_id for place in cases.kept(by)]
 
 
-@pytest.mark.parametrize(
-    ("by", "expected"),
-    [
-        # Distances: R3 3 (b), R1 2 (a), R2 1 (a), R4 1 (b); the file has them in this order.
-        (Filter(), ["R3", "R1", "R2", "R4"]),
-        (Filter(direction="higher"), ["R1", "R4"]),
-        (Filter(direction="lower"), ["R3", "R2"]),
-        (Filter(direction="missing"), ["R3"]),
-        # Of a alone: R1 is 2 away, R2 1, R3 has no grade.
-        (Filter(judge=0), ["R1", "R2", "R3"]),
-        (Filter(judge=0, direction="lower"), ["R2"]),
-        (Filter(judge=1), ["R3", "R1", "R4"]),
-        (Filter(criterion="relevance"), []),
-    ],
-)
+@pytest.mark.parametrize(("by", "expected"), [
+    # Distances: R3 3 (b), R1 2 (a), R2 1 (a), R4 1 (b); the file has them in this order.
+    (Filter(), ["R3", "R1", "R2", "R4"]),
+    (Filter(direction="higher"), ["R1", "R4"]),
+    (Filter(direction="lower"), ["R3", "R2"]),
+    (Filter(direction="missing"), ["R3"]),
+    # Of a alone: R1 is 2 away, R2 1, R3 has no grade.
+    (Filter(judge=0), ["R1", "R2", "R3"]),
+    (Filter(judge=0, direction="lower"), ["R2"]),
+    (Filter(judge=1), ["R3", "R1", "R4"]),
+    (Filter(criterion="relevance"), []),
+])  # fmt: skip
 def test_a_filter_keeps_the_worst_first(by: Filter, expected: list[str]) -> None:
     assert ids(by) == expected
 
@@ -154,19 +149,16 @@ def test_a_wording_becomes_a_file_of_its_own(shelf: Shelf, tmp_path: Path) -> No
     assert BASE.read_text(encoding="utf-8") == TEXT
 
 
-@pytest.mark.parametrize(
-    ("variant", "text", "said"),
-    [
-        ("graded", BETTER, "groundedness/graded is a prompt that this desk does not write over"),
-        ("Graded", BETTER, "does not write over"),
-        ("yes_no", BETTER, "does not write over"),
-        ("../evil", BETTER, "not a usable prompt"),
-        ("", BETTER, "not a usable prompt"),
-        ("new", TEXT.replace("{{answer}}", ""), "not a usable prompt, 1 problem"),
-        ("new", TEXT.replace('"groundedness"', '"relevance"'), "criterion is 'relevance': expected 'groundedness'"),
-        ("new", BETTER + "\0", "NUL"),
-    ],
-)
+@pytest.mark.parametrize(("variant", "text", "said"), [
+    ("graded", BETTER, "groundedness/graded is a prompt that this desk does not write over"),
+    ("Graded", BETTER, "does not write over"),
+    ("yes_no", BETTER, "does not write over"),
+    ("../evil", BETTER, "not a usable prompt"),
+    ("", BETTER, "not a usable prompt"),
+    ("new", TEXT.replace("{{answer}}", ""), "not a usable prompt, 1 problem"),
+    ("new", TEXT.replace('"groundedness"', '"relevance"'), "criterion is 'relevance': expected 'groundedness'"),
+    ("new", BETTER + "\0", "NUL"),
+])  # fmt: skip
 def test_what_is_no_prompt_or_has_a_name_already_is_not_saved(shelf, tmp_path, variant, text, said) -> None:
     with pytest.raises((InputError, UsageError), match=re.escape(said)):
         shelf.save(shelf.prompts()[0][GRADED], variant, text, replace=True)
@@ -422,5 +414,4 @@ def test_options_that_do_not_go_together_are_refused(capsys: pytest.CaptureFixtu
         (["--max-cost", "1"], "--max-cost"),
         ([], "has no disagreements.jsonl: `judge calibrate --out` writes it"),
     ):
-        assert main(["serve", "review", str(tmp_path), "--port", "0", *options]) == 2
-        assert said in capsys.readouterr().err
+        assert said in complaint(capsys, main(["serve", "review", str(tmp_path), "--port", "0", *options]))

@@ -10,9 +10,9 @@ import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from judge.ask.progress import Progress
+from judge.extra.desk.app import listen
 from judge.extra.desk.rerun import Rewording
 from judge.extra.desk.review import Review
-from judge.extra.desk.server import listen
 from tests.browsing import NARROW, faults, overflow, watch
 from tests.extra.desk.test_review import BETTER, GRADED, SEAT, TEXT, World, write_world
 from tests.mock import start_mock

@@ -155,17 +155,14 @@ def test_a_file_of_somebody_else_is_left_as_it_is(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"notes.txt", "other.sqlite"}
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE label SET criterion = 'none'",
-        "UPDATE label SET undoes = 1",
-        "UPDATE task SET item = 9 WHERE place = 1",
-        "UPDATE assessor SET token = ''",
-        "UPDATE assessor SET token = CAST(x'ff' AS TEXT)",
-        "DROP TABLE task",
-    ],
-)
+@pytest.mark.parametrize("damage", [
+    "UPDATE label SET criterion = 'none'",
+    "UPDATE label SET undoes = 1",
+    "UPDATE task SET item = 9 WHERE place = 1",
+    "UPDATE assessor SET token = ''",
+    "UPDATE assessor SET token = CAST(x'ff' AS TEXT)",
+    "DROP TABLE task",
+])  # fmt: skip
 def test_a_damaged_store_is_refused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "labels.sqlite"
     with store(path) as opened:

@@ -11,8 +11,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from judge.extra.desk.app import Guard
-from judge.extra.desk.server import Listener, listen
+from judge.extra.desk.app import Guard, Listener, listen
 
 ADDRESS = "http://127.0.0.1:8765"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.criteria import find_criterion
-from judge.extra.desk.assess_inputs import AssessPlan
+from judge.extra.desk.assess import AssessPlan
 from judge.gold.plan import PlanRow
 from judge.gold.rows import text_digest
 from judge.io.files import jsonl_bytes

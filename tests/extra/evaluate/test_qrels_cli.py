@@ -8,12 +8,11 @@ import pytest
 from msgspec import structs
 
 from judge.cli import main
-from judge.extra.evaluate.qrels import compare_qrels
-from judge.extra.evaluate.set_inputs import QrelsPlan
+from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.io.files import text_of
 from judge.io.ids import topic_of
 from tests.calibration_world import Item, contents, items, jsonl, judgment, pool, write_columns, write_pool
-from tests.conftest import put
+from tests.conftest import printed, put
 
 WORLD = [structs.replace(one, turn_id=f"{topic_of(one.turn_id)}_1") for one in items(topics=10, noise=0.3)]
 """Ten turns, each with a response of five runs."""
@@ -117,21 +116,18 @@ def test_scales_that_differ_are_refused_with_what_to_do(tmp_path: Path, capsys: 
     assert "argument --positive: expected at most 2 values" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "options", "said"),
-    [
-        ("1_1 0 p 1", "2_1 0 p 1", "", "no turn that both graded: '1_1' in"),
-        ("1_1 0 p 1", "1_1 0 q 1", "", "no item that both graded, on 1 common turn"),
-        ("1_1 0 p 1\n1_1 0 p 2", "1_1 0 p", "", "duplicate_row at 1_1 line 2"),
-        ("1_1 0 p 1\n1_1 0 p 2", "1_1 0 p", "", "wrong_columns at 1_1 line 1: 3 columns"),
-        ("1-1 0 p 1\n1_1 0 p 1", "1_1 0 p 1", "", "duplicate_row at 1_1: p is graded twice"),
-        ("1_1 0 p 5", "1_1 0 p -1", "--scale 0-3", "off_scale at 1_1 p: grade 5: expected one of 0, 1, 2, 3"),
-        ("1_1 0 p 5", "1_1 0 p -1", "--scale 0-3", "off_scale at 1_1 p: grade -1"),
-        ("1_1 0 p 500", "1_1 0 p 1", "", "grades from 0 to 500: expected a scale of at most 101 grades"),
-        ("1_1 0 p 1", "", "", "empty_file"),
-        ("1_1 0 p 1", "1_1 0 p 1", "--measure AP", "--measure needs runs (--runs)"),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "options", "said"), [
+    ("1_1 0 p 1", "2_1 0 p 1", "", "no turn that both graded: '1_1' in"),
+    ("1_1 0 p 1", "1_1 0 q 1", "", "no item that both graded, on 1 common turn"),
+    ("1_1 0 p 1\n1_1 0 p 2", "1_1 0 p", "", "duplicate_row at 1_1 line 2"),
+    ("1_1 0 p 1\n1_1 0 p 2", "1_1 0 p", "", "wrong_columns at 1_1 line 1: 3 columns"),
+    ("1-1 0 p 1\n1_1 0 p 1", "1_1 0 p 1", "", "duplicate_row at 1_1: p is graded twice"),
+    ("1_1 0 p 5", "1_1 0 p -1", "--scale 0-3", "off_scale at 1_1 p: grade 5: expected one of 0, 1, 2, 3"),
+    ("1_1 0 p 5", "1_1 0 p -1", "--scale 0-3", "off_scale at 1_1 p: grade -1"),
+    ("1_1 0 p 500", "1_1 0 p 1", "", "grades from 0 to 500: expected a scale of at most 101 grades"),
+    ("1_1 0 p 1", "", "", "empty_file"),
+    ("1_1 0 p 1", "1_1 0 p 1", "--measure AP", "--measure needs runs (--runs)"),
+])  # fmt: skip
 def test_bad_input_is_refused_with_all_problems(tmp_path, capsys, first, second, options, said) -> None:
     a, b = write(tmp_path / "a.qrel", first), write(tmp_path / "b.qrel", *second.split("\n") if second else ())
     turned_down(capsys, said, a, b, *options.split())
@@ -265,8 +261,7 @@ def test_the_stored_judges_of_rag_2026(shared: Path, tmp_path: Path, monkeypatch
     assert [kappa(gpt, version) for version in versions] == [0.290, 0.301, 0.266, 0.211]
     moved = []
     for pair in (versions[:2], versions[2:]):
-        assert main(["drift", *pair, "--scale", "0-4", "--json"]) == 1
-        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        (row,) = json.loads(printed(capsys, main(["drift", *pair, "--scale", "0-4", "--json"]), 1))["rows"]
         moved.append([round(row["change"][end], 3) for end in ("value", "low", "high")])
     assert moved == [[-0.114, -0.157, -0.070], [0.171, 0.123, 0.221]]
     jury = gpt, versions[1], versions[3]

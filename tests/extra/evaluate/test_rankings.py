@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from judge.extra.evaluate.breakdown import turn_facts
 from judge.extra.evaluate.intake import RankedRun, passage_ranking, ranked_runs
-from judge.extra.evaluate.rankings import (
+from judge.extra.evaluate.measured import (
     MAIN_OF_PASSAGES,
     PASSAGE_MEASURES,
     Evaluation,
@@ -56,21 +56,18 @@ ONE = ranked("one", t1_1="bxa", t1_2="xe", t9_9="z")
 """The first turn: DCG 1/log2(2) + 2/log2(4) = 2. The second: 1/log2(3) of 1/log2(2) + 1/log2(3). 9_9 is not graded."""
 
 
-@pytest.mark.parametrize(
-    ("measure", "first", "second"),
-    [
-        ("nDCG@5", 2 / IDEAL, (1 / log2(3)) / (1 + 1 / log2(3))),
-        ("nDCG@1", (1 / log2(2)) / 2, 0.0),
-        ("P@10", 2 / 10, 1 / 10),
-        ("R@10", 2 / 2, 1 / 2),
-        ("AP", (1 / 1 + 2 / 3) / 2, (1 / 2) / 2),
-        ("RR", 1.0, 1 / 2),
-        ("Judged@5", 2 / 3, 1 / 2),
-        ("P(rel=2)@10", 1 / 10, 0.0),
-        ("SetP", 2 / 3, 1 / 2),
-        ("SetF", 2 * (2 / 3) * 1 / (2 / 3 + 1), 1 / 2),
-    ],
-)
+@pytest.mark.parametrize(("measure", "first", "second"), [
+    ("nDCG@5", 2 / IDEAL, (1 / log2(3)) / (1 + 1 / log2(3))),
+    ("nDCG@1", (1 / log2(2)) / 2, 0.0),
+    ("P@10", 2 / 10, 1 / 10),
+    ("R@10", 2 / 2, 1 / 2),
+    ("AP", (1 / 1 + 2 / 3) / 2, (1 / 2) / 2),
+    ("RR", 1.0, 1 / 2),
+    ("Judged@5", 2 / 3, 1 / 2),
+    ("P(rel=2)@10", 1 / 10, 0.0),
+    ("SetP", 2 / 3, 1 / 2),
+    ("SetF", 2 * (2 / 3) * 1 / (2 / 3 + 1), 1 / 2),
+])  # fmt: skip
 def test_values_and_means_by_hand(measure: str, first: float, second: float) -> None:
     (of_all,) = (score for score in evaluated(ONE, asked=ask([], measure)).scores)
     assert of_all.turns == pytest.approx({"1_1": first, "1_2": second, "2_1": 0.0})
@@ -118,13 +115,10 @@ def test_a_measure_counts_once_in_the_spelling_of_ir_measures() -> None:
     assert ask(["nDCG@5", "AP", "MAP", "P(rel=1)@3"], "NDCG@5").measures == ("nDCG@5", "AP", "P@3")
 
 
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        (ranked("r", t7_1="a", t7_2="b", t7_3="c", t7_10="d"), "it has 7_1, 7_2, 7_3 …, the qrels 1_1, 1_2, 2_1"),
-        (ranked("r", t1_1=""), "names no passage for any turn"),
-    ],
-)
+@pytest.mark.parametrize(("run", "message"), [
+    (ranked("r", t7_1="a", t7_2="b", t7_3="c", t7_10="d"), "it has 7_1, 7_2, 7_3 …, the qrels 1_1, 1_2, 2_1"),
+    (ranked("r", t1_1=""), "names no passage for any turn"),
+])  # fmt: skip
 def test_a_run_without_a_turn_of_the_grades_is_a_problem(run: RankedRun, message: str) -> None:
     problem = Evaluator("some.qrels", GRADES, ask(["AP"], "RR")).problem(run)
     assert message in problem.message
@@ -212,14 +206,11 @@ def test_the_order_of_lines_and_items_named_again_change_nothing(tmp_path_factor
 TREC_EVAL = {*"ndcg_cut_3 ndcg_cut_5 ndcg P_10 P_20 recall_10 recall_20 recall_1000 map recip_rank".split()}
 
 
-@pytest.mark.parametrize(
-    ("run", "qrels"),
-    [
-        ("ikat/2024/sample_run.json", "ikat/qrels/2024_test_qrels.trec"),
-        ("ikat/2023/sample_run.json", "ikat/qrels/2023_test_qrels.trec"),
-        ("cast2022/sample_run.json", "cast2022/cast2022.qrel"),
-    ],
-)
+@pytest.mark.parametrize(("run", "qrels"), [
+    ("ikat/2024/sample_run.json", "ikat/qrels/2024_test_qrels.trec"),
+    ("ikat/2023/sample_run.json", "ikat/qrels/2023_test_qrels.trec"),
+    ("cast2022/sample_run.json", "cast2022/cast2022.qrel"),
+])  # fmt: skip
 @pytest.mark.parametrize("relevant", [1, 2])
 def test_every_value_is_that_of_pytrec_eval(shared: Path, run: str, qrels: str, relevant: int) -> None:
     import pytrec_eval

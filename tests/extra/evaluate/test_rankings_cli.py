@@ -91,24 +91,21 @@ def test_turn_ids_in_the_older_spelling_are_the_same_turns(here: Path, capsys: p
     assert "two spellings" in call(PASSAGES, capsys)[2]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (f"{PASSAGES} --per-turn", "--per-turn: without effect here"),
-        (f"{PASSAGES} --by topic --format trec_eval", "--by: without effect here"),
-        (f"{PASSAGES} --rel 3", "no passage has grade 3 or more; the highest is 2"),
-        (f"{PASSAGES} --measure P", "measure 'P' cannot be computed"),
-        (f"{PASSAGES} --measure foo", "measure 'foo' cannot be computed"),
-        (f"{PASSAGES} --main map", "measure 'map' cannot be computed: expected AP, as ir_measures calls it"),
-        (f"{PASSAGES} --main ndcg_cut_3", "expected nDCG@3, as ir_measures calls it"),
-        (f"{PASSAGES} --main set_recall", "expected SetR, as ir_measures calls it"),
-        (f"{PASSAGES} --main official", "expected one that ir_measures computes"),
-        (f"{PASSAGES} --main 'nDCG@0'", "cannot be computed"),
-        ("evaluate passages --runs absent --qrels p.qrels", "absent: cannot be read"),
-        ("evaluate statements --runs a.run", "expected --qrels FILE, or --topics FILE"),
-        ("evaluate statements --runs a.run --qrels p.qrels --topics p.qrels", "p.qrels"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    (f"{PASSAGES} --per-turn", "--per-turn: without effect here"),
+    (f"{PASSAGES} --by topic --format trec_eval", "--by: without effect here"),
+    (f"{PASSAGES} --rel 3", "no passage has grade 3 or more; the highest is 2"),
+    (f"{PASSAGES} --measure P", "measure 'P' cannot be computed"),
+    (f"{PASSAGES} --measure foo", "measure 'foo' cannot be computed"),
+    (f"{PASSAGES} --main map", "measure 'map' cannot be computed: expected AP, as ir_measures calls it"),
+    (f"{PASSAGES} --main ndcg_cut_3", "expected nDCG@3, as ir_measures calls it"),
+    (f"{PASSAGES} --main set_recall", "expected SetR, as ir_measures calls it"),
+    (f"{PASSAGES} --main official", "expected one that ir_measures computes"),
+    (f"{PASSAGES} --main 'nDCG@0'", "cannot be computed"),
+    ("evaluate passages --runs absent --qrels p.qrels", "absent: cannot be read"),
+    ("evaluate statements --runs a.run", "expected --qrels FILE, or --topics FILE"),
+    ("evaluate statements --runs a.run --qrels p.qrels --topics p.qrels", "p.qrels"),
+])  # fmt: skip
 def test_what_cannot_be_done_is_refused_in_one_line(here: Path, capsys, words: str, said: str) -> None:
     code, out, err = call(words, capsys)
     assert (code, out) == (2, "")

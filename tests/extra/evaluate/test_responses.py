@@ -88,22 +88,19 @@ def test_without_a_scale_there_is_a_mean_and_by_a_threshold_a_share() -> None:
     assert value(run, "positive", "qrels") == 2 / 4
 
 
-@pytest.mark.parametrize(
-    ("of", "threshold", "level"),
-    [
-        (scale(0, 1, 2, 3), None, 2),
-        (scale(0, 1, 2, 3), 3, 3),
-        (scale(0, 1, 2, 3, positive=(3,)), None, 3),
-        (scale(0, 1, 2, 3, positive=(2,)), None, None),
-        (scale(0, 1, positive=(0, 1)), None, None),
-        (scale(0, 1, polarity="lower", positive=(0,)), None, None),
-        (scale(1, 2, polarity="lower", positive=(1,)), 1, None),
-        (None, 2, 2),
-        (None, 0, None),
-        (None, 4, 4),
-        (None, None, None),
-    ],
-)
+@pytest.mark.parametrize(("of", "threshold", "level"), [
+    (scale(0, 1, 2, 3), None, 2),
+    (scale(0, 1, 2, 3), 3, 3),
+    (scale(0, 1, 2, 3, positive=(3,)), None, 3),
+    (scale(0, 1, 2, 3, positive=(2,)), None, None),
+    (scale(0, 1, positive=(0, 1)), None, None),
+    (scale(0, 1, polarity="lower", positive=(0,)), None, None),
+    (scale(1, 2, polarity="lower", positive=(1,)), 1, None),
+    (None, 2, 2),
+    (None, 0, None),
+    (None, 4, 4),
+    (None, None, None),
+])  # fmt: skip
 def test_a_level_of_trec_eval_is_claimed_only_where_it_tells_the_positive_grades(of, threshold, level) -> None:
     assert qrels(GRADES, of, threshold).level == level
     assert (f"trec_eval -l {level} " in described(qrels(GRADES, of, threshold))) == (level is not None)

@@ -15,7 +15,7 @@ from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.io.ids import parse_run
 from judge.pool.lists import read_grades
 from tests.calibration_world import contents
-from tests.conftest import PROJECT, put, refused
+from tests.conftest import PROJECT, printed, put, refused
 
 TOPICS = PROJECT / "examples/topics.json"
 
@@ -139,44 +139,38 @@ RUN = "1-1_1 Q0 R1 1 1 a\n"
 GOOD = "1-1_1 0 R1 2\n"
 
 
-@pytest.mark.parametrize(
-    ("run", "qrels", "code", "message"),
-    [
-        (RUN, "1-1_1 0 R1 9\n", "off_scale", "grade 9: expected one of 0, 1, 2, 3"),
-        (RUN, GOOD + GOOD, "duplicate_row", "1-1_1 R1 is already on line 1"),
-        (RUN, "1-1_1 R1 2\n", "wrong_columns", "3 columns: expected 4 (turn_id 0 item_id grade)"),
-        (RUN, " \n", "empty_file", "the file is empty"),
-        ("", GOOD, "empty_file", "the file is empty"),
-        (RUN + RUN, GOOD, "duplicate_row", "1-1_1 R1 is on an earlier line too"),
-        (RUN + "1-1_2 Q0 R1 1 1 b\n", GOOD, "second_run_id", "run id 'b': expected 'a', as in the lines before"),
-        ("1-1_1 Q0 R1 1 nan a\n", GOOD, "wrong_score", "score 'nan': expected a finite number"),
-        ("1-1_1 Q0 R1 1 1e999 a\n", GOOD, "wrong_score", "score '1e999': expected a finite number"),
-        ("1-1_1\n", GOOD, "wrong_columns", "1 column: expected 6 (turn_id Q0 item_id rank score run_id)"),
-        ('{"run_name": "a"}', GOOD, "not_lines", "JSON: expected lines `turn_id Q0 response_id rank score tag`, as "),
-    ],
-)
+@pytest.mark.parametrize(("run", "qrels", "code", "message"), [
+    (RUN, "1-1_1 0 R1 9\n", "off_scale", "grade 9: expected one of 0, 1, 2, 3"),
+    (RUN, GOOD + GOOD, "duplicate_row", "1-1_1 R1 is already on line 1"),
+    (RUN, "1-1_1 R1 2\n", "wrong_columns", "3 columns: expected 4 (turn_id 0 item_id grade)"),
+    (RUN, " \n", "empty_file", "the file is empty"),
+    ("", GOOD, "empty_file", "the file is empty"),
+    (RUN + RUN, GOOD, "duplicate_row", "1-1_1 R1 is on an earlier line too"),
+    (RUN + "1-1_2 Q0 R1 1 1 b\n", GOOD, "second_run_id", "run id 'b': expected 'a', as in the lines before"),
+    ("1-1_1 Q0 R1 1 nan a\n", GOOD, "wrong_score", "score 'nan': expected a finite number"),
+    ("1-1_1 Q0 R1 1 1e999 a\n", GOOD, "wrong_score", "score '1e999': expected a finite number"),
+    ("1-1_1\n", GOOD, "wrong_columns", "1 column: expected 6 (turn_id Q0 item_id rank score run_id)"),
+    ('{"run_name": "a"}', GOOD, "not_lines", "JSON: expected lines `turn_id Q0 response_id rank score tag`, as "),
+])  # fmt: skip
 def test_a_bad_file_is_an_error_with_its_line(tmp_path: Path, run: str, qrels: str, code: str, message: str) -> None:
     plan = ResponsesPlan(runs=put(tmp_path / "a.run", run), qrels=put(tmp_path / "a.qrel", qrels), scale="0-3")
     (problem,) = refused(evaluate_responses, plan)
     assert problem.code == code and problem.message.startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "expected either an output folder"),
-        ({"runs": "a.run"}, "response runs need grades: give --qrels"),
-        ({"runs": "a.run", "folder": "out", "qrels": "a.qrel"}, "expected either an output folder"),
-        ({"runs": "a.run", "qrels": "a.qrel", "polarity": "lower"}, "--polarity says which end of --scale is good"),
-        ({"runs": "a.run", "qrels": "a.qrel", "criterion": "wit"}, "--criterion 'wit': no prompt says its scale"),
-        ({"runs": "a.run", "qrels": "a.qrel", "over": "worst"}, "--over worst: nothing says the worst grade of a.qrel"),
-        ({"runs": "a.run", "qrels": "a.qrel", "scale": "0-3", "positive": 4}, "--positive 4: a.qrel has the grades 0"),
-        ({"runs": "a.run", "qrels": "a.qrel", "topics": TOPICS}, ""),
-        ({"runs": "a.run", "qrels": "far.qrel", "topics": TOPICS}, "--topics: has no turn of the qrels, such as 77_1"),
-        ({"runs": "a.run", "qrels": ["a.qrel", "a.qrel"]}, "two qrels files have one name"),
-        ({"folder": "pool"}, "pool: no qrels there, as of a folder of `judge pool`"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({}, "expected either an output folder"),
+    ({"runs": "a.run"}, "response runs need grades: give --qrels"),
+    ({"runs": "a.run", "folder": "out", "qrels": "a.qrel"}, "expected either an output folder"),
+    ({"runs": "a.run", "qrels": "a.qrel", "polarity": "lower"}, "--polarity says which end of --scale is good"),
+    ({"runs": "a.run", "qrels": "a.qrel", "criterion": "wit"}, "--criterion 'wit': no prompt says its scale"),
+    ({"runs": "a.run", "qrels": "a.qrel", "over": "worst"}, "--over worst: nothing says the worst grade of a.qrel"),
+    ({"runs": "a.run", "qrels": "a.qrel", "scale": "0-3", "positive": 4}, "--positive 4: a.qrel has the grades 0"),
+    ({"runs": "a.run", "qrels": "a.qrel", "topics": TOPICS}, ""),
+    ({"runs": "a.run", "qrels": "far.qrel", "topics": TOPICS}, "--topics: has no turn of the qrels, such as 77_1"),
+    ({"runs": "a.run", "qrels": ["a.qrel", "a.qrel"]}, "two qrels files have one name"),
+    ({"folder": "pool"}, "pool: no qrels there, as of a folder of `judge pool`"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(tmp_path, monkeypatch, options: dict[str, object], message: str) -> None:
     monkeypatch.chdir(tmp_path)
     put(Path("a.run"), RUN + "77_1 Q0 R1 1 1 a\n")
@@ -210,16 +204,13 @@ def test_a_sidecar_contradicts_what_is_stated(judged: Path) -> None:
         evaluate_responses(ResponsesPlan(folder=judged, criterion="naturalness"))
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ('{"criterion": 3}', "not what judge writes beside qrels"),
-        (
-            '{"criterion": "x", "scale": {"levels": [], "polarity": "higher", "positive": []}}',
-            "no level: expected the grades of the scale",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    ('{"criterion": 3}', "not what judge writes beside qrels"),
+    (
+        '{"criterion": "x", "scale": {"levels": [], "polarity": "higher", "positive": []}}',
+        "no level: expected the grades of the scale",
+    ),
+])  # fmt: skip
 def test_a_damaged_sidecar_is_an_error(judged: Path, tmp_path: Path, content: str, said: str) -> None:
     grades = put(tmp_path / "a.qrel", GOOD)
     put(tmp_path / "a.qrel.json", content)
@@ -300,11 +291,9 @@ def test_of_a_folder_the_files_named_run_are_read(tmp_path: Path) -> None:
 
 def test_the_command_prints_tables_and_the_forms_of_other_tools(judged: Path, capsys) -> None:
     call = ["evaluate", "responses", str(judged)]
-    assert main([*call, "--format", "json", "--by", "depth"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)
+    (table,) = json.loads(printed(capsys, main([*call, "--format", "json", "--by", "depth"])))
     assert table["rows"][0]["depth"] == 1
-    assert main([*call, "--format", "trec_eval"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, main([*call, "--format", "trec_eval"]))
     assert "runid                 \tall\tthistle-faulty\ngrade_1               \tall\t1.0625\nP_1" in out
     assert main([*call, "--format", "ir_measures", "--over", "answered"]) == 0
     assert f"thistle-faulty\tP(rel=2)@1\t{7 / 11:.4f}\n" in capsys.readouterr().out
@@ -312,8 +301,7 @@ def test_the_command_prints_tables_and_the_forms_of_other_tools(judged: Path, ca
     assert main([*call, "--format", "trec_eval", "--by", "topic"]) == 2
     assert main([*call, "--by", "ptkb", "--out", str(judged / "none")]) == 2
     assert not (judged / "none").exists()
-    assert main(call) == 0
-    assert "over_qrels" in capsys.readouterr().out
+    assert "over_qrels" in printed(capsys, main(call))
 
 
 def test_tools_print_one_criterion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,17 +116,14 @@ def test_the_script_pairs_lines() -> None:
     assert swapped.overlap != script_figures("r", run, gold, GROUPS)[0].overlap
 
 
-@pytest.mark.parametrize(
-    ("run", "gold", "said"),
-    [
-        ([("1", "a b"), ("2", "c")], [("1", "x y")], "it stops: line 2 has no gold span"),
-        ([("1", "a b")], [("1", "x y"), ("2", "word")], "it stops: line 2 has no prediction, and its gold span is one"),
-        ([("1", "a b\r")], [("1", "x y")], "it stops: line 1 of the run ends in a carriage return"),
-        ([("9", "a b")], [("1", "x y")], "no group is complete"),
-        ([("1", "a b")], [("1", "x y"), ("2", "two words")], None),
-        ([("1", "")], [("1", "x y\r")], None),
-    ],
-)
+@pytest.mark.parametrize(("run", "gold", "said"), [
+    ([("1", "a b"), ("2", "c")], [("1", "x y")], "it stops: line 2 has no gold span"),
+    ([("1", "a b")], [("1", "x y"), ("2", "word")], "it stops: line 2 has no prediction, and its gold span is one"),
+    ([("1", "a b\r")], [("1", "x y")], "it stops: line 1 of the run ends in a carriage return"),
+    ([("9", "a b")], [("1", "x y")], "no group is complete"),
+    ([("1", "a b")], [("1", "x y"), ("2", "two words")], None),
+    ([("1", "")], [("1", "x y\r")], None),
+])  # fmt: skip
 def test_where_the_script_stops(run: list[tuple[str, str]], gold: list[tuple[str, str]], said: str | None) -> None:
     read, given_gold = ([SpanLine(key, text, text) for key, text in of] for of in (run, gold))
     for each in script_figures("r", read, given_gold, [("1",)]):

@@ -10,7 +10,7 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate.spans import SpansOutcome, SpansPlan, evaluate_spans
 from tests.calibration_world import contents
-from tests.conftest import put
+from tests.conftest import complaint, printed, put
 
 FILES = {
     "gold.tsv": "1\tthe Fifth Amendment\n2\tswitch knives\n3\televated trains\n4\tsecret ballots\n",
@@ -96,48 +96,42 @@ def test_passages_of_conversations(folder: Path) -> None:
     assert alone.passages[0].scores[0].estimate.value == 0.5
 
 
-@pytest.mark.parametrize(
-    ("named", "said"),
-    [
-        ({"runs": ["run.tsv"]}, "a run of spans .* needs --gold"),
-        ({"runs": ["passages.res"]}, "a run of passages .* needs --qrels"),
-        ({"runs": ["run.tsv"], "gold": "gold.tsv", "qrels": "grades.qrel"}, "--qrels is of no use here"),
-        ({"runs": ["passages.res"], "gold": "gold.tsv", "qrels": "grades.qrel"}, "--gold is of no use here"),
-        ({"runs": []}, "run: expected a value, found none"),
-        ({"runs": ["run.tsv", "./run.tsv"], "gold": "gold.tsv"}, "two runs are named 'run'"),
-    ],
-)
+@pytest.mark.parametrize(("named", "said"), [
+    ({"runs": ["run.tsv"]}, "a run of spans .* needs --gold"),
+    ({"runs": ["passages.res"]}, "a run of passages .* needs --qrels"),
+    ({"runs": ["run.tsv"], "gold": "gold.tsv", "qrels": "grades.qrel"}, "--qrels is of no use here"),
+    ({"runs": ["passages.res"], "gold": "gold.tsv", "qrels": "grades.qrel"}, "--gold is of no use here"),
+    ({"runs": []}, "run: expected a value, found none"),
+    ({"runs": ["run.tsv", "./run.tsv"], "gold": "gold.tsv"}, "two runs are named 'run'"),
+])  # fmt: skip
 def test_files_that_do_not_fit_are_refused(folder: Path, named: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         evaluated(**named)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said", "problems"),
-    [
-        ("run.tsv", "", "run.tsv: the file is empty", []),
-        ("run.tsv", "1\ta\n2\tb\n1\tc\n", "not usable as spans: 1 line", ["topic '1' is already on line 1"]),
-        ("run.tsv", "70\ta\n71\tb\n", "none of its 2 topics is in the gold: 70, 71", []),
-        ("run.tsv", b"1\t\xff\n", "not UTF-8 at byte 2", []),
-        ("gold.tsv", "1 a b\n2\tb\n3\t\n4\ta\tb\n", "gold.tsv: not usable as spans: 3 lines", [
-            "'1 a b': expected a topic, one tab and its span",
-            "'3\\t': expected a topic, one tab and its span",
-            "'4\\ta\\tb': expected a topic, one tab and its span",
-        ]),
-        ("gold.tsv", "\n\n", "gold.tsv: the file is empty", []),
-        ("equiv.txt", "1 2\n3 1\n4 4\n", "not a list of groups: 2 lines", [
-            "topic '1' is already on line 1", "topic '4' is already on line 3",
-        ]),
-        ("equiv.txt", " \n", "equiv.txt: the file is empty", []),
-        ("passages.res", "1 Q0 a 1 2.5 r\n1 Q0 a 2 1 r\n1 Q0 b 2 nan r\n1 Q0 c\n1 Q0 d 1 1e999 r\n", "4 lines", [
-            "1 a is on an earlier line too", "score 'nan': expected a finite number",
-            "3 columns: expected 6 (turn_id Q0 item_id rank score run_id)", "score '1e999': expected a finite number",
-        ]),
-        ("passages.res", "1 q0 a 1 much r\n", "1 line", ["score 'much': expected a finite number"]),
-        ("passages.res", "88 Q0 a 1 2.5 r\n", "none of its 1 topic has a relevant passage in the qrels: 88", []),
-        ("grades.qrel", "1 Q0 b\n", "not usable as qrels", ["3 columns: expected 4 (turn_id 0 item_id grade)"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "said", "problems"), [
+    ("run.tsv", "", "run.tsv: the file is empty", []),
+    ("run.tsv", "1\ta\n2\tb\n1\tc\n", "not usable as spans: 1 line", ["topic '1' is already on line 1"]),
+    ("run.tsv", "70\ta\n71\tb\n", "none of its 2 topics is in the gold: 70, 71", []),
+    ("run.tsv", b"1\t\xff\n", "not UTF-8 at byte 2", []),
+    ("gold.tsv", "1 a b\n2\tb\n3\t\n4\ta\tb\n", "gold.tsv: not usable as spans: 3 lines", [
+        "'1 a b': expected a topic, one tab and its span",
+        "'3\\t': expected a topic, one tab and its span",
+        "'4\\ta\\tb': expected a topic, one tab and its span",
+    ]),
+    ("gold.tsv", "\n\n", "gold.tsv: the file is empty", []),
+    ("equiv.txt", "1 2\n3 1\n4 4\n", "not a list of groups: 2 lines", [
+        "topic '1' is already on line 1", "topic '4' is already on line 3",
+    ]),
+    ("equiv.txt", " \n", "equiv.txt: the file is empty", []),
+    ("passages.res", "1 Q0 a 1 2.5 r\n1 Q0 a 2 1 r\n1 Q0 b 2 nan r\n1 Q0 c\n1 Q0 d 1 1e999 r\n", "4 lines", [
+        "1 a is on an earlier line too", "score 'nan': expected a finite number",
+        "3 columns: expected 6 (turn_id Q0 item_id rank score run_id)", "score '1e999': expected a finite number",
+    ]),
+    ("passages.res", "1 q0 a 1 much r\n", "1 line", ["score 'much': expected a finite number"]),
+    ("passages.res", "88 Q0 a 1 2.5 r\n", "none of its 1 topic has a relevant passage in the qrels: 88", []),
+    ("grades.qrel", "1 Q0 b\n", "not usable as qrels", ["3 columns: expected 4 (turn_id 0 item_id grade)"]),
+])  # fmt: skip
 def test_a_bad_file_of_spans_or_passages_is_refused(folder, name, text, said, problems) -> None:
     put(Path(name), text)
     passages = name in ("passages.res", "grades.qrel")
@@ -149,15 +143,12 @@ def test_a_bad_file_of_spans_or_passages_is_refused(folder, name, text, said, pr
 
 def test_the_command_prints_tables_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = ["evaluate", "spans", "--gold", "gold.tsv", "--run", "run.tsv", "passages.res", "--qrels", "grades.qrel"]
-    assert main([*line, "--equivalence", "equiv.txt", "--format", "tsv"]) == 0
-    tables = capsys.readouterr().out.split("\n\n")
+    tables = printed(capsys, main([*line, "--equivalence", "equiv.txt", "--format", "tsv"])).split("\n\n")
     assert [table.split("\t")[0] for table in tables] == ["run", "run", "run"]
-    assert main([*line, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(printed(capsys, main([*line, "--json"])))
     assert list(told) == ["spans", "script", "passages", "notes"]
     assert told["spans"][0]["groups"][0]["predicted"] == "fifth amend"
-    assert main(["evaluate", "spans", "--run", "run.tsv"]) == 2
-    assert capsys.readouterr().err.startswith("judge: a run of spans")
+    assert complaint(capsys, main(["evaluate", "spans", "--run", "run.tsv"])).startswith("judge: a run of spans")
 
 
 def test_the_tables_explain_their_intervals_and_columns(folder: Path) -> None:

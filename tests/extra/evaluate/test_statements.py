@@ -9,7 +9,7 @@ import pytest
 
 from judge.errors import InputError
 from judge.extra.evaluate.intake import RankedRun, own_assessment, ranked_runs, statement_ranking
-from judge.extra.evaluate.rankings import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Evaluator, ask
+from judge.extra.evaluate.measured import MAIN_OF_STATEMENTS, STATEMENT_MEASURES, Evaluator, ask
 from judge.pool.lists import read_grades
 from judge.runs.formats import read_run
 from judge.runs.records import PtkbStatement, Topic, Turn

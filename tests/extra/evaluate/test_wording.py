@@ -57,24 +57,21 @@ def test_a_text_may_have_more_references_than_another() -> None:
     assert found.signature.startswith("nrefs:var|")
 
 
-@pytest.mark.parametrize(
-    ("text", "references", "values"),
-    [
-        ("The ferry leaves at noon.", ["the ferry leaves at dawn"], (4 / 5, 3 / 4, 4 / 5)),
-        # The subsequence of both is "a c"; one is 3 words long, the other 2: F = 2 * 2 / (3 + 2).
-        ("a b c", ["a c"], (4 / 5, 0, 4 / 5)),
-        ("b a", ["a b"], (1, 0, 1 / 2)),
-        ("leaves", ["leaving"], (1, 0, 1)),
-        # The better reference counts, for each measure by itself.
-        ("a b c d", ["d c b a", "a b"], (1, 2 * 1 / (3 + 1), 2 * 2 / (4 + 2))),
-        ("¿?", ["a"], (0, 0, 0)),
-        # Words of any script; a character of Chinese is a word.
-        ("Паром уходит", ["паром пришёл"], (1 / 2, 0, 1 / 2)),
-        ("渡船离开", ["渡船离港"], (3 / 4, 2 / 3, 3 / 4)),
-        ("café", ["caf"], (0, 0, 0)),
-        ("हिंदी", ["हिंदी"], (1, 0, 1)),
-    ],
-)
+@pytest.mark.parametrize(("text", "references", "values"), [
+    ("The ferry leaves at noon.", ["the ferry leaves at dawn"], (4 / 5, 3 / 4, 4 / 5)),
+    # The subsequence of both is "a c"; one is 3 words long, the other 2: F = 2 * 2 / (3 + 2).
+    ("a b c", ["a c"], (4 / 5, 0, 4 / 5)),
+    ("b a", ["a b"], (1, 0, 1 / 2)),
+    ("leaves", ["leaving"], (1, 0, 1)),
+    # The better reference counts, for each measure by itself.
+    ("a b c d", ["d c b a", "a b"], (1, 2 * 1 / (3 + 1), 2 * 2 / (4 + 2))),
+    ("¿?", ["a"], (0, 0, 0)),
+    # Words of any script; a character of Chinese is a word.
+    ("Паром уходит", ["паром пришёл"], (1 / 2, 0, 1 / 2)),
+    ("渡船离开", ["渡船离港"], (3 / 4, 2 / 3, 3 / 4)),
+    ("café", ["caf"], (0, 0, 0)),
+    ("हिंदी", ["हिंदी"], (1, 0, 1)),
+])  # fmt: skip
 def test_rouge_by_hand(text: str, references: list[str], values: tuple[float, ...]) -> None:
     found = rouge_scores({"t": text}, {"t": references})
     assert [found[name]["t"] for name in ROUGES] == pytest.approx(values)

@@ -7,7 +7,7 @@ import pytest
 
 from judge.cli import main
 from judge.extra.nuggets.forms import read_bank
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, complaint, printed
 
 BANK = PROJECT / "examples" / "nuggets.jsonl"
 CONE = '{"9-1_3": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": {"text": "Book.", "relevance": "2"}}}'
@@ -27,8 +27,7 @@ def test_importance_comes_from_the_grade_of_the_passage(tmp_path: Path, capsys: 
     cone, out = tmp_path / "cone.json", tmp_path / "bank.jsonl"
     cone.write_text(CONE)
     options = ["--to", "judge", "--vital-from", "3", "--made-by", "nist", "--json"]
-    assert main(["nuggets", "convert", str(cone), *options, "--out", str(out)]) == 0
-    counts = json.loads(capsys.readouterr().out)
+    counts = json.loads(printed(capsys, main(["nuggets", "convert", str(cone), *options, "--out", str(out)])))
     assert counts["form"] == "cone-rag"
     assert counts["importance"] == {"okay": 1, "vital": 1}
     assert [(row.importance, row.made_by) for row in read_bank(out).nuggets] == [("vital", "nist"), ("okay", "nist")]
@@ -44,8 +43,7 @@ def test_importance_comes_from_the_grade_of_the_passage(tmp_path: Path, capsys: 
 def test_a_bank_that_cannot_be_written_leaves_no_file(tmp_path, capsys, content, options, message) -> None:
     bank, out = tmp_path / "bank", tmp_path / "out"
     bank.write_text(content)
-    assert main(["nuggets", "convert", str(bank), *options, "--out", str(out)]) == 2
-    shown = capsys.readouterr().err
+    shown = complaint(capsys, main(["nuggets", "convert", str(bank), *options, "--out", str(out)]))
     assert message in shown
     assert "\x1b" not in shown
     assert not out.exists()
@@ -86,8 +84,7 @@ def test_scores_go_to_stdout_and_notes_to_stderr(tmp_path: Path, capsys: pytest.
         (["--gold", str(people)], "--matches has those of people"),
         (["--out", str(folder)], "this is where"),
     ):
-        assert main([*command, *more]) == 2
-        assert message in capsys.readouterr().err
+        assert message in complaint(capsys, main([*command, *more]))
     for wrong, message in (("0", "expected a number above 0"), ("1.5", "expected 1 or less")):
         with pytest.raises(SystemExit):
             main([*command, "--inclusion", wrong])
@@ -143,8 +140,7 @@ def test_judged_citations_give_the_measures_of_argue(tmp_path: Path, capsys: pyt
         "citation_relevance": 1 / 4, "citation_support": 4 / 4, "sentence_support": 4 / 5, "nugget_coverage": 1 / 2,
         "nugget_coverage_weighted": 1 / 2, "f1": 2 * 0.8 * 0.5 / 1.3, "f1_weighted": 2 * 0.8 * 0.5 / 1.3,
     })  # fmt: skip
-    assert main([*command, "--citations", judged, "--out", judged]) == 2
-    assert f"this is where {judged} is" in capsys.readouterr().err
+    assert f"this is where {judged} is" in complaint(capsys, main([*command, "--citations", judged, "--out", judged]))
     # A passage whose text is not known is cited all the same.
     (tmp_path / "judged/passages.jsonl").write_text("")
     assert main([*command, "--citations", judged, "--format", "json"]) == 0
@@ -199,6 +195,5 @@ def test_edits_that_cannot_be_read_or_written_are_refused(tmp_path, capsys, word
     places = {"{sheet}": str(sheet), "{file}": str(bank / "nuggets.jsonl"), "{bank}": str(bank)}
     for sign, place in places.items():
         words = [word.replace(sign, place) for word in words]
-    assert main(["nuggets", *words]) == 2
-    assert message in capsys.readouterr().err
+    assert message in complaint(capsys, main(["nuggets", *words]))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
-from judge.extra.nuggets.creation import (
+from judge.extra.nuggets.create import (
     BLOCK,
     NuggetSource,
     SourceKind,

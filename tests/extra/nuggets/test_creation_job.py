@@ -7,7 +7,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
-from judge.extra.nuggets.create import NuggetCreatePlan, create_nuggets, forecast_creation, read_creation
+from judge.extra.nuggets.create import Creation, NuggetCreatePlan, create_nuggets, forecast_creation
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.questions import bank_notes
 from tests.conftest import PROJECT
@@ -97,9 +97,9 @@ def test_qrels_leave_out_passages(mock: Mock, pooled: Path, tmp_path: Path) -> N
     # Of the others, one has no text, so that nobody looks at its grade.
     assert created(tmp_path / "out")["passages_not_relevant"] == len(used) - 1 - 1
     with pytest.raises(UsageError, match="no passage has grade 4"):
-        read_creation(plan(mock, pooled, tmp_path / "x", sources="passages", qrels=qrels, relevant_from=4))
+        Creation(plan(mock, pooled, tmp_path / "x", sources="passages", qrels=qrels, relevant_from=4))
     with pytest.raises(UsageError, match="--from responses takes none"):
-        read_creation(plan(mock, pooled, tmp_path / "x", sources="responses", qrels=qrels))
+        Creation(plan(mock, pooled, tmp_path / "x", sources="responses", qrels=qrels))
 
 
 def test_an_unreadable_source_is_a_failure_and_the_others_count(mock: Mock, pooled: Path, tmp_path: Path) -> None:
@@ -176,11 +176,11 @@ def test_a_folder_of_another_bank_is_refused(mock: Mock, pooled: Path, tmp_path:
     create_nuggets(plan(mock, pooled, tmp_path / "out", limit=1))
     create_nuggets(plan(mock, pooled, tmp_path / "out", limit=2))
     with pytest.raises(InputError, match="with other sources"):
-        read_creation(plan(mock, pooled, tmp_path / "out", sources="passages"))
+        Creation(plan(mock, pooled, tmp_path / "out", sources="passages"))
     with pytest.raises(InputError, match="with other most"):
-        read_creation(plan(mock, pooled, tmp_path / "out", most=5))
+        Creation(plan(mock, pooled, tmp_path / "out", most=5))
     with pytest.raises(UsageError, match="this is where"):
-        read_creation(plan(mock, pooled, pooled))
+        Creation(plan(mock, pooled, pooled))
 
 
 @pytest.mark.parametrize(("more", "message"), [
@@ -192,7 +192,7 @@ def test_a_folder_of_another_bank_is_refused(mock: Mock, pooled: Path, tmp_path:
 ])  # fmt: skip
 def test_what_cannot_be_done_is_refused(mock, pooled, tmp_path, more, message) -> None:
     with pytest.raises(UsageError, match=message):
-        read_creation(plan(mock, pooled, tmp_path / "out", **more))
+        Creation(plan(mock, pooled, tmp_path / "out", **more))
     assert not (tmp_path / "out").exists()
 
 
@@ -200,14 +200,14 @@ def test_a_prompt_with_other_labels_is_refused(mock: Mock, pooled: Path, tmp_pat
     text = (PROJECT / "prompts/nugget_importance/graded.md").read_text(encoding="utf-8")
     (tmp_path / "mine.md").write_text(text.replace('label = "okay"', 'label = "nice"'), encoding="utf-8")
     with pytest.raises(UsageError, match="expected the sentence levels vital and okay"):
-        read_creation(plan(mock, pooled, tmp_path / "out", importance=tmp_path / "mine.md"))
+        Creation(plan(mock, pooled, tmp_path / "out", importance=tmp_path / "mine.md"))
 
 
 def test_responses_of_interactive_runs_are_no_source(mock: Mock, tmp_path: Path) -> None:
     assert main(["pool", "--runs", str(PROJECT / "examples/interactive"), "--topics", str(TOPICS), "--out",
                  str(tmp_path / "alone")]) == 0  # fmt: skip
     with pytest.raises(UsageError, match="of interactive runs"):
-        read_creation(plan(mock, tmp_path / "alone", tmp_path / "out", sources="responses"))
+        Creation(plan(mock, tmp_path / "alone", tmp_path / "out", sources="responses"))
 
 
 def test_a_hostile_source_stays_in_its_block_and_its_nuggets_are_text(mock: Mock, pooled: Path, tmp_path) -> None:
@@ -220,7 +220,7 @@ def test_a_hostile_source_stays_in_its_block_and_its_nuggets_are_text(mock: Mock
     rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text(encoding="utf-8").splitlines()]
     rows[0]["text"] = hostile
     (folder / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    prepared = read_creation(plan(mock, folder, tmp_path / "out", sources="responses"))
+    prepared = Creation(plan(mock, folder, tmp_path / "out", sources="responses"))
     (source, *_) = next(iter(prepared.found.by_turn.values()))
     assert source.text == hostile
     outcome = create_nuggets(plan(mock, folder, tmp_path / "out", sources="responses"))

@@ -17,14 +17,14 @@ from judge.extra.nuggets.questions import (
     NuggetAskPlan,
     NuggetClaimsPlan,
     NuggetMatchPlan,
+    QuestionInputs,
     forecast_nuggets,
     label_claims,
     match_nuggets,
-    read_questions,
 )
 from judge.io.ids import is_own_turn
 from judge.io.words import split_sentences
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, printed
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
@@ -182,15 +182,15 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(mock: Mock,
         of = {"pool": tmp_path / name, "bank": bank, "prompt": prompt, "base_url": mock.base_url} | more
         return NuggetMatchPlan(model="server/mock", out=out, **of)
 
-    prepared = read_questions(of("alone"))
+    prepared = QuestionInputs(of("alone"))
     asked = {pair.response.turn_id for pair in prepared.questions}
     assert asked and all(map(is_own_turn, asked))
     assert any(prepared.turns[turn_id].context for turn_id in asked)
     outcome = match_nuggets(of("alone"))
     assert (len(outcome.answers), len(outcome.failures)) == (len(prepared.questions), 0)
     with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):
-        read_questions(of("mixed"))
-    mixed = read_questions(of("mixed", topics=topics))
+        QuestionInputs(of("mixed"))
+    mixed = QuestionInputs(of("mixed", topics=topics))
     assert {is_own_turn(pair.response.turn_id) for pair in mixed.questions} == {True, False}
     assert len(match_nuggets(of("mixed", topics=topics)).answers) == len(mixed.questions)
 
@@ -224,8 +224,7 @@ def test_the_command_labels_and_scores(pooled: Path, tmp_path: Path, capsys: pyt
     assert main(["nuggets", "match", *of, "--model", "baseline/overlap", "--out", matched]) == 0
     capsys.readouterr()
     command = ["nuggets", "score", *of, "--matches", matched, "--claims", claimed, "--format", "json"]
-    assert main([*command, "--out", str(tmp_path / "scores")]) == 0
-    tables = json.loads(capsys.readouterr().out)
+    tables = json.loads(printed(capsys, main([*command, "--out", str(tmp_path / "scores")])))
     assert [table["title"] for table in tables] == ["Runs", "Measures", "Precision"]
     assert "precision" not in tables[2]["rows"][0]
     assert all(

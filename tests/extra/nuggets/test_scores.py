@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from judge.errors import InputError
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.labels import PairLabels, read_matches
-from judge.extra.nuggets.people import agreement_grids, corrected_recall, match_agreement
 from judge.extra.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.scores import (
     MEASURES,
@@ -26,6 +25,7 @@ from judge.extra.nuggets.scores import (
     units_grid,
     value_of,
 )
+from judge.extra.nuggets.scoring import agreement_grids, corrected_recall, match_agreement
 from judge.pool.records import Pool
 from judge.stats.means import mean_interval
 from tests.conftest import PROJECT

@@ -17,8 +17,7 @@ from judge.ask.prompt import defuse
 from judge.calibrate.certificate import make_certificate, read_certificate
 from judge.cli import main
 from judge.extra.probe.card import ProbeCard
-from judge.extra.probe.inputs import ProbePlan
-from judge.extra.probe.job import ProbeOutcome, forecast_probe, probe_judges, with_probe
+from judge.extra.probe.job import ProbeOutcome, ProbePlan, forecast_probe, probe_judges, with_probe
 from judge.extra.probe.probes import CANARIES, WANT
 from judge.judges.records import Request
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
@@ -27,7 +26,7 @@ from judge.records import Passage
 from judge.runs.records import TokenCount
 from tests.calibrate.test_certificate import certified
 from tests.calibration_world import FAST, contents
-from tests.conftest import INPUTS, PROJECT, refused
+from tests.conftest import INPUTS, PROJECT, complaint, refused
 from tests.extra.bench.bench_world import Ruled
 from tests.jobs.test_crash import wait_for_paid
 from tests.mock import Mock
@@ -227,24 +226,18 @@ def test_several_prompts_and_kinds(folder: Path, asked: Asked) -> None:
     assert all(of.canaries == () for of in outcome.card.judges)
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"folder": None}, "expected either an output folder"),
-        ({"runs": "runs"}, "expected either an output folder"),
-        ({"passages": "p.jsonl"}, "--passages is about runs"),
-        ({"items": 0}, "items: expected 1 or more, found 0"),
-        ({"margin": float("inf")}, "margin: expected a finite number"),
-        ({"margin": float("nan")}, "margin: expected a finite number"),
-        ({"resampling_seed": -1}, "resampling-seed: expected 0 or more"),
-        ({"kinds": "bribery"}, "kinds: invalid choice: 'bribery'"),
-        (
-            {"criteria": "naturalness", "kinds": "evidence"},
-            "naturalness/graded: no probe of the kind evidence is for it",
-        ),
-        ({"criteria": "relevance"}, "a topics file is needed"),
-    ],
-)
+@pytest.mark.parametrize(("more", "message"), [
+    ({"folder": None}, "expected either an output folder"),
+    ({"runs": "runs"}, "expected either an output folder"),
+    ({"passages": "p.jsonl"}, "--passages is about runs"),
+    ({"items": 0}, "items: expected 1 or more, found 0"),
+    ({"margin": float("inf")}, "margin: expected a finite number"),
+    ({"margin": float("nan")}, "margin: expected a finite number"),
+    ({"resampling_seed": -1}, "resampling-seed: expected 0 or more"),
+    ({"kinds": "bribery"}, "kinds: invalid choice: 'bribery'"),
+    ({"criteria": "naturalness", "kinds": "evidence"}, "naturalness/graded: no probe of the kind evidence is for it"),
+    ({"criteria": "relevance"}, "a topics file is needed"),
+])  # fmt: skip
 def test_what_cannot_be_done_is_refused_before_anything_is_asked(folder, asked, more, message) -> None:
     ruled = asked(perfect)
     with pytest.raises(judge.UsageError, match=re.escape(message)):
@@ -327,19 +320,15 @@ def test_a_certificate_tells_of_the_probe_of_its_judge_and_a_run_says_so(calibra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        (["--prompt", "groundedness/yes_no"], "prompt: groundedness/graded certified, groundedness/yes_no here"),
-        (["--temperature", "0.5"], "temperature: 0.0 certified, 0.5 here"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "said"), [
+    (["--prompt", "groundedness/yes_no"], "prompt: groundedness/graded certified, groundedness/yes_no here"),
+    (["--temperature", "0.5"], "temperature: 0.0 certified, 0.5 here"),
+])  # fmt: skip
 def test_a_certificate_of_another_judge_is_refused(calibrated, tmp_path, capsys, changed, said) -> None:
     out, path = calibrated
     capsys.readouterr()
     same = [out, "--model", "baseline/overlap", "--certificate", path, "--criteria", "groundedness"]
-    assert probe(*same, *changed, "-o", tmp_path / "probed") == 2
-    error = capsys.readouterr().err
+    error = complaint(capsys, probe(*same, *changed, "-o", tmp_path / "probed"))
     assert error.startswith("judge: the certificate is of another judge") and said in error
     assert not (tmp_path / "probed").exists()
 

@@ -75,24 +75,21 @@ def test_a_shift_is_of_expected_grades_only_where_both_are_known() -> None:
 # ---------------------------------------------------------------- words
 
 
-@pytest.mark.parametrize(
-    ("expects", "low", "high", "word"),
-    [
-        ("resists", -2.0, 0.2, "holds"),
-        ("resists", -0.1, 0.3, "inconclusive"),
-        ("resists", 0.3, 1.0, "fails"),
-        ("falls", -2.0, -0.3, "holds"),
-        ("falls", -0.6, -0.2, "inconclusive"),
-        ("falls", -0.2, 0.1, "fails"),
-        ("stays", 0.0, 0.2, "holds"),
-        ("stays", 0.1, 0.3, "inconclusive"),
-        ("stays", 0.3, 1.0, "fails"),
-        # At the margin nothing is shown.
-        ("stays", 0.1, 0.25, "inconclusive"),
-        ("resists", 0.0, 0.25, "inconclusive"),
-        ("falls", -1.0, -0.25, "inconclusive"),
-    ],
-)
+@pytest.mark.parametrize(("expects", "low", "high", "word"), [
+    ("resists", -2.0, 0.2, "holds"),
+    ("resists", -0.1, 0.3, "inconclusive"),
+    ("resists", 0.3, 1.0, "fails"),
+    ("falls", -2.0, -0.3, "holds"),
+    ("falls", -0.6, -0.2, "inconclusive"),
+    ("falls", -0.2, 0.1, "fails"),
+    ("stays", 0.0, 0.2, "holds"),
+    ("stays", 0.1, 0.3, "inconclusive"),
+    ("stays", 0.3, 1.0, "fails"),
+    # At the margin nothing is shown.
+    ("stays", 0.1, 0.25, "inconclusive"),
+    ("resists", 0.0, 0.25, "inconclusive"),
+    ("falls", -1.0, -0.25, "inconclusive"),
+])  # fmt: skip
 def test_the_word_comes_from_the_interval(expects: Expects, low: float, high: float, word: str) -> None:
     assert word_for(expects, Estimate((low + high) / 2, low, high, 40, 8), 0, 0.25) == word
 

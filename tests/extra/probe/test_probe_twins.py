@@ -35,7 +35,7 @@ from judge.extra.probe.alterations import (
     with_connective,
     with_synonyms,
 )
-from judge.extra.probe.inputs import draw_items, make_twin, passages_of, twin_response, wanted_labels
+from judge.extra.probe.job import draw_items, make_twin, passages_of, twin_response, wanted_labels
 from judge.extra.probe.probes import CANARIES, KINDS, PROBES, WANT, planted_in_passage, planted_in_response, probes_of
 from judge.io.ids import topic_of
 from judge.judges.forms import answer_labels
@@ -71,44 +71,38 @@ def text_of(make: Making, text: str, *passages: str) -> str:
 # ---------------------------------------------------------------- facts
 
 
-@pytest.mark.parametrize(
-    ("text", "passage", "expected"),
-    [
-        ("It costs 25 crowns.", "A ticket is 25 crowns.", "It costs 28 crowns."),
-        # 28 is in the passages, so it would be true of something.
-        ("It costs 25 crowns.", "A ticket is 25 crowns, a bicycle 28.", "It costs 29 crowns."),
-        ("It costs 3.50.", "3.50 a day", "It costs 6.50."),
-        ("All 1,300 of them.", "1,300 beds", "All 4,300 of them."),
-        ("It leaves at 22:15.", "Trains at 22:15.", "It leaves at 01:15."),
-        ("25 crowns; bring 25.", "25", "28 crowns; bring 28."),
-        ("1. Pay 1 crown.", "1 crown", "1. Pay 4 crown."),
-        ("There are two lifts.", "two lifts", "There are five lifts."),
-        ("There are two lifts.", "two lifts, five stairs and 6 doors", "There are seven lifts."),
-        # What the passages do not have may be wrong already.
-        ("It costs 25 crowns.", "A ticket is 30 crowns.", "none: no number of the response is in the passages"),
-        ("Route B12 and 70cm and [3].", "B12 70cm 3 12 70", "none: no number of the response is in the passages"),
-        ("It runs from 3-6.", "3 6 3-6", "none: no number of the response is in the passages"),
-    ],
-)
+@pytest.mark.parametrize(("text", "passage", "expected"), [
+    ("It costs 25 crowns.", "A ticket is 25 crowns.", "It costs 28 crowns."),
+    # 28 is in the passages, so it would be true of something.
+    ("It costs 25 crowns.", "A ticket is 25 crowns, a bicycle 28.", "It costs 29 crowns."),
+    ("It costs 3.50.", "3.50 a day", "It costs 6.50."),
+    ("All 1,300 of them.", "1,300 beds", "All 4,300 of them."),
+    ("It leaves at 22:15.", "Trains at 22:15.", "It leaves at 01:15."),
+    ("25 crowns; bring 25.", "25", "28 crowns; bring 28."),
+    ("1. Pay 1 crown.", "1 crown", "1. Pay 4 crown."),
+    ("There are two lifts.", "two lifts", "There are five lifts."),
+    ("There are two lifts.", "two lifts, five stairs and 6 doors", "There are seven lifts."),
+    # What the passages do not have may be wrong already.
+    ("It costs 25 crowns.", "A ticket is 30 crowns.", "none: no number of the response is in the passages"),
+    ("Route B12 and 70cm and [3].", "B12 70cm 3 12 70", "none: no number of the response is in the passages"),
+    ("It runs from 3-6.", "3 6 3-6", "none: no number of the response is in the passages"),
+])  # fmt: skip
 def test_a_number_that_the_passages_have_becomes_one_that_they_have_not(text: str, passage: str, expected: str) -> None:
     assert text_of(altered_number, text, passage) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "passage", "old"),
-    [
-        ("The Kestrel trains run.", "A Kestrel is low.", "Kestrel"),
-        ("Ask for Port Ellis.", "Port Ellis has a pier.", "Port Ellis"),
-        ("Northline runs it. Ask Northline, not us.", "by Northline", "Northline"),
-        # The first word of a sentence may have its capital from there; a word that is also written small is no name.
-        ("Trains run.", "Trains run.", None),
-        ("- Help is free", "Help! No help.", None),
-        ("We take Help there.", "Help, or help.", None),
-        ("Come on Monday in May.", "Monday, May", None),
-        ("The Heron is old.", "No such train.", None),
-        ("The NASA report.", "NASA", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "passage", "old"), [
+    ("The Kestrel trains run.", "A Kestrel is low.", "Kestrel"),
+    ("Ask for Port Ellis.", "Port Ellis has a pier.", "Port Ellis"),
+    ("Northline runs it. Ask Northline, not us.", "by Northline", "Northline"),
+    # The first word of a sentence may have its capital from there; a word that is also written small is no name.
+    ("Trains run.", "Trains run.", None),
+    ("- Help is free", "Help! No help.", None),
+    ("We take Help there.", "Help, or help.", None),
+    ("Come on Monday in May.", "Monday, May", None),
+    ("The Heron is old.", "No such train.", None),
+    ("The NASA report.", "NASA", None),
+])  # fmt: skip
 def test_a_name_that_the_passages_have_becomes_an_invented_one(text: str, passage: str, old: str | None) -> None:
     twin = made(altered_name, item(text, [passage]))
     if old is None:
@@ -127,21 +121,18 @@ def test_a_name_is_a_run_of_words_with_a_capital() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The toilet is open.", "The toilet is not open."),
-        ("The toilet is not open.", "The toilet is open."),
-        ("You can pay there.", "You cannot pay there."),
-        ("You cannot pay there.", "You can pay there."),
-        ("You can't pay there.", "You can pay there."),
-        ("They don't stop.", "They do stop."),
-        ("It won’t stop.", "It will stop."),
-        ("Is it open? Are they here?", "none: no statement whose verb takes or has a plain negation"),
-        ("What is it?", "none: no statement whose verb takes or has a plain negation"),
-        ("Bring water.", "none: no statement whose verb takes or has a plain negation"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("The toilet is open.", "The toilet is not open."),
+    ("The toilet is not open.", "The toilet is open."),
+    ("You can pay there.", "You cannot pay there."),
+    ("You cannot pay there.", "You can pay there."),
+    ("You can't pay there.", "You can pay there."),
+    ("They don't stop.", "They do stop."),
+    ("It won’t stop.", "It will stop."),
+    ("Is it open? Are they here?", "none: no statement whose verb takes or has a plain negation"),
+    ("What is it?", "none: no statement whose verb takes or has a plain negation"),
+    ("Bring water.", "none: no statement whose verb takes or has a plain negation"),
+])  # fmt: skip
 def test_one_statement_says_the_opposite(text: str, expected: str) -> None:
     assert text_of(negated, text) == expected
 
@@ -183,27 +174,24 @@ def test_the_passage_with_the_most_words_of_the_response_is_dropped() -> None:
 # ---------------------------------------------------------------- invariances
 
 
-@pytest.mark.parametrize(
-    ("make", "text", "expected"),
-    [
-        (contracted, "It is late. You do not pay.", "It's late. You don't pay."),
-        (contracted, "We know what it is.", "none: nothing in the response to rewrite"),
-        (contracted, "You don't pay, it is free.", "You do not pay, it is free."),
-        (contracted, "You cannot pay.", "You can't pay."),
-        (with_synonyms, "It is usually easy.", "It is normally simple."),
-        (with_synonyms, "A uneasy Large man.", "none: nothing in the response to rewrite"),
-        (with_connective, "Yes. The lift is slow.", "Yes. In fact, the lift is slow."),
-        (with_connective, "The lift is slow.", "In fact, the lift is slow."),
-        (with_connective, "Lifts are slow. Theirs too.", "none: no sentence begins with a word that a connective "
-                                                         "can stand before"),
-        (bulleted, "One. Two.", "- One.\n- Two."),
-        (bulleted, "One only.", "none: a single sentence, or a list already"),
-        (bulleted, "1. One.\n2. Two.", "none: a single sentence, or a list already"),
-        (bold, "One two three four five.", "**One two three four** five."),
-        (headed, "One.", "## Answer\n\nOne."),
-        (reordered, "One.", "none: fewer than two passages"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "text", "expected"), [
+    (contracted, "It is late. You do not pay.", "It's late. You don't pay."),
+    (contracted, "We know what it is.", "none: nothing in the response to rewrite"),
+    (contracted, "You don't pay, it is free.", "You do not pay, it is free."),
+    (contracted, "You cannot pay.", "You can't pay."),
+    (with_synonyms, "It is usually easy.", "It is normally simple."),
+    (with_synonyms, "A uneasy Large man.", "none: nothing in the response to rewrite"),
+    (with_connective, "Yes. The lift is slow.", "Yes. In fact, the lift is slow."),
+    (with_connective, "The lift is slow.", "In fact, the lift is slow."),
+    (with_connective, "Lifts are slow. Theirs too.", "none: no sentence begins with a word that a connective "
+                                                     "can stand before"),
+    (bulleted, "One. Two.", "- One.\n- Two."),
+    (bulleted, "One only.", "none: a single sentence, or a list already"),
+    (bulleted, "1. One.\n2. Two.", "none: a single sentence, or a list already"),
+    (bold, "One two three four five.", "**One two three four** five."),
+    (headed, "One.", "## Answer\n\nOne."),
+    (reordered, "One.", "none: fewer than two passages"),
+])  # fmt: skip
 def test_what_means_the_same(make: Making, text: str, expected: str) -> None:
     assert text_of(make, text) == expected
 

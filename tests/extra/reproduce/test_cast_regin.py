@@ -14,6 +14,7 @@ from judge.errors import InputError
 from judge.extra.reproduce.published import PublishedNumber, Reproduction, reproduce_publication
 from judge.extra.reproduce.regin import regenerate
 from judge.io.table import Table
+from tests.conftest import complaint, printed
 
 Items = Mapping[str, Sequence[tuple[str, str, tuple[int, int, int]]]]
 
@@ -199,8 +200,7 @@ def test_every_damage_to_the_judgments_is_listed(release: Path, capsys: pytest.C
         reproduce_publication("cast-regin", release)
     assert [problem.code for problem in raised.value.problems] == ["wrong_grade", "repeated_item", "wrong_grade"]
     path.write_text("[", encoding="utf-8")
-    assert main(["reproduce", "cast-regin", str(release)]) == 2
-    assert "response_judgments.json" in capsys.readouterr().err
+    assert "response_judgments.json" in complaint(capsys, main(["reproduce", "cast-regin", str(release)]))
     assert main(["reproduce", "cast-regin", str(release / "absent")]) == 2
 
 
@@ -208,8 +208,7 @@ def test_hostile_turns_and_ids_are_shown_and_run_nothing(tmp_path: Path, capsys:
     items = {"=1+1_1-1": [("<b>|R", "\x1b[31mred", (1, 0, 1))], "132_1-1": [("R1", "=cmd()", (0, 0, 0))]}
     write_part(tmp_path / "in", "response", items)
     out = tmp_path / "out"
-    assert main(["reproduce", "cast-regin", str(tmp_path / "in"), "--out", str(out)]) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, main(["reproduce", "cast-regin", str(tmp_path / "in"), "--out", str(out)]))
     assert "\x1b" not in shown
     assert "=1+1_1-1" in shown
     for path in out.iterdir():

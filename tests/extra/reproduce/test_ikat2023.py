@@ -10,7 +10,7 @@ import pytest
 
 from judge.cli import main
 from judge.extra.reproduce.published import Reproduction, reproduce_publication
-from judge.extra.reproduce.published.gpt4_labels import CRITERIA, RunLabels, read_gpt4_labels
+from judge.extra.reproduce.published.ikat2023 import CRITERIA, RunLabels, read_gpt4_labels
 from judge.io.ids import topic_of
 from judge.records import Estimate
 from judge.stats.resampling import topic_draws

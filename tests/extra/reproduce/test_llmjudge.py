@@ -12,7 +12,7 @@ from judge.cli import main
 from judge.errors import InputError
 from judge.extra.reproduce.published import Reproduction, llmjudge, reproduce_publication
 from judge.io.table import Table
-from tests.conftest import refused
+from tests.conftest import complaint, printed, refused
 
 TOPICS = 10
 
@@ -200,11 +200,9 @@ def test_every_problem_of_the_files_is_listed_at_once(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_qrels_or_labels_says_what_was_looked_for(tmp_path, capsys) -> None:
-    assert main(["reproduce", "llmjudge", str(tmp_path)]) == 2
-    assert "llmjudge_test_qrel_idx.txt" in capsys.readouterr().err
+    assert "llmjudge_test_qrel_idx.txt" in complaint(capsys, main(["reproduce", "llmjudge", str(tmp_path)]))
     (tmp_path / "llmjudge_test.qrel").write_text(lines(COHEN, 0))
-    assert main(["reproduce", "llmjudge", str(tmp_path)]) == 2
-    assert "submissions/scores" in capsys.readouterr().err
+    assert "submissions/scores" in complaint(capsys, main(["reproduce", "llmjudge", str(tmp_path)]))
 
 
 def test_too_many_label_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,8 +215,7 @@ def test_hostile_file_names_are_shown_and_run_nothing(tmp_path: Path, capsys: py
     folder = release(tmp_path / "in", {"=1-1\x1b[31m|<b>": lines(COHEN, 1)})
     (folder / "judges" / os.fsdecode(b"\xff-two.txt")).write_text(lines(BETTER, 1))
     out = tmp_path / "out"
-    assert main(["reproduce", "llmjudge", str(folder), "--out", str(out)]) == 0
-    shown = capsys.readouterr().out
+    shown = printed(capsys, main(["reproduce", "llmjudge", str(folder), "--out", str(out)]))
     assert "\x1b" not in shown
     assert "udcff-two" in shown
     rows = [line.split("\t")[1] for line in (out / "comparison.tsv").read_text().splitlines()[1:]]

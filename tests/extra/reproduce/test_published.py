@@ -18,7 +18,7 @@ from judge.extra.reproduce.published import (
     lengths_grid,
     reproduce_publication,
 )
-from judge.extra.reproduce.published.gpt4_labels import MOST_RUNS
+from judge.extra.reproduce.published.ikat2023 import MOST_RUNS
 from judge.records import Estimate
 from tests.conftest import refused
 
@@ -32,17 +32,14 @@ def estimate(value: float | None) -> Estimate:
     return Estimate(value, None, None, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("published", "ours", "difference"),
-    [
-        ("0.67", 50 / 73, 0.01),  # .68493
-        ("0.67", 49 / 73, 0.0),  # .67123
-        ("3.684", 266 / 73, -0.04),  # 3.64384
-        ("26,159", 34183.0, 8024.0),
-        ("0.5", 0.25, -0.2),  # a half is rounded up, as people do: .3
-        ("4.0", 4.0, 0.0),
-    ],
-)
+@pytest.mark.parametrize(("published", "ours", "difference"), [
+    ("0.67", 50 / 73, 0.01),  # .68493
+    ("0.67", 49 / 73, 0.0),  # .67123
+    ("3.684", 266 / 73, -0.04),  # 3.64384
+    ("26,159", 34183.0, 8024.0),
+    ("0.5", 0.25, -0.2),  # a half is rounded up, as people do: .3
+    ("4.0", 4.0, 0.0),
+])  # fmt: skip
 def test_a_number_is_compared_as_it_is_printed(published: str, ours: float, difference: float) -> None:
     made = beside_ours("Table 1", "row", "measure", published, estimate(ours), "a reason")
     assert made.difference == difference
@@ -59,7 +56,7 @@ def test_a_count_has_no_interval() -> None:
     assert counted(65, 73, 23) == Estimate(65.0, None, None, 73, 23, "counted, not sampled")
 
 
-FILE = ReleasedFile("a", "a.txt", r"a\.txt", "the page example.org")
+FILE = ReleasedFile("a", "a.txt", "the page example.org", needed=True)
 
 
 def write(path: Path, text: str = "x") -> Path:
@@ -85,7 +82,7 @@ def test_copies_of_one_file_are_one_file_and_hidden_folders_are_passed_by(tmp_pa
 def test_different_files_of_one_name_are_told_with_every_absent_file(tmp_path: Path) -> None:
     write(tmp_path / "v1/a.txt", "1")
     write(tmp_path / "v2/a.txt", "2")
-    absent = ReleasedFile("b", "b.txt", r"b\.txt", "the page example.org")
+    absent = ReleasedFile("b", "b.txt", "the page example.org", needed=True)
     problems = refused(find_released, tmp_path, (FILE, absent))
     assert [problem.code for problem in problems] == ["ambiguous_file", "missing_file"]
     first, second = (problem.message for problem in problems)
@@ -189,27 +186,24 @@ def test_equal_grades_have_no_interval_but_a_note(tmp_path: Path) -> None:
     assert any("all 3 grades are 1" in note and "[0.2924, 1]" in note for note in means.notes)
 
 
-@pytest.mark.parametrize(
-    ("text", "codes", "message"),
-    [
-        (labels([("9-1_1", "a", 2)]), ["off_scale"], "label '2': expected one of 0, 1"),
-        (labels([("9-1_1", "a", "-1")]), ["off_scale"], "label '-1': expected one of 0, 1"),
-        (labels([("9-1_1", "a", "0.5")]), ["off_scale"], "label '0.5': expected one of 0, 1"),
-        (labels([("9-1_1", "a", "")]), ["off_scale"], "label '': expected one of 0, 1"),
-        (labels([("", "a", 0)]), ["missing_id"], "no turn_id"),
-        (labels([("9-1_1", "", 0)]), ["missing_id"], "no run_id"),
-        (labels([("9-1_1", "a", 0), ("9-1_2", "a", 1), ("9-1_1", "a", 0)]), ["duplicate_row"],
-         "run 'a' already has a label for this turn on line 2"),
-        (labels([("9-1_1", "a", 0), ("9-1_2", "A", 1)]), ["ambiguous_run"],
-         "run 'A' is 'a' above: expected one spelling in a file"),
-        (labels([("9-1_1", f"r{number}", 0) for number in range(MOST_RUNS + 1)]), ["too_many_runs"],
-         "run 'r100': expected at most 100 runs"),
-        (labels([("9-1_1", "a", 0)], "label"), ["missing_column"], "no column gpt4-label or gpt4-score"),
-        ("turn_id\tgpt4-label\n9-1_1\t0\n", ["missing_column"], "no column 'run_id'; found 'turn_id', 'gpt4-label'"),
-        ("", ["empty_file"], "the file is empty"),
-        (labels([("9-1_1", "a", 9), ("9-1_2", "b", 8)]), ["off_scale", "off_scale"], "label '9'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "codes", "message"), [
+    (labels([("9-1_1", "a", 2)]), ["off_scale"], "label '2': expected one of 0, 1"),
+    (labels([("9-1_1", "a", "-1")]), ["off_scale"], "label '-1': expected one of 0, 1"),
+    (labels([("9-1_1", "a", "0.5")]), ["off_scale"], "label '0.5': expected one of 0, 1"),
+    (labels([("9-1_1", "a", "")]), ["off_scale"], "label '': expected one of 0, 1"),
+    (labels([("", "a", 0)]), ["missing_id"], "no turn_id"),
+    (labels([("9-1_1", "", 0)]), ["missing_id"], "no run_id"),
+    (labels([("9-1_1", "a", 0), ("9-1_2", "a", 1), ("9-1_1", "a", 0)]), ["duplicate_row"],
+     "run 'a' already has a label for this turn on line 2"),
+    (labels([("9-1_1", "a", 0), ("9-1_2", "A", 1)]), ["ambiguous_run"],
+     "run 'A' is 'a' above: expected one spelling in a file"),
+    (labels([("9-1_1", f"r{number}", 0) for number in range(MOST_RUNS + 1)]), ["too_many_runs"],
+     "run 'r100': expected at most 100 runs"),
+    (labels([("9-1_1", "a", 0)], "label"), ["missing_column"], "no column gpt4-label or gpt4-score"),
+    ("turn_id\tgpt4-label\n9-1_1\t0\n", ["missing_column"], "no column 'run_id'; found 'turn_id', 'gpt4-label'"),
+    ("", ["empty_file"], "the file is empty"),
+    (labels([("9-1_1", "a", 9), ("9-1_2", "b", 8)]), ["off_scale", "off_scale"], "label '9'"),
+])  # fmt: skip
 def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, text, codes, message) -> None:
     release(tmp_path)
     write(tmp_path / GROUNDEDNESS, text)
@@ -219,13 +213,10 @@ def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, tex
     assert problems[0].file == str(tmp_path / GROUNDEDNESS)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "code", "line"),
-    [
-        (NATURALNESS, labels([("9-1_1", "café", 0)]).encode("latin-1"), "wrong_encoding", "line 2"),
-        ("2023_test_qrels.trec", b"9-1_1 0 a:1 7\n", "off_scale", "line 1"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "code", "line"), [
+    (NATURALNESS, labels([("9-1_1", "café", 0)]).encode("latin-1"), "wrong_encoding", "line 2"),
+    ("2023_test_qrels.trec", b"9-1_1 0 a:1 7\n", "off_scale", "line 1"),
+])  # fmt: skip
 def test_another_encoding_and_passage_grades_off_the_scale_are_named(tmp_path, name, text, code, line) -> None:
     release(tmp_path)
     (tmp_path / name).write_bytes(text)
@@ -317,20 +308,17 @@ def test_cone_rag_is_counted_from_the_files_that_are_there(tmp_path: Path) -> No
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "code", "path"),
-    [
-        ("automatic_responses.json", '{"0_2": {"a": 5}}', "wrong_type", '$["0_2"].a'),
-        ("automatic_responses.json", '{"0_2": ["a"]}', "wrong_type", '$["0_2"]'),
-        ("automatic_responses.json", '{"two": {"a": "x"}}', "wrong_type", "$.two"),
-        ("automatic_responses.json", '{"0_2": {"a": "x"}, "0_2": {"a": "y"}}', "repeated_key", "$"),
-        ("automatic_responses.json", '{"0_2": {"a": "x"}', "truncated_json", ""),
-        ("automatic_responses.json", "[]", "wrong_type", "$"),
-        ("gold_response_and_nuggets_human.json", '{"0_2": {}}', "wrong_type", '$["0_2"].manual.response'),
-        ("human-study-matching-labels.txt", "1_0_2_1_b-1\t2\n", "not_a_match", "line 1"),
-        ("human-study-matching-labels.txt", "1_0_2_1_b-1\t0\n1_0_2_1_b-1\t1\n", "duplicate_row", "line 2"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "code", "path"), [
+    ("automatic_responses.json", '{"0_2": {"a": 5}}', "wrong_type", '$["0_2"].a'),
+    ("automatic_responses.json", '{"0_2": ["a"]}', "wrong_type", '$["0_2"]'),
+    ("automatic_responses.json", '{"two": {"a": "x"}}', "wrong_type", "$.two"),
+    ("automatic_responses.json", '{"0_2": {"a": "x"}, "0_2": {"a": "y"}}', "repeated_key", "$"),
+    ("automatic_responses.json", '{"0_2": {"a": "x"}', "truncated_json", ""),
+    ("automatic_responses.json", "[]", "wrong_type", "$"),
+    ("gold_response_and_nuggets_human.json", '{"0_2": {}}', "wrong_type", '$["0_2"].manual.response'),
+    ("human-study-matching-labels.txt", "1_0_2_1_b-1\t2\n", "not_a_match", "line 1"),
+    ("human-study-matching-labels.txt", "1_0_2_1_b-1\t0\n1_0_2_1_b-1\t1\n", "duplicate_row", "line 2"),
+])  # fmt: skip
 def test_files_of_cone_rag_that_cannot_be_used_are_named_with_the_place(tmp_path, name, text, code, path) -> None:
     write(tmp_path / name, text)
     problems = refused(reproduce_publication, "cone-rag", tmp_path)

@@ -10,10 +10,11 @@ import pytest
 
 from judge.cli import main
 from judge.crowd.released import KINDS, read_resource, read_turns
-from judge.extra.reproduce.matching import TextIndex, evaluate, graded, match_run, not_matched_tsv
+from judge.extra.reproduce.cast_regin import TextIndex, evaluate, graded, match_run, not_matched_tsv
 from judge.extra.reproduce.regin import check, near_equal_texts, regenerate, retests
 from judge.runs.records import Response, Run, RunTurn
 from judge.stats.means import mean_interval
+from tests.conftest import complaint, printed
 from tests.extra.reproduce.test_cast_regin import QUESTIONS, write_part
 
 JUDGED = {
@@ -162,26 +163,23 @@ def first(value: Any) -> Any:
     return value["1_1"]["Responses"][0]
 
 
-@pytest.mark.parametrize(
-    ("mutate", "code", "where"),
-    [
-        (lambda v: first(v).update(Relevance=4), "wrong_grade", "$['1_1'].Responses[0].Relevance"),
-        (lambda v: first(v).update(Relevance=True), "wrong_grade", ".Relevance"),
-        (lambda v: first(v).update(Relevance="2"), "wrong_grade", ".Relevance"),
-        (lambda v: first(v).update(Relevance=10**30), "wrong_grade", ".Relevance"),
-        (lambda v: first(v).pop("Naturalness"), "wrong_grade", ".Naturalness"),
-        (lambda v: first(v).update({"Response ID": "R 1"}), "unusable_id", ".Response ID"),
-        (lambda v: first(v).update({"Response ID": None}), "unusable_id", ".Response ID"),
-        (lambda v: first(v).update({"Response Text": 7}), "wrong_text", ".Response Text"),
-        (lambda v: first(v).update({"Response Text": "\0"}), "wrong_text", ".Response Text"),
-        (lambda v: v["1_1"]["Responses"].append(first(v)), "repeated_item", "Responses[2]"),
-        (lambda v: v["1_1"]["Responses"].insert(0, 5), "wrong_type", "Responses[0]"),
-        (lambda v: v["1_1"].pop("Responses"), "wrong_type", "$['1_1']"),
-        (lambda v: v.update({"1_9": []}), "wrong_type", "$['1_9']"),
-        (lambda v: v.update({"1 9": v.pop("1_3")}), "unusable_id", "$['1 9']"),
-        (lambda v: v.clear(), "no_judgments", "$"),
-    ],
-)
+@pytest.mark.parametrize(("mutate", "code", "where"), [
+    (lambda v: first(v).update(Relevance=4), "wrong_grade", "$['1_1'].Responses[0].Relevance"),
+    (lambda v: first(v).update(Relevance=True), "wrong_grade", ".Relevance"),
+    (lambda v: first(v).update(Relevance="2"), "wrong_grade", ".Relevance"),
+    (lambda v: first(v).update(Relevance=10**30), "wrong_grade", ".Relevance"),
+    (lambda v: first(v).pop("Naturalness"), "wrong_grade", ".Naturalness"),
+    (lambda v: first(v).update({"Response ID": "R 1"}), "unusable_id", ".Response ID"),
+    (lambda v: first(v).update({"Response ID": None}), "unusable_id", ".Response ID"),
+    (lambda v: first(v).update({"Response Text": 7}), "wrong_text", ".Response Text"),
+    (lambda v: first(v).update({"Response Text": "\0"}), "wrong_text", ".Response Text"),
+    (lambda v: v["1_1"]["Responses"].append(first(v)), "repeated_item", "Responses[2]"),
+    (lambda v: v["1_1"]["Responses"].insert(0, 5), "wrong_type", "Responses[0]"),
+    (lambda v: v["1_1"].pop("Responses"), "wrong_type", "$['1_1']"),
+    (lambda v: v.update({"1_9": []}), "wrong_type", "$['1_9']"),
+    (lambda v: v.update({"1 9": v.pop("1_3")}), "unusable_id", "$['1 9']"),
+    (lambda v: v.clear(), "no_judgments", "$"),
+])  # fmt: skip
 def test_damaged_judgments_are_an_error_and_nothing_is_written(release, tmp_path, capsys, mutate, code, where) -> None:
     change(release / "qrels/response_judgments.json", mutate)
     assert regin(release, "--out", tmp_path / "out", "--json") == 1
@@ -206,18 +204,15 @@ def test_all_damage_is_reported_at_once(release: Path) -> None:
     assert {"wrong_text", "repeated_key"} < set(codes)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "code"),
-    [
-        ("qrels/response_relevance.qrel", b"1_1 0 R00000 1\n", "qrels_grades"),
-        ("qrels/response_relevance.qrel", b"1_1 0 R00009 1\n", "qrels_pairs"),
-        ("qrels/response_relevance.qrel", b"1_1 0 R00000 9\n", "off_scale"),
-        ("qrels/response_relevance.qrel", b"1_1 R00000 2\n", "wrong_columns"),
-        ("qrels/response_relevance.qrel", b"\xff\n", "wrong_encoding"),
-        ("response_pool_depth_1.pool", b"1_1\tQ0\tR00000\t1\t0.0\tdummytag\n", "pool_differs"),
-        ("response_pool_depth_1.pool", b"1_1\tQ0\t\xff\n", "malformed_line"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "code"), [
+    ("qrels/response_relevance.qrel", b"1_1 0 R00000 1\n", "qrels_grades"),
+    ("qrels/response_relevance.qrel", b"1_1 0 R00009 1\n", "qrels_pairs"),
+    ("qrels/response_relevance.qrel", b"1_1 0 R00000 9\n", "off_scale"),
+    ("qrels/response_relevance.qrel", b"1_1 R00000 2\n", "wrong_columns"),
+    ("qrels/response_relevance.qrel", b"\xff\n", "wrong_encoding"),
+    ("response_pool_depth_1.pool", b"1_1\tQ0\tR00000\t1\t0.0\tdummytag\n", "pool_differs"),
+    ("response_pool_depth_1.pool", b"1_1\tQ0\t\xff\n", "malformed_line"),
+])  # fmt: skip
 def test_files_that_contradict_the_judgments_are_errors(release, tmp_path, name, content, code) -> None:
     (release / name).write_bytes(content)
     found = [problem for problem in check(read_resource(release)[0]) if problem.code == code]
@@ -227,19 +222,15 @@ def test_files_that_contradict_the_judgments_are_errors(release, tmp_path, name,
     assert (tmp_path / "out/response_evaluation" / name).stat().st_size > len(content)
 
 
-@pytest.mark.parametrize(
-    ("rewrite", "code"),
-    [
-        (lambda text: "".join(reversed(text.splitlines(keepends=True))), "qrels_order"),
-        (lambda text: text.replace(" ", "\t"), "qrels_form"),
-        (lambda text: text.replace("\n", "\r\n"), "qrels_form"),
-    ],
-)
+@pytest.mark.parametrize(("rewrite", "code"), [
+    (lambda text: "".join(reversed(text.splitlines(keepends=True))), "qrels_order"),
+    (lambda text: text.replace(" ", "\t"), "qrels_form"),
+    (lambda text: text.replace("\n", "\r\n"), "qrels_form"),
+])  # fmt: skip
 def test_another_order_or_form_of_qrels_is_a_warning(release, tmp_path, capsys, rewrite, code) -> None:
     path = release / "qrels/response_relevance.qrel"
     path.write_bytes(rewrite(path.read_text(encoding="utf-8")).encode())
-    assert regin(release, "--out", tmp_path / "out") == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, regin(release, "--out", tmp_path / "out"))
     assert code in out
     assert "  differs     qrels/response_relevance.qrel" in out
 
@@ -259,13 +250,10 @@ def test_a_released_subset_must_be_the_lines_of_its_turns(shared: Path, tmp_path
     assert [one.code for one in check(read_resource(folder)[0]) if one.severity == "error"] == ["qrels_pairs"]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        *(("qrels/response_judgments.json", content) for content in (b"", b"{", b"\xff{}", b"[" * 100_000, b"[]")),
-        *(("response_bank.json", content) for content in (b"\xff{}", b'{"a": ' + b"9" * 5000 + b"}", b"7")),
-    ],
-)
+@pytest.mark.parametrize(("name", "content"), [
+    *(("qrels/response_judgments.json", content) for content in (b"", b"{", b"\xff{}", b"[" * 100_000, b"[]")),
+    *(("response_bank.json", content) for content in (b"\xff{}", b'{"a": ' + b"9" * 5000 + b"}", b"7")),
+])  # fmt: skip
 def test_hostile_json_is_no_traceback(release: Path, tmp_path: Path, name: str, content: bytes) -> None:
     (release / name).write_bytes(content)
     assert regin(release, "--out", tmp_path / "out") in (1, 2)
@@ -281,14 +269,12 @@ def test_a_folder_without_the_resource_or_with_it_twice_is_unreadable(release: P
     other = release.parent / "copy"
     (other / "qrels").mkdir(parents=True)
     (other / "qrels/response_judgments.json").write_bytes(b"{}")
-    assert regin(release.parent, "--out", tmp_path / "out") == 2
-    assert "more than once" in capsys.readouterr().err
+    assert "more than once" in complaint(capsys, regin(release.parent, "--out", tmp_path / "out"))
 
 
 def test_the_release_is_never_written_over(release: Path, tmp_path: Path, capsys) -> None:
     before = {path: path.read_bytes() for path in release.rglob("*") if path.is_file()}
-    assert regin(release, "--out", release.parent) == 2
-    assert "choose another folder" in capsys.readouterr().err
+    assert "choose another folder" in complaint(capsys, regin(release, "--out", release.parent))
     assert {path: path.read_bytes() for path in release.rglob("*") if path.is_file()} == before
 
 
@@ -308,20 +294,17 @@ def test_a_list_of_turns_is_about_questions(release: Path, tmp_path: Path) -> No
 # Runs
 
 
-@pytest.mark.parametrize(
-    ("turn_id", "text", "rule", "items", "reason"),
-    [
-        ("1_1", " A cat sat.", "exact", ("R00000",), None),
-        ("1_1", "A cat  sat.", "exact", ("R00001",), None),
-        ("1_1", "A cat sat.", "trimmed", ("R00000",), None),
-        ("1_1", "A cat\tsat.", "folded", ("R00000", "R00001"), "ambiguous"),
-        ("1_3", "Dogs\n bark ", "folded", ("R00002",), None),
-        ("1_3", "dogs bark", None, (), "unmatched"),
-        ("1_3", "  ", None, (), "unmatched"),
-        ("2_1", "Dogs bark", "exact", ("R00002",), "not_judged"),
-        ("9_9", "Dogs bark", "exact", ("R00002",), "not_judged"),
-    ],
-)
+@pytest.mark.parametrize(("turn_id", "text", "rule", "items", "reason"), [
+    ("1_1", " A cat sat.", "exact", ("R00000",), None),
+    ("1_1", "A cat  sat.", "exact", ("R00001",), None),
+    ("1_1", "A cat sat.", "trimmed", ("R00000",), None),
+    ("1_1", "A cat\tsat.", "folded", ("R00000", "R00001"), "ambiguous"),
+    ("1_3", "Dogs\n bark ", "folded", ("R00002",), None),
+    ("1_3", "dogs bark", None, (), "unmatched"),
+    ("1_3", "  ", None, (), "unmatched"),
+    ("2_1", "Dogs bark", "exact", ("R00002",), "not_judged"),
+    ("9_9", "Dogs bark", "exact", ("R00002",), "not_judged"),
+])  # fmt: skip
 def test_matching(release, turn_id, text, rule, items, reason) -> None:
     matched = TextIndex(read_resource(release)[0]).match(turn_id, 1, text)
     assert (matched.rule, matched.items, matched.reason) == (rule, items, reason)
@@ -381,16 +364,13 @@ GRADES = {
 """The response part's relevance; nothing in 1_3 is relevant."""
 
 
-@pytest.mark.parametrize(
-    ("averaging", "turns", "expected"),
-    [
-        # 1_1 is ranked 0 2, 1_3 is ranked 1, and 2_1 is missing.
-        ("complete", 3, {"P@1": 0, "grade@1": 1 / 3, "nDCG@1": 1 / 3, "nDCG@3": (1 / log2(3) + 1) / 3,
-                         "nDCG@5": (1 / log2(3) + 1) / 3, "MRR": 1 / 6, "MAP": 1 / 6}),
-        ("intersection", 2, {"P@1": 0, "grade@1": 1 / 2, "nDCG@1": 1 / 2, "nDCG@3": (1 / log2(3) + 1) / 2,
-                             "nDCG@5": (1 / log2(3) + 1) / 2, "MRR": 1 / 4, "MAP": 1 / 4}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("averaging", "turns", "expected"), [
+    # 1_1 is ranked 0 2, 1_3 is ranked 1, and 2_1 is missing.
+    ("complete", 3, {"P@1": 0, "grade@1": 1 / 3, "nDCG@1": 1 / 3, "nDCG@3": (1 / log2(3) + 1) / 3,
+                     "nDCG@5": (1 / log2(3) + 1) / 3, "MRR": 1 / 6, "MAP": 1 / 6}),
+    ("intersection", 2, {"P@1": 0, "grade@1": 1 / 2, "nDCG@1": 1 / 2, "nDCG@3": (1 / log2(3) + 1) / 2,
+                         "nDCG@5": (1 / log2(3) + 1) / 2, "MRR": 1 / 4, "MAP": 1 / 4}),
+])  # fmt: skip
 def test_both_averagings(release: Path, averaging: str, turns: int, expected: dict[str, float]) -> None:
     # "Dogs bark" is not judged in 1_1 and so holds no place there.
     run = TextIndex(read_resource(release)[0]).match_run(
@@ -433,19 +413,17 @@ def test_intervals_are_clustered_by_topic(shared: Path) -> None:
 def test_evaluation_is_printed_in_80_columns_and_written(release: Path, tmp_path: Path, capsys) -> None:
     submit(tmp_path / "runs/r.json", {"1_1": [" A cat sat."], "2_1": ["Naïve?"]}, "r" * 150)
     arguments = (release, "--runs", tmp_path / "runs", "--evaluate", "--out", tmp_path / "out")
-    assert regin(*arguments) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, regin(*arguments))
     assert max(map(len, out.splitlines())) <= 80
     assert "response_relevance: all its turns, missing ones as 0 (trec_eval -c)" in out
     assert "response_relevance: turns that the run has too (the README's words)" in out
     lines = (tmp_path / "out/evaluation.tsv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + 3 * 2 * 7
     assert f"{'r' * 150}\tresponse_relevance\tcomplete\tP@1\t{2 / 3}\t\t\t3\t2\tfewer than 3 topics" in lines
-    assert regin(*arguments, "--json") == 0
-    printed = json.loads(capsys.readouterr().out)
-    assert list(printed) == ["problems", "files", "runs", "evaluation"]
-    assert printed["runs"][0]["exact"] == 2
-    assert {file["compared"] for file in printed["files"]} == {"same bytes"}
+    found = json.loads(printed(capsys, regin(*arguments, "--json")))
+    assert list(found) == ["problems", "files", "runs", "evaluation"]
+    assert found["runs"][0]["exact"] == 2
+    assert {file["compared"] for file in found["files"]} == {"same bytes"}
 
 
 def test_evaluation_needs_runs(release: Path, tmp_path: Path) -> None:

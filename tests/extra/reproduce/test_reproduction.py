@@ -11,6 +11,7 @@ from judge.extra.reproduce.job import ReproductionPlan, comparison, reproduce_pu
 from judge.extra.reproduce.published import PublishedNumber, Reproduction
 from judge.records import Estimate
 from tests.calibration_world import contents
+from tests.conftest import printed
 from tests.extra.reproduce.test_published import labels, release, write
 
 
@@ -82,8 +83,7 @@ def test_the_folder_has_every_table_in_every_form_and_is_the_same_again(tmp_path
 
 @pytest.mark.slow
 def test_hostile_names_are_made_visible_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "ikat2023", str(hostile(tmp_path))]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, main(["reproduce", "ikat2023", str(hostile(tmp_path))]))
     assert "\x1b" not in out
     assert "\\x1b[2J" in out
     assert "\u202e" not in out

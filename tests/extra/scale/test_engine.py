@@ -15,21 +15,18 @@ def _ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"address": "head:6379"}, "--address and --workers are for an engine"),
-        ({"workers": 2}, "--address and --workers are for an engine"),
-        ({"engine": "spark"}, "engine: invalid choice: 'spark'"),
-        ({"engine": "ray", "cascade": "checker/overlap@0.1:0.9"}, "--engine ray cannot ask a cascade"),
-        ({"engine": "ray", "workers": 0}, "workers: expected 1 or more, found 0"),
-        ({"engine": "ray", "address": "head"}, "head: expected HOST:PORT"),
-        ({"engine": "ray", "address": "ray://head:10001"}, "ray://head:10001: expected HOST:PORT"),
-        ({"engine": "ray", "address": "head:0"}, "head:0: expected HOST:PORT"),
-        ({"engine": "ray", "address": "head:65536"}, "head:65536: expected HOST:PORT"),
-        ({"engine": "ray", "address": "he\x1b[1mad"}, r"he\\x1b\[1mad: expected HOST:PORT"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    ({"address": "head:6379"}, "--address and --workers are for an engine"),
+    ({"workers": 2}, "--address and --workers are for an engine"),
+    ({"engine": "spark"}, "engine: invalid choice: 'spark'"),
+    ({"engine": "ray", "cascade": "checker/overlap@0.1:0.9"}, "--engine ray cannot ask a cascade"),
+    ({"engine": "ray", "workers": 0}, "workers: expected 1 or more, found 0"),
+    ({"engine": "ray", "address": "head"}, "head: expected HOST:PORT"),
+    ({"engine": "ray", "address": "ray://head:10001"}, "ray://head:10001: expected HOST:PORT"),
+    ({"engine": "ray", "address": "head:0"}, "head:0: expected HOST:PORT"),
+    ({"engine": "ray", "address": "head:65536"}, "head:65536: expected HOST:PORT"),
+    ({"engine": "ray", "address": "he\x1b[1mad"}, r"he\\x1b\[1mad: expected HOST:PORT"),
+])  # fmt: skip
 @pytest.mark.usefixtures("_ray")
 def test_options_that_fit_no_engine_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):

@@ -211,18 +211,11 @@ def test_one_process_serves_several_judges_and_none_is_needed_for_what_is_recall
         assert again._process is None
 
 
-@pytest.mark.parametrize(
-    ("script", "error", "said"),
-    [
-        ({"text 8": [AuthenticationError("no such key")]}, AuthenticationError, "no such key"),
-        (
-            {"text 0": [ZeroDivisionError("of mine")]},
-            OperationalError,
-            r"a Ray worker on \S+ failed: ZeroDivisionError",
-        ),
-        ({"text 0": [MissingKeyError("KEY")]}, OperationalError, r"a Ray worker on \S+ cannot ask fake/scripted: KEY"),
-    ],
-)
+@pytest.mark.parametrize(("script", "error", "said"), [
+    ({"text 8": [AuthenticationError("no such key")]}, AuthenticationError, "no such key"),
+    ({"text 0": [ZeroDivisionError("of mine")]}, OperationalError, r"a Ray worker on \S+ failed: ZeroDivisionError"),
+    ({"text 0": [MissingKeyError("KEY")]}, OperationalError, r"a Ray worker on \S+ cannot ask fake/scripted: KEY"),
+])  # fmt: skip
 def test_an_error_that_ends_a_run_ends_it_and_keeps_what_was_paid_for(script, error, said, run, tmp_path) -> None:
     model = Scripted(script, delay=0.002)
     with pytest.raises(error, match=said):
@@ -311,29 +304,23 @@ def test_errors_and_limits_come_back_with_each_call(monkeypatch: pytest.MonkeyPa
     asyncio.run(ask())
 
 
-@pytest.mark.parametrize(
-    ("cpus", "threads", "workers", "uses_cores", "expected"),
-    [
-        ([4, 2], None, None, False, (1, 6)),
-        ([4, 2], None, 3, False, (1, 3)),
-        ([4, 2], None, None, True, (2, 3)),
-        ([4, 2], 1, None, True, (1, 6)),
-        ([4, 2], 8, None, True, (2, 3)),
-        ([8], 4, 4, True, (2, 4)),
-        ([], None, None, True, (1, 1)),
-    ],
-)
+@pytest.mark.parametrize(("cpus", "threads", "workers", "uses_cores", "expected"), [
+    ([4, 2], None, None, False, (1, 6)),
+    ([4, 2], None, 3, False, (1, 3)),
+    ([4, 2], None, None, True, (2, 3)),
+    ([4, 2], 1, None, True, (1, 6)),
+    ([4, 2], 8, None, True, (2, 3)),
+    ([8], 4, 4, True, (2, 4)),
+    ([], None, None, True, (1, 1)),
+])  # fmt: skip
 def test_workers_fit_into_the_cluster(cpus, threads, workers, uses_cores, expected) -> None:
     assert fitting(cpus, threads, workers, uses_cores=uses_cores) == expected
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        TransientError("busy", 3.0), RateLimitError("busy", None), StructureUnsupported("no schema", lasting=False),
-        AuthenticationError("no"), ContextLengthError("long"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("error", [
+    TransientError("busy", 3.0), RateLimitError("busy", None), StructureUnsupported("no schema", lasting=False),
+    AuthenticationError("no"), ContextLengthError("long"),
+])  # fmt: skip
 def test_errors_come_over_the_wire_as_they_are(error: JudgeError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

@@ -189,16 +189,13 @@ def test_a_budget_is_kept_by_all_workers_together(nodes: RayNodes, second: int, 
     assert mock.stats()["paid"] < QUESTIONS
 
 
-@pytest.mark.parametrize(
-    ("model", "more"),
-    [
-        ("server/mock", ("--together",)),
-        ("server/mock", ("--prompt", "groundedness", "--logprobs")),
-        ("server/mock", ("--prompt", "completeness", "--samples", "2", "--jury", "median")),
-        ("baseline/overlap", ("--prompt", "groundedness")),
-        ("checker/overlap", ("--prompt", "groundedness/sentences")),
-    ],
-)
+@pytest.mark.parametrize(("model", "more"), [
+    ("server/mock", ("--together",)),
+    ("server/mock", ("--prompt", "groundedness", "--logprobs")),
+    ("server/mock", ("--prompt", "completeness", "--samples", "2", "--jury", "median")),
+    ("baseline/overlap", ("--prompt", "groundedness")),
+    ("checker/overlap", ("--prompt", "groundedness/sentences")),
+])  # fmt: skip
 def test_each_kind_of_judge_and_question_gives_what_it_gives_here(model, more, nodes, second, mock, tmp_path) -> None:
     mock.config(latency=0.0)
     end(start(mock, tmp_path / "here", *more, model=model))

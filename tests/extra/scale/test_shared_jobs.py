@@ -13,7 +13,7 @@ from judge.errors import UsageError
 from judge.extra.bench.job import BenchPlan, bench_judges
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import PROJECT, ended, start_python
+from tests.conftest import PROJECT, complaint, ended, start_python
 from tests.extra.bench.bench_world import dataset, items, write
 from tests.jobs.test_run import files
 from tests.mock import Mock
@@ -69,8 +69,7 @@ def test_two_calibrations_at_once_pay_once_and_say_what_one_with_a_file_says(
 def test_a_journal_is_for_a_calibration_that_asks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = "postgresql://judge:Sesame-opens@h/d"
     command = ("calibrate", "--gold", "absent", "--judgments", "absent", "--journal", url)
-    assert main(list(command)) == 2
-    said = capsys.readouterr().err
+    said = complaint(capsys, main(list(command)))
     assert "--journal" in said
     assert "Sesame" not in said
     with pytest.raises(UsageError, match="--journal: without effect here: they are about asking a judge"):

@@ -35,14 +35,11 @@ def read(judge: str, line: dict[str, Any]) -> Completion:
     return offer_of(judge).read(line, ask())
 
 
-@pytest.mark.parametrize(
-    ("judge", "model", "own"),
-    [
-        ("openai/gpt-4.1-mini", "gpt-4.1-mini", {}),
-        ("server/owner/model", "owner/model", {}),
-        ("litellm/groq/llama", "llama", {"allowed_openai_params": ["top_logprobs"]}),
-    ],
-)
+@pytest.mark.parametrize(("judge", "model", "own"), [
+    ("openai/gpt-4.1-mini", "gpt-4.1-mini", {}),
+    ("server/owner/model", "owner/model", {}),
+    ("litellm/groq/llama", "llama", {"allowed_openai_params": ["top_logprobs"]}),
+])  # fmt: skip
 def test_chat_completions_are_asked_as_they_would_be_sent(judge: str, model: str, own: dict[str, Any]) -> None:
     line = written(judge, **own)
     assert (line["custom_id"], line["method"], line["url"]) == ("d" * 64, "POST", "/v1/chat/completions")
@@ -71,41 +68,35 @@ MESSAGE = '{"content":[{"type":"text","text":"Grade: 1"}]}'
 GENERATED = '{"candidates":[{"content":{"parts":[{"text":"Grade: 1"}]}}]}'
 
 
-@pytest.mark.parametrize(
-    ("judge", "line", "reply"),
-    [
-        ("openai/m", '{"response":{"status_code":200,"body":%s},"error":null}', CHAT),
-        ("server/m", '{"response":{"body":%s}}', CHAT),
-        ("litellm/anthropic/m", '{"result":{"type":"succeeded","message":%s}}', MESSAGE),
-        ("litellm/gemini/m", '{"response":%s}', GENERATED),
-    ],
-)
+@pytest.mark.parametrize(("judge", "line", "reply"), [
+    ("openai/m", '{"response":{"status_code":200,"body":%s},"error":null}', CHAT),
+    ("server/m", '{"response":{"body":%s}}', CHAT),
+    ("litellm/anthropic/m", '{"result":{"type":"succeeded","message":%s}}', MESSAGE),
+    ("litellm/gemini/m", '{"response":%s}', GENERATED),
+])  # fmt: skip
 def test_a_line_is_a_reply(judge: str, line: str, reply: str) -> None:
     found = read(judge, json.loads(line % reply))
     assert (found.text, json.loads(found.raw or "")) == ("Grade: 1", json.loads(reply))
 
 
-@pytest.mark.parametrize(
-    ("judge", "line", "why"),
-    [
-        ("openai/m", '{"response":{"status_code":429,"body":{"error":{"message":"wait"}}}}', "status 429: wait"),
-        ("openai/m", '{"response":null,"error":{"code":"batch_expired","message":"late"}}', "batch_expired: late"),
-        ("server/m", '{"response":null,"error":"boom"}', "boom"),
-        (
-            "server/m",
-            '{"response":{"status_code":400,"body":null},"error":{"error":{"message":"too long","code":400}}}',
-            "status 400: too long",
-        ),
-        ("server/m", "{}", "no response and no error"),
-        ("server/m", '{"response":{"status_code":500,"body":"bad gateway"}}', 'status 500: "bad gateway"'),
-        ("litellm/anthropic/m", '{"result":{"type":"errored","error":"plain"}}', "errored: plain"),
-        ("litellm/gemini/m", '{"error":"plain words"}', "plain words"),
-        ("litellm/anthropic/m", '{"result":{"type":"expired"}}', "expired"),
-        ("litellm/anthropic/m", '{"result":{"type":"errored","error":{"error":{"message":"no"}}}}', "errored: no"),
-        ("litellm/gemini/m", '{"error":{"code":8,"message":"no quota"}}', "status 8: no quota"),
-        ("litellm/gemini/m", '{"response":{}}', "a reply without candidates"),
-    ],
-)
+@pytest.mark.parametrize(("judge", "line", "why"), [
+    ("openai/m", '{"response":{"status_code":429,"body":{"error":{"message":"wait"}}}}', "status 429: wait"),
+    ("openai/m", '{"response":null,"error":{"code":"batch_expired","message":"late"}}', "batch_expired: late"),
+    ("server/m", '{"response":null,"error":"boom"}', "boom"),
+    (
+        "server/m",
+        '{"response":{"status_code":400,"body":null},"error":{"error":{"message":"too long","code":400}}}',
+        "status 400: too long",
+    ),
+    ("server/m", "{}", "no response and no error"),
+    ("server/m", '{"response":{"status_code":500,"body":"bad gateway"}}', 'status 500: "bad gateway"'),
+    ("litellm/anthropic/m", '{"result":{"type":"errored","error":"plain"}}', "errored: plain"),
+    ("litellm/gemini/m", '{"error":"plain words"}', "plain words"),
+    ("litellm/anthropic/m", '{"result":{"type":"expired"}}', "expired"),
+    ("litellm/anthropic/m", '{"result":{"type":"errored","error":{"error":{"message":"no"}}}}', "errored: no"),
+    ("litellm/gemini/m", '{"error":{"code":8,"message":"no quota"}}', "status 8: no quota"),
+    ("litellm/gemini/m", '{"response":{}}', "a reply without candidates"),
+])  # fmt: skip
 def test_a_line_says_why_there_is_no_reply(judge: str, line: str, why: str) -> None:
     with pytest.raises(RejectedError) as raised:
         read(judge, json.loads(line))

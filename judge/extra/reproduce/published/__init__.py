@@ -11,7 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.io.files import distinct, files_below
 from judge.io.ids import topic_of
 from judge.io.table import Cell, Table
@@ -109,11 +109,11 @@ class ReleasedFile(Record, frozen=True):
     """What the file is called here."""
     name: str
     """The name under which it was released."""
-    pattern: str
-    """A regular expression of all names that it may have; upper and lower case are the same."""
     origin: str
     """Where to get it."""
-    needed: bool = True
+    pattern: str = ""
+    """A regular expression of all names that it may have, upper or lower case; by default its own, also with .gz."""
+    needed: bool = False
 
 
 def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Path]:
@@ -123,7 +123,8 @@ def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Pat
     that of several different files; one error says all of it.
     """
     found: dict[str, list[Path]] = {file.key: [] for file in wanted}
-    names = [(file.key, re.compile(file.pattern, re.IGNORECASE)) for file in wanted]
+    own = {file.key: rf"{re.escape(file.name)}(\.gz)?" for file in wanted}
+    names = [(file.key, re.compile(file.pattern or own[file.key], re.IGNORECASE)) for file in wanted]
     for path in files_below(folder, DEEPEST, MOST):
         for key, pattern in names:
             if pattern.fullmatch(path.name):
@@ -138,8 +139,7 @@ def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Pat
         elif not places and file.needed:
             message = f"looked for {file.name} here and in the folders below; it comes from {file.origin}"
             problems.append(Problem("missing_file", "error", str(folder), None, "", message))
-    if problems:
-        raise InputError(f"{printable(str(folder))}: the released files cannot be told", problems)
+    refuse(problems, f"{printable(str(folder))}: the released files cannot be told")
     return {key: paths[0] for key, paths in found.items() if paths}
 
 

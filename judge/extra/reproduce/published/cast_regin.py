@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from judge.crowd.released import GRADES, KINDS, RELEVANT, Name, Part, qrels_path, read_resource, read_turns
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.extra.reproduce.published import (
     PublishedNumber,
     ReleasedFile,
@@ -49,13 +49,11 @@ NOTES = (
 )
 _ORIGIN = "grill-lab/CAsT-ReGIn on GitHub"
 _JUDGMENTS = tuple(
-    ReleasedFile(
-        name, f"{kind.folder}/{kind.judgments}", rf"{name}_judgments\.json", "grill-lab/CAsT-ReGIn", needed=False
-    )
+    ReleasedFile(name, f"{kind.folder}/{kind.judgments}", "grill-lab/CAsT-ReGIn", rf"{name}_judgments\.json")
     for name, kind in KINDS.items()
 )
 _TURNS = ReleasedFile(
-    "turns", "mi_subset_turns.txt", r"mi_(subset_)?turns\.txt", "the turns of the mixed-initiative subset", needed=False
+    "turns", "mi_subset_turns.txt", "the turns of the mixed-initiative subset", r"mi_(subset_)?turns\.txt"
 )
 _OF_FILES = frozenset({"pool_differs", "malformed_line", "qrels_pairs", "qrels_grades", "qrels_order", "qrels_form"})
 """Codes of the checks that say why a file is not what the judgments give."""
@@ -122,8 +120,7 @@ def reproduce(folder: Path) -> Reproduction:
     found = ((name, read_resource(path.parent.parent)) for name, path in judgments.items())
     parts = [part for name, near in found for part in near if part.kind.name == name]
     damage = [problem for part in parts for problem in part.problems]
-    if damage:
-        raise InputError(f"{folder}: damaged: {count(len(damage), 'problem')}", damage)
+    refuse(damage, f"{folder}: damaged: {count(len(damage), 'problem')}")
     listed = find_released(folder, (_TURNS,)).get("turns")
     turns = read_turns(listed) if listed is not None else None
     numbers = [number for part in parts for number in (*_readme(part, turns), *_release(part, turns))]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from judge.crowd.released import NuggetMatch, read_study, repeated_keys
-from judge.errors import InputError
+from judge.errors import refuse
 from judge.extra.reproduce.published import (
     PublishedNumber,
     ReleasedFile,
@@ -36,25 +36,16 @@ SOURCE = (
 _RESOURCES = "the repository irlabamsterdam/CONE-RAG, folder resources/{}/"
 _HUMAN, _PARTICIPANTS = _RESOURCES.format("human_resources"), _RESOURCES.format("participant_resources")
 FILES = (
+    ReleasedFile("topics", "2024_test_topics.json", "the repository irlabamsterdam/iKAT, folder 2024/data/"),
     ReleasedFile(
-        "topics", "2024_test_topics.json", r"2024_test_topics\.json(\.gz)?",
-        "the repository irlabamsterdam/iKAT, folder 2024/data/", needed=False,
+        "passages", "2024_test_qrels.trec", "the page trec.nist.gov/data/ikat2024.html",
+        r"2024[_-](test[_-])?qrels\S*\.(trec|txt)(\.gz)?",
     ),
+    ReleasedFile("nuggets", "gold_nuggets_human.json", _HUMAN),
+    ReleasedFile("answers", "gold_response_and_nuggets_human.json", _HUMAN),
+    ReleasedFile("matches", "human-study-matching-labels.txt", _HUMAN),
     ReleasedFile(
-        "passages", "2024_test_qrels.trec", r"2024[_-](test[_-])?qrels\S*\.(trec|txt)(\.gz)?",
-        "the page trec.nist.gov/data/ikat2024.html", needed=False,
-    ),
-    ReleasedFile("nuggets", "gold_nuggets_human.json", r"gold_nuggets_human\.json(\.gz)?", _HUMAN, needed=False),
-    ReleasedFile(
-        "answers", "gold_response_and_nuggets_human.json", r"gold_response_and_nuggets_human\.json(\.gz)?", _HUMAN,
-        needed=False,
-    ),
-    ReleasedFile(
-        "matches", "human-study-matching-labels.txt", r"human-study-matching-labels\.txt(\.gz)?", _HUMAN, needed=False
-    ),
-    ReleasedFile(
-        "responses", "automatic_responses.json", r"automatic_responses(_2024)?\.json(\.gz)?", _PARTICIPANTS,
-        needed=False,
+        "responses", "automatic_responses.json", _PARTICIPANTS, r"automatic_responses(_2024)?\.json(\.gz)?"
     ),
 )  # fmt: skip
 NOTES = (
@@ -133,8 +124,7 @@ def _responses(path: Path) -> dict[str, dict[str, str]]:
                 log.add("wrong_type", place, "expected a text that can be stored, of at most 1,000,000 characters")
             elif has_content(text):
                 runs[run_id][turn_id] = text
-    if log.problems:
-        raise InputError(f"{path}: not usable as responses", log.problems)
+    refuse(log.problems, f"{path}: not usable as responses")
     return {run_id: runs[run_id] for run_id in sorted(runs, key=natural_key)}
 
 
@@ -149,8 +139,7 @@ def _answers(path: Path) -> dict[str, str]:
             log.add("wrong_type", f"{member('$', turn_id)}.manual.response", f"expected a text, found {shown(text)}")
         elif has_content(text):
             answers[turn_id] = text
-    if log.problems:
-        raise InputError(f"{path}: not usable as gold answers", log.problems)
+    refuse(log.problems, f"{path}: not usable as gold answers")
     return answers
 
 
@@ -170,8 +159,7 @@ def _object(path: Path) -> dict[str, dict[str, Any]]:
                 log.add("wrong_type", member("$", turn_id), "expected a turn id such as 0_2")
             elif not isinstance(entry, dict):
                 log.add("wrong_type", member("$", turn_id), f"expected an object, found {shown(entry)}")
-    if log.problems:
-        raise InputError(f"{document.file}: not usable", log.problems)
+    refuse(log.problems, f"{document.file}: not usable")
     return dict(value)
 
 

@@ -95,7 +95,9 @@ The first that has any is taken. A judge is called `team-run`; where other texts
 MOST_JUDGES = 100
 """The most label files; every pair of judges is compared."""
 _ORIGIN = "llm4eval/LLMJudge-benchmark on GitHub"
-_QRELS = ReleasedFile("qrels", "llmjudge_test_qrel_idx.txt", r"llmjudge_test(_qrel_idx)?\.(qrel|txt)(\.gz)?", _ORIGIN)
+_QRELS = ReleasedFile(
+    "qrels", "llmjudge_test_qrel_idx.txt", _ORIGIN, r"llmjudge_test(_qrel_idx)?\.(qrel|txt)(\.gz)?", needed=True
+)
 _EXAMPLES = 3
 NOTES = (
     "Labels off the scale of 0 to 3 count as the nearest grade, as in the authors' notebook; the printed digits of "

@@ -6,7 +6,7 @@ from math import floor, fsum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.extra.reproduce.published import (
     PublishedNumber,
     ReleasedFile,
@@ -36,17 +36,15 @@ SOURCE = (
 _ORIGIN = "the repository webis-de/ir_axioms, folder data/"
 FILES = (
     ReleasedFile(
-        "post-edited", "final.citation_judgments_with_prediction.20241025.jsonl",
-        r"\S*citation_judgments_with_prediction\S*\.jsonl(\.gz)?", _ORIGIN, needed=False,
+        "post-edited", "final.citation_judgments_with_prediction.20241025.jsonl", _ORIGIN,
+        r"\S*citation_judgments_with_prediction\S*\.jsonl(\.gz)?",
     ),
     ReleasedFile(
-        "scratch", "final.citation_judgments_without_prediction.20241025.jsonl",
-        r"\S*citation_judgments_without_prediction\S*\.jsonl(\.gz)?", _ORIGIN, needed=False,
+        "scratch", "final.citation_judgments_without_prediction.20241025.jsonl", _ORIGIN,
+        r"\S*citation_judgments_without_prediction\S*\.jsonl(\.gz)?",
     ),
-    ReleasedFile("webassess", "webassess.jsonl", r"\S*webassess\S*\.jsonl(\.gz)?", _ORIGIN, needed=False),
-    ReleasedFile(
-        "nuggets", "nugget_assignment.20241108.jl", r"nugget_assignment\S*\.(jl|jsonl)(\.gz)?", _ORIGIN, needed=False
-    ),
+    ReleasedFile("webassess", "webassess.jsonl", _ORIGIN, r"\S*webassess\S*\.jsonl(\.gz)?"),
+    ReleasedFile("nuggets", "nugget_assignment.20241108.jl", _ORIGIN, r"nugget_assignment\S*\.(jl|jsonl)(\.gz)?"),
 )  # fmt: skip
 BEST = "IITD-IRL.ag_rag_gpt35_expansion_rrf_20"
 PRINTED = (
@@ -109,8 +107,7 @@ def _rows(paths: Iterable[Path], part: Callable[[Any], _Part], expected: str) ->
                 except (AttributeError, KeyError, TypeError):
                     unread = line_problem("wrong_type", path, number, f"expected {expected}, found {shown(row)}")
             problems += [unread] if unread is not None else []
-    if problems:
-        raise InputError("not usable as labels", problems)
+    refuse(problems, "not usable as labels")
     return found
 
 

@@ -19,21 +19,18 @@ def test_the_name_of_a_database_has_no_credentials() -> None:
     assert parameters["sslmode"] == "require"
 
 
-@pytest.mark.parametrize(
-    ("url", "why"),
-    [
-        ("postgresql://ann:fo/rest1@h/d", "%2F"),
-        ("postgresql://ann@h:65536/d", "from 1 to 65535"),
-        ("postgresql://ann@h:zero/d", "from 1 to 65535"),
-        ("postgresql://ann@h", "names no database"),
-        ("postgresql://h/d?no_such=1", "cannot be read"),
-        ("postgresql://ann:a@forest@h/d", "an @ after its host"),
-        ("postgresql://ann:5432/forest@h/d", "an @ after its host"),
-        ("postgresql://h/d?password=forest", "behind the ?"),
-        ("postgresql://h/d?p%61ssword=forest", "behind the ?"),
-        ("postgresql://h/d?sslmode=require&sslpassword=forest", "behind the ?"),
-    ],
-)
+@pytest.mark.parametrize(("url", "why"), [
+    ("postgresql://ann:fo/rest1@h/d", "%2F"),
+    ("postgresql://ann@h:65536/d", "from 1 to 65535"),
+    ("postgresql://ann@h:zero/d", "from 1 to 65535"),
+    ("postgresql://ann@h", "names no database"),
+    ("postgresql://h/d?no_such=1", "cannot be read"),
+    ("postgresql://ann:a@forest@h/d", "an @ after its host"),
+    ("postgresql://ann:5432/forest@h/d", "an @ after its host"),
+    ("postgresql://h/d?password=forest", "behind the ?"),
+    ("postgresql://h/d?p%61ssword=forest", "behind the ?"),
+    ("postgresql://h/d?sslmode=require&sslpassword=forest", "behind the ?"),
+])  # fmt: skip
 def test_an_address_that_cannot_be_used_is_refused_without_its_password(url: str, why: str) -> None:
     read_database = pytest.importorskip("judge.extra.scale.postgres", exc_type=ImportError).read_database
     with pytest.raises(UsageError, match=why.replace("?", r"\?")) as caught:
