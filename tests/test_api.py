@@ -469,22 +469,33 @@ with judge.Journal("slow.sqlite") as journal:
 """
 
 
-@pytest.mark.long
-def test_the_cells_of_the_page_run_in_a_kernel(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [text for language, text in page_blocks("docs/run.md") if language == "python"]
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(source) for source in (STARTED, *cells, INTERRUPTED)]
-    )
+def outputs_in_a_kernel(notebook: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
-        monkeypatch.setenv(name, str(example / name))
+        monkeypatch.setenv(name, str(Path(name).absolute()))
     kernel = AsyncKernelManager()
     # This interpreter's, whatever kernels are installed for the user.
     kernel._kernel_spec = KernelSpec(argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
-    client = nbclient.NotebookClient(notebook, timeout=60)
+    client = nbclient.NotebookClient(notebook, timeout=120)
     # Not as an argument: a kernel that it is given it does not end.
     client.km = kernel
     client.execute()
-    outputs = [cell.outputs for cell in notebook.cells]
+    return [cell.get("outputs", []) for cell in notebook.cells]
+
+
+@pytest.mark.long
+def test_the_tour_prints_what_it_shows(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tour = nbformat.read(PROJECT / "examples/tour.ipynb", as_version=4)
+    shown = [[each.get("text") for each in cell.get("outputs", [])] for cell in tour.cells]
+    outputs = outputs_in_a_kernel(tour, monkeypatch)
+    assert [[each.get("text") for each in some] for some in outputs] == shown
+    assert ["image/png" in each.get("data", ()) for some in outputs for each in some].count(True) == 1
+
+
+@pytest.mark.long
+def test_the_cells_of_the_page_run_in_a_kernel(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [text for language, text in page_blocks("docs/run.md") if language == "python"]
+    cells = [nbformat.v4.new_code_cell(source) for source in (STARTED, *cells, INTERRUPTED)]
+    outputs = outputs_in_a_kernel(nbformat.v4.new_notebook(cells=cells), monkeypatch)
     # A job of under two seconds has a line and no bar; on a busy machine it may take longer.
     *shown, table = outputs[1]
     assert any(one.get("text", "").startswith("baseline/overlap: 77/77 judged, ") for one in shown)

@@ -188,6 +188,7 @@ def reader(mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictu
     monkeypatch.setattr("judge.judges.backends.openai.USUAL", f"http://127.0.0.1:{mock.port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-reader")
     monkeypatch.setenv("JUDGE_MODEL", JUDGE)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     label_at_once(monkeypatch)
     # Nobody visits the review desk of a page.
     monkeypatch.setattr("judge.extra.desk.review.serve_desk", lambda app, listener, ready: ready())
@@ -205,7 +206,8 @@ def test_the_blocks_of_a_document_run_in_order(document: str, reader: None) -> N
     for language, block in page_blocks(document):
         if language == "python":
             exec(compile(block, document, "exec"), namespace)
-        for line in commands(block) if language == "sh" else ():
+        lines = commands(block) if language == "sh" else re.findall(r"run: (judge .+)", block)
+        for line in lines:
             if line in ONLY_READ:
                 continue
             assert carried_out(line, document) in (REFUSED.get(line, 0), 1), f"{document}: {line}"
@@ -223,9 +225,9 @@ def test_the_examples_of_a_command_run(typed: str, reader: None) -> None:
 
 
 def test_every_block_is_of_a_kind_that_is_known() -> None:
-    """Commands and Python are carried out; the others are output, changes of code, and a file of options."""
+    """Commands (of workflows too) and Python are carried out; the others are output, code, and a file of options."""
     kinds = {language for document in DOCUMENTS for language, _ in page_blocks(document)}
-    assert kinds <= {"sh", "python", "text", "diff", "toml"}
+    assert kinds <= {"sh", "yaml", "python", "text", "diff", "toml"}
 
 
 def test_no_line_is_left_out_that_is_on_no_page() -> None:

@@ -35,6 +35,8 @@ from judge.report.sections.making import made, spent
 from judge.report.sections.summary import about, side_by_side, summary
 
 PAGE, MARKDOWN = "report.html", "report.md"
+_IN_SUMMARY = ("summary", "all-folders", "side-by-side-", "leaderboard-", "corrected")
+"""What the names of the sections of a summary begin with."""
 
 
 class ReportPlan(OwnPrompts):
@@ -74,22 +76,10 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     A UsageError if the plan asks for what cannot be done. An InputError if a folder is not finished, or a file is
     damaged. An OperationalError if the report cannot be written.
     """
-    given = plan.folders
-    _check(plan, given)
-    plan = in_folders(plan, gold=GOLD_FILES)
-    gold = plan.gold
-    names = folder_names(given)
-    folders = [
-        read_folder(folder, name, gold, plan.criterion, plan.prompts)
-        for folder, name in stepped("reading folders", list(zip(given, names, strict=True)), steps)
-    ]
-    made_of = tuple(
-        (f"{name}/{record}" if len(given) > 1 else record, digest)
-        for folder, name in zip(given, names, strict=True)
-        for record, digest in [record_of(folder)]
-    )
-    between = {name: parts for make in added("folders", ()).values() for name, parts in make(folders).items()}
-    content = compose(folders, made_of, between)
+    if len(plan.folders) > 1 and plan.out is None:
+        raise UsageError("several folders side by side: --out DIR says where their report goes")
+    plan, folders, content = _read(plan, steps)
+    given, gold = plan.folders, plan.gold
     steps(Step("listing judgments"))
     shown = {each.name: each.judged if isinstance(each, RunFolder) else each.path for each in folders}
     browser = browse(shown, gold, plan.criterion, plan.prompts)
@@ -108,11 +98,35 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     return ReportOutcome(out, tuple(files), content, warnings)
 
 
+def summary_text(plan: ReportPlan, steps: Steps = quiet) -> str:
+    """The verdicts and the leaderboards of folders as Markdown; errors as those of `write_report`."""
+    content = _read(plan, steps)[2]
+    shown = tuple(section for section in content.sections if section.name.startswith(_IN_SUMMARY))
+    return report_markdown(msgspec.structs.replace(content, sections=shown), ()).decode()
+
+
+def _read(plan: ReportPlan, steps: Steps) -> tuple[ReportPlan, list[ReportedFolder], Content]:
+    """The plan with the files of its folders of gold, the folders, and what is said of them."""
+    given = plan.folders
+    _check(plan, given)
+    plan = in_folders(plan, gold=GOLD_FILES)
+    names = folder_names(given)
+    folders = [
+        read_folder(folder, name, plan.gold, plan.criterion, plan.prompts)
+        for folder, name in stepped("reading folders", list(zip(given, names, strict=True)), steps)
+    ]
+    made_of = tuple(
+        (f"{name}/{record}" if len(given) > 1 else record, digest)
+        for folder, name in zip(given, names, strict=True)
+        for record, digest in [record_of(folder)]
+    )
+    between = {name: parts for make in added("folders", ()).values() for name, parts in make(folders).items()}
+    return plan, folders, compose(folders, made_of, between)
+
+
 def _check(plan: ReportPlan, folders: Sequence[Path]) -> None:
     if not folders:
         raise UsageError("no folder is named: expected output folders of `judge run` or `judge calibrate`")
-    if len(folders) > 1 and plan.out is None:
-        raise UsageError("several folders side by side: --out DIR says where their report goes")
     for place, folder in enumerate(folders):
         if any(same_place(folder, earlier) for earlier in folders[:place]):
             raise UsageError(f"{folder}: named twice")

@@ -140,9 +140,8 @@ def test_the_demo_runs_on_a_plain_installation_of_the_wheel(tmp_path: Path) -> N
     modules = ",".join(extra.module for extra in EXTRAS.values())
     distribution.build(tmp_path / "built")
     with ZipFile(next((tmp_path / "built").glob("trec_judge-*.whl"))) as wheel:
-        wheel.extractall(tmp_path / "installed")
-    surroundings = {"PYTHONPATH": str(tmp_path / "installed")}
-    done = run_python("-c", PLAIN, modules, "demo", cwd=tmp_path, environment=surroundings)
+        wheel.extractall(tmp_path / "here")
+    done = run_python("-c", PLAIN, modules, "demo", cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path / "here")})
     assert done.returncode == 0, done.stderr
     assert "naturalness by nobody: --full lets local/qwen2.5-1.5b judge it" in " ".join(done.stdout.split())
     assert "duplicate_turn" in (tmp_path / "judge-demo/report/report.html").read_text("utf-8").replace("<wbr>", "")

@@ -100,8 +100,7 @@ def test_another_package_with_a_module_of_our_name_is_told(monkeypatch: pytest.M
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.2.0\n")
         (info / "RECORD").write_text(f"{place}.py,,\n{info.name}/RECORD,,\n")
     monkeypatch.syspath_prepend(tmp_path)
-    advice = "remove judge, then install trec-judge anew"
-    assert machine.packages(tmp_path) == ("fails", "judge has a module judge, too", advice)
+    assert machine.packages(tmp_path)[:2] == ("fails", "judge has a module judge, too")
 
 
 def test_a_failure_makes_the_exit_code_1_and_a_wrong_name_2(capsys: pytest.CaptureFixture[str]) -> None:

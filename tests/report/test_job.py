@@ -217,6 +217,17 @@ def test_a_trial_and_a_jury_are_reported_as_such(tmp_path: Path, arguments: list
     assert (left_out in text) == ("--limit" in arguments)
 
 
+def test_a_summary_has_verdicts_and_boards_alone(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = contents(made)
+    assert main(["report", str(made / "out"), str(made / "cal"), "--summary"]) == 0
+    said = capsys.readouterr().out
+    shown = ["The folders", "In short, out", "Leaderboard: groundedness, out", "In short, cal"]
+    assert re.findall(r"^## (.+)", said, re.MULTILINE) == shown
+    assert "| 1 | quarry-copied | 3.00 |" in said and "Of baseline/overlap" in said and "![" not in said
+    assert main(["report", str(made / "out"), "--summary", "--out", "x"]) == 2
+    assert contents(made) == before
+
+
 def test_where_nothing_has_a_grade_nothing_is_drawn_or_averaged(tmp_path: Path) -> None:
     """Without passages no response can be judged for groundedness, so no run has a mean."""
     runs = ["--runs", str(EXAMPLE / "runs" / "lantern-half-right.jsonl")]
