@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.labels import Label, Labels
 from judge.ask.records import Failure, Judgment
+from judge.ask.results import Label, Labels
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.gold.rows import GoldRow
 from judge.io.ids import topic_of

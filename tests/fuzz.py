@@ -32,7 +32,7 @@ import msgspec
 from markupsafe import Markup
 
 from judge.ask.criteria import find_criterion, load_criterion
-from judge.ask.labels import parse_columns, read_labels
+from judge.ask.results import parse_columns, read_labels
 from judge.calibrate.certificate import read_certificate
 from judge.calibrate.disagreements import (
     AssessorGrade,
@@ -77,10 +77,10 @@ from judge.jobs.gold import CROWD, read_label_tables
 from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
 from judge.judges.chat import read_completion
+from judge.judges.forms import opening_probabilities, with_probabilities
 from judge.judges.journal_store import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest
 from judge.judges.journal_store import SCHEMA as JOURNAL_SCHEMA
 from judge.judges.journal_tools import exported_lines, merge_journals, read_journal, read_spending, verify_journal
-from judge.judges.label_probabilities import opening_probabilities, with_probabilities
 from judge.judges.prices import read_prices
 from judge.judges.records import AnswerForm, Completion, Message, Request, storable
 from judge.passages import read_passages

@@ -27,7 +27,7 @@ import judge
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment, tasks
-from judge.ask.stored_results import StoredResults
+from judge.ask.results import StoredResults
 from judge.calibrate.certificate import read_certificate
 from judge.cli.declared import _without_required
 from judge.cli.demo import write_example

@@ -12,7 +12,7 @@ calls      a request's completion, asked for once, in its turn, and again while 
 pace       when the next call may be sent
 asking     the one way to ask: judges of a job under one budget
 returned   where other models answered than those asked
-labels     grades of judges, read back from files of any origin
+results    judgments and failures on the disk, and grades of judges, read back from files of any origin
 progress   the bar or line that shows how far a command is; own_loop: an event loop for synchronous code
 records    the judgments to make, and their order: neighbors share the start of their prompt; judgments and failures
 """

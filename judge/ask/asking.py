@@ -16,8 +16,8 @@ from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, failure, filler_notes
 from judge.ask.records import Failure, Judgment, PickedTasks, Task, Tasks
+from judge.ask.results import StoredResults, stored
 from judge.ask.returned import by_criterion, model_notes, server_notes
-from judge.ask.stored_results import StoredResults, stored
 from judge.errors import Interrupted, OperationalError
 from judge.io.files import StrPath
 from judge.io.folder import make_folder

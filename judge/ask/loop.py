@@ -19,7 +19,7 @@ from judge.ask.own_loop import finish
 from judge.ask.progress import Progress, job_progress
 from judge.ask.questions import Answer, Questions, failure, inquiry, outcome
 from judge.ask.records import Failure, Judgment, Task, in_order
-from judge.ask.stored_results import ResultWriter, StoredResults
+from judge.ask.results import ResultWriter, StoredResults
 from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported
 from judge.io.table import sequence
 from judge.judges.journal import HeldElsewhere, Journal

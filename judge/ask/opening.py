@@ -9,7 +9,7 @@ from judge.ask.account import EVERY_OTHER, Settings, given_price, price_of
 from judge.ask.asking import Asking, AskingPlan, JournalPlace, Judge
 from judge.ask.prompt import needs_turn
 from judge.ask.records import Task
-from judge.ask.stored_results import StoredResults
+from judge.ask.results import StoredResults
 from judge.errors import MissingKeyError, UsageError
 from judge.io.files import StrPath
 from judge.io.ids import natural_key

@@ -5,8 +5,7 @@
     agreement   every statistic of one judge, with its intervals; bias by length, turn depth and generator family; the
                 calibration map; the ranking of runs; the alternative annotator
     selection   judges compared pairwise, the choice among them and what it costs, and what is as good as the chosen one
-    gate        the verdict, from an interval's lower end
-    calibration all of the above for every panel
+    calibration all of the above for every panel, and the verdict, from an interval's lower end
     disagreements  the items on which a judge and the assessors differ, with their texts
     recheck     how far a judge moves in one run, and between two dates
     certificate what was calibrated, for a later run to compare itself with

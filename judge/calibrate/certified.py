@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from judge.calibrate.calibration import parse_requirement, word_of_rule
 from judge.calibrate.findings import Looks, Split, Word
-from judge.calibrate.gate import parse_requirement, word_of_rule
 from judge.errors import UsageError
 from judge.io.text import count, decimals, interval, shown
 from judge.records import Estimate

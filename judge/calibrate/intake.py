@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from judge.ask.labels import OFF_SCALE, Label, Labels, on_scale, parse_columns, read_labels
+from judge.ask.results import OFF_SCALE, Label, Labels, on_scale, parse_columns, read_labels
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldByResponse, GoldRow, finder, match, parse_gold

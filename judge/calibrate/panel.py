@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.ask.labels import Label, Labels
 from judge.ask.opening import MOST_SAMPLES
+from judge.ask.results import Label, Labels
 from judge.ask.verdict import grade_probabilities
 from judge.calibrate.findings import Split
 from judge.errors import InputError, UsageError

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from judge.ask.labels import Label, Labels
+from judge.ask.results import Label, Labels
 from judge.calibrate.findings import Equivalence
 from judge.calibrate.selection import word_of
 from judge.errors import UsageError

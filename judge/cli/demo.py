@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from judge.ask.opening import DEFAULT_MODEL, grades_support, groundedness_judge
-from judge.ask.stored_results import failure_counts
+from judge.ask.results import failure_counts
 from judge.cli.printing import print_listed, print_table, print_text, progress
 from judge.errors import InputError, UsageError
 from judge.io.installed import bundled, need_extra

@@ -3,7 +3,7 @@
 import msgspec
 
 from judge.ask.progress import job_progress
-from judge.ask.stored_results import failure_counts
+from judge.ask.results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say, say_all

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.ask.asking import Judge
-from judge.ask.labels import JURY
 from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment, Tasks
-from judge.ask.stored_results import StoredResults, places_of, stored
+from judge.ask.results import JURY, StoredResults, places_of, stored
 from judge.crowd.labels import AGGREGATORS, CrowdGrades, CrowdLabels, CrowdSettings, Item
 from judge.errors import UsageError
 from judge.io.files import sha256

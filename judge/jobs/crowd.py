@@ -9,7 +9,7 @@ import msgspec
 from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.labels import JUDGMENTS, read_labels
+from judge.ask.results import JUDGMENTS, read_labels
 from judge.crowd.known import read_known
 from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdLabels, CrowdSettings, Item
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales

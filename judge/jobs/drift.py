@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from judge.ask.labels import JUDGMENTS, Labels
+from judge.ask.results import JUDGMENTS, Labels
 from judge.calibrate.intake import LabelSource, parse_scale, read_sources
 from judge.calibrate.recheck import AnchorKeys, Drift, drift
 from judge.errors import InputError

@@ -11,10 +11,9 @@ from msgspec import structs
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JournalPlace
-from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS
 from judge.ask.records import Failure, Judgment
+from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, StoredResults
 from judge.ask.returned import settled_counts
-from judge.ask.stored_results import StoredResults
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.jury import JuryNotes
 from judge.errors import InputError

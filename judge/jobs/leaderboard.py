@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from judge.ask.labels import JUDGMENTS, is_jury
+from judge.ask.results import JUDGMENTS, is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, match

@@ -9,8 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS
 from judge.ask.records import Failure, Judgment
+from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS
 from judge.errors import InputError, OperationalError
 from judge.io.files import MAX_PROBLEMS, LineStream, decode_rows, stopped
 from judge.io.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name

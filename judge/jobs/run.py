@@ -9,8 +9,8 @@ import msgspec
 from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
+from judge.ask.results import StoredResults
 from judge.ask.returned import certainty_notes, judge_notes
-from judge.ask.stored_results import StoredResults
 from judge.io.files import json_bytes
 from judge.io.folder import FileContent, replace_folder
 from judge.io.ids import clustering

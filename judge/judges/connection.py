@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from judge.errors import OperationalError, RejectedError, TransientError
 from judge.judges.chat import read_completion, read_json
 from judge.judges.credentials import Address, known_secrets, proxy_for, read_key
+from judge.judges.forms import with_probabilities
 from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal
-from judge.judges.label_probabilities import with_probabilities
 from judge.judges.limits import RateLimits, read_limits, read_time
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion, Request

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from judge.ask.labels import JUDGMENTS
+from judge.ask.results import JUDGMENTS
 from judge.calibrate.findings import Calibration
 from judge.calibrate.recheck import RecheckedItem
 from judge.errors import InputError

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import criterion_names, find_criterion
-from judge.ask.labels import FAILURES, JUDGMENTS, MEMBERS, is_jury
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import read_results
+from judge.ask.results import FAILURES, JUDGMENTS, MEMBERS, is_jury, read_results
 from judge.calibrate.disagreements import DISAGREEMENTS, AssessorGrade, Disagreement, JudgeGrade, parse_disagreements
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldByResponse, GoldRow, match, read_gold

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import results_of
+from judge.ask.results import results_of
 from judge.io.ids import QrelRow, column, natural_key, qrels_lines, safe_name
 from judge.records import Criterion, Level, Scale
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
-from judge.ask.stored_results import results_of
+from judge.ask.results import results_of
 from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
 from judge.io.table import sequence
 from judge.pool.records import Pool, PooledResponse

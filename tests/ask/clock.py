@@ -9,7 +9,7 @@ from judge.ask.loop import Loop
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Task
-from judge.ask.stored_results import StoredResults
+from judge.ask.results import StoredResults
 from judge.judges.journal import Journal
 from judge.judges.model import Model
 from judge.pool.records import Pool

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from judge.ask.labels import Label, Labels, labels_of, parse_columns, read_labels
-from judge.ask.stored_results import stored_judgments
+from judge.ask.results import Label, Labels, labels_of, parse_columns, read_labels, stored_judgments
 from judge.errors import InputError
 from judge.io.files import sha256
 from tests.calibration_world import failure, jsonl, judgment

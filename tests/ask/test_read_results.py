@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.stored_results import read_results, stored_judgments
+from judge.ask.results import read_results, stored_judgments
 from judge.errors import InputError
 from judge.io import files
 from judge.io.files import MAX_PROBLEMS, allow_files

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import ResultWriter, StoredResults, read_results, stored
+from judge.ask.results import ResultWriter, StoredResults, read_results, stored
 from judge.errors import InputError, OperationalError
 from judge.io.files import jsonl_bytes
 from judge.io.table import Table

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
-from judge.ask.labels import Label
+from judge.ask.results import Label
 from judge.calibrate.agreement import agreement_row, ceiling
 from judge.calibrate.findings import AgreementRow, Split
 from judge.calibrate.panel import Panel, constant

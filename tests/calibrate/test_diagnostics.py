@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from judge.ask.labels import Label
+from judge.ask.results import Label
 from judge.calibrate.agreement import alternative, calibration_map, expected_line, families, slopes, systems
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.gold.rows import GoldRow, match

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from judge.ask.labels import Label, Labels
+from judge.ask.results import Label, Labels
 from judge.calibrate.disagreements import (
     MOST_SHOWN,
     Disagreement,

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from judge.calibrate.calibration import Requirement, parse_requirement, rules_of, verdict, worst_codes
 from judge.calibrate.findings import AgreementRow, Choice, Word
-from judge.calibrate.gate import Requirement, parse_requirement, rules_of, verdict, worst_codes
 from judge.errors import UsageError
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion
-from judge.ask.labels import Label, Labels
+from judge.ask.results import Label, Labels
 from judge.calibrate.intake import LabelSource, make_panels, parse_scale, read_gold_files, read_sources
 from judge.calibrate.panel import Panel, constant, gold_items, make_panel
 from judge.errors import InputError, UsageError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from judge.ask.labels import Label
+from judge.ask.results import Label
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, ProbabilityRow
 from judge.calibrate.panel import Panel

@@ -1,23 +1,31 @@
-"""The statistics of a recheck, by hand."""
+"""The statistics of a recheck by hand, and how far a judge moved between two dates."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from judge.ask.results import Label, Labels
 from judge.calibrate.recheck import (
+    Drift,
     JudgedQuestion,
     RecheckedItem,
     RecheckPart,
     ServedChange,
     change_lines,
     chosen,
+    drift,
     parse_part,
     recheck_rows,
     served_changes,
 )
-from judge.errors import UsageError
+from judge.cli import main
+from judge.errors import InputError, UsageError
+from judge.jobs.drift import DriftPlan, compare_dates
 from judge.records import FailureReason
-from judge.stats.means import clopper_pearson, mean_interval
+from judge.stats.means import clopper_pearson, mean_interval, t_quantile
+from tests.calibration_world import failure, items, jsonl, judgment, labeled, labels, pool, write_output, write_pool
 
 
 def item(
@@ -160,3 +168,166 @@ def test_two_prompts_are_asked_again_about_the_same_responses() -> None:
     questions = [JudgedQuestion("a", prompt, 0, f"R{number:05}") for prompt in "xy" for number in range(20)]
     places = chosen(questions, RecheckPart(number=5))
     assert names(questions, places[:5]) == names(questions, places[5:])
+
+
+WORLD = items(topics=12, each=5)
+
+
+def between(first: dict[tuple[str, str], int | None], second: dict[tuple[str, str], int | None]) -> Drift:
+    return drift(labels("m", first), labels("m", second), {}, {}, 0.1)
+
+
+def test_the_change_is_the_mean_of_later_minus_earlier_over_topics() -> None:
+    first = {("1_1", "a"): 0, ("1_2", "b"): 1} | {(f"{topic}_1", "c"): 2 for topic in range(2, 9)}
+    second = first | {("1_1", "a"): 1, ("1_2", "b"): 2, ("3_1", "c"): 1}
+    found = between(first, second)
+    # Changes 1 1 | -1 | 0 in six topics have the mean 1/9; residuals have the sums 16/9, -10/9 and six times -1/9.
+    se = (8 / 7 * (16**2 + 10**2 + 6)) ** 0.5 / 9**2
+    assert found.change.value == 1 / 9
+    # One topic of 2 responses and seven of 1 weigh as 9² / (2² + 7) topics of equal size.
+    for estimate, level in ((found.change, 0.95), (found.within, 0.9)):
+        half = t_quantile(level, 81 / 11 - 1) * se
+        assert estimate.low == pytest.approx(1 / 9 - half)
+        # The topics are skewed: the correction reaches farther above (`for_skewness`).
+        assert (estimate.high or 0.0) > 1 / 9 + half
+    assert (found.unchanged.value, found.higher, found.lower) == (6 / 9, 2, 1)
+    assert (found.n, found.topics, found.word) == (9, 8, "INCONCLUSIVE")
+
+
+def test_few_topics_say_nothing_and_no_change_exceeds_the_scale() -> None:
+    """Three topics gave [-1.1, 5.0] on a scale of four grades, and ten of which one hardly changed more than 3."""
+    few = between({(f"{topic}_1", "a"): 0 for topic in (1, 2, 3)}, {("1_1", "a"): 3, ("2_1", "a"): 3, ("3_1", "a"): 0})
+    assert (few.change.value, few.change.low, few.change.reason) == (2.0, None, "fewer than 8 topics")
+    first = {(f"{topic}_1", "a"): 0 for topic in range(10)}
+    much = between(first, dict.fromkeys(first, 3) | {("1_1", "a"): 2})
+    assert (much.change.high, much.within.high, much.word) == (3.0, 3.0, "MOVED")
+
+
+def test_grades_that_come_and_go_are_counted_and_are_no_grades() -> None:
+    first = {("1_1", "a"): 1, ("2_1", "b"): None, ("3_1", "c"): 1, ("4_1", "d"): 1, ("5_1", "e"): None}
+    second = {
+        ("1_1", "a"): None,
+        ("2_1", "b"): 1,
+        ("3_1", "c"): 1,
+        ("5_1", "e"): None,
+        ("6_1", "f"): 1,
+        ("6_2", "g"): 1,
+    }
+    found = between(first, second)
+    assert (found.n, found.lost, found.gained, found.only_before, found.only_after) == (1, 1, 1, 1, 2)
+    assert found.change.value == 0.0
+
+
+@pytest.mark.parametrize(("topics", "word"), [(8, "INCONCLUSIVE"), (25, "STEADY")])
+def test_changes_to_one_side_on_few_topics_are_not_steady(topics: int, word: str) -> None:
+    """Student's interval alone, [-.012, .087] on 8 topics, would be within the margin."""
+    first = {(f"{topic}_1", str(place)): 0 for topic in range(1, topics + 1) for place in range(10)}
+    second = {key: int(key in {("1_1", "0"), ("1_1", "1"), ("2_1", "0")}) for key in first}
+    found = between(first, second)
+    assert (found.word, found.within.value) == (word, 3 / (10 * topics))
+
+
+@pytest.mark.parametrize(
+    ("shift", "every", "word"), [(0, 1, "STEADY"), (1, 60, "INCONCLUSIVE"), (1, 1, "INCONCLUSIVE"), (1, 3, "MOVED")]
+)
+def test_the_verdict_goes_by_the_margin(shift: int, every: int, word: str) -> None:
+    keys = [(one.turn_id, one.response_id) for one in WORLD]
+    first = dict.fromkeys(keys, 1)
+    second = {key: 1 + shift * (place % every == 0) for place, key in enumerate(keys)}
+    # A change of 1/60, all in one topic, could be a tenth elsewhere; 1/3 is beyond.
+    # One of exactly 1 everywhere has no spread to judge it by.
+    assert between(first, second).word == word
+
+
+def test_a_second_answer_at_one_date_is_left_aside() -> None:
+    again = Labels("m", None, None, "m.txt", "e" * 64, (Label("1_1", "a", 1), Label("1_1", "a", 3, sample=1)))
+    found = drift(labels("m", {("1_1", "a"): 1}), again, {}, {}, 0.1)
+    assert (found.n, found.change.value) == (1, 0.0)
+
+
+def test_the_same_responses_in_two_pools_are_found_by_text(tmp_path: Path) -> None:
+    grades = labeled(WORLD, 0.3, 1)
+    first = write_output(tmp_path / "a", WORLD, {"server/m": grades})
+    second = write_output(tmp_path / "b", WORLD, {"server/m": grades}, shift=7)
+    (row,) = compare_dates(DriftPlan(before=first, after=second)).rows
+    assert (row.n, row.only_before, row.only_after, row.word) == (60, 0, 0, "STEADY")
+    # By id alone, another response would have stood beside each.
+    (second.parent / "pool.jsonl").unlink()
+    with pytest.raises(InputError, match="no response that server/m graded at both dates"):
+        compare_dates(DriftPlan(before=first, after=second))
+
+
+def test_what_else_changed_is_said(tmp_path: Path) -> None:
+    def written(name: str, judge: str, model: str, digest: str) -> Path:
+        write_pool(tmp_path / name, pool(WORLD))
+        made = [judgment(one.turn_id, one.response_id, one.deserved, judge, digest=digest) for one in WORLD]
+        lines = jsonl(made).replace(b'"m-2026"', json.dumps(model).encode())
+        (tmp_path / name / "judgments.jsonl").write_bytes(lines)
+        return tmp_path / name / "judgments.jsonl"
+
+    first = written("a", "server/m", "m-2026", "a" * 64)
+    second = written("b", "server/n", "m-2027", "b" * 64)
+    assert compare_dates(DriftPlan(before=first, after=second)).warnings == (
+        "server/m and server/n are compared: two names, so perhaps two judges",
+        "server/n under groundedness/graded: the prompt has changed between the dates",
+        "server/n under groundedness/graded: the provider named other models: m-2026 and m-2027",
+    )
+
+
+def test_each_judge_meets_itself_and_one_alone_is_named(tmp_path: Path) -> None:
+    a, b = labeled(WORLD, 0.1, 1), labeled(WORLD, 0.8, 2)
+    first = write_output(tmp_path / "a", WORLD, {"server/a": a, "server/b": b})
+    second = write_output(tmp_path / "b", WORLD, {"server/a": b, "server/b": b, "server/c": a})
+    found = compare_dates(DriftPlan(before=first, after=second))
+    assert [(row.before, row.after) for row in found.rows] == [("server/a", "server/a"), ("server/b", "server/b")]
+    assert found.rows[1].word == "STEADY"
+    assert found.warnings == (f"{second}: server/c under groundedness/graded is in this file only",)
+
+
+def test_failures_beside_the_judgments_are_lost_grades(tmp_path: Path) -> None:
+    grades = labeled(WORLD, 0.3, 1)
+    first = write_output(tmp_path / "a", WORLD, {"server/m": grades})
+    second = write_output(tmp_path / "b", WORLD[1:], {"server/m": grades})
+    write_pool(tmp_path / "b", pool(WORLD))
+    (tmp_path / "b" / "failures.jsonl").write_bytes(jsonl([failure(WORLD[0].turn_id, "R00001", "refused")]))
+    (row,) = compare_dates(DriftPlan(before=first, after=second)).rows
+    assert (row.n, row.lost, row.only_before) == (59, 1, 0)
+
+
+@pytest.mark.parametrize("margin", [0.0, -1.0, float("nan")])
+def test_a_margin_is_above_0(tmp_path: Path, margin: float) -> None:
+    with pytest.raises(UsageError, match="margin: expected a "):
+        compare_dates(DriftPlan(before=tmp_path, after=tmp_path, margin=margin))
+
+
+def test_two_judgments_of_a_response_are_refused(tmp_path: Path) -> None:
+    path = write_output(tmp_path / "a", WORLD, {"server/m": labeled(WORLD, 0.3, 1)})
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(InputError, match="two judgments of 'R00001' by server/m under groundedness/graded"):
+        compare_dates(DriftPlan(before=path, after=path))
+
+
+def test_the_command_prints_and_exits_1_unless_all_is_steady(tmp_path, capsys) -> None:
+    first, same, other = (
+        write_output(tmp_path / name, WORLD, {"server/m": labeled(WORLD, noise, 1)})
+        for name, noise in (("a", 0.2), ("b", 0.2), ("c", 0.9))
+    )
+    assert main(["drift", str(first), str(same)]) == 0
+    head, line, _, _, rest = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["judge", "prompt", "n/topics"]
+    assert line.split()[:3] == ["server/m", "groundedness/graded", "60/12"]
+    assert rest.endswith("STEADY")
+    assert main(["drift", str(first), str(other), "--margin", "0.05", "--json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["word"] != "STEADY"
+    assert row["unchanged"]["value"] < 1
+
+
+def test_columns_are_compared_on_their_scale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, grade in (("2025.txt", 1), ("2026.txt", 1), ("odd.txt", 7)):
+        lines = (f"{one.turn_id} 0 {one.response_id} {grade}\n" for one in WORLD)
+        (tmp_path / name).write_text("".join(lines), encoding="utf-8")
+    arguments = [str(tmp_path / name) for name in ("2025.txt", "2026.txt", "odd.txt")]
+    assert main(["drift", *arguments[:2], "--scale", "0-3"]) == 0
+    assert main(["drift", arguments[0], arguments[2], "--scale", "0-3"]) == 2
+    assert "off_scale" in capsys.readouterr().err

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from judge.ask.labels import Labels
+from judge.ask.results import Labels
 from judge.calibrate import CalibrationOptions, calibrate
+from judge.calibrate.calibration import parse_requirement
 from judge.calibrate.findings import Calibration
-from judge.calibrate.gate import parse_requirement
 from judge.calibrate.panel import Panel
 from judge.calibrate.selection import candidates, choose, comparisons
 from judge.records import Estimate

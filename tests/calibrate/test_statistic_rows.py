@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from judge.calibrate.agreement import agreement_row
-from judge.calibrate.gate import parse_requirement, worst_codes
+from judge.calibrate.calibration import parse_requirement, worst_codes
 from judge.stats.agreement import STATISTICS, point
 from judge.stats.comparison import compare
 from judge.stats.resampling import resampled

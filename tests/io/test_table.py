@@ -1,11 +1,14 @@
 import json
+import string
 from itertools import count, islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.io.layout import table_lines
 from judge.io.table import FORMS, Table, p_cell, tsv_lines
+from judge.io.text import columns_of
 from judge.records import Estimate
 
 GRID = Table(
@@ -76,3 +79,102 @@ def test_a_p_value_is_never_written_as_zero(p: float | None, people: str, tools:
 
 def test_a_line_is_made_before_the_next_one_is_there() -> None:
     assert list(islice(tsv_lines(("n",), ((n,) for n in count())), 3)) == ["n\n", "0\n", "1\n"]
+
+
+RUN = "georgetown_infosense_trec_ikat_2025_run_"
+
+
+def lines(header: str, rows: list[str], columns: int, **options: object) -> list[str]:
+    """The table of words that stand apart by two spaces."""
+    return table_lines(header.split("  "), [row.split("  ") for row in rows], columns, **options)  # type: ignore[arg-type]
+
+
+def test_a_table_that_fits_is_shown_whole_without_empty_columns() -> None:
+    rows = ["a  1  -  0.5", "bb  10  -  0.25"]
+    assert lines("run  n  note  mean", rows, 80) == ["run   n  mean", "a     1   0.5", "bb   10  0.25"]
+
+
+def test_words_are_folded_so_that_the_numbers_fit_and_remarks_stand_below_them() -> None:
+    # 50 columns less 2 between and 23 of an interval leave 25 for a name.
+    rows = [f"{RUN}{n}  0.{n}000 [0.1000, 0.9000]" for n in (1, 2)]
+    assert lines("run  mean", rows, 50, words={0}, below=["MISSING", ""]) == [
+        "run                                           mean",
+        "georgetown_infosense_trec  0.1000 [0.1000, 0.9000]",
+        "_ikat_2025_run_1",
+        "    MISSING",
+        "georgetown_infosense_trec  0.2000 [0.1000, 0.9000]",
+        "_ikat_2025_run_2",
+    ]
+
+
+def test_what_does_not_fit_follows_in_a_block_with_the_same_names() -> None:
+    rows = ["one  0.1111  0.2222  0.3333", "two  0.4444  0.5555  0.6666"]
+    assert lines("run  first  second  third", rows, 20, words={0}) == [
+        *("run   first  second", "one  0.1111  0.2222", "two  0.4444  0.5555"),
+        *("", "run   third", "one  0.3333", "two  0.6666"),
+    ]
+
+
+def test_wide_characters_and_marks_are_counted_as_a_terminal_shows_them() -> None:
+    # Four columns each: two ideographs; "e" with an accent as a mark of its own, and three letters.
+    assert lines("run  n", ["字字  1", "e\u0301abc  2"], 80, words={0}) == ["run   n", "字字  1", "e\u0301abc  2"]
+
+
+def test_signs_whose_width_is_disputed_keep_the_columns_apart() -> None:
+    # Five columns, three, one and two by our count.
+    assert lines("run  n", ["👩\u200d🔬  1", "நிa  2", "\u200b  3", "❤\ufe0fa  4"], 80) == [
+        *("run    n", "👩\u200d🔬  1", "நிa    2", "\u200b      3", "❤\ufe0fa     4"),
+    ]
+
+
+def test_words_give_way_to_numbers_and_names_of_columns_stand_right_above_their_cells() -> None:
+    row = "georgetown_run  some words  0.1000 [0.1000, 0.9000]"
+    assert lines("run  long name  mean", [row], 40, words={0, 1}, keys=2) == [
+        "         long",
+        "run      name                       mean",
+        "georget  some    0.1000 [0.1000, 0.9000]",
+        "own_run  words",
+    ]
+    # A character that is wider than its line has a line of its own.
+    assert lines("n  m", ["字ab  0.1 0.2"], 7, words={0}) == ["n     m", "字  0.1", "ab  0.2"]
+
+
+def test_a_table_without_rows_keeps_its_columns_and_cells_have_no_markup() -> None:
+    assert lines("run  mean  note", [], 80) == ["run  mean  note"]
+    assert lines("run  [b]mean", ["[red]:smile:  1"], 80) == ["run           [b]mean", "[red]:smile:        1"]
+
+
+SIGNS = st.sampled_from([*string.ascii_letters, *("_", "字", "👩\u200d🔬", "நி", "\u200b", "\ufe0f")])
+
+
+@given(
+    st.lists(st.lists(SIGNS, min_size=1, max_size=70).map("".join), min_size=1, max_size=8, unique=True),
+    st.integers(1, 12),
+    st.integers(40, 130),
+)
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(names: list[str], numbers: int, columns: int) -> None:
+    rows = [[name, name[::-1], *(f"7.{place}234 [0.1, 0.9]" for place in range(numbers))] for name in names]
+    header = ["run", "team", *(f"measure_with_a_name_{place}" for place in range(numbers))]
+    made = table_lines(header, rows, columns, words={0, 1})
+    assert max(map(columns_of, made)) <= columns
+    text = " ".join(" ".join(made).split())
+    assert all(text.count(f"7.{place}234 [0.1, 0.9]") == len(names) for place in range(numbers))
+
+
+def test_a_name_is_not_broken_where_it_has_room_in_a_block() -> None:
+    # 20 + 2 + 20 + 2 + 8 columns are 52; the remark follows in a block of its own.
+    row = "mill-fluent-invented  mill-fluent-invented  ikat2024  two words of which one is long"
+    assert lines("file  run  format  remark", [row], 52, words={0, 1, 2, 3}, keys=1) == [
+        "file                  run                   format",
+        "mill-fluent-invented  mill-fluent-invented  ikat2024",
+        "",
+        "file                  remark",
+        "mill-fluent-invented  two words of which one is long",
+    ]
+    assert lines("file  remark", ["mill-fluent-invented  two words of which one is long"], 40, words={0, 1}) == [
+        *(
+            "file                  remark",
+            "mill-fluent-invented  two words of which",
+            "                      one is long",
+        ),
+    ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.judges.chat import read_completion
-from judge.judges.label_probabilities import (
+from judge.judges.forms import (
     LEAST_VISIBLE,
     MOST_OFF,
     LikelyToken,

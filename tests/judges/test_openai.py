@@ -48,41 +48,10 @@ def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
     assert found.latency is not None
 
 
-@pytest.mark.parametrize("name", ["o3-mini", "o1", "gpt-5", "gpt-5-mini", "gpt-5.1", "ft:o4-mini:org"])
-def test_reasoning_models_get_another_limit_and_no_temperature(mock: Mock, name: str) -> None:
-    model = behind(mock, name, max_tokens=9)
-    complete(model, ask("text"))
-    sent = mock.last()[1]
-    assert sent["max_completion_tokens"] == 9
-    assert not {"max_tokens", "temperature"} & set(sent)
-    with pytest.raises(UsageError, match="temperature"):
-        behind(mock, name, temperature=0.5).check([])
-
-
 @pytest.mark.parametrize("name", ["gpt-4o", "gpt-5-chat-latest", "gpt-4.1", "omni-x"])
 def test_other_models_get_a_temperature(mock: Mock, name: str) -> None:
     sent = behind(mock, name).parameters(ask())
     assert (sent["temperature"], sent["max_tokens"]) == (0.0, 1024)
-
-
-def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
-        OpenAIModel("gpt-4o", ModelOptions()).check([])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"base_url": "nowhere"}, "--base-url"),
-        ({"base_url": "http://ann:pw@host/v1"}, "--base-url"),
-        ({"threads": 2}, "--threads"),
-    ],
-)
-def test_what_can_never_work_is_refused_before_anything_is_sent(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as refused:
-        OpenAIModel("gpt-4o", ModelOptions(**options)).check([])
-    assert "pw" not in str(refused.value)
 
 
 def test_an_address_in_the_environment_is_used_and_recorded(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:

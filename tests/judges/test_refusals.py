@@ -1,4 +1,4 @@
-"""What every backend that sends makes of refusals, limits and faults, against a real server process on this machine."""
+"""What every backend that sends refuses, and makes of refusals, limits and faults, against a server process here."""
 
 import asyncio
 from typing import Any
@@ -17,6 +17,7 @@ from judge.errors import (
     RejectedError,
     StructureUnsupported,
     TransientError,
+    UsageError,
 )
 from judge.judges.backends import open_model
 from judge.judges.limits import Allowance, RateLimits
@@ -176,3 +177,53 @@ def test_what_no_wait_outlasts_is_no_rate_limit(mock: Mock, judge: str, refusal:
     error, _ = told(mock, judge, 1)
     assert type(error) is QuotaError
     assert "asking again does not help" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("judge", "options", "message"),
+    [
+        ("server/m", {}, "--base-url"),
+        ("server/m", {"base_url": "localhost:8000"}, "--base-url"),
+        ("server/m", {"base_url": "http://localhost", "threads": 2}, "--threads"),
+        ("openai/gpt-4o", {"base_url": "nowhere"}, "--base-url"),
+        ("openai/gpt-4o", {"base_url": "http://ann:pw@host/v1"}, "--base-url"),
+        ("openai/gpt-4o", {"threads": 2}, "--threads"),
+        ("litellm/openai/gpt-4o", {"base_url": "nowhere"}, "--base-url"),
+        ("litellm/openai/gpt-4o", {"base_url": "http://ann:pw@host/v1"}, "--base-url"),
+        ("litellm/openai/gpt-4o", {"threads": 2}, "--threads"),
+        ("litellm/anthropic/claude-sonnet-4-5", {"seed": 1}, "seed"),
+    ],
+)
+def test_what_can_never_work_is_refused_before_anything_is_sent(judge, options, message) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        open_model(judge, ModelOptions(**options)).check([])
+    assert "pw" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("judge", "variables"),
+    [
+        ("openai/gpt-4o", "OPENAI_API_KEY"),
+        ("litellm/anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("litellm/gemini/gemini-2.5-flash", "GOOGLE_API_KEY or GEMINI_API_KEY"),
+        ("litellm/mistral/mistral-large-latest", "MISTRAL_API_KEY"),
+    ],
+)
+def test_missing_keys_are_named(monkeypatch: pytest.MonkeyPatch, judge: str, variables: str) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(UsageError, match=variables):
+        open_model(judge, ModelOptions()).check([])
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [f"openai/{name}" for name in ("o3-mini", "o1", "gpt-5", "gpt-5-mini", "gpt-5.1", "ft:o4-mini:org")]
+    + ["litellm/openai/o3-mini"],
+)
+def test_reasoning_models_get_another_limit_and_no_temperature(mock: Mock, judge: str) -> None:
+    once(mock, judge, ask("text"), max_tokens=9)
+    sent = mock.last()[1]
+    assert sent["max_completion_tokens"] == 9
+    assert not {"max_tokens", "temperature"} & set(sent)
+    with pytest.raises(UsageError, match="temperature"):
+        open_model(judge, ModelOptions(base_url=mock.base_url, temperature=0.5)).check([])

@@ -155,19 +155,6 @@ def test_a_cancelled_call_leaves_nothing_open(mock: Mock) -> None:
     used(served(mock), cancel)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "--base-url"),
-        ({"base_url": "localhost:8000"}, "--base-url"),
-        ({"base_url": "http://localhost", "threads": 2}, "--threads"),
-    ],
-)
-def test_what_can_never_work_is_refused_before_anything_is_sent(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        open_model("server/m", ModelOptions(**options)).check([])
-
-
 def test_a_malformed_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", "sec\nret")
     with pytest.raises(UsageError, match="JUDGE_API_KEY"):

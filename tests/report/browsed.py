@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment
-from judge.ask.stored_results import read_results
+from judge.ask.results import read_results
 from judge.calibrate.disagreements import AssessorGrade, Disagreement, JudgeGrade, ReferenceGrade, ShownPassage
 from judge.io.files import jsonl_bytes, sha256
 from judge.io.page import look, policy

@@ -13,8 +13,8 @@ from judge.ask.asking import Asking, JournalPlace, Judge, JudgeForecast, ModelFo
 from judge.ask.opening import address_option, open_one
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment, PickedTasks, Task
+from judge.ask.results import StoredResults, stored
 from judge.ask.returned import settled_counts
-from judge.ask.stored_results import StoredResults, stored
 from judge.errors import UsageError
 from judge.extra.checkers.checkers import SUPPORTED, THRESHOLD, is_checkable, probability
 from judge.io.steps import Step

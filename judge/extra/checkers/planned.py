@@ -8,7 +8,7 @@ import numpy as np
 from judge.ask.account import Settings, estimated_call, price_of
 from judge.ask.asking import Asking, Judge, ModelForecast
 from judge.ask.records import Failure, Judgment, PickedTasks, Task
-from judge.ask.stored_results import StoredResults
+from judge.ask.results import StoredResults
 from judge.calibrate.findings import CascadeBounds, CascadeCost, Split
 from judge.calibrate.panel import Panel
 from judge.calibrate.selection import common_tables, common_values, settled_items

@@ -18,8 +18,8 @@ from judge.extra.checkers.checkers import PairScore, ServedChecker, TextPair, pa
 from judge.io.files import read_stored
 from judge.judges.chat import encoded
 from judge.judges.credentials import Address
+from judge.judges.forms import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.judges.http_errors import shorten
-from judge.judges.label_probabilities import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.judges.model import ModelOptions, SentRequests, refuse_options
 from judge.judges.records import NO_SCORE, STOPPED, Completion, Message, Request
 from judge.records import Criterion

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.ask.labels import Labels
+from judge.ask.results import Labels
 from judge.crowd.labels import CrowdLabels, CrowdSettings, Item
 from judge.errors import UsageError
 from judge.extra.crowdmodels import DAWID_SKENE

@@ -9,7 +9,7 @@ import msgspec
 from pydantic import Field
 
 from judge.ask.criteria import find_criterion
-from judge.ask.labels import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
+from judge.ask.results import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
 from judge.ask.subjects import group_members
 from judge.calibrate.intake import OffScale, parse_scale
 from judge.errors import InputError, UsageError, refuse

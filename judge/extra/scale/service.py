@@ -17,8 +17,8 @@ from judge.judges.backends import BACKENDS, backend_facts
 from judge.judges.backends.openai import payers
 from judge.judges.chat import read_completion, without_secrets
 from judge.judges.credentials import needed_key, read_address, read_key
+from judge.judges.forms import with_probabilities
 from judge.judges.http_errors import Refusal, at, check_redirect, connection_error, error_for, read_refusal
-from judge.judges.label_probabilities import with_probabilities
 from judge.judges.records import Completion, Message, Request
 
 _CHAT = "/v1/chat/completions"

@@ -9,17 +9,17 @@ import msgspec
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import JobForecast
-from judge.ask.labels import FAILURES
 from judge.ask.opening import address_option
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.results import FAILURES
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate import calibrate
+from judge.calibrate.calibration import parse_requirement
 from judge.calibrate.certificate import Certificate, certificate_bytes, certified_options, make_certificate
 from judge.calibrate.certified import Certified, CertifiedSeal
 from judge.calibrate.disagreements import Disagreement, disagreement_files, disagreements
 from judge.calibrate.findings import AgreementRow, Calibration, TrustVerdict
-from judge.calibrate.gate import parse_requirement
 from judge.calibrate.intake import off_scale_warnings
 from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files

@@ -8,13 +8,13 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from judge.ask.criteria import default_prompts, find_criterion
-from judge.ask.labels import JUDGMENTS, labels_of
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.records import Task
+from judge.ask.results import JUDGMENTS, labels_of
 from judge.ask.subjects import combine
 from judge.calibrate import CalibrationOptions
-from judge.calibrate.gate import parse_requirement
+from judge.calibrate.calibration import parse_requirement
 from judge.calibrate.intake import Gold, LabelSource, OffScale, make_panels, parse_scale, read_gold_files, same_grades
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError

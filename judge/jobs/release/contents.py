@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import find_criterion, prompt_path
-from judge.ask.labels import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury
 from judge.ask.records import Failure, Judgment
+from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury
 from judge.ask.returned import judge_notes, model_notes
 from judge.crowd.jury import SELF_JUDGING
 from judge.io.files import json_bytes, read_stored

@@ -30,8 +30,8 @@ from judge.judges.backends import BACKENDS
 from judge.judges.chat import chat_messages, read_json, response_format, without_secrets
 from judge.judges.connection import read_body
 from judge.judges.credentials import moved, read_address, refuse_unrecorded
+from judge.judges.forms import asked_logprobs, with_probabilities
 from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
-from judge.judges.label_probabilities import asked_logprobs, with_probabilities
 from judge.judges.limits import read_limits
 from judge.judges.model import Model, ModelOptions, Price, refuse_options
 from judge.judges.records import AnswerForm, Completion, Request

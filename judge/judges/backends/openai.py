@@ -13,7 +13,7 @@ import msgspec
 from judge.errors import UsageError
 from judge.judges.backends.server import ServerModel
 from judge.judges.credentials import Address, needed_key, read_address, refuse_unrecorded, without_credentials
-from judge.judges.label_probabilities import label_tokens
+from judge.judges.forms import label_tokens
 from judge.judges.model import ModelOptions, Price, refuse_options
 from judge.judges.records import Request
 from judge.records import Criterion

@@ -8,8 +8,7 @@ from judge.judges.chat import encoded, response_format
 from judge.judges.connection import KEY, Connection
 from judge.judges.credentials import Address, read_address, read_key
 from judge.judges.endpoints import Endpoints
-from judge.judges.forms import label_grammar
-from judge.judges.label_probabilities import asked_logprobs
+from judge.judges.forms import asked_logprobs, label_grammar
 from judge.judges.model import Model, ModelOptions, refuse_options
 from judge.judges.records import Completion, Request
 from judge.records import Criterion

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from judge.ask.asking import Judge
 from judge.ask.criteria import find_criterion
-from judge.ask.labels import labels_of
 from judge.ask.records import Failure, Judgment, PickedTasks, SentenceSupport, tasks
+from judge.ask.results import labels_of
 from judge.ask.returned import SettledCount, judge_notes, settled_counts
 from judge.errors import UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, parse_cascade

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from judge.ask.labels import Labels
+from judge.ask.results import Labels
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, CascadeCost
 from judge.calibrate.panel import Panel

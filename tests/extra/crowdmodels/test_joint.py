@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.ask.labels import Label, Labels
+from judge.ask.results import Label, Labels
 from judge.crowd.labels import CrowdLabels
 from judge.errors import UsageError
 from judge.extra.crowdmodels.joint import DIAGNOSTIC, joint_tsv
