@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -31,6 +32,14 @@ class Pieces:
     def __bytes__(self) -> bytes:
         return b"".join(self)
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the content, in hexadecimal; making the pieces again takes longer than anything else here."""
+        digest = hashlib.sha256()
+        for piece in self:
+            digest.update(piece)
+        return digest.hexdigest()
+
 
 FileContent = bytes | Pieces
 
@@ -54,10 +63,7 @@ def lines_of(content: FileContent) -> Iterator[bytes]:
 
 def content_digest(content: FileContent) -> str:
     """SHA-256 of a content, in hexadecimal."""
-    digest = hashlib.sha256()
-    for piece in pieces_of(content):
-        digest.update(piece)
-    return digest.hexdigest()
+    return hashlib.sha256(content).hexdigest() if isinstance(content, bytes) else content.digest
 
 
 def is_content(path: Path, content: FileContent) -> bool:
@@ -65,7 +71,7 @@ def is_content(path: Path, content: FileContent) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return all(file.read(len(piece)) == piece for piece in pieces_of(content)) and not file.read(1)
+        return hashlib.file_digest(file, "sha256").hexdigest() == content_digest(content)
 
 
 def text_pieces(lines: Iterable[str]) -> Iterator[bytes]:

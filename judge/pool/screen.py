@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -115,10 +116,9 @@ class ScreenRow(ScreenFlag, frozen=True):
     turn_id: str
 
 
-def repeated_sentences(text: str) -> float:
-    """Share of the sentences that repeat an earlier sentence word for word."""
-    sentences = [words for sentence in split_sentences(text) if (words := tuple(words_of(sentence)))]
-    return _repeated(sentences)
+def repeated_sentences(sentences: Iterable[Sequence[str]]) -> float:
+    """Share of the sentences, given the words of each, that repeat an earlier one word for word."""
+    return _repeated([tuple(words) for words in sentences if words])
 
 
 def repeated_ngrams(words: Sequence[str]) -> float:
@@ -177,12 +177,14 @@ def screen(
     The similarity of the response to its passages by an encoder replaces the share of content words. Without the text
     of every used passage, evidence is not `complete`, and `off_passage` is never set.
     """
-    words, limit = words_of(text), thresholds
+    # No word goes over the end of a sentence.
+    sentences = list(map(words_of, split_sentences(text)))
+    words, limit = list(chain.from_iterable(sentences)), thresholds
     shown = [(_remembered if len(passage) <= _REMEMBERED else _passage_words)(passage) for passage in passages]
     flags: list[ScreenFlag] = []
     if len(words) < limit.near_empty:
         flags.append(ScreenFlag("near_empty", len(words), limit.near_empty, "words"))
-    if (share := repeated_sentences(text)) > limit.repeated_sentences:
+    if (share := repeated_sentences(sentences)) > limit.repeated_sentences:
         detail = "share of the sentences that repeat an earlier one"
         flags.append(ScreenFlag("repeated_sentences", share, limit.repeated_sentences, detail))
     if (share := repeated_ngrams(words)) > limit.repeated_ngrams:

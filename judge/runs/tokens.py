@@ -29,6 +29,12 @@ _CHUNK = re.compile(r"\S+")
 MAX_RUN = 1_000
 _LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
 
+# The spaces on whose sides spaCy's English rules find the same tokens alone as together: no special case of theirs
+# (emoticons, times, contractions) has the one character before the other.
+_APART = re.compile(r"(?<=[\w,.)?!%\"”]) (?=[\w(\"“$])(?!(?<=\. )[OD_])")
+_LONGEST_KEPT = 100
+"""Characters of the longest part of a text whose tokens are remembered."""
+
 # spaCy's tokenizer without rules: white space splits, one space after a word belongs to the word, and the rest of
 # the white space is a token too.
 _BARE_SPACE = r"\A\s+|(?<=\S)(?: \s+|[^\S ]\s*)"
@@ -127,11 +133,10 @@ class TokenCounter:
         return None if tokens.cut is None else tokens
 
     def _count(self, text: str) -> TokenCount:
-        docs = _english_docs(text)
-        counts = TokenCount(_count_bare(text), sum(map(len, docs)), _count_whitespace(text), None)
+        counts = TokenCount(_count_bare(text), _count_english(text), _count_whitespace(text), None)
         if getattr(counts, self.rule) <= self.limit:
             return counts
-        ends = _english_ends(docs) if self.rule == "english" else _ENDS[self.rule](text)
+        ends = _ENDS[self.rule](text)
         return msgspec.structs.replace(counts, cut=next(islice(ends, self.limit - 1, None)))
 
 
@@ -145,6 +150,9 @@ def joined_words(text: str, limit: int) -> tuple[int, int] | None:
     if len(text) <= MOST_INVISIBLE * limit:
         return None
     hidden = 0 if text.isascii() else sum(map(len, _INVISIBLE.findall(text)))
+    # Each word takes two characters at least, with the sign that ends it.
+    if len(text) < 2 * MOST_WORDS * limit and hidden <= MOST_INVISIBLE * limit:
+        return None
     chunks = (_INVISIBLE.sub(" ", text) if hidden else text).split()
     # Most are words by themselves, which is quickly seen.
     others = " ".join([chunk for chunk in chunks if len(chunk) > LONG_WORD or not chunk.isalpha()])
@@ -200,6 +208,18 @@ def _refuse(text: str) -> None:
         raise InputError("a text holds a NUL or a lone surrogate")
 
 
+def _count_english(text: str) -> int:
+    parts = _APART.split(text)
+    # Long ones would fill the memory of what was counted before.
+    short = max(map(len, parts)) <= _LONGEST_KEPT
+    return sum(map(_english_tokens if short else _english_tokens.__wrapped__, parts))
+
+
+@functools.lru_cache(_MEMO_SIZE)
+def _english_tokens(part: str) -> int:
+    return sum(map(len, _english_docs(part)))
+
+
 def _english_docs(text: str) -> "list[Doc]":
     """The tokens of a text by spaCy's English rules, in pieces that are split only inside runs longer than MAX_RUN."""
     starts = [0, *(match.end() for match in _LONG_RUN.finditer(text))]
@@ -214,10 +234,10 @@ def _english() -> "Tokenizer":
     return spacy.blank("en").tokenizer
 
 
-def _english_ends(docs: "Iterable[Doc]") -> Iterator[int]:
-    """The offset of the end of each token of consecutive docs."""
+def _english_ends(text: str) -> Iterator[int]:
+    """The offset of the end of each token."""
     offset = 0
-    for doc in docs:
+    for doc in _english_docs(text):
         yield from (offset + token.idx + len(token) for token in doc)
         offset += len(doc.text)
 
@@ -249,4 +269,4 @@ def _whitespace_ends(text: str) -> Iterator[int]:
         yield end
 
 
-_ENDS = {"bare": _bare_ends, "whitespace": _whitespace_ends}
+_ENDS = {"bare": _bare_ends, "english": _english_ends, "whitespace": _whitespace_ends}

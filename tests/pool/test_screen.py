@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.io.words import words_of
+from judge.io.words import split_sentences, words_of
 from judge.jobs.pooling import ScreenOptions
 from judge.pool.encoder import Similarity
 from judge.pool.records import Pool, PooledResponse
@@ -60,7 +60,7 @@ def codes(text: str, passages: Sequence[str] = (), **options: object) -> list[st
     ],
 )
 def test_the_share_of_sentences_that_repeat(text: str, share: float) -> None:
-    assert repeated_sentences(text) == pytest.approx(share)
+    assert repeated_sentences(map(words_of, split_sentences(text))) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(

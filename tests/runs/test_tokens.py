@@ -93,6 +93,15 @@ def test_counts_are_those_of_spacy_and_of_the_2025_validator(text: str) -> None:
     assert found.whitespace == len(unicodedata.normalize("NFKC", text).split())
 
 
+specials = st.sampled_from(sorted(filter(str.strip, NLP.tokenizer.rules)))
+
+
+@given(st.lists(specials | texts | st.tuples(texts, specials).map("".join), max_size=6), st.sampled_from("  \n"))
+def test_special_cases_side_by_side_are_counted_as_by_spacy(parts: list[str], space: str) -> None:
+    text = space.join(parts)
+    assert COUNT(text).english == len(NLP.tokenizer(text))
+
+
 SPACES = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
 NEARLY_SPACES = "\x01\x08\x1b\x7f\xad\u034f\u061c\u115f\u180e\u200b\u200d\u200e\u2060\u2800\u3164\ufeff"
 

@@ -60,10 +60,11 @@ def check_year(check: RunCheck, turns: Mapping[str, Turn] | None, *, year: Year,
         turn = (turns or {}).get(run_turn.turn_id)
         _check_metadata(check, year, place.path, place.value, turn)
         _check_citations(check, year, place.path, place.value)
-        text = normalize("NFKC", run_turn.responses[0].text)
-        if by_topic and turn is not None and turn.limit is not None and len(text) > turn.limit:
-            message = f"{len(text):,} characters after NFKC, the topic allows {turn.limit:,}"
-            check.add("over_topic_limit", f"{place.path}.{sentences_in(check.rules)}", message)
+        if by_topic and turn is not None and turn.limit is not None:
+            length = len(normalize("NFKC", run_turn.responses[0].text))
+            if length > turn.limit:
+                message = f"{length:,} characters after NFKC, the topic allows {turn.limit:,}"
+                check.add("over_topic_limit", f"{place.path}.{sentences_in(check.rules)}", message)
         check.log.close_lists()
 
 
