@@ -7,9 +7,8 @@ from judge.ask.asking import ModelForecast
 from judge.cli.printing import columns, print_fact, print_table, say, say_all
 from judge.io.layout import table_lines
 from judge.io.plan import Options
-from judge.io.text import count, printable
+from judge.io.text import count, dollars, lasting, printable
 from judge.judges.prices import Spending
-from judge.report.sections.making import dollars, lasting
 
 GIVES_PRICE = "--price IN/OUT or a file (--prices) gives one"
 

@@ -21,7 +21,7 @@ from judge.io.files import MAX_PROBLEMS, numbered, stopped
 from judge.io.text import count, digest, shown
 from judge.records import Problem
 
-NaturalKey = tuple[tuple[tuple[int, int, str], ...], str]
+NaturalKey = tuple[tuple[str | int, ...], str]
 """The sort key that `natural_key` returns."""
 Cluster = Literal["topic", "theme"]
 """The unit that was sampled, over which intervals, tests and splits go."""
@@ -41,14 +41,12 @@ def natural_key(text: str) -> NaturalKey:
     >>> sorted(["9-1_10", "9-1_2", "10-1_1"], key=natural_key)
     ['9-1_2', '9-1_10', '10-1_1']
     """
-    parts: list[tuple[int, int, str]] = []
-    for place, part in enumerate(_DIGITS.split(text)):
-        if place % 2:
-            # Compared by length and digits, not as an int: a hostile id may have more digits than int() takes.
-            digits = part.lstrip("0")
-            parts.append((1, len(digits), digits))
-        else:
-            parts.append((0, 0, part))
+    first, *rest = _DIGITS.split(text)
+    parts: list[str | int] = [first]
+    for number, after in zip(rest[::2], rest[1::2], strict=True):
+        # Compared by length and digits, not as an int: a hostile id may have more digits than int() takes.
+        digits = number.lstrip("0")
+        parts += (len(digits), digits, after)
     # The id itself decides between ids that differ only in leading zeros.
     return tuple(parts), text
 

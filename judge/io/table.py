@@ -333,6 +333,8 @@ def tsv_lines(columns: Sequence[str], lines: Iterable[Iterable[object]], places:
 def _plain(value: object, places: int) -> str:
     """A cell for tools."""
     match value:
+        case str():
+            return escape_cell(value)
         case None:
             return ""
         case bool():

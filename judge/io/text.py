@@ -198,6 +198,25 @@ def count(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def dollars(amount: float) -> str:
+    """An amount of money; a small one keeps two digits that say something."""
+    if amount == 0:
+        return "nothing"
+    return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.2g}"
+
+
+def lasting(seconds: float) -> str:
+    """A duration in the unit that fits.
+
+    >>> lasting(0.25), lasting(75), lasting(7200)
+    ('0.2 s', '1.2 min', '2.0 h')
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
 def columns_of(text: str) -> int:
     """Terminal columns of a printable text: two for a wide character, none for a combining mark."""
     if text.isascii():

@@ -31,7 +31,7 @@ _LONG_RUN = re.compile(rf"\S{{{MAX_RUN}}}(?=\S)")
 
 # The spaces on whose sides spaCy's English rules find the same tokens alone as together: no special case of theirs
 # (emoticons, times, contractions) has the one character before the other.
-_APART = re.compile(r"(?<=[\w,.)?!%\"”]) (?=[\w(\"“$])(?!(?<=\. )[OD_])")
+_APART = re.compile(r" (?<=[\w,.)?!%\"”] )(?=[\w(\"“$])(?!(?<=\. )[OD_])")
 _LONGEST_KEPT = 100
 """Characters of the longest part of a text whose tokens are remembered."""
 

@@ -8,6 +8,7 @@ import pytest
 from markupsafe import Markup
 
 from judge.io.table import Cell, Heading, Mark, Plot, Table
+from judge.io.text import dollars
 from judge.judges.journal_tools import JournalSpending
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
@@ -15,7 +16,7 @@ from judge.records import Estimate
 from judge.report.markdown import Picture, report_markdown
 from judge.report.page import Browser, pictured, report_page, shown_cells, ticks
 from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
-from judge.report.sections.making import dollars, in_all
+from judge.report.sections.making import in_all
 from judge.report.sections.summary import order_of
 from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference

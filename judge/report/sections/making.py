@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from judge.io.table import Cell, Heading, Table
-from judge.io.text import count, printable
+from judge.io.text import count, dollars, lasting, printable
 from judge.judges.journal_tools import JournalSpending
 from judge.report.folders import RunFolder
 from judge.report.parts import Facts, Folded, ReportPart, Said, Section
@@ -82,25 +82,6 @@ def in_all(spending: Sequence[JournalSpending]) -> str:
     if unknown := sum(row.completions for row in spending) - priced:
         return f"{f'at least {cost}; ' if priced else ''}unknown for {count(unknown, 'call')}"
     return cost
-
-
-def dollars(amount: float) -> str:
-    """An amount of money; a small one keeps two digits that say something."""
-    if amount == 0:
-        return "nothing"
-    return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.2g}"
-
-
-def lasting(seconds: float) -> str:
-    """A duration in the unit that fits.
-
-    >>> lasting(0.25), lasting(75), lasting(7200)
-    ('0.2 s', '1.2 min', '2.0 h')
-    """
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
 
 
 def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
