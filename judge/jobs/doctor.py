@@ -92,7 +92,7 @@ def packages(folder: Path) -> _Finding:
         return "fails", f"{theirs} has a module judge, too", f"remove {theirs}, then install {DISTRIBUTION} anew"
     versions = {name: _version(name) for name in _PACKAGES}
     if missing := [name for name, version in versions.items() if not version]:
-        return "fails", f"not installed: {', '.join(missing)}", "install judge anew with pip"
+        return "fails", f"not installed: {', '.join(missing)}", "install trec-judge anew with pip"
     return "ok", ", ".join(f"{name} {version}" for name, version in versions.items()), None
 
 
@@ -152,7 +152,7 @@ def tokens(folder: Path) -> _Finding:
         counts = counter(text)
         versions = ", ".join(f"{name} {version}" for name, version in counter.versions.items())
     except (JudgeError, ImportError, OSError, importlib.metadata.PackageNotFoundError) as error:
-        return "fails", f"they cannot be counted: {error}", "install judge anew with pip"
+        return "fails", f"they cannot be counted: {error}", "install trec-judge anew with pip"
     found = [counts.bare, counts.english, counts.whitespace]
     if found != expected:
         return "fails", f"{versions} counts {found}, expected {expected}", "install the spaCy that judge asks for"

@@ -16,7 +16,7 @@ from judge.pool.screen import DEFAULTS
 
 def test_without_the_extra_the_user_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(UsageError, match=r"pip install 'judge\[sentence-transformers\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'trec-judge\[sentence-transformers\]'"):
         open_encoder("any")
 
 
