@@ -106,7 +106,7 @@ def test_what_has_to_be_installed_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("JAVA_HOME", java or "")
     monkeypatch.setitem(sys.modules, "pyserini", None)
-    with pytest.raises(UsageError, match=r"pip install 'judge\[lucene\]'`, and Java 21") as caught:
+    with pytest.raises(UsageError, match=r"pip install 'trec-judge\[lucene\]'`, and Java 21") as caught:
         read_passages([index(tmp_path)], ["a"])
     assert ("no Java is found" in str(caught.value)) == (java is None)
 

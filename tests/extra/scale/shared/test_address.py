@@ -41,7 +41,7 @@ def test_an_address_that_cannot_be_used_is_refused_without_its_password(url: str
 
 def test_the_driver_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.io.installed.has_extra", lambda name: False)
-    with pytest.raises(UsageError, match=r"pip install 'judge\[postgres\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'trec-judge\[postgres\]'"):
         check_database("postgresql://h/d")
 
 
