@@ -175,3 +175,9 @@ class Estimate(Record, frozen=True):
     topics: int
     """Topics of these items."""
     reason: str | None = None
+
+    def rounded(self, decimals: int) -> "Estimate":
+        """The same with rounded numbers, none of which is -0."""
+        numbers = {name: getattr(self, name) for name in ("value", "low", "high")}
+        known = {name: round(number, decimals) + 0.0 for name, number in numbers.items() if number is not None}
+        return msgspec.structs.replace(self, **known)

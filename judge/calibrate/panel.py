@@ -21,8 +21,9 @@ from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.gold.seal import item_of
 from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
 from judge.pool.records import Pool
-from judge.records import Problem, Scale
+from judge.records import Estimate, Problem, Scale
 from judge.stats.means import consensus
+from judge.stats.resampling import all_resampled
 from judge.stats.tables import topic_tables
 
 ItemKey = tuple[str, str]
@@ -428,3 +429,15 @@ def _items(
         ordered = tuple(sorted(runs, key=natural_key))
         items.append(GradedItem(turn_id, response_id, topic_of(turn_id), ordered, words, names))
     return tuple(items)
+
+
+def pair_statistics(
+    names: Sequence[str], units: Sequence[str], pairs: Sequence[tuple[int, int]], grades: Sequence[int], seed: int
+) -> dict[str, Estimate]:
+    """Statistics of pairs of codes, of people and of a judge, with intervals over the units of the pairs."""
+    places = {unit: place for place, unit in enumerate(sorted(set(units), key=natural_key))}
+    codes = np.array([places[unit] for unit in units], dtype=np.int64)
+    people, judge = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    tables = topic_tables(people, judge, codes, len(grades), len(places))
+    rows = all_resampled(names, tables, grades, np.random.default_rng(seed))
+    return {name: row.estimate for name, row in rows.items()}

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
+from judge.calibrate.panel import pair_statistics
 from judge.errors import InputError
 from judge.extra.bench.datasets import Dataset, LabeledResponse, Rung
 from judge.extra.bench.listing import Drawn
@@ -19,9 +20,7 @@ from judge.io.text import MAX_ID, count, digest, shown
 from judge.records import Criterion, Estimate, Record, Scale
 from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
 from judge.stats.means import consensus
-from judge.stats.resampling import all_resampled
 from judge.stats.system_agreement import split_half, system_agreement
-from judge.stats.tables import topic_tables
 
 SCHEMA = 1
 """Version of the card's layout."""
@@ -356,23 +355,11 @@ def measure(dataset: Dataset, items: Iterable[BenchItem], of: Basis, seed: int) 
     units = [item.unit for item in called]
     two = [(int(item.positive), int(item.says_positive or False)) for item in called]
     if of != "grades":
-        return measures | _agreement(OF_TWO, units, two, (0, 1), seed)
+        return measures | pair_statistics(OF_TWO, units, two, (0, 1), seed)
     scale = sorted(dataset.grades)
     graded = [(scale.index(item.gold), scale.index(item.grade)) for item in called if item.grade is not None]
-    measures |= _agreement(OF_GRADES, units, graded, scale, seed)
-    return measures | {POSITIVE: _agreement(("kappa",), units, two, (0, 1), seed)["kappa"]}
-
-
-def _agreement(
-    names: Sequence[str], units: Sequence[str], pairs: Sequence[tuple[int, int]], scale: Sequence[int], seed: int
-) -> CardMeasures:
-    """Statistics of codes of people and of the judge, whose tables are by unit in natural order."""
-    places = {unit: place for place, unit in enumerate(sorted(set(units), key=natural_key))}
-    topics = np.array([places[unit] for unit in units], dtype=np.int64)
-    human, judge = np.array(pairs, dtype=np.int64).T
-    tables = topic_tables(human, judge, topics, len(scale), len(places))
-    rows = all_resampled(names, tables, scale, np.random.default_rng(seed), replicates=REPLICATES)
-    return {name: row.estimate for name, row in rows.items()}
+    measures |= pair_statistics(OF_GRADES, units, graded, scale, seed)
+    return measures | {POSITIVE: pair_statistics(("kappa",), units, two, (0, 1), seed)["kappa"]}
 
 
 def _auc(items: Sequence[BenchItem], scores: Sequence[float]) -> Estimate:
@@ -443,7 +430,7 @@ def dataset_card(answers: Answers, seed: int) -> DatasetCard:
     dataset, of = drawn.dataset, answers.compared
 
     def measured(rows: Sequence[BenchItem], of: Basis = of) -> CardMeasures:
-        return {name: _rounded(estimate) for name, estimate in measure(dataset, rows, of, seed).items()}
+        return {name: estimate.rounded(DECIMALS) for name, estimate in measure(dataset, rows, of, seed).items()}
 
     def values(measures: CardMeasures) -> dict[str, float | None]:
         return {name: estimate.value for name, estimate in measures.items()}
@@ -453,7 +440,7 @@ def dataset_card(answers: Answers, seed: int) -> DatasetCard:
     overlap_of = basis(dataset, answers.overlap_prompt.scale) if answers.overlap_prompt else of
     over = None
     if answers.overlap is not None:
-        over = _rounded(auc_difference([contest(items, answers.overlap)]))
+        over = auc_difference([contest(items, answers.overlap)]).rounded(DECIMALS)
     return DatasetCard(
         **{name: getattr(dataset, name) for name in _OF_DATASET},
         files=dict(drawn.files),
@@ -490,7 +477,7 @@ def _by_runs(answers: Answers, seed: int) -> dict[str, Any]:
     for by in (MEAN, SHARE) if answers.drawn.dataset.runs else ():
         scores, words = (_run_scores(answers.drawn.dataset, of, by) for of in (answers.items, overlap))
         measures = _run_agreement(scores, seed) | {OVERLAP_TAU: _run_agreement(words, seed)["tau_b"]}
-        runs[by] = {name: _rounded(estimate) for name, estimate in measures.items()}
+        runs[by] = {name: estimate.rounded(DECIMALS) for name, estimate in measures.items()}
         run_scores[by] = {
             run_id: [round(fmean(side), DECIMALS) for side in zip(*of.values(), strict=True)]
             for run_id, of in scores.items()
@@ -511,7 +498,7 @@ def rung_cards(answers: Sequence[Answers]) -> tuple[RungCard, ...]:
     cards = []
     for rung, of_rung in there.items():
         contests = [contest(each.items, each.overlap or ()) for each in of_rung]
-        difference = _rounded(auc_difference(contests, level=1 - ALPHA / len(there)))
+        difference = auc_difference(contests, level=1 - ALPHA / len(there)).rounded(DECIMALS)
         names = tuple(each.drawn.dataset.name for each in of_rung)
         cards.append(RungCard(rung, names, difference, _against(difference)))
     return tuple(cards)
@@ -532,13 +519,6 @@ def contest(a: Sequence[BenchItem], b: Sequence[BenchItem]) -> Contest:
         [first.positive for first, _ in pairs],
         [first.unit for first, _ in pairs],
     )
-
-
-def _rounded(estimate: Estimate) -> Estimate:
-    value, low, high = (
-        None if number is None else round(number, DECIMALS) for number in (estimate.value, estimate.low, estimate.high)
-    )
-    return msgspec.structs.replace(estimate, value=value, low=low, high=high)
 
 
 def _against(difference: Estimate | None) -> Against:

@@ -13,7 +13,7 @@ from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.records import Estimate, Record
 from judge.results.tables import SEED
 from judge.runs.measures import Measures, measure_name
-from judge.stats.resampling import resampled
+from judge.stats.resampling import all_resampled
 from judge.stats.system_agreement import possible_tau
 from judge.stats.tables import Floats, MarginalTest, Undefined, bowker, stuart_maxwell, topic_tables
 
@@ -128,9 +128,7 @@ def sets_agreement(a: GradeSet, b: GradeSet, cluster: Cluster) -> SetsAgreement:
         len(names),
     )
     C = tables.sum(axis=0)
-
-    def resample(name: str) -> Estimate:
-        return resampled(name, tables, a.scale, np.random.default_rng(SEED), replicates=REPLICATES).estimate
+    statistics = all_resampled(COMPARED, tables, a.scale, np.random.default_rng(SEED), replicates=REPLICATES)
 
     def beside(own: GradeSet, other: GradeSet, grades: list[int]) -> SetOfTwo:
         only_items, only_turns = own.items - len(items), len(own.grades.keys() - other.grades.keys())
@@ -143,7 +141,7 @@ def sets_agreement(a: GradeSet, b: GradeSet, cluster: Cluster) -> SetsAgreement:
         items=len(items),
         turns=len(turns),
         topics=len(names),
-        statistics={name: resample(name) for name in COMPARED},
+        statistics={name: row.estimate for name, row in statistics.items()},
         confusion=tuple(tuple(row) for row in C.tolist()),
         marginals=(bowker(C), stuart_maxwell(C)),
     )

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from judge.ask.records import Judgment
 from judge.ask.subjects import check_unit
+from judge.calibrate.panel import pair_statistics
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.labels import PairKey, PairLabels, read_claims_of, read_labels_of
@@ -62,12 +63,9 @@ from judge.results.turns import first_ranked, turns_of_runs
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.means import mean_interval
-from judge.stats.resampling import all_resampled
-from judge.stats.tables import topic_tables
 
 STATISTICS_OF_MATCHES = ("percent", "kappa")
 """Of the labels as names, without an order: `contradicts` is not less than `does_not`."""
-REPLICATES = 2000
 
 
 class MatchAgreement(Record, frozen=True):
@@ -99,20 +97,10 @@ def match_agreement(people: PairLabels, judge: PairLabels, topics: Mapping[PairK
     return MatchAgreement(
         pairs=len(keys),
         only_people=len(people.labels) - len(keys),
-        supported=_statistics(units, supported, 2, seed),
-        labels=_statistics(units, four, len(MATCH_LABELS), seed) if graded else {},
+        supported=pair_statistics(STATISTICS_OF_MATCHES, units, supported, range(2), seed),
+        labels=pair_statistics(STATISTICS_OF_MATCHES, units, four, range(len(MATCH_LABELS)), seed) if graded else {},
         counts=dict(Counter(pairs)),
     )
-
-
-def _statistics(units: Sequence[str], pairs: Sequence[tuple[int, int]], k: int, seed: int) -> dict[str, Estimate]:
-    places = {unit: place for place, unit in enumerate(sorted(set(units), key=natural_key))}
-    human, judge = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    codes = np.array([places[unit] for unit in units], dtype=np.int64)
-    tables = np.asarray(topic_tables(human, judge, codes, k, len(places)))
-    rng = np.random.default_rng(seed)
-    rows = all_resampled(STATISTICS_OF_MATCHES, tables, range(k), rng, replicates=REPLICATES)
-    return {name: row.estimate for name, row in rows.items()}
 
 
 def agreement_grids(agreement: MatchAgreement) -> tuple[Table[Any], ...]:

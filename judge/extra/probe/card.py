@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from judge.calibrate.certified import MOST_MISSING, SHIFTS, Expects, ProbeWord, word_for
 from judge.extra.probe.probes import CANARIES, Probe, ProbeKind, ProbePair
 from judge.io.draw import interval_plot
@@ -138,7 +136,8 @@ def _moved(pair: ProbePair, expects: Expects) -> bool:
 
 def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float]) -> Estimate:
     rounded = [round(value, DECIMALS) + 0.0 for value in values]
-    return _rounded(mean_interval(rounded, [pair.topic_id for pair in pairs], bounds=bounds, what=SHIFTS))
+    topics = [pair.topic_id for pair in pairs]
+    return mean_interval(rounded, topics, bounds=bounds, what=SHIFTS).rounded(DECIMALS)
 
 
 def _auc(pairs: Sequence[ProbePair], scores: Sequence[tuple[float, float]]) -> Estimate | None:
@@ -147,15 +146,7 @@ def _auc(pairs: Sequence[ProbePair], scores: Sequence[tuple[float, float]]) -> E
         return None
     values = [round(score, DECIMALS) for pair in scores for score in pair]
     topics = [pair.topic_id for pair in pairs for _ in range(2)]
-    return _rounded(auc_interval(values, [True, False] * len(pairs), topics))
-
-
-def _rounded(estimate: Estimate) -> Estimate:
-    value, low, high = (
-        None if number is None else round(number, DECIMALS) + 0.0
-        for number in (estimate.value, estimate.low, estimate.high)
-    )
-    return msgspec.structs.replace(estimate, value=value, low=low, high=high)
+    return auc_interval(values, [True, False] * len(pairs), topics).rounded(DECIMALS)
 
 
 PROBE_LAYOUT = 1

@@ -47,6 +47,14 @@ def card_of(out: Path) -> JudgeCard:
     return parse_card((out / "card.json").read_bytes(), "card.json")
 
 
+def judged(known: Known, tmp_path: Path, judge: Ruled, rows: list[LabeledResponse], of: Dataset) -> tuple[Any, Any]:
+    """What the card says of the one dataset, and the rows of its items."""
+    known(of, judge=judge)
+    assert bench(write(tmp_path / "data", rows), tmp_path / "out") == 0
+    (card,) = card_of(tmp_path / "out").datasets
+    return card, json_lines(tmp_path / "out" / "items.jsonl")
+
+
 def last_digit(request: Request) -> int:
     return int(request.response.rstrip(".").rpartition(" ")[2]) % 4
 
@@ -84,25 +92,18 @@ def test_expected_grades_rank_where_the_judge_gives_probabilities(known: Known, 
         share = (len(request.response) % 7) / 10
         return {"0": 1 - share, "1": 0.0, "2": 0.0, "3": share}
 
-    known(dataset(), judge=Ruled(rule))
-    assert bench(write(tmp_path / "data", items()), tmp_path / "out") == 0
-    (of,) = card_of(tmp_path / "out").datasets
-    rows = json_lines(tmp_path / "out" / "items.jsonl")
+    of, rows = judged(known, tmp_path, Ruled(rule), items(), dataset())
     assert of.expected == 40
     texts = [str(item.response) for item in items()]
     assert [row["score"] for row in rows] == pytest.approx([3 * (len(text) % 7) / 10 for text in texts])
-    assert of.judge["auc"].value == pytest.approx(
-        roc_auc_score([row["positive"] for row in rows], [row["score"] for row in rows])
-    )
+    gold, score = [row["positive"] for row in rows], [row["score"] for row in rows]
+    assert of.judge["auc"].value == pytest.approx(roc_auc_score(gold, score))
 
 
 def test_a_scale_of_the_same_grades_is_compared_grade_by_grade(known: Known, tmp_path: Path) -> None:
     judge = Ruled(lambda request: str((len(request.response) + last_digit(request)) % 4))
     ordinal = dataset(grades=(0, 1, 2, 3), positive=(2, 3), rung=None)
-    known(ordinal, judge=judge)
-    assert bench(write(tmp_path / "data", items(grades=(0, 1, 2, 3))), tmp_path / "out") == 0
-    (of,) = card_of(tmp_path / "out").datasets
-    rows = json_lines(tmp_path / "out" / "items.jsonl")
+    of, rows = judged(known, tmp_path, judge, items(grades=(0, 1, 2, 3)), ordinal)
     gold, grade = [row["gold"] for row in rows], [row["grade"] for row in rows]
     assert of.compared == "grades"
     assert of.judge["kappa"].value == pytest.approx(cohen_kappa_score(gold, grade))
@@ -114,10 +115,8 @@ def test_a_scale_of_the_same_grades_is_compared_grade_by_grade(known: Known, tmp
 
 def test_citations_are_judged_grade_by_grade(known: Known, tmp_path: Path) -> None:
     judge = Ruled(lambda request: ("none", "partial", "full")[last_digit(request) % 3])
-    known(dataset(criterion="support", grades=(0, 1, 2), positive=(2,)), judge=judge)
-    assert bench(write(tmp_path / "data", items(grades=(0, 1, 2))), tmp_path / "out") == 0
-    (of,) = card_of(tmp_path / "out").datasets
-    rows = json_lines(tmp_path / "out" / "items.jsonl")
+    support = dataset(criterion="support", grades=(0, 1, 2), positive=(2,))
+    of, rows = judged(known, tmp_path, judge, items(grades=(0, 1, 2)), support)
     gold, grade = [row["gold"] for row in rows], [row["grade"] for row in rows]
     assert (of.prompt, of.compared) == ("support/graded", "grades")
     assert of.judge["percent"].value == pytest.approx(np.mean(np.array(gold) == grade))
@@ -127,11 +126,7 @@ def test_citations_are_judged_grade_by_grade(known: Known, tmp_path: Path) -> No
 def test_the_other_end_of_a_scale_can_be_the_good_one(known: Known, tmp_path: Path) -> None:
     judge = Ruled(lambda request: str(last_digit(request)))
     turned = dataset(grades=(3, 2, 1, 0), positive=(0, 1), rung=None)
-    known(turned, judge=judge)
-    write(tmp_path / "data", items(grades=(0, 1, 2, 3)))
-    assert bench(tmp_path / "data", tmp_path / "out") == 0
-    (of,) = card_of(tmp_path / "out").datasets
-    rows = json_lines(tmp_path / "out" / "items.jsonl")
+    of, rows = judged(known, tmp_path, judge, items(grades=(0, 1, 2, 3)), turned)
     # The prompt's high grades are good, the data's low ones: the numbers are the same, the grades are not.
     assert of.compared == "positive"
     assert all(row["positive"] == (row["gold"] <= 1) for row in rows)
@@ -160,23 +155,16 @@ def test_a_prompt_of_your_own_may_turn_the_scale(known: Known, tmp_path: Path) -
 
 def test_a_missing_answer_is_counted_and_is_no_grade(known: Known, tmp_path: Path) -> None:
     judge = Ruled(lambda request: "what?" if "number 3" in request.response else str(last_digit(request)))
-    known(dataset(), judge=judge)
-    assert bench(write(tmp_path / "data", items()), tmp_path / "out") == 0
-    (of,) = card_of(tmp_path / "out").datasets
-    missing = [row for row in json_lines(tmp_path / "out" / "items.jsonl") if row["score"] is None]
+    of, rows = judged(known, tmp_path, judge, items(), dataset())
+    missing = [row for row in rows if row["score"] is None]
     assert (of.answered, of.missing, len(missing)) == (36, {"unreadable": 4}, 4)
     assert all((row["grade"], row["says_positive"], row["reason"]) == (None, None, "unreadable") for row in missing)
     assert of.judge["auc"].n == 36
     # In the worst case the missing positive items come last and the missing negative ones first.
-    gold, score = zip(
-        *(
-            (row["positive"], row["score"] if row["score"] is not None else -9 if row["positive"] else 9)
-            for row in json_lines(tmp_path / "out" / "items.jsonl")
-        ),
-        strict=True,
-    )
+    gold = [row["positive"] for row in rows]
+    score = [row["score"] if row["score"] is not None else -9 if row["positive"] else 9 for row in rows]
     assert of.worst_case["auc"] == pytest.approx(roc_auc_score(gold, score))
-    assert of.worst_case["kappa"] < (of.judge["kappa"].value or 0)  # type: ignore[operator]
+    assert of.worst_case["kappa"] < of.judge["kappa"].value
     page = (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
     assert "90.0 %" in page and "tiny: 4 items unreadable" in page
 
@@ -193,17 +181,14 @@ def test_word_overlap_is_measured_beside_the_judge(known: Known, tmp_path: Path)
     """A judge that knows the answers is better than word overlap, which is at chance here."""
     rows = items(20)
     grades = {str(row.response): row.grade for row in rows}
-    known(dataset(), judge=Ruled(lambda request: "3" if grades[request.response] else "0"))
+    judge = Ruled(lambda request: "3" if grades[request.response] else "0")
     rows = [msgspec.structs.replace(row, grade=grades[str(row.response)]) for row in rows]
-    out = tmp_path / "out"
-    assert bench(write(tmp_path / "data", rows), out) == 0
-    card = card_of(out)
-    (of,) = card.datasets
+    of, _ = judged(known, tmp_path, judge, rows, dataset())
     assert of.judge["auc"].value == 1
-    assert of.overlap is not None and of.over_overlap is not None and of.over_overlap.value is not None
-    assert of.over_overlap.value == pytest.approx(1 - (of.overlap["auc"].value or 0))
-    assert (of.against_overlap, [rung.rung for rung in card.rungs]) == ("better", ["hard"])
-    page = (out / "card.md").read_text(encoding="utf-8")
+    assert of.over_overlap.value == pytest.approx(1 - of.overlap["auc"].value)
+    rungs = [rung.rung for rung in card_of(tmp_path / "out").rungs]
+    assert (of.against_overlap, rungs) == ("better", ["hard"])
+    page = (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
     assert "On the hard rung the judge is better than word overlap: it is better where word overlap fails" in page
 
 
@@ -219,9 +204,7 @@ def test_word_overlap_itself_has_no_rival(known: Known, tmp_path: Path) -> None:
 def test_people_are_measured_against_each_other(known: Known, tmp_path: Path) -> None:
     """Three assessors, of whom the third always errs: against the consensus of the others 2 of 3 grades are equal."""
     rows = [msgspec.structs.replace(row, grades=(row.grade, row.grade, 1 - row.grade)) for row in items()]
-    known(dataset(), judge=Ruled(lambda request: "3"))
-    assert bench(write(tmp_path / "data", rows), tmp_path / "out") == 0
-    (of,) = card_of(tmp_path / "out").datasets
+    of, _ = judged(known, tmp_path, Ruled(lambda request: "3"), rows, dataset())
     # The first two face one equal and one other grade, whose mean .5 is rounded up to 1; the third faces two others.
     equal = sum((row.grade == 1) * 2 for row in rows)
     assert of.people["percent"].value == pytest.approx(equal / (3 * len(rows)))
@@ -243,11 +226,8 @@ def test_a_judge_as_good_as_a_person_agrees_beside_people_as_they_do(known: Know
         gold = int(sum(grades) >= 2)
         rows.append(msgspec.structs.replace(row, grade=gold, grades=tuple(grades), response=text))
         says[text] = "3" if said else "0"
-    known(dataset(), judge=Ruled(lambda request: says[request.response]))
-    assert bench(write(tmp_path / "data", rows), tmp_path / "out") == 0
-    (of,) = card_of(tmp_path / "out").datasets
-    assert of.people is not None and of.beside_people is not None
-    judge, people, beside = (measures["kappa"].value or 0 for measures in (of.judge, of.people, of.beside_people))
+    of, _ = judged(known, tmp_path, Ruled(lambda request: says[request.response]), rows, dataset())
+    judge, people, beside = (measures["kappa"].value for measures in (of.judge, of.people, of.beside_people))
     # 800 items of a judge and three people; one standard error of a kappa is about .03.
     assert beside == pytest.approx(people, abs=0.06)
     assert judge > people + 0.06

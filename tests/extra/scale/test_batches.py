@@ -59,9 +59,22 @@ def requests(tmp_path: Path, number: int, *more: str, model: str = "server/m", u
     return main(["requests", *EXAMPLE, "--model", model, "--base-url", url, *out, *more])
 
 
+def asked_of(tmp_path: Path, *more: str, number: int = 1, **judge: str) -> list[dict[str, Any]]:
+    """What a round of requests asks, in one file."""
+    assert requests(tmp_path, number, *more, **judge) == 0
+    return json_lines(tmp_path / f"round-{number}/requests-00001.jsonl")
+
+
 def take(tmp_path: Path, number: int, *files: Path | str) -> int:
     folders = ["--requests", str(tmp_path / f"round-{number}"), "--out", str(tmp_path / "out")]
     return main(["completions", "import", *map(str, files), *folders, "--json"])
+
+
+def taken_of(capsys: Capture, tmp_path: Path, number: int, back: Path | list[dict[str, Any]], code: int = 0) -> Any:
+    """What the import of an answered round says."""
+    capsys.readouterr()
+    assert take(tmp_path, number, back if isinstance(back, Path) else write(tmp_path / "back.jsonl", back)) == code
+    return counts(capsys)
 
 
 def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: Capture) -> None:
@@ -77,27 +90,21 @@ def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: 
     back[2]["response"]["body"]["model"] = "other"
     back = [*back[:3], *back[4:], back[5], answered({**asked[0], "custom_id": "nobody"})]
     random.Random(7).shuffle(back)
-    capsys.readouterr()
-    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", back)) == 1
-    taken = counts(capsys)
+    taken = taken_of(capsys, tmp_path, 1, back, 1)
     assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 3, 1, 3)
     assert taken["failed"] == {"batch_expired: too late": 1}
     nobody = "'nobody' is the id of no question of these requests"
     assert sorted(entry[1] for entry in taken["refused"]) == [nobody, "answered by 'other', asked was m"]
     # Taken again, nothing changes.
-    take(tmp_path, 1, tmp_path / "back.jsonl")
-    again = counts(capsys)
+    again = taken_of(capsys, tmp_path, 1, tmp_path / "back.jsonl", 1)
     assert (again["taken"], again["repeated"], again["open"]) == (0, len(asked) - 2, 3)
     # The next round has what is missing, and the repair of what was unreadable.
-    assert requests(tmp_path, 2) == 0
-    rest = json_lines(tmp_path / "round-2/requests-00001.jsonl")
+    rest = asked_of(tmp_path, number=2)
     ids = {line["custom_id"] for line in rest}
     assert ids >= {asked[number]["custom_id"] for number in (1, 2, 3)} and len(rest) == 4
     (repair,) = [line for line in rest if line["custom_id"] not in {line["custom_id"] for line in asked}]
     assert [message["role"] for message in repair["body"]["messages"]][-2:] == ["assistant", "user"]
-    capsys.readouterr()
-    assert take(tmp_path, 2, write(tmp_path / "rest.jsonl", [answered(line) for line in rest])) == 0
-    assert counts(capsys)["open"] == 0
+    assert taken_of(capsys, tmp_path, 2, [answered(line) for line in rest])["open"] == 0
     # Nothing is left to write, and a run asks nobody: the address has no server.
     assert requests(tmp_path, 3) == 0 and not (tmp_path / "round-3").exists()
     server = ["--model", "server/m", "--base-url", NOWHERE]
@@ -108,13 +115,10 @@ def test_rounds_of_requests_end_in_the_results_of_a_run(tmp_path: Path, capsys: 
 
 
 def test_an_engine_that_repeats_another_request_is_refused(tmp_path: Path, capsys: Capture) -> None:
-    requests(tmp_path, 1)
-    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = asked_of(tmp_path)
     back = [{**answered(line), "body": line["body"], "request": "of the engine's own form"} for line in asked]
     back[0]["body"] = {**asked[0]["body"], "temperature": 1.0}
-    capsys.readouterr()
-    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", back)) == 1
-    taken = counts(capsys)
+    taken = taken_of(capsys, tmp_path, 1, back, 1)
     assert (taken["taken"], len(taken["refused"])) == (len(asked) - 1, 1)
     assert taken["refused"][0][1] == "the request that it repeats is not the one that was written"
 
@@ -132,8 +136,7 @@ def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: Capture)
 
 
 def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
-    requests(tmp_path, 1)
-    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = asked_of(tmp_path)
     back = [answered(line) for line in asked]
     for line in back:
         line["response"]["body"]["model"] = "behind-the-alias"
@@ -144,8 +147,7 @@ def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, c
 
 def test_a_shared_journal_takes_completions_and_answers_the_next_round(postgres: Postgres, tmp_path, capsys) -> None:
     shared = ("--journal", postgres.database())
-    requests(tmp_path, 1, *shared)
-    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = asked_of(tmp_path, *shared)
     assert take(tmp_path, 1, write(tmp_path / "back.jsonl", [answered(line) for line in asked]), *shared) == 0
     assert verify_journal(shared[1])[:2] == (len(asked), ())
     assert not (tmp_path / "out" / "journal.sqlite").exists()
@@ -154,19 +156,15 @@ def test_a_shared_journal_takes_completions_and_answers_the_next_round(postgres:
 
 
 def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: Capture) -> None:
-    requests(tmp_path, 1, "--price", "1/2", model="openai/gpt-4.1-mini")
-    back = answered(json_lines(tmp_path / "round-1/requests-00001.jsonl")[0])
-    capsys.readouterr()
-    take(tmp_path, 1, write(tmp_path / "back.jsonl", [back, back, back]))
-    taken = counts(capsys)
+    back = answered(asked_of(tmp_path, "--price", "1/2", model="openai/gpt-4.1-mini")[0])
+    taken = taken_of(capsys, tmp_path, 1, [back, back, back])
     # 1,000 tokens in and 100 out, at half of $1 and $2 per million.
     assert (taken["taken"], taken["repeated"]) == (1, 2)
     assert taken["cost"] == pytest.approx((1000 * 0.5 + 100 * 1.0) / 1e6)
 
 
 def test_an_import_that_is_cut_short_goes_on(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests(tmp_path, 1)
-    asked = json_lines(tmp_path / "round-1/requests-00001.jsonl")
+    asked = asked_of(tmp_path)
     back = write(tmp_path / "back.jsonl", [answered(line) for line in asked])
     monkeypatch.setattr(batches, "_TOGETHER", 4)
     with monkeypatch.context() as cut:
@@ -180,9 +178,7 @@ def test_an_import_that_is_cut_short_goes_on(tmp_path: Path, capsys: Capture, mo
         cut.setattr(batches, "new_row", cut_short)
         with pytest.raises(AssertionError, match="cut short"):
             take(tmp_path, 1, back)
-    capsys.readouterr()
-    assert take(tmp_path, 1, back) == 0
-    taken = counts(capsys)
+    taken = taken_of(capsys, tmp_path, 1, back)
     assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 4, 4, 0)
 
 
@@ -222,8 +218,7 @@ def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path
 
 
 def test_requests_are_told_as_json(tmp_path: Path, capsys: Capture) -> None:
-    assert requests(tmp_path, 1, "--json") == 0
-    told, number = counts(capsys), len(json_lines(tmp_path / "round-1/requests-00001.jsonl"))
+    number, told = len(asked_of(tmp_path, "--json")), counts(capsys)
     (shard,) = told["shards"]
     assert (told["folder"], told["requests"]) == (str(tmp_path / "round-1"), number)
     assert (shard["name"], shard["lines"]) == ("requests-00001.jsonl", number)
@@ -238,15 +233,12 @@ def test_what_a_kill_left_of_a_round_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_rubbish_is_refused_line_by_line(tmp_path: Path, capsys: Capture) -> None:
-    requests(tmp_path, 1)
-    first = json_lines(tmp_path / "round-1/requests-00001.jsonl")[0]["custom_id"]
+    first = asked_of(tmp_path)[0]["custom_id"]
     rubbish = [b"\xff\x00", b"{", b"[]", b"null", b"{}", b'{"custom_id": 3}', b"\x1b]0;x\x07"]
     strange = ["3", '{"status_code":200,"body":[]}', '{"status_code":200,"body":{"choices":[]}}', '{"status_code":"x"}']
     rubbish += [f'{{"custom_id":"{first}","response":{each}}}'.encode() for each in strange]
     (tmp_path / "back.jsonl").write_bytes(b"\n".join(rubbish))
-    capsys.readouterr()
-    assert take(tmp_path, 1, tmp_path / "back.jsonl") == 1
-    taken = counts(capsys)
+    taken = taken_of(capsys, tmp_path, 1, tmp_path / "back.jsonl", 1)
     assert (taken["taken"], taken["lines"]) == (0, len(rubbish))
     assert len(taken["refused"]) + sum(taken["failed"].values()) == len(rubbish)
     for damaged in (b"\x1f\x8b\x08", gzip.compress(b"{}" * 900)[:-12] + b"rubbish"):
@@ -266,7 +258,8 @@ def test_files_hold_no_more_lines_than_asked(tmp_path: Path) -> None:
 
 
 def batch(action: str, tmp_path: Path, *more: str) -> int:
-    return main(["batch", action, str(tmp_path / "round-1"), *more])
+    out = ["--out", str(tmp_path / "out")] if action == "collect" else []
+    return main(["batch", action, str(tmp_path / "round-1"), *out, *more])
 
 
 def end(server: BatchServer, name: str, **more: object) -> None:
@@ -292,7 +285,7 @@ def test_batches_are_submitted_once_and_collected(server: BatchServer, tmp_path:
     end(server, "batch_1")
     asked = {name: server.requests(name) for name in ("batch_1", "batch_2")}
     capsys.readouterr()
-    assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 3
+    assert batch("collect", tmp_path, "--json") == 3
     taken = counts(capsys)["taken"]
     assert taken["taken"] == len(asked["batch_1"][::2])
     assert taken["failed"] == {"status 500: sorry": len(asked["batch_1"][1::2])}
@@ -301,20 +294,18 @@ def test_batches_are_submitted_once_and_collected(server: BatchServer, tmp_path:
     # Completed, but the provider does not name a file yet.
     none = {"output_file_id": None, "error_file_id": None, "request_counts": {"total": 9, "completed": 9, "failed": 0}}
     end(server, "batch_2", **none)
-    assert batch("collect", tmp_path, "--out", str(tmp_path / "out")) == 3
+    assert batch("collect", tmp_path) == 3
     assert "does not say yet what came of it" in capsys.readouterr().err
     # The errors are named before the output: nothing is fetched until both are there.
     end(server, "batch_2", output_file_id=None, request_counts={"total": 9, "completed": 5, "failed": 4})
-    assert batch("collect", tmp_path, "--out", str(tmp_path / "out")) == 3
+    assert batch("collect", tmp_path) == 3
     # Every request of the second failed: it is completed without an output.
     end(server, "batch_2", output_file_id=None, request_counts={"total": 9, "completed": 0, "failed": 9})
     capsys.readouterr()
-    assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 0
+    assert batch("collect", tmp_path, "--json") == 0
     assert counts(capsys)["taken"]["taken"] == 0
-    requests(tmp_path, 2, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
-    assert len(json_lines(tmp_path / "round-2/requests-00001.jsonl")) == len(asked["batch_1"][1::2]) + len(
-        asked["batch_2"]
-    )
+    rest = asked_of(tmp_path, number=2, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    assert len(rest) == len(asked["batch_1"][1::2]) + len(asked["batch_2"])
 
 
 def test_two_processes_do_not_submit_the_same_files(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
@@ -387,14 +378,13 @@ def test_only_files_of_the_folder_are_handed_over(server: BatchServer, tmp_path:
 
 @pytest.mark.parametrize("model", ["openai/gpt-4.1-mini", "anthropic/claude-sonnet-4-5"])
 def test_no_more_is_fetched_than_was_asked_for(server: BatchServer, tmp_path, capsys, model: str) -> None:
-    requests(tmp_path, 1, "--max-tokens", "16", "--limit", "1", model=model, url=f"{server.url}/v1")
-    number = len(json_lines(tmp_path / "round-1/requests-00001.jsonl"))
+    number = len(asked_of(tmp_path, "--max-tokens", "16", "--limit", "1", model=model, url=f"{server.url}/v1"))
     batch("submit", tmp_path)
     most = number * longest_reply(16)
     server.files["file-9"] = server.results["batch_1"] = b"{}\n" * (most // 3 + 1)
     ended = {"status": "completed", "output_file_id": "file-9", "processing_status": "ended", "results_url": "there"}
     server.batches["batch_1"] |= ended
-    assert batch("collect", tmp_path, "--out", str(tmp_path / "out")) == 3
+    assert batch("collect", tmp_path) == 3
     assert f"longer than {most:,} bytes" in capsys.readouterr().err
     assert not [path for path in (tmp_path / "round-1").iterdir() if "output" in path.name]
 
@@ -421,17 +411,14 @@ def test_a_batch_that_was_begun_is_found_among_many(server: BatchServer, tmp_pat
 
 
 def test_a_reply_with_half_an_emoji_or_nan_is_taken(tmp_path: Path, capsys: Capture) -> None:
-    requests(tmp_path, 1)
-    back = answered(json_lines(tmp_path / "round-1/requests-00001.jsonl")[0])
+    back = answered(asked_of(tmp_path)[0])
     back["response"]["body"]["choices"][0]["message"]["content"] += "\ud83d"
     back["response"]["body"]["choices"][0]["logprobs"] = {"content": float("nan")}
-    capsys.readouterr()
-    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", [back])) == 0 and counts(capsys)["taken"] == 1
+    assert taken_of(capsys, tmp_path, 1, [back])["taken"] == 1
 
 
 def test_anthropic_takes_batches_of_its_own_format(server: BatchServer, tmp_path, capsys, monkeypatch) -> None:
-    requests(tmp_path, 1, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)
-    first = json_lines(tmp_path / "round-1/requests-00001.jsonl")[0]
+    first = asked_of(tmp_path, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)[0]
     assert set(first) == {"custom_id", "params"} and first["params"]["model"] == "claude-sonnet-4-5"
     assert [message["role"] for message in first["params"]["messages"]] == ["user"] and first["params"]["system"]
     server.lose_reply = True
@@ -453,7 +440,7 @@ def test_anthropic_takes_batches_of_its_own_format(server: BatchServer, tmp_path
     server.results["batch_1"] = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     server.batches["batch_1"] |= {"processing_status": "ended", "results_url": "there"}
     capsys.readouterr()
-    assert batch("collect", tmp_path, "--out", str(tmp_path / "out"), "--json") == 0
+    assert batch("collect", tmp_path, "--json") == 0
     taken = counts(capsys)["taken"]
     assert (taken["taken"], taken["failed"], taken["open"]) == (len(asked) - 1, {"expired": 1}, 1)
     # 1,000 tokens in and 50 out, at half of $3 and $15 per million.
