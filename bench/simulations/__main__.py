@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.simulations import gold, judges, leaderboards, runs, small
+from bench.simulations import battles, gold, judges, leaderboards, runs, small
 from bench.simulations.figures import Finding, shown
 
 Simulation = Callable[[int, np.random.Generator], list[Finding]]
@@ -52,6 +52,8 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "P": (leaderboards.p, 50),
     "L": (gold.real, 300),
     "CITE": (gold.cited, 60),
+    "BT": (battles.bt, 300),
+    "BTE": (battles.bte, 400),
     "S1": (small.means, 2000),
     "S2": (small.coefficients, 1000),
     "S3": (small.families, 400),

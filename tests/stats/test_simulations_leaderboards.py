@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.simulations import battles
 from bench.simulations import leaderboards as simulate
 
 pytestmark = pytest.mark.long
@@ -46,3 +47,8 @@ def test_equal_runs_are_seldom_told_apart(kind: str, sizes: dict[str, tuple[int,
 
 def test_differences_have_power_and_point_the_right_way() -> None:
     assert all_within(simulate.p(4, rng()))
+
+
+def test_ratings_of_compared_runs_cover_and_equal_runs_are_seldom_told_apart() -> None:
+    assert all_within(battles.bt(40, rng(), topics=(22,)))
+    assert all_within(battles.bte(40, rng(), runs=(5,)))

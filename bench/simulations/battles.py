@@ -1,0 +1,94 @@
+"""Runs that a judge compares in pairs, in both orders: do the intervals of their ratings cover?
+
+BT are worlds of 10 runs, each better or worse by topic, that a judge with a taste for the first place compares. Of each
+topic `pairs` pairs are drawn; verdicts that change with the order are missing. The truth is what infinitely many topics
+would give. BTE are equal runs: how often are some told apart?
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bench.simulations.figures import Finding, Floats, finding
+from judge.stats.preference import ratings
+from judge.stats.tables import Undefined
+
+OWN, HOME, TIE = 0.8, 0.5, 0.6
+"""How much a run's strength varies between topics (its standard deviation), and h and ν of the judge."""
+TOPICS, PAIRS = (22, 65), (15, 45)
+
+
+def verdicts(z: Floats) -> Floats:
+    """How probable it is that the first is better, that they tie and that the second is (... x 3)."""
+    parts = np.stack([np.exp(z / 2), np.full(z.shape, TIE), np.exp(-z / 2)], axis=-1)
+    return np.asarray(parts / parts.sum(axis=-1, keepdims=True))
+
+
+def agreed(z: Floats) -> Floats:
+    """The same of both orders together, for a pair with this difference of strengths."""
+    return verdicts(z + HOME) * verdicts(HOME - z)[..., ::-1]
+
+
+def truth(strengths: Floats) -> Floats:
+    """λ of the runs (R,) over all topics that there could be, by Gauss-Hermite quadrature."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    differences = strengths[:, None] - strengths
+    z = differences[..., None] + 2**0.5 * OWN * nodes
+    expected = np.einsum("ijnk,n->ijk", agreed(z), weights)
+    found = ratings(np.triu(expected.transpose(2, 0, 1), 1).transpose(1, 2, 0)[None])
+    if isinstance(found, Undefined):
+        raise ValueError(found.reason)
+    return np.array([run.value for run in found.runs], dtype=np.float64)
+
+
+def compared(strengths: Floats, T: int, pairs: int, rng: np.random.Generator) -> Floats:
+    """Counts (T x R x R x 3) of the verdicts that do not change with the order."""
+    R = len(strengths)
+    i, j = np.triu_indices(R, 1)
+    counts = np.zeros((T, R, R, 3))
+    for t in range(T):
+        some = rng.permutation(len(i))[:pairs]
+        here = strengths + rng.normal(0, OWN, R)
+        z = (here[i] - here[j])[some]
+        one, other = (rng.random((len(z), 1)) > verdicts(of).cumsum(axis=1) for of in (z + HOME, HOME - z))
+        said, again = one.sum(axis=1), 2 - other.sum(axis=1)
+        same = said == again
+        counts[t, i[some][same], j[some][same], said[same]] = 1
+    return counts
+
+
+def bt(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPICS) -> list[Finding]:
+    figures = []
+    for T in topics:
+        for pairs in PAIRS:
+            covered, rated = [], []
+            for _ in range(replicates):
+                strengths = rng.normal(0, 0.6, 10)
+                found, right = ratings(compared(strengths, T, pairs, rng)), truth(strengths)
+                if isinstance(found, Undefined):
+                    rated.append(0.0)
+                    continue
+                known = [
+                    (run.low, run.high, lam) for run, lam in zip(found.runs, right, strict=True) if run.low is not None
+                ]
+                rated.append(len(known) / 10)
+                covered.append(np.mean([low <= lam <= high for low, high, lam in known]))
+            what = f"10 runs, {T} topics, {pairs} pairs each"
+            figures += [
+                finding("BT", f"{what}: coverage of ratings", covered, 0.92, 0.97),
+                finding("BT", f"{what}: runs with an interval", rated, 0.9),
+            ]
+    return figures
+
+
+def bte(replicates: int, rng: np.random.Generator, runs: Sequence[int] = (5, 24)) -> list[Finding]:
+    figures = []
+    for T in TOPICS:
+        for R in runs:
+            false = []
+            for _ in range(replicates):
+                found = ratings(compared(np.zeros(R), T, 3 * R, rng))
+                letters = () if isinstance(found, Undefined) else {of.letters for of in found.places if of}
+                false.append(len(letters) > 1)
+            figures.append(finding("BTE", f"{R} equal runs, {T} topics: some pair told apart", false, high=0.07))
+    return figures

@@ -1,0 +1,175 @@
+"""Ratings of runs from comparisons of two responses, with topics as the units that are sampled.
+
+A run has the strength e^λ. The response shown first is better, they tie, or the second is better as
+e^{z/2} : ν : e^{-z/2}, with z = λ_1 - λ_2 + h, where h is the advantage of the first place.
+R. A. Bradley & M. E. Terry (1952), Rank analysis of incomplete block designs, Biometrika 39(3/4), 324-345; R. R.
+Davidson (1970), On extending the Bradley-Terry model to accommodate ties, JASA 65(329), 317-328; R. R. Davidson &
+R. J. Beaver (1977), On extending the Bradley-Terry model to incorporate within-pair order effects, Biometrics 33(4),
+693-702, with γ = e^{-h}.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from judge.records import Estimate
+from judge.stats.correction import Corrected
+from judge.stats.means import effective_topics, t_interval
+from judge.stats.resampling import FEWEST_RESAMPLED
+from judge.stats.separation import Place, places
+from judge.stats.tables import Floats, Undefined
+
+_STEPS, _LONGEST, _SHORTEST = 100, 2.0, 1e-12
+"""Most steps of Newton's method, the longest step, and the one at which it ends."""
+_LARGEST = 20.0
+"""Where h would pass this, the likelihood has no maximum."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """What comparisons say of the runs."""
+
+    runs: tuple[Corrected, ...]
+    """λ of each run with its interval; 0 is the mean of the rated runs. `n` counts comparisons."""
+    places: tuple[Place | None, ...]
+    """Ranks with intervals and letters, which hold for all runs at once; None for a run without a rating."""
+    tie: float
+    """ν."""
+    home: Estimate
+    """h; 0 where it was not asked for."""
+
+
+def ratings(counts: Floats, *, home: bool = False, level: float = 0.95) -> Ratings | Undefined:
+    """λ of each of R runs, its rank and its letters; with `home`, h as well.
+
+    `counts` has for each of T topics and each ordered pair of runs how often the first was better, they tied, and the
+    second was better (T x R x R x 3).
+
+    V = T/(T - 1) (N - 1)/(N - p) H⁻¹ Σ_t g_t g_tᵀ H⁻¹ of N comparisons and p parameters, with g_t the slope of the
+    log-likelihood in topic t and H the curvature of the whole, and Student's t has G* - 1 degrees of freedom
+    (`means.effective_topics`): K.-Y. Liang & S. Zeger (1986), Longitudinal data analysis using generalized linear
+    models, Biometrika 73(1), 13-22. A run that nothing joins to the others both ways has no rating (`rated`).
+
+    In simulations of 10 runs on 22 and 65 topics, intervals hold λ in .95 to .97 of worlds; of 24 equal runs, some pair
+    is told apart in 5 to 7 % of worlds, and in 10 % where a run has hardly more than one comparison a topic.
+
+    Of two runs the first is better in 6 of 8 topics:
+
+    >>> counts = np.zeros((8, 2, 2, 3))
+    >>> counts[:6, 0, 1, 0] = counts[6:, 0, 1, 2] = 1
+    >>> found = ratings(counts)
+    >>> f"{np.log(6 / 2):.6f}", f"{found.runs[0].value - found.runs[1].value:.6f}"
+    ('1.098612', '1.098612')
+    """
+    counts = counts[counts.any(axis=(1, 2, 3))]
+    T, R, whole = len(counts), counts.shape[1], counts.sum(axis=0)
+    of_runs = rated(whole)
+    if isinstance(of_runs, Undefined):
+        return of_runs
+    kept = counts * (of_runs[:, None] & of_runs)[..., None]
+    theta, H = _fitted(kept.sum(axis=0), of_runs, home)
+    N, p = kept.sum(), of_runs.sum() - 1 + home + np.isfinite(theta[-1])
+    psi = np.linalg.solve(H, np.array([_slopes(table, theta)[0] for table in kept]).T)
+    psi *= (T / max(T - 1, 1) * (N - 1) / max(N - p, 1)) ** 0.5
+    psi[:R] -= psi[:R][of_runs].mean(axis=0)
+    of_pairs = counts.sum(axis=3)
+    sizes = (of_pairs.sum(axis=2) + of_pairs.sum(axis=1)).T
+    runs = tuple(
+        _of_run(theta[r], psi[r], sizes[r], level)
+        if of_runs[r]
+        else Corrected("raw", round(sizes[r].sum()), reason=_outside(whole, of_runs, r))
+        for r in range(R)
+    )
+    h = _interval(theta[R], psi[R], of_pairs.sum(axis=(1, 2)), level)
+    if abs(theta[R]) >= _LARGEST:
+        h = Estimate(None, None, None, h.n, h.topics, "one place won all comparisons")
+    of_places = places(runs, [int((size > 0).sum()) for size in sizes], higher_is_better=True)
+    return Ratings(runs, of_places, float(np.exp(theta[-1])), h)
+
+
+def rated(counts: Floats) -> NDArray[np.bool_] | Undefined:
+    """The runs (R,) that have a rating by such counts (R x R x 3): more than half, with a chain from each to each.
+
+    A link leads from the better run to the other one, a tie links both ways. λ is finite among runs so linked, and
+    runs that only won or only lost against them say nothing of it: L. R. Ford (1957), Solution of a ranking problem
+    from binary comparisons, The American Mathematical Monthly 64(8), 28-33.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    links = (counts[..., 0] + counts[..., 1] + (counts[..., 1] + counts[..., 2]).T) > 0
+    groups, of_run = connected_components(links, connection="strong")
+    largest: NDArray[np.bool_] = of_run == np.bincount(of_run).argmax()
+    if 2 * largest.sum() > max(len(counts), 2):
+        within = counts[largest][:, largest]
+        return largest if within[..., ::2].any() else Undefined("all comparisons are ties")
+    apart, _ = connected_components(links, directed=False)
+    if apart > 1:
+        return Undefined(f"no comparison joins {apart} groups of runs")
+    return Undefined(f"{groups} groups of runs, of which each won or lost all comparisons with the others")
+
+
+def _outside(counts: Floats, of_runs: NDArray[np.bool_], run: int) -> str:
+    """Why a run has no rating."""
+    first, second = counts[run][of_runs].sum(axis=0), counts[of_runs, run].sum(axis=0)
+    if not first.any() and not second.any():
+        return "no comparison with the rated runs"
+    return f"it {'won' if first[0] + second[2] else 'lost'} all comparisons with the rated runs"
+
+
+def _of_run(value: float, psi: Floats, sizes: Floats, level: float) -> Corrected:
+    of, df = _interval(value, psi, sizes, level), effective_topics(sizes) - 1
+    if of.low is None:
+        return Corrected("raw", of.n, of.value, reason=of.reason)
+    se, scale = float(np.sqrt(psi @ psi)), 1 / of.n
+    return Corrected("raw", of.n, of.value, of.low, of.high, se, df, influence=psi, own_df=df, scale=scale)
+
+
+def _interval(value: float, psi: Floats, sizes: Floats, level: float) -> Estimate:
+    """A value with its interval from the parts of the topics in its error (T,) and their comparisons (T,)."""
+    bare = Estimate(float(value), None, None, round(sizes.sum()), int((sizes > 0).sum()))
+    if bare.topics < FEWEST_RESAMPLED:
+        return replace(bare, reason=f"fewer than {FEWEST_RESAMPLED} topics")
+    return t_interval(bare, float(np.sqrt(psi @ psi)), sizes, level=level)
+
+
+def _slopes(counts: Floats, theta: Floats) -> tuple[Floats, Floats]:
+    """Slopes (R + 2,) and negative curvature (R + 2 x R + 2) of the log-likelihood of counts (R x R x 3) at λ, h, log ν."""
+    R = len(counts)
+    z = (theta[:R, None] - theta[:R] + theta[R]) / 2
+    parts = np.stack([np.exp(z), np.full((R, R), np.exp(theta[-1])), np.exp(-z)])
+    first, tie, second = parts / parts.sum(axis=0)
+    total, mean = counts.sum(axis=2), (first - second) / 2
+    bend, cross = total * (first * second + (first + second) * tie / 4), -total * mean * tie
+    slope = (counts[..., 0] - counts[..., 2]) / 2 - total * mean
+    H = np.zeros((R + 2, R + 2))
+    H[:R, :R] = np.diag(bend.sum(axis=0) + bend.sum(axis=1)) - bend - bend.T
+    for k, of in ((R, bend), (R + 1, cross)):
+        H[:R, k] = H[k, :R] = of.sum(axis=1) - of.sum(axis=0)
+        H[R, k] = H[k, R] = of.sum()
+    H[-1, -1] = (total * tie * (1 - tie)).sum()
+    g = np.array([*(slope.sum(axis=1) - slope.sum(axis=0)), slope.sum(), (counts[..., 1] - total * tie).sum()])
+    return g, H
+
+
+def _fitted(counts: Floats, of_runs: NDArray[np.bool_], home: bool) -> tuple[Floats, Floats]:
+    """λ, h and log ν (R + 2,) by Newton's method, since the log-likelihood is concave in them, and H there.
+
+    λ is 0 on average over the rated runs, nan for others. In H, what is not estimated has a 1 on the diagonal.
+    """
+    R, ties = len(counts), bool(counts[..., 1].any())
+    free = np.array([*of_runs, home, ties], dtype=np.float64)
+    theta = np.array([0.0] * (R + 1) + [0.0 if ties else -np.inf])
+    for _ in range(_STEPS):
+        g, H = _slopes(counts, theta)
+        # All λ may rise by as much: this keeps their mean.
+        H[:R, :R] += 1 / R
+        H = H * np.outer(free, free) + np.diag(1 - free)
+        step = np.linalg.solve(H, g * free)
+        step *= min(1, _LONGEST / max(np.abs(step).max(), _SHORTEST))
+        theta += step
+        if np.abs(step).max() < _SHORTEST or abs(theta[R]) >= _LARGEST:
+            break
+    theta[:R] -= theta[:R][of_runs].mean()
+    return theta, H

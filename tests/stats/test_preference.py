@@ -1,0 +1,141 @@
+"""Ratings of compared runs: the maximum of Davidson's likelihood, and its error over topics."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from statsmodels import api
+
+from judge.stats.preference import Ratings, rated, ratings
+from judge.stats.tables import Undefined
+
+HOME, TIE = 0.4, 0.8
+
+
+def drawn(R: int, T: int, tie: float = TIE, seed: int = 1) -> NDArray[np.float64]:
+    """Counts (T x R x R x 3) of one comparison in each order."""
+    rng = np.random.default_rng(seed)
+    strength = rng.normal(0, 0.7, R)
+    z = (strength[:, None] - strength + HOME) / 2
+    p = np.stack([np.exp(z), np.full((R, R), tie), np.exp(-z)], axis=-1)
+    counts = rng.multinomial(1, p / p.sum(axis=-1, keepdims=True), size=(T, R, R)).astype(np.float64)
+    counts[:, range(R), range(R)] = 0
+    return counts
+
+
+def rating(counts: NDArray[np.float64], **options: bool) -> Ratings:
+    found = ratings(counts, **options)
+    assert isinstance(found, Ratings)
+    return found
+
+
+def values(found: Ratings) -> NDArray[np.float64]:
+    return np.array([run.value for run in found.runs], dtype=np.float64)
+
+
+def test_ties_and_place_have_the_maximum_of_a_log_linear_model() -> None:
+    """The oracle: Poisson counts with a constant for each pair. S. E. Fienberg (1979), JASA 74(367), 685-693."""
+    R, counts = 5, drawn(5, 12)
+    rows, y = [], []
+    for k, (i, j) in enumerate((i, j) for i in range(R) for j in range(R) if i != j):
+        for side, sign in enumerate((0.5, 0.0, -0.5)):
+            row = np.zeros(R * (R - 1) + R + 2)
+            row[[k, R * (R - 1) + i, R * (R - 1) + j]] = 1, sign, -sign
+            row[-2:] = sign, side == 1
+            rows.append(np.delete(row, R * (R - 1)))
+            y.append(counts[:, i, j, side].sum())
+    theirs = api.GLM(y, np.array(rows), family=api.families.Poisson()).fit(tol=1e-14, maxiter=200).params[R * (R - 1) :]
+    ours = rating(counts, home=True)
+    strengths = np.array([0.0, *theirs[: R - 1]])
+    assert values(ours) == pytest.approx(strengths - strengths.mean(), abs=1e-8)
+    assert (ours.home.value, np.log(ours.tie)) == pytest.approx(tuple(theirs[-2:]), abs=1e-8)
+
+
+def test_without_ties_ratings_and_errors_are_those_of_a_logistic_regression_with_topics_as_clusters() -> None:
+    R, counts = 4, drawn(4, 20, tie=0.0)
+    rows = [(t, i, j, side) for t, i, j, side in np.argwhere(counts)]
+    design = np.array([np.eye(R)[i] - np.eye(R)[j] for _, i, j, _ in rows])[:, 1:]
+    won, topics = np.array([side == 0 for *_, side in rows]), np.array([t for t, *_ in rows])
+    theirs = api.Logit(won, design).fit(disp=False, tol=1e-12, cov_type="cluster", cov_kwds={"groups": topics})
+    ours = rating(counts)
+    assert ours.tie == 0
+    assert np.diff(values(ours), prepend=values(ours)[0])[1:].cumsum() == pytest.approx(theirs.params, abs=1e-8)
+    psi = np.array([run.influence for run in ours.runs])
+    assert np.linalg.norm(psi[1:] - psi[0], axis=1) == pytest.approx(theirs.bse, rel=1e-8)
+    assert [run.se for run in ours.runs] == pytest.approx(np.linalg.norm(psi, axis=1))
+
+
+def test_swapped_places_turn_only_the_advantage_about() -> None:
+    counts = drawn(4, 15)
+    one, other = rating(counts, home=True), rating(counts.transpose(0, 2, 1, 3)[..., ::-1], home=True)
+    assert values(one) == pytest.approx(values(other))
+    assert one.tie == pytest.approx(other.tie)
+    assert one.home.value == pytest.approx(-(other.home.value or 0.0))
+
+
+WON, TIED, LOST = (1, 0, 0), (0, 1, 0), (0, 0, 1)
+
+
+def table(R: int, results: dict[tuple[int, int], tuple[int, int, int]], topics: int = 8) -> NDArray[np.float64]:
+    counts = np.zeros((topics, R, R, 3))
+    for pair, result in results.items():
+        counts[:, *pair] = result
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("R", "results", "why"),
+    [
+        (2, {}, "no comparison joins 2 groups of runs"),
+        (2, {(0, 1): WON}, "2 groups of runs, of which each won or lost all comparisons with the others"),
+        (2, {(0, 1): TIED}, "all comparisons are ties"),
+        (4, {(0, 1): (1, 0, 1), (2, 3): (1, 0, 1)}, "no comparison joins 2 groups of runs"),
+        (3, {(0, 1): WON, (1, 2): WON}, "3 groups of runs, of which each won or lost all comparisons with the others"),
+    ],
+)
+def test_no_rating_without_a_finite_maximum(R, results, why) -> None:
+    assert ratings(table(R, results)) == Undefined(why)
+
+
+def test_runs_outside_say_nothing_of_the_others() -> None:
+    """Run 3 lost to all it met, run 4 won, run 5 met nobody that is rated."""
+    inside = {(0, 1): (2, 1, 1), (1, 2): (1, 0, 1), (2, 0): (1, 0, 2)}
+    found = rating(table(7, inside | {(0, 3): WON, (3, 1): LOST, (4, 2): WON, (0, 6): (1, 0, 1)} | {(5, 3): WON}))
+    kept = [0, 1, 2, 6]
+    assert [run.reason for run in found.runs[3:6]] == [
+        "it lost all comparisons with the rated runs",
+        "it won all comparisons with the rated runs",
+        "no comparison with the rated runs",
+    ]
+    assert [found.places[run] is None for run in range(7)] == [run not in kept for run in range(7)]
+    without = rating(table(4, inside | {(0, 3): (1, 0, 1)}))
+    assert values(found)[kept] == pytest.approx(values(without))
+
+
+def test_a_chain_of_ties_or_losses_is_enough() -> None:
+    of = rated(table(3, {(0, 1): WON, (1, 2): TIED, (2, 0): WON})[0])
+    assert not isinstance(of, Undefined) and of.all()
+
+
+def test_a_place_that_wins_always_has_no_finite_advantage() -> None:
+    found = rating(table(3, {(i, j): WON for i in range(3) for j in range(3) if i != j}), home=True)
+    assert (found.home.value, found.home.reason) == (None, "one place won all comparisons")
+    assert values(found) == pytest.approx([0, 0, 0])
+
+
+@pytest.mark.parametrize(("topics", "reason"), [(4, "fewer than 5 topics"), (5, "no variation between topics")])
+def test_why_there_is_no_interval(topics, reason) -> None:
+    found = rating(table(2, {(0, 1): (2, 0, 1)}, topics))
+    assert [(run.low, run.reason) for run in found.runs] == [(None, reason)] * 2
+    assert [run.value for run in found.runs] == pytest.approx([np.log(2) / 2, -np.log(2) / 2])
+
+
+def test_runs_are_told_apart_over_topics_and_not_over_comparisons() -> None:
+    counts = np.zeros((10, 2, 2, 3))
+    counts[:7, 0, 1, 0] = counts[7:, 0, 1, 2] = 1
+    one = rating(counts)
+    assert {place.letters for place in one.places if place} == {"a"}
+    many = rating(counts * 9)
+    # The correction for two parameters hardly counts among many comparisons.
+    assert many.runs[0].se == pytest.approx(one.runs[0].se, rel=0.01)
+    counts[:, 0, 1], counts[0, 1, 0, 0] = WON, 1
+    assert [place.letters for place in rating(np.tile(counts, (3, 1, 1, 1))).places if place] == ["a", "b"]
