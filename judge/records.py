@@ -14,17 +14,19 @@ Severity = Literal["error", "warning"]
 
 FailureReason = Literal[
     "unreadable", "refused", "truncated", "content_filter", "context_length",
-    "provider_error", "budget", "no_passages",
+    "provider_error", "budget", "no_passages", "flipped",
 ]  # fmt: skip
 """Why a judgment is missing.
 
 unreadable, refused, truncated: what the reply was. content_filter: the provider blocked the request or the reply.
 context_length: the request is too long for the model. provider_error: every attempt failed. budget: `--max-cost` is
-spent. no_passages: the criterion needs the used passages, and there are none or some have no text.
+spent. no_passages: the criterion needs the used passages, and there are none or some have no text. flipped: the
+verdict about two responses changed with their order.
 """
 
-JudgedUnit = Literal["response", "dialogue", "citation"]
-"""What one judgment is about: a response in its turn, or all that a run and its user said in a topic."""
+JudgedUnit = Literal["response", "dialogue", "citation", "pair"]
+"""What one judgment is about: a response in its turn, all that a run and its user said in a topic, a sentence with one
+passage that it cites, or two responses to one turn, one shown first."""
 
 _SHOWN = 40
 """Characters of a text that the `repr` of a record shows."""

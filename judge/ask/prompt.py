@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from judge.ask.records import Task, Unreadable
-from judge.ask.subjects import DIALOGUE, check_unit, only_asked_by
+from judge.ask.subjects import DIALOGUE, PAIR, check_unit, only_asked_by
 from judge.errors import UsageError
 from judge.io.words import split_sentences
 from judge.judges.forms import (
@@ -114,6 +114,11 @@ def _context(material: Material) -> str:
     return _lines(f"User: {_one_line(said.utterance)}\nSystem: {_one_line(said.response)}" for said in exchanges)
 
 
+def _pair(material: Material) -> str:
+    texts = material.task.response.text, material.task.response.second
+    return "\n".join(map(_fence, ("first_response", "second_response"), texts))
+
+
 def _dialogue(material: Material) -> str:
     exchanges = (*material.turn.context, Exchange(material.turn.utterance, material.task.response.text))
     # A text holds no line break, so it cannot start a line that looks like another turn.
@@ -139,6 +144,7 @@ BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "known": lambda shown: _fence("known", _lines(f"- {_one_line(text)}" for text in shown.task.known)),
     "candidates": lambda shown: _fence("candidates", _numbered(map(_one_line, shown.task.candidates))),
     DIALOGUE: lambda shown: _fence(DIALOGUE, _dialogue(shown)),
+    PAIR: _pair,
 }
 """Input name (and placeholder) to the fenced block that shows it."""
 
@@ -267,7 +273,7 @@ def _instructions(part: Criterion) -> str:
 
 
 def _tag(name: str) -> str:
-    return "<passage>" if name == "passages" else f"<{name}>"
+    return {"passages": "<passage>", PAIR: "<first_response>, <second_response>"}.get(name, f"<{name}>")
 
 
 def repair(request: Request, completion: Completion, unreadable: Unreadable) -> Request:
@@ -296,7 +302,7 @@ PLACEHOLDERS = (*BLOCKS, "levels", "answer")
 
 _MOST_SHARED = (
     *("ptkb", "context", "utterance", "resolved_utterance", "known", "nuggets", "passages", "source", "response"),
-    *("sentences", "candidates", "nugget", DIALOGUE),
+    *("sentences", "candidates", "nugget", DIALOGUE, PAIR),
 )
 """The inputs in the order in which a group shows them: what more responses share comes first, for prompt caches."""
 _ALONE = re.compile(

@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, ValidationError
 
 from judge.ask.prompt import BLOCKS, PLACEHOLDER, PLACEHOLDERS
-from judge.ask.subjects import DIALOGUE, NUGGET_CREATION, OF_DIALOGUES, OF_NUGGETS
+from judge.ask.subjects import NUGGET_CREATION, OF_NUGGETS, SHOWN
 from judge.errors import InputError
 from judge.io.files import LARGEST_TOML, sha256
 from judge.io.text import count
@@ -188,19 +188,24 @@ def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
     """What is judged must be shown, and nothing is shown that the unit does not have."""
     if front.unit == "citation" and "passages" not in front.inputs:
         yield "inputs", "prompt_input", "`passages` is not an input, so a citation cannot be checked"
-    if front.unit != "dialogue":
+    for unit, (own, *_) in SHOWN.items():
+        if own in front.inputs and unit != front.unit:
+            yield "inputs", "prompt_input", f'`{own}` is only for unit = "{unit}"'
+    allowed = SHOWN.get(front.unit)
+    if allowed is None:
         if not {"response", "sentences", "source", "candidates"} & set(front.inputs):
             yield "inputs", "prompt_input", "neither `response` nor `sentences` is an input, so nothing is judged"
-        if DIALOGUE in front.inputs:
-            yield "inputs", "prompt_input", f'`{DIALOGUE}` is only for unit = "dialogue"'
         return
-    if DIALOGUE not in front.inputs:
-        yield "inputs", "prompt_input", f"`{DIALOGUE}` is not an input, so nothing is judged"
-    if others := [name for name in front.inputs if name in BLOCKS and name not in OF_DIALOGUES]:
-        shown = " and ".join(f"`{name}`" for name in OF_DIALOGUES)
-        yield "inputs", "prompt_input", f"a prompt about a dialogue shows {shown} alone, not {', '.join(others)}"
+    if allowed[0] not in front.inputs:
+        yield "inputs", "prompt_input", f"`{allowed[0]}` is not an input, so nothing is judged"
+    if others := [name for name in front.inputs if name in BLOCKS and name not in allowed]:
+        shown = " and ".join(f"`{name}`" for name in allowed)
+        yield "inputs", "prompt_input", f"a prompt about a {front.unit} shows {shown} alone, not {', '.join(others)}"
     if front.answer == "sentences":
-        yield "answer", "prompt_field", "a dialogue gets one grade, and its sentences get no labels"
+        yield "answer", "prompt_field", f"a {front.unit} gets one grade, and its sentences get no labels"
+    grades = {level.grade for level in front.level}
+    if front.unit == "pair" and {min(grades, default=0) + max(grades, default=0) - grade for grade in grades} != grades:
+        yield "level", "prompt_level", f"found grades {sorted(grades)}: each needs one for the responses in other order"
 
 
 def _nugget_problems(front: FrontMatter) -> Iterator[_Found]:

@@ -38,8 +38,13 @@ OF_NUGGETS: Mapping[str, OfNuggets] = {
 
 DIALOGUE = "dialogue"
 """The input that shows all that was said; prompts about dialogues show it, and no others do."""
-OF_DIALOGUES = (DIALOGUE, "ptkb")
-"""The inputs that a prompt about dialogues may have."""
+PAIR = "pair"
+"""The input that shows two responses; prompts about pairs show it, and no others do."""
+SHOWN: Mapping[JudgedUnit, tuple[str, ...]] = {
+    "dialogue": (DIALOGUE, "ptkb"),
+    "pair": (PAIR, "context", "ptkb", "utterance", "resolved_utterance"),
+}
+"""The inputs that a prompt about a unit may have; it must have the first one, which no other prompt has."""
 
 
 def only_asked_by(criterion: Criterion) -> str:

@@ -151,7 +151,7 @@ def _of_panel(
             judges=judges,
             compared="positive" if panel.binary else "grades",
             distance=max((abs(judge.difference) for judge in judges if judge.difference is not None), default=0),
-            text=response.text if response else None,
+            text=response.shown if response else None,
             passages=_passages(response, pool) if response and pool else (),
             utterance=turn.utterance if turn else None,
             context=turn.context if turn else (),

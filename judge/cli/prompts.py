@@ -134,7 +134,7 @@ def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     """The messages about the sample response, each under a line with its role."""
     passages = {passage.passage_id: passage for passage in _PASSAGES}
     # Of a dialogue the sample response is the last one.
-    response = msgspec.structs.replace(_RESPONSE, unit=criterion.unit)
+    response = msgspec.structs.replace(_RESPONSE, unit=criterion.unit, second=_CANDIDATES[1])
     task = Task(response, criterion, nugget=_NUGGETS[0], nuggets=_NUGGETS, known=_NUGGETS[:1], candidates=_CANDIDATES)
     request = render(task, passages, _TURN, form)
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)

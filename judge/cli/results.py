@@ -4,7 +4,7 @@ import sys
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import USUAL, print_json, print_listed, print_table, print_text, progress, say, say_all
-from judge.cli.tables import print_corrected, print_leaderboard
+from judge.cli.tables import print_corrected, print_leaderboard, print_ratings
 from judge.errors import UsageError
 from judge.io.plan import Options
 from judge.io.text import count, decimals, fold, interval, number
@@ -45,6 +45,7 @@ def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
     else:
         tables = judged.tables
         print_leaderboard(tables.leaderboard, judged.criteria, judged.banner, tables.differences, judged.clustered)
+        print_ratings(tables)
     return 0
 
 

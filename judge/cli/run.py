@@ -14,6 +14,7 @@ from judge.cli.tables import (
     print_leaderboard,
     print_pooled,
     print_problems,
+    print_ratings,
     print_rechecked,
 )
 from judge.io.text import count
@@ -79,6 +80,7 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
         print_json(outcome.leaderboard)
     else:
         print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered)
+        print_ratings(outcome.tables)
         for line in outcome.notes.agreement if outcome.notes else ():
             print()
             print_text(line)

@@ -19,8 +19,9 @@ from judge.records import Criterion, JudgedUnit, Problem
 from judge.report.sections.words import scale_of
 from judge.results.citations import boards_of, headlines_of
 from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
+from judge.results.pairs import rating_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, RunDifference, flag_lines, folder_unit, worded
-from judge.results.tables import told_apart
+from judge.results.tables import ResultTables, told_apart
 from judge.runs.check.problems import code_lines, file_report, remaining
 from judge.runs.formats import rules_of
 
@@ -28,6 +29,7 @@ _OF_ERRORS: Mapping[JudgedUnit, str] = {
     "response": "responses with errors are not judged",
     "dialogue": "a response with an error was said all the same, so it stands in its dialogue",
     "citation": "citations of responses with errors are not judged",
+    "pair": "responses with errors are in no pair",
 }
 """What becomes of responses with errors, by what is judged."""
 
@@ -59,6 +61,18 @@ def print_leaderboard(
     for line in (*more, worded(BOUND, unit), *flag_lines(rows, unit)):
         print()
         print_text(line)
+
+
+def print_ratings(tables: ResultTables) -> None:
+    """Print the ratings by compared pairs, where there are any; why a run has none stands below its row."""
+    for name, said in tables.advantages.items():
+        print()
+        print_text(f"{name}: ratings by pairs of responses")
+        rated = rating_board(tables.ratings, name)
+        below = ["" if line[-1] == "-" else line[-1] for line in rated.cells()]
+        shown = rated.pick(name for name in rated.columns if name not in ("ranks", "note"))
+        print_table(shown.columns, [*shown.cells()], words={1, 2}, keys=3, below=below)
+        print_text(said)
 
 
 def print_corrected(rows: Sequence[CorrectedRow]) -> None:

@@ -139,10 +139,12 @@ def text_digest(text: str) -> str:
 
 
 def response_digest(response: PooledResponse) -> str:
-    """The digest that names a pooled response in gold: that of its text or, of a citation, of sentence and passage.
+    """The digest that names a pooled response in gold: that of its text, of sentence and passage, or of both texts.
 
     A citation has the id of its passage in a line of its own, so that its name holds in any pool of the runs.
     """
+    if response.unit == "pair":
+        return citation_digest(response.text, text_digest(response.second))
     if response.unit != "citation":
         return text_digest(response.text)
     return citation_digest(response.text, _OF_RUN.sub("", response.passages[0]))

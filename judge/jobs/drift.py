@@ -11,7 +11,7 @@ from judge.ask.results import JUDGMENTS, Labels
 from judge.calibrate.intake import LabelSource, parse_scale, read_sources
 from judge.calibrate.recheck import AnchorKeys, Drift, drift
 from judge.errors import InputError
-from judge.gold.rows import text_digest
+from judge.gold.rows import response_digest
 from judge.io.plan import AboveZero, Option, Options, in_folders
 from judge.io.text import count, shown
 from judge.records import Scale
@@ -72,7 +72,7 @@ def _read(path: Path, scale: Scale | None) -> tuple[LabelSource, AnchorKeys | No
     if source.pool is None:
         return source, None
     return msgspec.structs.replace(source, pool=None), {
-        (response.turn_id, response.response_id): (response.turn_id, text_digest(response.text), *response.passages)
+        (response.turn_id, response.response_id): (response.turn_id, response_digest(response), *response.passages)
         for response in source.pool.responses
     }
 

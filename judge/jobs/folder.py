@@ -283,6 +283,8 @@ FILES = (
     ("leaderboard.tsv", "the same as a table"),
     ("interactive.tsv", "interactive runs topic by topic: how many turns, mean, and topics never reached as the worst"),
     ("differences.tsv", "every two runs, and whether they can be told apart"),
+    ("ratings.tsv", "per run: rating by the pairs that it won, tied and lost, with interval, rank and letters"),
+    ("pairs.tsv", "every two runs, and how often one was better"),
     ("sentences.tsv", "per run and label of a sentence: how many sentences have it, contradicted ones among them"),
     ("citations.tsv", "per run: how many used passages support a sentence, and how many sentences a passage supports"),
     ("qrels/*.qrel", "the grades as qrels; marked `.llm`, since a model gave them"),

@@ -92,6 +92,8 @@ def correct_leaderboard(
         raise UsageError("--fallback family needs --families, which says what family a run is of")
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
     judged = judged or read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
+    if judged.pool.unit == "pair":
+        raise UsageError(f"{plan.folder}: pairs were compared there, and gold corrects grades of responses alone")
     if plan.out is not None:
         make_folder(plan.out.parent if _is_file(plan.out) else plan.out)
     gold = read_unsealed(plan.gold, "they are opened with --test, which puts it on record")

@@ -25,6 +25,7 @@ from judge.pool.conversation import turns_shown
 from judge.pool.encoder import MINILM, MINILM_SIMILARITY, Similarity, default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs
 from judge.pool.lists import read_relevance, read_turns
+from judge.pool.pairs import pairs_pool
 from judge.pool.records import MissingPassages, OverLimit, Pool
 from judge.pool.run_choice import DEFAULT_MEASURE, RUN_RULES, RunChoice, listed_runs
 from judge.pool.runs import with_runs
@@ -41,6 +42,8 @@ _OF_RESPONSES = ("depth", "only_turns", "draw", "passage_qrels", "over_limit", "
 """Options about single responses and their passages."""
 _OF_WHOLE_ONES = ("depth", "passage_qrels", "over_limit", "screen", "thresholds", "encoder")
 """Options about whole responses."""
+_OF_GROWING_POOLS = ("depth", "extend")
+"""Options about pools that are not drawn anew."""
 Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
 
@@ -91,7 +94,8 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     only_turns: Annotated[Path | None, Option("turns", metavar="FILE")] = None
     """Pool only these turns, one id per line."""
     draw: Annotated[str | int | None, Option(metavar="N[@SEED]")] = None
-    """Pool at most N responses: those of whole turns, drawn at random by topic (default seed 1)."""
+    """Pool at most N responses: those of whole turns, drawn at random by topic (default seed 1). Of pairs, those for at
+    most N judgments: runs and turns equally often, and the same ones first whatever N is."""
     passage_qrels: Annotated[Path | None, Option(metavar="FILE")] = None
     """Pool only responses with a relevant used passage, by these grades of passages."""
     min_relevance: Annotated[Positive | None, Option(metavar="N")] = None
@@ -112,8 +116,8 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     extend: Annotated[Path | None, Option(metavar="OUT")] = None
     """Add to the pool of an earlier output folder, keeping its ids."""
     unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
-    """What is pooled: each response, each run's dialogue of a topic, or each citation; by default as the prompts say,
-    or responses."""
+    """What is pooled: each response, each run's dialogue of a topic, each citation, or pairs of responses; by default
+    as the prompts say, or responses."""
 
     def _check(self) -> None:
         super()._check()
@@ -123,6 +127,10 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
         about = {
             "dialogue": (_OF_RESPONSES, "about single responses and their passages; a dialogue is judged as a whole"),
             "citation": (_OF_WHOLE_ONES, "about whole responses; single citations are judged"),
+            "pair": (
+                _OF_GROWING_POOLS,
+                "about more responses; a pair has one of each run, and a larger --draw adds pairs",
+            ),
         }
         if self.unit in about:
             of_others, why = about[self.unit]
@@ -150,8 +158,8 @@ class PoolPlan(Pooling, Call, section="output"):
     """Everything `judge pool` can be told."""
 
     unit: JudgedUnit = "response"
-    """What is pooled: each response (default), for each run and topic the whole dialogue, or each citation of a
-    sentence, for prompts about these."""
+    """What is pooled: each response (default), for each run and topic the whole dialogue, each citation of a sentence,
+    or pairs of responses, for prompts about these."""
     out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
     """Output folder (default judge-out, or that of --extend)."""
     replace: bool = False
@@ -188,7 +196,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     thresholds, similar = _thresholds(pooling), Similarity(encoder) if encoder else None
     screening = partial(_reason_against, thresholds, similar) if pooling.screen == "exclude" else None
     made = partial(_made, pooling, topics, hashes=hashes, previous=previous, screening=screening, steps=steps)
-    if pooling.draw is not None:
+    if pooling.draw is not None and unit != "pair":
         # Added runs are pooled on the turns that were drawn before.
         before = previous.responses if previous is not None else ()
         sizes = Counter(run_turn_id(response.turn_id) for response in before or made(selection)[2].responses)
@@ -272,6 +280,8 @@ def _made(
         screen=screening,
         steps=steps,
     )
+    if selection.unit == "pair":
+        pool = pairs_pool(pool, *(read_draw(str(pooling.draw)) if pooling.draw is not None else ()))
     return submitted, choice, pool
 
 

@@ -53,7 +53,9 @@ Returns the reason and the detail of an exclusion; None for a response that is p
 _Member = tuple[bool, RunEntry]
 """Whether a candidate's text was cut, and its share in a pooled response."""
 Distinct = tuple[str, str, tuple[str, ...]]
-"""Turn id, normalized text and passage keys: two responses that share all three are one pooled response."""
+"""Turn id, normalized text and passage keys: two responses that share all three are one pooled response.
+
+The second text of a pair stands in place of the passages."""
 
 
 def normalize(text: str) -> str:
@@ -245,7 +247,8 @@ def lacking_texts(response: PooledResponse, pool: Pool) -> list[str]:
 
 def distinct_key(response: PooledResponse) -> Distinct:
     """The turn, normalized text and passage keys of a pooled response."""
-    return response.turn_id, normalize(response.text), response.passages
+    others = (normalize(response.second),) if response.unit == "pair" else response.passages
+    return response.turn_id, normalize(response.text), others
 
 
 def _pooled(

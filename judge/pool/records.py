@@ -27,6 +27,7 @@ LeftOut = Literal[
     "over_limit",
     "unreached_topic",
     "uncited_sentence",
+    "not_drawn",
 ]
 """Why the pool leaves out a response, beside the flags of the screen and the errors of a run."""
 
@@ -36,7 +37,7 @@ class RunEntry(Record, frozen=True, gc=False, omit_defaults=True):
 
     run_id: str
     rank: int
-    """The rank of the response; of a citation the number of its sentence, from 1."""
+    """The rank of the response; of a citation the number of its sentence, of a response in a pair its place, from 1."""
     provenance_rule: ProvenanceRule
     text_sha256: str
     """Digest of the exact submitted text, which may differ from the pooled one in outer whitespace or NFC."""
@@ -48,7 +49,8 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
     """A distinct response of a turn with its used passages, judged once for all runs that gave it.
 
     In a pool of dialogues it stands for a dialogue: the response is the last one, and its turn holds all that was said
-    before. In a pool of citations it is one sentence of a response with one passage that the sentence cites.
+    before. In a pool of citations it is one sentence of a response with one passage that the sentence cites; in a pool
+    of pairs two responses, of which `text` is shown first.
     """
 
     response_id: str
@@ -61,7 +63,14 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
     truncated: bool
     runs: tuple[RunEntry, ...]
     unit: JudgedUnit = "response"
-    """What is judged: the response, the dialogue that ends with it, or one citation."""
+    """What is judged: the response, the dialogue that ends with it, one citation, or two responses."""
+    second: str = ""
+    """The response of a pair that is shown second."""
+
+    @property
+    def shown(self) -> str:
+        """The text for people; of a pair both."""
+        return f"First:\n{self.text}\n\nSecond:\n{self.second}" if self.unit == "pair" else self.text
 
     @property
     def listed_under(self) -> str:

@@ -92,7 +92,7 @@ def _run_items(
             turn_id=result.turn_id,
             topic_id=result.topic_id,
             criterion=result.criterion,
-            text=response.text if response else None,
+            text=response.shown if response else None,
             truncated=response is not None and response.truncated,
             passages=used_passages(response.passages, pool.passages) if response else (),
             runs=tuple((entry.run_id, _place(entry)) for entry in response.runs) if response else (),

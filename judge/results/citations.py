@@ -1,4 +1,4 @@
-"""Measures of citations: what the grades of a response's citations come to, as a criterion of responses. Pure.
+"""Measures of citations, and win rates: what grades of other units come to, as a criterion of responses. Pure.
 
 N. Thakur, R. Pradeep, S. Upadhyay, D. Campos, N. Craswell & J. Lin (2025), Support evaluation for the TREC 2024 RAG
 track, arXiv:2504.15205.
@@ -27,14 +27,17 @@ _SHARES = Scale(
 
 
 class Measure(Criterion, frozen=True, kw_only=True):
-    """A measure of the citations of a response, from 0 to 1, under a criterion of citations."""
+    """A criterion of responses, from 0 to 1, that grades of another unit come to.
+
+    Of citations it is a measure as its fields say; of pairs the share of wins, where a tie is half a win.
+    """
 
     of: Criterion
-    hard: bool
+    hard: bool = False
     """Whether only positive grades count; else a grade counts as its place on the scale."""
-    every: bool
+    every: bool = False
     """Whether all citations of a sentence count; else its first one does."""
-    recall: bool
+    recall: bool = False
     """Whether a sentence that cites nothing counts 0; else it does not count."""
 
     @property
@@ -92,10 +95,12 @@ def headlines_of(criteria: Iterable[Criterion]) -> tuple[Criterion, ...]:
 
 
 def _boards(criterion: Criterion) -> Iterable[Criterion]:
-    if criterion.unit != "citation":
+    if criterion.unit not in ("citation", "pair"):
         return (criterion,)
     of_responses = {"unit": "response", "answer": "grade", "sentence_levels": (), "rollup": None, "scale": _SHARES}
     same = msgspec.structs.asdict(criterion) | of_responses
+    if criterion.unit == "pair":
+        return (Measure(**same | {"name": f"{criterion.name}_win_rate"}, of=criterion),)
     return [
         Measure(
             **same | {"name": f"{criterion.name}_{name}_{kind}{'_all' if every else ''}"},
@@ -111,9 +116,9 @@ def _boards(criterion: Criterion) -> Iterable[Criterion]:
 
 
 def refuse_citations(pool: Pool) -> None:
-    """Refuse a pool of citations where responses or their grades are ranked, as a UsageError."""
-    if pool.unit == "citation":
-        raise UsageError("a pool of citations has no grades of responses: `judge leaderboard` measures these")
+    """Refuse a pool of citations or pairs where responses or their grades are ranked, as a UsageError."""
+    if pool.unit in ("citation", "pair"):
+        raise UsageError(f"a pool of {pool.unit}s has no grades of responses: `judge leaderboard` measures these")
 
 
 def cited_responses(pool: Pool) -> dict[str, dict[str, Sentences]]:

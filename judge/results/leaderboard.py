@@ -205,14 +205,19 @@ def leaderboard_markdown(
     notes: Iterable[str] = (),
     apart: Mapping[str, str] | None = None,
     sentences: Sequence[SentenceRow] = (),
+    first: str = "",
 ) -> str:
-    """A table for each criterion under the banner and the notes.
+    """A table for each criterion under the banner and the notes, and under what comes `first`.
 
     `apart`: criterion to a sentence on which runs are better.
     """
     prompts = {criterion.name: criterion for criterion in boards_of(criteria)}
     unit = folder_unit(criteria)
-    parts = [f"# Leaderboard\n\n**{markdown_cell(banner)}**\n", *(f"\n{markdown_cell(note)}\n" for note in notes)]
+    parts = [
+        f"# Leaderboard\n\n**{markdown_cell(banner)}**\n",
+        *(f"\n{markdown_cell(note)}\n" for note in notes),
+        first,
+    ]
     for name, group in by_criterion(rows):
         parts.append(f"\n## {markdown_cell(name)}\n\n")
         parts += [f"**{markdown_cell(apart[name])}**\n\n"] if apart and name in apart else []
@@ -229,7 +234,8 @@ def leaderboard_markdown(
 def reading(criterion: Criterion) -> str:
     """How to read the grades of a criterion."""
     if isinstance(criterion, Measure):
-        return f"{criterion.prompt_id}, a measure from 0 to 1 (a turn without a response counts 0): higher is better"
+        what = "a share of wins" if criterion.of.unit == "pair" else "a measure"
+        return f"{criterion.prompt_id}, {what} from 0 to 1 (a turn without a response counts 0): higher is better"
     grades = ", ".join(str(level.grade) for level in criterion.scale.levels)
     return f"{criterion.prompt_id}, grades {grades}: {criterion.scale.polarity} is better"
 

@@ -162,6 +162,7 @@ NOUNS: Mapping[JudgedUnit, Mapping[str, str]] = {
     "response": {},
     "dialogue": {"turn": "topic", "response": "dialogue"},
     "citation": {"response": "citation"},
+    "pair": {"response": "pair"},
 }
 """Unit to what stands for `turn` and `response`: a run has a response for each turn, or a dialogue for each topic."""
 

@@ -8,16 +8,17 @@ import numpy as np
 
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.io.table import Table, TsvColumns, fields, records_tsv
+from judge.io.table import Table, TsvColumns, fields, records_tsv, sequence, tsv
 from judge.io.text import count, printable
 from judge.pool.records import Pool
 from judge.records import Criterion
-from judge.results import details, leaderboard
+from judge.results import details, leaderboard, pairs
 from judge.results.citations import boards_of
 from judge.results.details import CitationRow, SentenceRow, TopicRow, citation_rows, sentence_rows, topic_rows
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
+from judge.results.pairs import PAIR_COLUMNS, RatingRow, rated_runs, ratings_markdown
 from judge.results.rows import LeaderboardRow, RunDifference, noted
-from judge.results.turns import RunTurns, turns_by_criterion, worst_grade
+from judge.results.turns import RunTurns, duels_of, had_to_answer, turns_by_criterion, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.stats.separation import compact_letters
 
@@ -128,23 +129,33 @@ class ResultTables(NamedTuple):
     topics: Table[TopicRow]
     """Of interactive runs; a dialogue is all of its topic, so the leaderboard says of its topics what there is to say.
     """
+    ratings: Table[RatingRow]
+    """Where pairs of responses are compared."""
+    compared: Table[Any]
+    """Of them, every two runs that met."""
+    advantages: Mapping[str, str]
+    """Of them, criterion to what is said of the places of the responses."""
 
     def files(self, banner: str, criteria: Sequence[Criterion], notes: Iterable[str]) -> dict[str, bytes]:
         """The files of the tables; one of details without rows is left out."""
         apart = told_apart(self.differences, criteria)
-        board = leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences)
+        rated = ratings_markdown(self.ratings, self.advantages)
+        board = leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences, rated)
         tables: dict[str, tuple[TsvColumns, Table[Any]]] = {
             "leaderboard.tsv": (leaderboard.COLUMNS, self.leaderboard),
             "differences.tsv": (COLUMNS, self.differences),
             "sentences.tsv": (details.SENTENCES, self.sentences),
             "citations.tsv": (details.CITATIONS, self.citations),
             "interactive.tsv": (details.TOPICS, self.topics),
+            "ratings.tsv": (pairs.COLUMNS, self.ratings),
         }
         files = {
             name: records_tsv(columns, rows, 4).encode()
             for name, (columns, rows) in tables.items()
             if rows or name in ("leaderboard.tsv", "differences.tsv")
         }
+        if self.compared:
+            files["pairs.tsv"] = tsv(PAIR_COLUMNS, self.compared).encode()
         return {**files, "leaderboard.md": board.encode()}
 
 
@@ -154,17 +165,26 @@ def result_tables(
     """The rows of every table; the arguments are those of `leaderboard`."""
     rng = np.random.default_rng(SEED)
     board: list[LeaderboardRow] = []
-    pairs: list[RunDifference] = []
+    apart: list[RunDifference] = []
     sentences: list[SentenceRow] = []
     citations: list[CitationRow] = []
     topics: list[TopicRow] = []
+    ratings: list[RatingRow] = []
+    compared: list[tuple[object, ...]] = []
+    advantages: dict[str, str] = {}
+    results = sequence(results)
+    for criterion in criteria:
+        if criterion.unit == "pair":
+            found, lines, said = rated_runs(duels_of(pool, results, criterion), had_to_answer(pool), criterion, cluster)
+            ratings, compared, advantages[criterion.name] = [*ratings, *found], [*compared, *lines], said
     for criterion, runs in turns_by_criterion(pool, results, criteria):
         board += ranked_runs(runs, criterion, cluster)
-        pairs += differences(runs, criterion, cluster, rng)
+        apart += differences(runs, criterion, cluster, rng)
         for run in runs:
             if criterion.answer == "sentences":
                 sentences += sentence_rows(run, criterion, cluster)
                 citations += citation_rows(run, criterion, cluster)
             if pool.unit == "response":
                 topics += topic_rows(run, criterion)
-    return ResultTables(Table(board), Table(pairs), Table(sentences), Table(citations), Table(topics))
+    of_pairs = Table(ratings), Table(compared, PAIR_COLUMNS), advantages
+    return ResultTables(Table(board), Table(apart), Table(sentences), Table(citations), Table(topics), *of_pairs)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
+from msgspec.structs import replace
+
 from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.results import results_of
 from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
@@ -13,6 +15,7 @@ from judge.io.table import sequence
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
 from judge.results.citations import Measure, boards_of, cited_responses, response_of
+from judge.results.pairs import Duel, duels
 from judge.results.rows import RowFlag
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
@@ -191,19 +194,29 @@ def _run_turns(
     }
     firsts = first_ranked(pool)
     runs = turns_of_runs(pool, firsts, expected)
-    if isinstance(criterion, Measure):
+    of_pairs = isinstance(criterion, Measure) and criterion.of.unit == "pair"
+    if isinstance(criterion, Measure) and not of_pairs:
         firsts, outcomes = _measured(criterion, pool, runs, outcomes, reached)
+    elif isinstance(criterion, Measure):
+        firsts, outcomes = _won(duels(pool, outcomes, criterion.of.scale), pool)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
     depths = {run_id: _depths(turns) for run_id, turns in runs.items()} if pool.unit == "response" else {}
     lengths = {run_id: of.total() / len(of) for run_id, of in depths.items() if of}
     counted = _with_lacking(runs, depths, {run_id for run_id in lengths if _far_shorter(run_id, lengths)})
     shown = pool.passages if "passages" in criterion.inputs else {}
     own_texts = {key for key, passage in shown.items() if passage.source == "run"}
-    return tuple(
+    found = tuple(
         _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id], lengths, own_texts)
         for run_id, turns in counted.items()
         if turns
     )
+    # Either response, or neither, may be the cause where a pair has no verdict.
+    return tuple(replace(run, failed=(), left_out=(*run.failed, *run.left_out)) for run in found) if of_pairs else found
+
+
+def duels_of(pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion) -> list[Duel]:
+    """The pairs of a pool with their verdicts under a criterion of pairs."""
+    return duels(pool, _outcomes(sequence(results), criterion), criterion.scale)
 
 
 def turns_by_criterion(
@@ -257,6 +270,27 @@ def _measured(
                 score, None, lowest=low if lost else None, lacking=without, answered=answered
             )
     return firsts, measured
+
+
+def _won(compared: Iterable[Duel], pool: Pool) -> tuple[dict[str, dict[str, PooledResponse]], _Outcomes]:
+    """Run and turn to what stands for the response, and its id to its share of wins in the turn, or why there is none.
+
+    Responses that were in no drawn pair have none.
+    """
+    firsts: dict[str, dict[str, PooledResponse]] = {}
+    for row in pool.exclusions:
+        if row.reason == "not_drawn":
+            firsts.setdefault(row.run_id, {})[row.turn_id] = response_of(row.run_id, row.turn_id, [])
+    won: dict[str, list[float]] = {}
+    outcomes: dict[str, TurnGrade | FailureReason] = {}
+    for turn_id, runs, _, outcome in compared:
+        for place, run_id in ((side, run_id) for side in (0, 1) for run_id in runs[side]):
+            response = firsts.setdefault(run_id, {})[turn_id] = response_of(run_id, turn_id, [])
+            if isinstance(outcome, float):
+                won.setdefault(response.response_id, []).append(abs(place - outcome))
+            elif outcome is not None:
+                outcomes.setdefault(response.response_id, outcome)
+    return firsts, outcomes | {name: TurnGrade(math.fsum(of) / len(of), None) for name, of in won.items()}
 
 
 def _is_against(outcome: TurnGrade | FailureReason | None, turn_id: str, reached: Collection[str]) -> bool:

@@ -145,6 +145,7 @@ def test_line_ends_byte_order_mark_and_inner_spaces_do_not_matter(tmp_path: Path
 
 OF_DIALOGUE = GOOD.replace("version = 3", 'version = 3\nunit = "dialogue"').replace('["response"]', '["dialogue"]')
 OF_DIALOGUE = OF_DIALOGUE.replace("{{response}}", "{{dialogue}}")
+OF_PAIR = OF_DIALOGUE.replace("dialogue", "pair")
 
 
 # File, what is changed, to what, where the fault is said to be, its code, and a part of its message.
@@ -183,8 +184,11 @@ FAULTS = [
     (GOOD, '["response"]', "[]", "inputs", "prompt_input", "nothing is judged"),
     (GOOD, '["response"]', '["ptkb"]', "line 35", "prompt_input", "{{response}} is used but not declared"),
     (GOOD, '["response"]', '["response", "dialogue"]', "inputs", "prompt_input", '`dialogue` is only for unit = "dialogue"'),
-    (GOOD, "version = 3", 'version = 3\nunit = "topic"', "unit", "prompt_field", "input should be 'response', 'dialogue' or 'citation', found 'topic'"),
+    (GOOD, "version = 3", 'version = 3\nunit = "topic"', "unit", "prompt_field", "input should be 'response', 'dialogue', 'citation' or 'pair', found 'topic'"),
     (OF_DIALOGUE, '["dialogue"]', '["dialogue", "response"]', "inputs", "prompt_input", "alone, not response"),
+    (GOOD, '["response"]', '["response", "pair"]', "inputs", "prompt_input", '`pair` is only for unit = "pair"'),
+    (OF_PAIR, '["pair"]', '["pair", "passages"]', "inputs", "prompt_input", "`utterance` and `resolved_utterance` alone, not passages"),
+    (OF_PAIR, "grade = 2", "grade = 5", "level", "prompt_level", "each needs one for the responses in other order"),
     (OF_DIALOGUE, '["dialogue"]', '["ptkb"]', "inputs", "prompt_input", "`dialogue` is not an input, so nothing is judged"),
     (OF_DIALOGUE, 'answer = "grade"', 'answer = "sentences"', "answer", "prompt_field", "its sentences get no labels"),
     (GOOD, 'answer = "grade"', 'answer = "grade"\nrollup = {label = "x", cuts = []}', "rollup", "prompt_rollup", "only for"),

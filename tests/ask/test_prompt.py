@@ -128,7 +128,7 @@ def test_a_criterion_that_shows_the_conversation_needs_a_turn() -> None:
     needing = {criterion.name for criterion in bundled_criteria() if needs_turn(criterion)}
     of_nuggets = {"nugget_creation", "nugget_importance", "nugget_merging"}
     of_dialogues = {"attentiveness", "clarification", "coherence", "usefulness"}
-    assert needing == {"completeness", "conciseness", "relevance"} | of_nuggets | of_dialogues
+    assert needing == {"completeness", "conciseness", "preference", "relevance"} | of_nuggets | of_dialogues
     with pytest.raises(UsageError, match="needs a topics file"):
         render(Task(pooled("No."), find_criterion("relevance")), {}, None, "json")
 
@@ -149,7 +149,7 @@ def test_only_declared_inputs_are_shown_and_the_instruction_comes_last(criterion
     texts = {
         "response": "RESPONSE", "sentences": "RESPONSE", "passages": "PASSAGE", "context": "CONTEXT", "ptkb": "PTKB",
         "utterance": "UTTERANCE", "resolved_utterance": "RESOLVED", "nugget": "NUGGET",
-        "nuggets": "FACTS", "source": "RESPONSE", "known": "KNOWN", "candidates": "CANDIDATE",
+        "nuggets": "FACTS", "source": "RESPONSE", "known": "KNOWN", "candidates": "CANDIDATE", "pair": "RESPONSE",
     }  # fmt: skip
     shown = {texts[name] for name in criterion.inputs if name != "dialogue"}
     if "dialogue" in criterion.inputs:

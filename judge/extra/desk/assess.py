@@ -380,7 +380,7 @@ class AssessDesk:
 
     def _line(self, task: DeskTask, choice: DeskLabel | None) -> dict[str, object]:
         """A line of the list; without a label it has no words."""
-        text = self._work.responses[task.item].text
+        text = self._work.responses[task.item].shown
         return {
             "task": task,
             "beginning": text[:_BEGINNING] + "…" * (len(text) > _BEGINNING),
@@ -400,7 +400,7 @@ def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> dict[str,
         "question": question(criterion),
         "guidance": guidance(criterion),
         "sentence_levels": [(level.label, level.description) for level in criterion.sentence_levels],
-        "response": response.text or NO_ANSWER,
+        "response": response.shown or NO_ANSWER,
         # None for a passage without a text.
         "passages": [work.passages.get(key) for key in response.passages],
         # Whether a judge sees them under this prompt, and the conversation.

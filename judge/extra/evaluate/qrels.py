@@ -26,7 +26,7 @@ from judge.extra.evaluate.sets import (
     measure_facts,
     sets_agreement,
 )
-from judge.gold.rows import text_digest
+from judge.gold.rows import response_digest
 from judge.io.draw import RankLine, slope_plot
 from judge.io.files import StrPath, file_in, published
 from judge.io.folder import check_apart, replace_folder
@@ -248,7 +248,7 @@ def check_pools(a: GivenSet, b: GivenSet) -> None:
     first, second = (str(given.path.with_name("pool.jsonl")) for given in (a, b))
     message = f"another response than in {first}: its turn, text or passages differ"
     known, others = (
-        {one.response_id: (one.turn_id, text_digest(one.text), one.passages) for one in pool.responses}
+        {one.response_id: (one.turn_id, response_digest(one), one.passages) for one in pool.responses}
         for pool in (a.pool, b.pool)
     )
     problems = [

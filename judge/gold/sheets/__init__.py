@@ -188,7 +188,7 @@ def _item(
         criteria=tuple(sorted(criteria)),
         statements=tuple(readable(each.text) for each in turn.ptkb) if turn is not None and "ptkb" in inputs else (),
         conversation=tuple((who, text) for who, text in said if text),
-        response=_answer(response.text, response),
+        response=_answer(response.shown, response),
         passages=tuple(readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages),
     )
 

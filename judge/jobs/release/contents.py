@@ -218,8 +218,8 @@ _WORDS = dict(FILES) | {
     MANIFEST: "how the grades were made: versions, options, digests of topics, prompts and pool",
 }
 _ORDER = (
-    "leaderboard.md leaderboard.tsv differences.tsv sentences.tsv citations.tsv qrels/*.qrel qrels/*.json "
-    "response_runs/*.run bank.json pool.txt pool.jsonl judgments.jsonl failures.jsonl members.jsonl "
+    "leaderboard.md leaderboard.tsv differences.tsv ratings.tsv pairs.tsv sentences.tsv citations.tsv qrels/*.qrel "
+    "qrels/*.json response_runs/*.run bank.json pool.txt pool.jsonl judgments.jsonl failures.jsonl members.jsonl "
     "member_failures.jsonl recheck.jsonl passages.jsonl runs.jsonl interactive.tsv"
 ).split()
 _FILES = tuple(

@@ -18,12 +18,16 @@ from judge.report.sections.words import FLAGS, capped, scale_of, titled
 from judge.results.citations import boards_of
 from judge.results.details import by_run
 from judge.results.leaderboard import by_criterion, change_text
+from judge.results.pairs import RATINGS, rating_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, worded
 from judge.results.tables import tie_letters
 
 
 def leaderboards(folder: RunFolder) -> Iterator[Section]:
-    """A section for each criterion."""
+    """A section for each criterion, and one before it where runs are rated by pairs."""
+    for name, said in folder.tables.advantages.items():
+        rated = rating_board(folder.tables.ratings, name)
+        yield Section(f"ratings-{name}", f"Ratings: {name}", (rated, Said(said), Said(" ".join(RATINGS.split()))))
     criteria = {criterion.name: criterion for criterion in boards_of(folder.judged.criteria)}
     slugs = safe_names(criteria)
     for name, rows in by_criterion(folder.tables.leaderboard):

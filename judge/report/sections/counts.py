@@ -115,6 +115,7 @@ _JUDGED: Mapping[JudgedUnit, str] = {
     "guidelines.",
     "dialogue": "A response with an error or a warning was said all the same, so it stands in its dialogue.",
     "citation": "Of what has an error no citation is judged; of what has a warning each is.",
+    "pair": "What has an error is in no pair; what has a warning is compared, though it breaks the track's guidelines.",
 }
 """What becomes of responses with problems, by what is judged."""
 

@@ -116,7 +116,7 @@ def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
         yield "Cost", in_all(folder.spending)
 
 
-_LISTED: dict[JudgedUnit, str] = {"response": "turn", "dialogue": "topic", "citation": "turn"}
+_LISTED: dict[JudgedUnit, str] = {"response": "turn", "dialogue": "topic", "citation": "turn", "pair": "turn"}
 """What qrels list each unit by."""
 
 

@@ -17,6 +17,7 @@ REASONS: dict[FailureReason, str] = {
     "provider_error": "every call to the provider failed",
     "budget": "the money that could be spent was spent",
     "no_passages": "the criterion needs the passages that the response used, and their text is missing",
+    "flipped": "the verdict changed with the order of the responses",
 }
 """Why a judgment is missing."""
 FLAGS: dict[RowFlag, str] = {
@@ -54,6 +55,7 @@ EXCLUDED: dict[LeftOut, str] = {
     "over_limit": "longer than the token limit",
     "unreached_topic": "the run never reached the topic",
     "uncited_sentence": "the sentence cites nothing, so there is no citation to judge",
+    "not_drawn": "the response is in no pair that was drawn",
 }
 """Why the pool leaves out what breaks no rule; the screen's reasons stand in `SCREENED`, errors in `CODES`."""
 SCREEN_REASON = "screen_"

@@ -1,0 +1,111 @@
+"""From a pool of responses to one of pairs: two responses to a turn, each pair in both orders. Pure.
+
+Pairs of runs are drawn round by round as in a tournament: in each round every run meets another one, until all have
+met. One pair after the other goes to the next turn. So at any number of pairs, runs, pairs of runs and turns have been
+drawn about equally often, as far as the runs answered; and a larger draw begins with a smaller one.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from math import gcd
+
+import msgspec
+
+from judge.io.ids import natural_key, topic_of
+from judge.io.text import digest
+from judge.pool.build import exclusion_order, normalize
+from judge.pool.records import Pool, PooledResponse
+from judge.runs.records import Exclusion
+
+
+def pairs_pool(pool: Pool, most: int | None = None, seed: int = 1) -> Pool:
+    """The pairs of a pool with one response a run and turn: all, or as many as make at most `most` judgments.
+
+    Equal responses are no pair. A pair is pooled once for all runs that gave its responses. Responses of no pair are
+    exclusions.
+    """
+    texts: dict[str, dict[str, list[PooledResponse]]] = defaultdict(lambda: defaultdict(list))
+    given: dict[str, dict[str, str]] = defaultdict(dict)
+    for response in pool.responses:
+        texts[response.turn_id][normalize(response.text)].append(response)
+        given[response.turn_id] |= dict.fromkeys((run.run_id for run in response.runs), normalize(response.text))
+    drawn: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    total = 0
+    for a, b, turn_id in design(sorted({run_id for runs in given.values() for run_id in runs}), [*given], seed):
+        of_turn = given[turn_id]
+        if a not in of_turn or b not in of_turn or of_turn[a] == of_turn[b]:
+            continue
+        pair = min(of_turn[a], of_turn[b]), max(of_turn[a], of_turn[b])
+        if pair not in drawn[turn_id]:
+            total += 2
+            if most is not None and total > most:
+                break
+            drawn[turn_id].add(pair)
+    ordered = [
+        (turn_id, *texts_of_pair)
+        for turn_id in sorted(drawn, key=natural_key)
+        for texts_of_pair in sorted(chain.from_iterable((pair, pair[::-1]) for pair in drawn[turn_id]))
+    ]
+    paired = {(turn_id, text) for turn_id, text, _ in ordered}
+    unpaired = (response for response in pool.responses if (response.turn_id, normalize(response.text)) not in paired)
+    rows = [
+        Exclusion(run.run_id, response.turn_id, run.rank, "not_drawn", "the response is in no pair that was drawn")
+        for response in unpaired
+        for run in response.runs
+    ]
+    return msgspec.structs.replace(
+        pool,
+        responses=tuple(
+            _pair(f"R{place:05d}", texts[turn_id][first], texts[turn_id][second])
+            for place, (turn_id, first, second) in enumerate(ordered)
+        ),
+        passages={},
+        exclusions=tuple(sorted((*pool.exclusions, *rows), key=exclusion_order)),
+    )
+
+
+def _pair(response_id: str, first: Sequence[PooledResponse], second: Sequence[PooledResponse]) -> PooledResponse:
+    """A pair of responses, each given by the pooled ones with its text."""
+    entries = [
+        msgspec.structs.replace(entry, rank=rank)
+        for rank, responses in enumerate((first, second), 1)
+        for response in responses
+        for entry in response.runs
+    ]
+    return msgspec.structs.replace(
+        first[0],
+        response_id=response_id,
+        second=second[0].text,
+        passages=(),
+        truncated=any(response.truncated for response in (*first, *second)),
+        runs=tuple(sorted(entries, key=lambda entry: (entry.rank, natural_key(entry.run_id)))),
+        unit="pair",
+    )
+
+
+def design(runs: Sequence[str], turns: Sequence[str], seed: int) -> Iterator[tuple[str, str, str]]:
+    """Every two runs in every turn, in the order of drawing.
+
+    >>> [(f"{a}{b}", turn) for a, b, turn in design("abc", ["1_1", "2_1"], 1)]
+    [('ab', '2_1'), ('bc', '1_1'), ('ac', '2_1'), ('ab', '1_1'), ('bc', '2_1'), ('ac', '1_1')]
+    """
+
+    def chance(*names: object) -> str:
+        return digest("\n".join(map(str, (seed, *names))))
+
+    topics: dict[str, list[str]] = defaultdict(list)
+    for turn_id in sorted(turns, key=chance):
+        topics[topic_of(turn_id)].append(turn_id)
+    places = {turn_id: (place, chance(topic)) for topic, of in topics.items() for place, turn_id in enumerate(of)}
+    order = sorted(turns, key=lambda turn_id: (*places[turn_id], turn_id))
+    ring = [*sorted(runs, key=chance), *[""] * (len(runs) % 2)]
+    pairs: list[tuple[str, str]] = []
+    for number in range(len(ring) - 1):
+        ring[1:] = [ring[-1], *ring[1:-1]]
+        met = ((min(pair), max(pair)) for pair in zip(ring[: len(ring) // 2], ring[::-1], strict=False) if all(pair))
+        pairs += sorted(met, key=lambda pair: chance(number, *pair))
+    # After so many, pairs and turns would come together again as before; so the turns move on by one.
+    again = len(pairs) * len(order) // gcd(len(pairs), len(order)) if pairs else 1
+    for number in range(len(pairs) * len(order)):
+        yield (*pairs[number % len(pairs)], order[(number + number // again) % len(order)])

@@ -1,0 +1,207 @@
+"""Pairs of responses that a judge compared in both orders, and what they come to: ratings of runs. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.table import Heading, Table, TsvColumns, fields, records_table
+from judge.io.text import count, interval, markdown_cell
+from judge.pool.build import normalize
+from judge.pool.records import Pool
+from judge.records import Criterion, Estimate, Record, Scale
+from judge.results.rows import noted
+from judge.stats.correction import Corrected
+from judge.stats.preference import WON, Ratings, ratings
+from judge.stats.separation import places
+from judge.stats.tables import Floats, Undefined
+
+Duel = tuple[str, tuple[tuple[str, ...], tuple[str, ...]], tuple[float | None, float | None], Any]
+"""What the judge said of a pair: the turn; the runs that gave the one response and the other; what the one got, shown
+first and shown second (1 better, .5 tie, 0 worse; None without a verdict); and what it got in both orders, else why
+there is no such verdict: a reason, a `TurnGrade` of "unable", or None where not asked."""
+
+
+class RatingRow(Record, frozen=True):
+    """One run under one criterion of pairs; the counts are of pairs."""
+
+    criterion: str
+    run_id: str
+    rating: Estimate
+    """The logarithm of its strength; 0 is the mean of the rated runs."""
+    rank: int | None
+    rank_low: int | None
+    rank_high: int | None
+    """The ends of the 95 % interval of the rank, which holds for all runs at once."""
+    letters: str
+    """Runs that share a letter cannot be told apart."""
+    won: int
+    tied: int
+    lost: int
+    flipped: int
+    """The verdict changed with the order."""
+    missing: int
+    """An order has no verdict."""
+    cluster: Cluster = "topic"
+
+    @property
+    def win_rate(self) -> float | None:
+        """The share of decided pairs that it won, a tie being half a win."""
+        decided = self.won + self.tied + self.lost
+        return (self.won + self.tied / 2) / decided if decided else None
+
+    @property
+    def score(self) -> str:
+        """Pairs won, tied and lost."""
+        return f"{self.won}-{self.tied}-{self.lost}"
+
+
+COLUMNS: TsvColumns = {
+    **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie=letters run=run_id rating=rating.value"),
+    **fields("lo=rating.low hi=rating.high win_rate won tied lost flipped missing topics=rating.topics"),
+    "note": lambda row: noted(row.rating.reason, row.cluster),
+}
+PAIR_COLUMNS = ("criterion", "run_a", "run_b", "won", "tied", "lost", "flipped", "missing")
+"""Of the table of pairs of runs: what `run_a` did against `run_b`."""
+_KINDS = (1.0, 0.5, 0.0, "flipped", "missing")
+"""What became of a pair, in the order of the last of these columns."""
+_SHOWN: TsvColumns = {
+    "rank": lambda row: row.rank,
+    "ranks": lambda row: "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}",
+    "tie": lambda row: row.letters,
+    "run": lambda row: row.run_id,
+    Heading("rating [95 %]", 2, signed=True): lambda row: row.rating,
+    Heading("win rate", 2): lambda row: row.win_rate,
+    **fields("w-t-l=score flipped missing"),
+    "note": lambda row: row.rating.reason,
+}
+RATINGS = """
+rating: the logarithm of a run's strength (Bradley and Terry, with Davidson's ties), 0 for the mean run; where two runs
+differ by 0.7, the better one wins twice as often as it loses. Only pairs with the same verdict in both orders count.
+w-t-l: pairs won, tied and lost. flipped: pairs whose verdict changed with the order. missing: pairs of which an order
+has no verdict. Neither is a tie. ranks: those that the run may have. Runs that share a letter (tie) cannot be told
+apart. Both hold for all runs at once with 95 % confidence. Equal responses are not compared.
+"""
+
+
+def duels(pool: Pool, outcomes: Mapping[str, Any], scale: Scale) -> list[Duel]:
+    """The pairs of a pool; `outcomes` has the grade of a response id, or the reason why there is none."""
+    texts = {(item.turn_id, normalize(item.text), normalize(item.second)): item for item in pool.responses}
+    found: list[Duel] = []
+    for (turn_id, text, second), item in texts.items():
+        if text > second:
+            continue
+        answers = [outcomes.get(each.response_id) for each in (item, texts[turn_id, second, text])]
+        first, other = (_share(answer, scale) for answer in answers)
+        said = first, None if other is None else 1 - other
+        outcome: Any = said[0] if said[0] == said[1] else "flipped"
+        if None in said:
+            outcome = answers[said.index(None)]
+        runs = (tuple(entry.run_id for entry in item.runs if entry.rank == rank) for rank in (1, 2))
+        found.append((turn_id, (next(runs), next(runs)), said, outcome))
+    return found
+
+
+def _share(answer: Any, scale: Scale) -> float | None:
+    """What the response shown first got."""
+    if answer is None or isinstance(answer, str) or answer.unable:
+        return None
+    ahead: float = (2 * answer.grade - sum(scale.ends)) * (1 if scale.polarity == "higher" else -1)
+    return 0.5 + 0.5 * ((ahead > 0) - (ahead < 0))
+
+
+def rated_runs(
+    compared: Sequence[Duel], run_ids: Iterable[str], criterion: Criterion, cluster: Cluster
+) -> tuple[list[RatingRow], list[tuple[object, ...]], str]:
+    """The rows of the runs, best first; those of pairs of runs; and a sentence on the places of the responses."""
+    order = {run_id: place for place, run_id in enumerate(sorted(run_ids, key=natural_key))}
+    topics = {turn_id: cluster_of(topic_of(turn_id), cluster) for turn_id, *_ in compared}
+    codes = {topic: code for code, topic in enumerate(sorted(set(topics.values()), key=natural_key))}
+    counts, single = (np.zeros((len(codes), len(order), len(order), 3)) for _ in range(2))
+    tallies: dict[tuple[str, str], Counter[object]] = defaultdict(Counter)
+    for turn_id, runs, (first, second), outcome in compared:
+        topic, decided = codes[topics[turn_id]], isinstance(outcome, float)
+        for a, b in product(*runs):
+            i, j = order[a], order[b]
+            tallies[a, b][outcome if decided or outcome == "flipped" else "missing"] += 1
+            tallies[b, a][1 - outcome if decided else "flipped" if outcome == "flipped" else "missing"] += 1
+            if decided:
+                counts[topic, i, j, round(2 - 2 * outcome)] += 1
+            if first is not None and second is not None:
+                single[topic, i, j, round(2 - 2 * first)] += 1
+                single[topic, j, i, round(2 * second)] += 1
+    met = ((a, b) for a, b in tallies if order[a] < order[b])
+    lines = [
+        (criterion.name, a, b, *(tallies[a, b][kind] for kind in _KINDS))
+        for a, b in sorted(met, key=lambda pair: (order[pair[0]], order[pair[1]]))
+    ]
+    of_runs = {run_id: Counter[object]() for run_id in order}
+    for (a, _), tally in tallies.items():
+        of_runs[a] += tally
+    rows = _rows(ratings(counts), counts, of_runs, criterion.name, cluster)
+    return rows, lines, _of_places(single, compared)
+
+
+def _rows(
+    found: Ratings | Undefined, counts: Floats, of_runs: Mapping[str, Counter[object]], name: str, cluster: Cluster
+) -> list[RatingRow]:
+    of_topics = counts.sum(axis=(2, 3)) + counts.sum(axis=(1, 3))
+    topics = (of_topics > 0).sum(axis=0).tolist()
+    why = found.reason if isinstance(found, Undefined) else None
+    runs = [Corrected("raw", 0, reason=why)] * len(of_runs) if isinstance(found, Undefined) else found[0]
+    rows = []
+    of_places = places(runs, topics, higher_is_better=True)
+    for number, (run_id, tally), of, rank in zip(range(len(runs)), of_runs.items(), runs, of_places, strict=True):
+        rows.append(
+            RatingRow(
+                criterion=name,
+                run_id=run_id,
+                rating=Estimate(
+                    of.value, of.low, of.high, round(of_topics[:, number].sum()), topics[number], of.reason
+                ),
+                rank=rank.rank if rank else None,
+                rank_low=rank.low if rank else None,
+                rank_high=rank.high if rank else None,
+                letters=rank.letters if rank else "",
+                **{name: tally[kind] for name, kind in zip(PAIR_COLUMNS[3:], _KINDS, strict=True)},
+                cluster=cluster,
+            )
+        )
+    # A run that won all stands above the others, though its rating has no bound.
+    return sorted(
+        rows, key=lambda row: (row.rank is None and row.rating.reason != WON, row.rank or 0, -(row.win_rate or 0.0))
+    )
+
+
+def _of_places(single: Floats, compared: Sequence[Duel]) -> str:
+    """How far the place of a response decides."""
+    first, second = (round(single[..., side].sum()) for side in (0, 2))
+    known = [outcome for *_, said, outcome in compared if None not in said]
+    flipped = known.count("flipped")
+    if not known:
+        return "No pair has a verdict in both orders."
+    share = f"{100 * first / (first + second):.0f} %" if first + second else "none"
+    found = ratings(single, home=True)
+    home = None if isinstance(found, Undefined) else found[2]
+    return (
+        f"Of verdicts that prefer one response, {share} prefer the first; the advantage of its place (logarithm of the "
+        f"odds between equal runs) is {interval(home, 2)}. {flipped} of {count(len(known), 'pair')} flipped with the "
+        "order: they are missing."
+    )
+
+
+def ratings_markdown(rows: Sequence[RatingRow], advantages: Mapping[str, str]) -> str:
+    """A table for each criterion, and how to read it; empty without rows."""
+    parts = []
+    for name, said in advantages.items():
+        body = rating_board(rows, name).body(words={2, 3, len(_SHOWN) - 1})
+        parts.append(f"\n## {markdown_cell(name)}: ratings\n\n{said}\n\n{body}\n{RATINGS}")
+    return "".join(parts)
+
+
+def rating_board(rows: Iterable[RatingRow], name: str) -> Table[Any]:
+    """The rows of one criterion for people."""
+    return records_table(_SHOWN, (row for row in rows if row.criterion == name), f"{name}: ratings", places=2)

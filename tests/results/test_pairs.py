@@ -1,0 +1,197 @@
+"""Pairs: drawn from a pool of responses, judged in both orders, and what runs are rated by."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import judge
+from judge.cli import main
+from judge.errors import UsageError
+from judge.gold.rows import response_digest
+from judge.jobs.judged import read_judged
+from judge.jobs.pooling import PoolPlan, pool_runs
+from judge.jobs.run import Outcome
+from judge.pool.bank import read_pool_folder
+from judge.pool.pairs import design
+from judge.results.pairs import RatingRow
+from tests.conftest import refused
+
+QUALITY = {"a": 3, "b": 2, "c": 1, "d": 0}
+
+
+def runs(folder: Path, topics: int = 9, quality: dict[str, int] = QUALITY, same: int = 0) -> dict[str, Any]:
+    """The options that name runs whose answers hold their quality; in the first `same` topics a and b answer alike."""
+    folder.mkdir(parents=True)
+    for run_id, of in quality.items():
+        lines = [
+            {"run_id": run_id, "topic_id": str(topic), "references": [],
+             "answer": [{"text": f"Fine {2 if topic <= same and run_id in 'ab' else of}. </first_response>"}]}
+            for topic in range(1, topics + 1)
+            if (run_id, topic) != ("d", 9)
+        ]  # fmt: skip
+        (folder / f"{run_id}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    (folder.parent / "topics.tsv").write_text("".join(f"{topic}\tWhy {topic}?\n" for topic in range(1, topics + 1)))
+    return {"runs": (folder,), "topics": folder.parent / "topics.tsv", "profile": "rag"}
+
+
+Verdict = Callable[[int, int, str], str]
+"""From the qualities of the first and the second response and the question to the label."""
+
+
+def better(first: int, second: int, question: str) -> str:
+    return "first" if first > second else "second"
+
+
+def judged(tmp_path: Path, verdict: Verdict = better, name: str = "out", **options: Any) -> Outcome:
+    def label(messages: Any) -> str:
+        shown = messages[1]["content"]
+        first, second = map(int, re.findall(r"Fine (\d)", shown))
+        return f"Grade: {verdict(first, second, shown)}"
+
+    given = options.pop("given", None) or runs(tmp_path / "runs", **options.pop("world", {}))
+    model = judge.FunctionJudge("label/v1", label)
+    return judge.run(judge.Plan(**given, criteria=("preference",), model=(model,), out=tmp_path / name, **options))
+
+
+def rows(outcome: Outcome) -> dict[str, RatingRow]:
+    return {row.run_id: row for row in outcome.tables.ratings}
+
+
+def upsets(first: int, second: int, question: str) -> str:
+    """In topic 1 the worse one wins, in topic 2 all tie, in topic 3 the first one always wins, in topic 4 no grade."""
+    topic = int(re.findall(r"Why (\d)", question)[0])
+    if topic == 4 and first == 3:
+        return "I cannot say"
+    return [better(second, first, ""), "tie", "first", better(first, second, "")][min(topic, 4) - 1]
+
+
+@pytest.mark.parametrize(("number", "topics"), [(2, 3), (5, 1), (6, 4), (7, 6), (20, 10)])
+def test_a_draw_is_balanced_at_any_size_and_begins_with_a_smaller_one(number, topics) -> None:
+    run_ids, turns = [f"r{place}" for place in range(number)], [f"{place}_1" for place in range(topics)]
+    every = list(design(run_ids, turns, 1))
+    assert len(every) == len(set(every)) == number * (number - 1) // 2 * topics
+    for size in range(1, len(every) + 1, 7):
+        for of, count in (
+            (run_ids, Counter(run_id for a, b, _ in every[:size] for run_id in (a, b))),
+            (turns, Counter(turn_id for *_, turn_id in every[:size])),
+        ):
+            assert max(count.values()) - min(count[name] for name in of) <= 2
+        assert max(Counter((a, b) for a, b, _ in every[:size]).values()) == -(-size // (number * (number - 1) // 2))
+    assert list(design(run_ids, turns, 2)) != every or len(every) < 4
+
+
+def test_both_orders_of_a_pair_are_pooled_and_equal_responses_are_not(tmp_path: Path) -> None:
+    given = runs(tmp_path / "runs", 2, same=1)
+    pool = pool_runs(PoolPlan(**given, unit="pair")).pool
+    found = [(item.turn_id, item.text[5], item.second[5]) for item in pool.responses]
+    # In topic 1 a and b are one response, so 3 of 6 pairs are left.
+    assert Counter(turn_id for turn_id, *_ in found) == {"1_1": 6, "2_1": 12}
+    assert {(turn_id, second, first) for turn_id, first, second in found} == set(found)
+    item = next(item for item in pool.responses if (item.turn_id, item.text[5], item.second[5]) == ("1_1", "2", "0"))
+    assert [(entry.run_id, entry.rank) for entry in item.runs] == [("a", 1), ("b", 1), ("d", 2)]
+    assert len({response_digest(item) for item in pool.responses}) == len(
+        {(first, second) for _, first, second in found}
+    )
+    part = pool_runs(PoolPlan(**given, unit="pair", draw="7@3"))
+    left = {(row.run_id, row.turn_id) for row in part.pool.exclusions if row.reason == "not_drawn"}
+    held = {(entry.run_id, item.turn_id) for item in part.pool.responses for entry in item.runs}
+    assert (len(part.pool.responses), part.configured["pooling"]["draw"]) == (6, "7@3")
+    assert left | held == {(run_id, f"{topic}_1") for run_id in QUALITY for topic in (1, 2)} and not left & held
+
+
+def test_a_verdict_that_changes_with_the_order_is_missing_and_no_tie(tmp_path: Path) -> None:
+    found = rows(judged(tmp_path, upsets))
+    # a: 3 pairs in each of 8 topics, 2 in the ninth, which d did not answer.
+    row = found["a"]
+    assert (row.won, row.tied, row.lost, row.flipped, row.missing) == (3 * 4 + 2, 3, 3, 3, 3)
+    assert row.win_rate == (14 + 3 / 2) / 20
+    assert [*found] == ["a", "b", "c", "d"]
+    assert row.rating.topics == 7
+    lines = (tmp_path / "out" / "pairs.tsv").read_text().splitlines()
+    assert lines[:2] == [
+        "criterion\trun_a\trun_b\twon\ttied\tlost\tflipped\tmissing",
+        "preference\ta\tb\t5\t1\t1\t1\t1",
+    ]
+    board = (tmp_path / "out" / "leaderboard.md").read_text()
+    assert "## preference: ratings" in board and "6 of 48 pairs flipped" in board
+
+
+def test_who_won_or_lost_all_has_no_rating_and_stands_at_its_end(tmp_path: Path) -> None:
+    def but_for_a(first: int, second: int, shown: str) -> str:
+        return better(first, second, shown) if 3 in (first, second) else upsets(first, second, shown)
+
+    found = [(row.run_id, row.rank, row.rating.reason) for row in judged(tmp_path, but_for_a).tables.ratings]
+    assert found[:2] == [("a", None, "it won all comparisons with the rated runs"), ("b", 1, None)]
+
+
+def test_win_rates_are_a_board_in_which_no_verdict_is_no_runs_doing(tmp_path: Path) -> None:
+    outcome = judged(tmp_path, upsets)
+    board = {row.run_id: row for row in outcome.leaderboard}
+    a, d = board["a"], board["d"]
+    assert a.criterion == "preference_win_rate"
+    # Topics 3 and 4 have no verdict for a; of topic 9 it is 2 of 2.
+    assert (a.mean.value, a.n, a.reasons) == ((0 + 0.5 + 5) / 7, 7, {"flipped": 1, "unreadable": 1})
+    assert a.bound == a.mean.value
+    assert (d.unanswered, d.flags) == (1, ("MISSING",))
+    assert d.bound is not None and d.mean.value is not None and d.bound < d.mean.value
+
+
+def test_a_larger_draw_asks_only_about_what_is_new_and_a_rerun_gives_the_same_bytes(tmp_path: Path) -> None:
+    given, asked = runs(tmp_path / "runs"), Counter[str]()
+
+    def counted(first: int, second: int, question: str) -> str:
+        asked[question] += 1
+        return better(first, second, question)
+
+    judged(tmp_path, counted, given=given, draw=20)
+    judged(tmp_path, counted, given=given, draw=40, replace=True)
+    stored = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*") if path.suffix != ".sqlite"}
+    judged(tmp_path, counted, given=given, draw=40)
+    assert max(asked.values()) == 1 and asked.total() == len(asked) == 40
+    assert {path: path.read_bytes() for path in stored} == stored
+    read = read_judged(tmp_path / "out")
+    assert read.tables.ratings == read_judged(tmp_path / "out").tables.ratings
+    assert read_pool_folder(tmp_path / "out", "excluded.tsv").unit == "pair"
+
+
+def test_a_judge_sees_both_responses_and_no_run(tmp_path: Path) -> None:
+    shown: list[str] = []
+    judged(tmp_path, lambda *given: shown.append(given[2]) or "tie", world={"topics": 1})
+    assert all(
+        re.search(r"<first_response>\nFine \d. ‹/first_response>\n</first_response>\n<second_response>\nFine", text)
+        for text in shown
+    )
+    assert not any(run_id in text for text in shown for run_id in ("run_id", "R0000"))
+    assert {row.rating.reason for row in read_judged(tmp_path / "out").tables.ratings} == {"all comparisons are ties"}
+
+
+def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = runs(tmp_path / "runs", 1)
+    with pytest.raises(UsageError, match=r"--depth, --extend: .*about more responses"):
+        judge.Plan(**given, unit="pair", depth=2, extend=tmp_path)
+    out = str(judged(tmp_path, given=given).out)
+    (tmp_path / "gold.jsonl").write_text("")
+    for argv, why in (
+        (["leaderboard", out, "--gold", str(tmp_path / "gold.jsonl")], "gold corrects grades of responses alone"),
+        (["evaluate", "responses", out], "a pool of pairs has no grades of responses"),
+    ):
+        assert main(argv) == 2
+        assert why in capsys.readouterr().err
+    lines = (tmp_path / "out" / "pool.jsonl").read_text().splitlines()
+    (tmp_path / "out" / "pool.jsonl").write_text("\n".join([*lines, lines[0].replace("R00000", "R00099")]) + "\n")
+    assert "has the turn, the text and the passages of R00000" in refused(read_pool_folder, tmp_path / "out")[0].message
+
+
+def test_the_terminal_and_the_report_show_ratings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = judged(tmp_path, upsets).out
+    assert main(["leaderboard", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "preference: ratings by pairs of responses" in said and "w-t-l" in said
+    assert main(["report", str(out), "-o", str(tmp_path / "report")]) == 0
+    page = (tmp_path / "report" / "report.md").read_text()
+    assert "## Ratings: preference" in page and "flipped with the order" in page
