@@ -136,10 +136,11 @@ def run_python(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, said, complaint)
 
 
-def put(path: Path, content: str | bytes) -> Path:
-    """A file with this content, in a folder that is made if it is not there."""
+def put(path: Path, content: object) -> Path:
+    """A file with this text, these bytes or this value as JSON, in a folder that is made if it is not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 

@@ -21,7 +21,7 @@ from judge.cli import main
 from judge.crowd.released import KINDS
 from judge.extra.nuggets.forms import read_bank
 from judge.io.words import containment
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, put
 from tests.extra.reproduce.test_llmjudge import COHEN
 from tests.extra.reproduce.test_llmjudge import lines as label_lines
 from tests.extra.reproduce.test_llmjudge import release as label_files
@@ -208,9 +208,7 @@ def _yes_or_no(path: Path) -> None:
     """The gold of the example by whether a grade is positive."""
     _gold(path)
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    path.write_text(
-        "".join(json.dumps(row | {"grade": int(row["grade"] >= 2)}) + "\n" for row in rows), encoding="utf-8"
-    )
+    put(path, "".join(json.dumps(row | {"grade": int(row["grade"] >= 2)}) + "\n" for row in rows))
 
 
 def _settings(path: Path) -> None:
@@ -259,8 +257,7 @@ def _benchmark(path: Path) -> None:
         for n, label in enumerate(("Benign", "Unwanted", "Questionable"))
     ]
     batch = path / "FaithBench" / "data_for_release" / "batch_1.json"
-    batch.parent.mkdir(parents=True)
-    batch.write_text(json.dumps({"samples": samples}))
+    put(batch, json.dumps({"samples": samples}))
     for name, shift in (("llmjudge_test.qrel", 0), ("judges/team-judge.txt", 1)):
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_text(_pairs(shift))

@@ -14,7 +14,7 @@ import pytest
 
 from judge.plugins import ANNEXES
 from tests.calibration_world import FAST
-from tests.conftest import PROJECT, json_lines
+from tests.conftest import PROJECT, json_lines, put
 
 pytestmark = pytest.mark.long
 
@@ -91,10 +91,7 @@ def test_a_criterion_is_a_folder_with_a_file_and_a_variant_a_file(tmp_path: Path
     tree = linked(tmp_path, "prompts")
     graded = tree / "prompts" / "groundedness" / "graded.md"
     text = graded.read_text(encoding="utf-8")
-    (tree / "prompts" / "backing").mkdir()
-    (tree / "prompts" / "backing" / "strict.md").write_text(
-        text.replace('criterion = "groundedness"', 'criterion = "backing"'), encoding="utf-8"
-    )
+    put(tree / "prompts" / "backing" / "strict.md", text.replace('criterion = "groundedness"', 'criterion = "backing"'))
     shutil.copy(graded, graded.with_name("short.md"))
     run = ["run", *JUDGED, "--model", "baseline/overlap", "--out"]
     results = played(

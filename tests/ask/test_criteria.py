@@ -96,8 +96,7 @@ Say it.
 
 def load(folder: Path, text: str, name: str = "mine.md") -> Criterion:
     path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())
+    put(path, text.encode())
     return load_criterion(path)
 
 

@@ -190,9 +190,7 @@ def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.Captu
     world = items(5, 4)
     write_pool(tmp_path / "run", pool(world))
     path = tmp_path / "run" / "judgments.jsonl"
-    path.write_bytes(
-        jsonl(judgment(one.turn_id, one.response_id, one.deserved, name) for one in world for name in EVIL)
-    )
+    put(path, jsonl(judgment(one.turn_id, one.response_id, one.deserved, name) for one in world for name in EVIL))
     gold = write_gold(
         tmp_path / "gold.jsonl",
         (

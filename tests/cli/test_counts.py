@@ -8,7 +8,7 @@ import pytest
 
 from judge.cli import main
 from tests.cli.test_validate import PASSAGE, TOPICS, run
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, put
 
 PLURAL = re.compile(
     r"(?<![\d.,/:-])1 (?:[a-z]+ )?(runs|files|responses|turns|topics|problems|errors|warnings|rows|grades|passages|"
@@ -27,9 +27,7 @@ def test_counts_of_one_are_singular(tmp_path, monkeypatch, capsys) -> None:
     Path("gold.jsonl").write_text(json.dumps(GOLD | {"response_id": "R00001"}) + "\n", encoding="utf-8")
     Path("bad.jsonl").write_text("{}\n", encoding="utf-8")
     Path("passages.jsonl").write_text('{"id": "clueweb22-en0000-00-00000:0", "contents": "Tea."}\n', encoding="utf-8")
-    Path("labels.csv").write_text(
-        "worker,turn_id,response_id,criterion,label\nw,9-1_1,R1,relevance,2\n", encoding="utf-8"
-    )
+    put(Path("labels.csv"), "worker,turn_id,response_id,criterion,label\nw,9-1_1,R1,relevance,2\n")
     judge = ["--model", "baseline/overlap", "--criteria", "groundedness"]
     told = 0
     for command in (

@@ -154,8 +154,7 @@ def test_bad_input_is_listed_and_nothing_is_written(begin: Path, tmp_path: Path,
 
 def test_a_pool_that_is_there_is_not_written_over(begin: Path, tmp_path: Path, capsys) -> None:
     pool = tmp_path / "pool"
-    pool.mkdir()
-    (pool / "pool.jsonl").write_bytes(b"other\n")
+    put(pool / "pool.jsonl", b"other\n")
     assert gold("import", "begin", begin, "--out", tmp_path / "g", "--pool-out", pool) == 2
     assert "holds another pool" in capsys.readouterr().err
     assert (pool / "pool.jsonl").read_bytes() == b"other\n"

@@ -190,8 +190,7 @@ def test_what_extract_reads_is_never_overwritten(folder, capsys, name, link):
     put_run(folder, IDS[0])
     (put_pool(folder) / "manifest.json").write_bytes(b"{}")
     collection, index = folder / "collection.jsonl", folder / "collection.idx"
-    (folder / "shards").mkdir()
-    (folder / "shards" / "1.jsonl").write_bytes(collection.read_bytes())
+    put(folder / "shards" / "1.jsonl", collection.read_bytes())
     assert main(["passages", "index", "--collection", str(collection), "-o", str(index)]) == 0
     source, before = folder / name, (folder / name).read_bytes()
     out = source

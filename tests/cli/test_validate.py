@@ -10,7 +10,7 @@ from judge.cli import main
 from judge.cli.printing import folded_lines
 from judge.records import Problem
 from judge.runs.profiles import TURNS
-from tests.conftest import complaint, printed
+from tests.conftest import complaint, printed, put
 
 PASSAGE = {"id": "clueweb22-en0000-00-00000:0", "score": 0.9, "used": True}
 TOPICS = [{"number": "9-1", "ptkb": {"1": "I am vegan."}, "turns": [{"turn_id": 1, "utterance": "Hi"}]}]
@@ -30,18 +30,12 @@ def folder(tmp_path):
     return runs
 
 
-def put(folder, name, document):
-    path = folder / name
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return path
-
-
 def validate(folder, *options):
     return main(["validate", "--runs", str(folder), *map(str, options)])
 
 
 def test_sound_runs_exit_0(folder, capsys):
-    put(folder, "a.json", run("9-1_1"))
+    put(folder / "a.json", run("9-1_1"))
     assert validate(folder, "--topics", folder.parent / "topics.json") == 0
     out, err = capsys.readouterr()
     assert out == (
@@ -57,9 +51,9 @@ def test_sound_runs_exit_0(folder, capsys):
 
 
 def test_warnings_exit_0_and_errors_1(folder, capsys):
-    put(folder, "a.json", run("9-1_1", ptkb_provenance=[]))
+    put(folder / "a.json", run("9-1_1", ptkb_provenance=[]))
     assert validate(folder) == 0
-    put(folder, "b.json", run("9-1_1", name="s", text=""))
+    put(folder / "b.json", run("9-1_1", name="s", text=""))
     assert validate(folder) == 1
     out, err = capsys.readouterr()
     assert out.splitlines()[-3:] == [
@@ -72,7 +66,7 @@ def test_warnings_exit_0_and_errors_1(folder, capsys):
 
 def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, capsys):
     (folder / "a.json").write_bytes(b'{"run_name": "r", "turns": [')
-    put(folder, "b.json", run("9-1_1", text=""))
+    put(folder / "b.json", run("9-1_1", text=""))
     assert validate(folder) == 2
     out, _ = capsys.readouterr()
     assert "  error truncated_json (1)" in out
@@ -81,7 +75,7 @@ def test_a_file_that_cannot_be_read_exits_2_after_everything_is_listed(folder, c
 
 
 def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
-    path = put(folder, "a.json", run(*(f"9-1_{number}" for number in range(1, 10)), text=" "))
+    path = put(folder / "a.json", run(*(f"9-1_{number}" for number in range(1, 10)), text=" "))
     (folder / ".hidden").write_bytes(b"")
     report = json.loads(printed(capsys, validate(folder, "--json"), 1))
     assert {name: report[name] for name in ("schema", "errors", "warnings", "fixed")} == {
@@ -105,7 +99,7 @@ def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
 
 
 def test_json_has_the_lengths_under_every_way_of_counting(folder, capsys):
-    put(folder, "a.json", run("9-1_1", text="It's one."))
+    put(folder / "a.json", run("9-1_1", text="It's one."))
     [file] = json.loads(printed(capsys, validate(folder, "--json", "--token-limit", "3")))["files"]
     # It's one. | It 's one . | It's one.
     assert file["tokens"] == [
@@ -116,8 +110,8 @@ def test_json_has_the_lengths_under_every_way_of_counting(folder, capsys):
 
 
 def test_a_single_file_a_format_and_a_limit_may_be_given(folder, capsys):
-    path = put(folder, "a.json", run("9-1_1", text="one two three"))
-    put(folder, "b.json", {"no": "run"})
+    path = put(folder / "a.json", run("9-1_1", text="one two three"))
+    put(folder / "b.json", {"no": "run"})
     assert validate(path, "--format", "ikat2024", "--token-limit", "2") == 0
     out, _ = capsys.readouterr()
     assert "warning over_token_limit (1)" in out
@@ -126,12 +120,11 @@ def test_a_single_file_a_format_and_a_limit_may_be_given(folder, capsys):
 
 def test_passages_are_checked_against_the_hash_list(folder, tmp_path, capsys):
     md5 = hashlib.md5(b"A passage.").hexdigest()
-    hashes = tmp_path / "hashes.tsv"
-    hashes.write_text(f"clueweb22-en0000-00-00000\t0\t{md5}\n", encoding="utf-8")
+    hashes = put(tmp_path / "hashes.tsv", f"clueweb22-en0000-00-00000\t0\t{md5}\n")
     known, altered = PASSAGE | {"text": "A passage."}, PASSAGE | {"text": "Another."}
-    put(folder, "a.json", run("9-1_1", passage_provenance=[known]))
-    put(folder, "b.json", run("9-1_1", name="b", passage_provenance=[altered]))
-    put(folder, "c.json", run("9-1_1", name="c", passage_provenance=[PASSAGE | {"id": "clueweb22-en0000-00-00000:1"}]))
+    put(folder / "a.json", run("9-1_1", passage_provenance=[known]))
+    put(folder / "b.json", run("9-1_1", name="b", passage_provenance=[altered]))
+    put(folder / "c.json", run("9-1_1", name="c", passage_provenance=[PASSAGE | {"id": "clueweb22-en0000-00-00000:1"}]))
     assert validate(folder, "--passage-hashes", hashes, "--json") == 0
     out, err = capsys.readouterr()
     assert [[problem["code"] for problem in file["problems"]] for file in json.loads(out)["files"]] == [
@@ -143,13 +136,12 @@ def test_passages_are_checked_against_the_hash_list(folder, tmp_path, capsys):
 
 
 def test_pages_are_written_for_every_run_and_nothing_else_is_touched(folder, tmp_path, capsys):
-    put(folder, "a.json", run("9-1_1", name="one", text=" ".join(["w"] * 251)))
-    put(folder, "b.json", run("9-1_1", name="../<b>"))
+    put(folder / "a.json", run("9-1_1", name="one", text=" ".join(["w"] * 251)))
+    put(folder / "b.json", run("9-1_1", name="../<b>"))
     (folder / "c.json").write_bytes(b"{")
     (folder / "notes.txt").write_bytes(b"")
     pages = tmp_path / "pages"
-    pages.mkdir()
-    (pages / "mine.txt").write_bytes(b"mine")
+    put(pages / "mine.txt", b"mine")
     assert validate(folder, "--report-dir", pages) == 2
     first = {path.name: path.read_bytes() for path in pages.iterdir()}
     strange = next(name for name in first if name.startswith("b_-") or name.startswith("b-"))
@@ -162,8 +154,8 @@ def test_pages_are_written_for_every_run_and_nothing_else_is_touched(folder, tmp
 
 
 def test_pages_are_not_written_over_an_input_or_without_one(folder, tmp_path, capsys):
-    put(folder, "a.json", run("9-1_1", name="one"))
-    topics = put(folder.parent, "index.md", TOPICS)
+    put(folder / "a.json", run("9-1_1", name="one"))
+    topics = put(folder.parent / "index.md", TOPICS)
     before = topics.read_bytes()
     assert validate(folder, "--topics", topics, "--report-dir", folder.parent) == 2
     assert topics.read_bytes() == before
@@ -174,7 +166,7 @@ def test_pages_are_not_written_over_an_input_or_without_one(folder, tmp_path, ca
 
 
 def test_pages_are_not_written_among_the_runs_or_their_copies(folder, tmp_path, capsys):
-    path = put(folder, "a.json", run("9-1_1"))
+    path = put(folder / "a.json", run("9-1_1"))
     (tmp_path / "link").symlink_to(folder)
     for runs in (folder, path):
         for pages in (folder, tmp_path / "link", tmp_path / "link" / ".." / "runs"):
@@ -187,10 +179,9 @@ def test_pages_are_not_written_among_the_runs_or_their_copies(folder, tmp_path, 
 
 @pytest.mark.parametrize("name", ["one.md", "two.md"])
 def test_a_page_of_somebody_else_is_neither_removed_nor_written_over(folder, tmp_path, capsys, name):
-    put(folder, "a.json", run("9-1_1", name="two"))
+    put(folder / "a.json", run("9-1_1", name="two"))
     pages = tmp_path / "pages"
-    pages.mkdir()
-    (pages / name).write_bytes(b"mine")
+    put(pages / name, b"mine")
     assert validate(folder, "--report-dir", pages) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -204,7 +195,7 @@ def test_a_page_of_somebody_else_is_neither_removed_nor_written_over(folder, tmp
 
 def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
-    put(folder, "a.json", run("9-1_1") | {"eval_response": False})
+    put(folder / "a.json", run("9-1_1") | {"eval_response": False})
     pages = tmp_path / "pages"
     assert validate(folder, "--report-dir", pages) == 0
     assert "a.json  r    ikat2024  manual, asks not to be judged  " in capsys.readouterr().out
@@ -216,7 +207,7 @@ def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys, m
 
 def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     entries = [PASSAGE | {"id": f"clueweb22-en0000-00-00000:{n}"} for n in range(31)]
-    put(folder, "a.json", run("9-1_1", passage_provenance=entries))
+    put(folder / "a.json", run("9-1_1", passage_provenance=entries))
     assert validate(folder) == 0
     out, _ = capsys.readouterr()
     # 31 equal scores make 30 problems, of which ten are listed.
@@ -234,8 +225,8 @@ def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
 
 
 def test_fix_writes_fixed_copies_and_says_what_remains(folder, tmp_path, capsys):
-    path = put(folder, "a.json", run("9-1_1", text="w " * 251, ptkb_provenance=[1, 1]))
-    put(folder, "b.json", run("9-1_1", name="s", text=""))
+    path = put(folder / "a.json", run("9-1_1", text="w " * 251, ptkb_provenance=[1, 1]))
+    put(folder / "b.json", run("9-1_1", name="s", text=""))
     (folder / "c.json").write_bytes(b"{")
     before = {one.name: one.read_bytes() for one in folder.iterdir()}
     out = tmp_path / "out"
@@ -269,7 +260,7 @@ FIXABLE = '{"rank": "1", "text": "T", "text": "%s", "ptkb_provenance": [1], "pas
 
 def test_errors_of_a_file_without_a_copy_count_as_remaining(folder, tmp_path, capsys):
     out = tmp_path / "out"
-    put(folder, "a.json", run("9-1_1", name="s"))
+    put(folder / "a.json", run("9-1_1", name="s"))
     # A name twice in an object is not seen by a reader, but such a file is not written anew.
     refused = TWICE % ("r", FIXABLE % ("T", json.dumps(PASSAGE)))
     (folder / "b.json").write_text(refused, encoding="utf-8")
@@ -283,7 +274,7 @@ def test_errors_of_a_file_without_a_copy_count_as_remaining(folder, tmp_path, ca
 
 
 def test_an_id_shared_with_a_file_without_a_copy_remains_shared(folder, tmp_path, capsys):
-    put(folder, "a.json", run("9-1_1"))
+    put(folder / "a.json", run("9-1_1"))
     (folder / "b.json").write_text(TWICE % ("r", FIXABLE % ("T", json.dumps(PASSAGE))), encoding="utf-8")
     assert validate(folder, "--fix", "-o", tmp_path / "out") == 1
     out, _ = capsys.readouterr()
@@ -292,7 +283,7 @@ def test_an_id_shared_with_a_file_without_a_copy_remains_shared(folder, tmp_path
 
 
 def test_what_is_wrong_with_the_folder_remains_when_its_runs_are_fixed(folder, tmp_path, capsys):
-    put(folder, "a.json", run("9-1_1"))
+    put(folder / "a.json", run("9-1_1"))
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     assert validate(folder, "--fix", "-o", tmp_path / "out") == 0
     assert validate(folder, "--fix", "-o", tmp_path / "out", "--strict") == 1
@@ -301,7 +292,7 @@ def test_what_is_wrong_with_the_folder_remains_when_its_runs_are_fixed(folder, t
 
 @pytest.mark.parametrize("options", [["--fix"], ["-o", "{out}"], ["--fix", "-o", "{runs}"]])
 def test_a_fix_needs_a_folder_of_its_own(folder, tmp_path, capsys, options):
-    path = put(folder, "a.json", run("9-1_1", ptkb_provenance=[1, 1]))
+    path = put(folder / "a.json", run("9-1_1", ptkb_provenance=[1, 1]))
     before = path.read_bytes()
     assert validate(folder, *(one.format(out=tmp_path / "out", runs=folder) for one in options)) == 2
     assert capsys.readouterr().out == ""
@@ -311,7 +302,7 @@ def test_a_fix_needs_a_folder_of_its_own(folder, tmp_path, capsys, options):
 
 
 def test_control_characters_of_a_file_name_do_not_reach_the_terminal(folder, capsys):
-    put(folder, "a\x1b[31m.json", run("9-1_1", text=""))
+    put(folder / "a\x1b[31m.json", run("9-1_1", text=""))
     main(["validate", "--runs", str(folder)])
     out, _ = capsys.readouterr()
     assert "\x1b" not in out
@@ -335,14 +326,14 @@ def test_bad_input_exits_2_with_one_message(folder, capsys, arguments):
 
 
 def test_hostile_text_in_the_problems_of_an_error_cannot_drive_the_terminal(folder, capsys):
-    topics = put(folder.parent, "to\x1bpics.json", [{"number": "9-1", "ptkb": {"\x1b]0;": 1}, "turns": []}])
+    topics = put(folder.parent / "to\x1bpics.json", [{"number": "9-1", "ptkb": {"\x1b]0;": 1}, "turns": []}])
     said = complaint(capsys, main(["validate", "--runs", str(folder), "--topics", str(topics)]))
     assert "to\\x1bpics.json" in said
     assert "\x1b" not in said
 
 
 def test_nothing_is_written_inside_the_folder_of_runs(folder, tmp_path, capsys):
-    put(folder, "a.json", run("9-1_1"))
+    put(folder / "a.json", run("9-1_1"))
     (tmp_path / "link").symlink_to(folder)
     for out in (folder / "out", folder / "a" / "b", tmp_path / "link" / "out", tmp_path / "x" / ".." / "runs" / "out"):
         for options in (["--report-dir", out], ["--fix", "-o", out]):
@@ -352,12 +343,12 @@ def test_nothing_is_written_inside_the_folder_of_runs(folder, tmp_path, capsys):
     assert [one.name for one in folder.iterdir()] == ["a.json"]
     # Only the folder of runs is closed, not those beside it or below that of a single run.
     assert validate(folder, "--report-dir", tmp_path / "runs-pages") == 0
-    assert validate(put(tmp_path, "b.json", run("9-1_1")), "--report-dir", tmp_path / "pages") == 0
+    assert validate(put(tmp_path / "b.json", run("9-1_1")), "--report-dir", tmp_path / "pages") == 0
 
 
 def test_a_team_has_a_page_of_its_own_and_a_file_may_name_it(folder, tmp_path, capsys):
-    put(folder, "a.json", run("9-1_1", name="a"))
-    put(folder, "b.json", run("9-1_1", name="b", text=""))
+    put(folder / "a.json", run("9-1_1", name="a"))
+    put(folder / "b.json", run("9-1_1", name="b", text=""))
     (tmp_path / "teams.tsv").write_text("run_id\tteam\na\tAlpha\nb\tBeta\n", encoding="utf-8")
     pages = tmp_path / "pages"
     assert validate(folder, "--report-dir", pages, "--teams", tmp_path / "teams.tsv") == 1
@@ -376,9 +367,9 @@ def test_a_team_has_a_page_of_its_own_and_a_file_may_name_it(folder, tmp_path, c
 def test_runs_of_several_years_are_named_and_an_error(folder, tmp_path, capsys):
     old = run(*(f"{topic}_{turn}" for topic in TURNS[2023] for turn in (1, 2)), name="old")
     new = run(*(f"{topic}_{turn}" for topic in TURNS[2025] for turn in (1, 2)), name="new")
-    put(folder, "a.json", old)
+    put(folder / "a.json", old)
     assert "several_years" not in printed(capsys, validate(folder))
-    put(folder, "b.json", new)
+    put(folder / "b.json", new)
     assert validate(folder, "--report-dir", tmp_path / "pages") == 1
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("error several_years: "))
     assert "2023: 1 run ('old'); 2025: 1 run ('new': 4 of its 34 turns are in 'old' too)" in line
@@ -389,8 +380,8 @@ def test_runs_of_several_years_are_named_and_an_error(folder, tmp_path, capsys):
 
 def test_the_problems_of_a_pool_are_grouped_by_file_and_code(folder, tmp_path, capsys):
     many = [turn | {"turn_id": f"9-1_{n}"} for n in range(1, 60) for turn in run("9-1_1", text="")["turns"]]
-    put(folder, "a.json", run("9-1_1", name="a") | {"turns": [*run("9-1_1")["turns"], *many]})
-    put(folder, "b.json", run("9-1_1", name="b") | {"turns": run("9-1_1")["turns"] + run("9-1_2", rank=0)["turns"]})
+    put(folder / "a.json", run("9-1_1", name="a") | {"turns": [*run("9-1_1")["turns"], *many]})
+    put(folder / "b.json", run("9-1_1", name="b") | {"turns": run("9-1_1")["turns"] + run("9-1_2", rank=0)["turns"]})
     main(["pool", "--runs", str(folder), "--out", str(tmp_path / "out")])
     said = capsys.readouterr().err.splitlines()
     of_runs = [line for line in said if str(folder) in line or line.startswith("  error")]
@@ -418,7 +409,7 @@ def test_the_problems_of_an_input_are_folded_where_they_are_many():
 
 def test_json_controls_no_terminal(folder, capsys):
     name = "a\u202eb\x9b2Jc\x7fd\U000e0001é日"
-    put(folder, "a.json", run("9-1_1", name=name))
+    put(folder / "a.json", run("9-1_1", name=name))
     validate(folder, "--json")
     out, _ = capsys.readouterr()
     assert [c for c in out if not c.isprintable() and c != "\n"] == []

@@ -33,7 +33,7 @@ from judge.io.words import split_sentences
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
 from tests.cli.test_help import PLACES
-from tests.conftest import PROJECT, Terminal, complaint
+from tests.conftest import PROJECT, Terminal, complaint, put
 
 NAME = "georgetown_infosense_trec_ikat_2025_run_{}"
 """With a number of one digit, 41 characters."""
@@ -147,9 +147,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "runs" / path.name.removesuffix(".gz")).write_text(text.replace(f'"{old[1]}"', f'"{names[old[1]]}"'))
     gold = (PROJECT / "gold/example.gold.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in gold]
-    (folder / "gold.jsonl").write_text(
-        "".join(f"{json.dumps(row | {'run_id': names[row['run_id']]})}\n" for row in rows), encoding="utf-8"
-    )
+    put(folder / "gold.jsonl", "".join(f"{json.dumps(row | {'run_id': names[row['run_id']]})}\n" for row in rows))
     for name in ("topics.json", "passages.jsonl"):
         (folder / name).write_bytes((PROJECT / "examples" / name).read_bytes())
     with pytest.MonkeyPatch.context() as patch:

@@ -473,8 +473,7 @@ CELL = st.sampled_from(["", "a", "b", "1_1", "R1", "0", "3", "4", "x", "\u202e",
 
 @given(st.lists(st.lists(CELL, min_size=3, max_size=6), max_size=6), st.sampled_from(["\n", "\r\n", "\r", "\n\n"]))
 def test_no_table_ends_in_a_traceback_and_every_bad_row_is_named(tmp_path_factory, cells, end) -> None:
-    path = tmp_path_factory.mktemp("t") / "t.csv"
-    path.write_bytes((HEADER.strip() + end + end.join(map(",".join, cells))).encode())
+    path = put(tmp_path_factory.mktemp("t") / "t.csv", (HEADER.strip() + end + end.join(map(",".join, cells))).encode())
     try:
         labels = read(path)
     except JudgeError as error:
@@ -485,8 +484,7 @@ def test_no_table_ends_in_a_traceback_and_every_bad_row_is_named(tmp_path_factor
 
 @given(st.binary(max_size=200), st.sampled_from([b"", b"PAR1", b"{", b"\x1f\x8b", HEADER.encode()]))
 def test_no_bytes_end_in_a_traceback(tmp_path_factory: pytest.TempPathFactory, content: bytes, start: bytes) -> None:
-    path = tmp_path_factory.mktemp("t") / "t"
-    path.write_bytes(start + content)
+    path = put(tmp_path_factory.mktemp("t") / "t", start + content)
     with pytest.raises(JudgeError):
         read(path, scales=ONE, criteria=["relevance"], columns={"worker": "no such column"})
 

@@ -70,8 +70,7 @@ TOPICS = [
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     """A pool, a plan of it, and its topics."""
-    (tmp_path / "pool").mkdir()
-    (tmp_path / "pool/pool.jsonl").write_bytes(pool_jsonl(POOL))
+    put(tmp_path / "pool/pool.jsonl", pool_jsonl(POOL))
     (tmp_path / "pool/passages.jsonl").write_bytes(passages_jsonl(POOL))
     (tmp_path / "plan.jsonl").write_bytes(jsonl_bytes(PLANNED))
     (tmp_path / "topics.json").write_text(json.dumps(TOPICS), encoding="utf-8")
@@ -482,11 +481,10 @@ def test_other_tools_come_back_too(world: Path, name: str, content: str) -> None
 def test_of_a_crowd_too_an_empty_label_is_counted_and_a_plan_names_the_criteria(world: Path) -> None:
     planned = [replace(row, criteria=("novelty",)) for row in PLANNED]
     (world / "plan.jsonl").write_bytes(jsonl_bytes(planned))
-    path = world / "batch.csv"
-    path.write_text(
+    path = put(
+        world / "batch.csv",
         "WorkerId,Input.turn_id,Input.response_id,Answer.novelty,Answer.comment\n"
         "w,1-1_2,R00002,3,very\nw,1-1_2,R100000,,nothing\nw,1-1_2,R00001,Unable to judge,\n",
-        encoding="utf-8",
     )
     options = {"source": "crowd", "files": [path], "out": world / "gold.jsonl", "plan": world / "plan.jsonl"}
     assert import_gold_files(GoldImportPlan(**options)).notes[:2] == (

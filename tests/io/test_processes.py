@@ -16,7 +16,7 @@ from judge.io.files import LARGEST_FILE, allow_files, read_stored
 from judge.io.ids import natural_key
 from judge.io.processes import mapped, processes_for
 from judge.io.text import printable
-from tests.conftest import run_python
+from tests.conftest import put, run_python
 
 pytestmark = pytest.mark.slow
 
@@ -115,8 +115,7 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
         """)
     )
     # A file in the current folder must not stand in for a module.
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/pickle.py").write_text("open('loaded', 'w')")
+    put(tmp_path / "elsewhere/pickle.py", "open('loaded', 'w')")
     done = run_python(tmp_path / "script.py", cwd=tmp_path / "elsewhere")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["begun", "['A', 'B', 'C']"]

@@ -334,8 +334,7 @@ def test_nothing_of_an_earlier_calibration_stays_beside_another(tmp_path: Path, 
     assert not (out / "comparisons.tsv").exists()
     assert (out / "comparisons.txt").exists()
     own = tmp_path / "own"
-    own.mkdir()
-    (own / "comparisons.tsv").write_text("the user's own", encoding="utf-8")
+    put(own / "comparisons.tsv", "the user's own")
     tried(gold=[gold], judgments=[columns], criterion="groundedness", out=own)
     assert (own / "comparisons.tsv").read_text(encoding="utf-8") == "the user's own"
 
@@ -666,8 +665,7 @@ def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(tmp_path,
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="cannot be used as an output folder"):
         forecast_calibration(CalibrationPlan(**options | {"out": tmp_path / "file"}))
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "manifest.json").write_text("{}", encoding="utf-8")
+    put(tmp_path / "out" / "manifest.json", "{}")
     with pytest.raises(InputError, match="choose another --out"):
         forecast_calibration(CalibrationPlan(**options))
 

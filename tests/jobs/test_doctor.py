@@ -31,7 +31,7 @@ from judge.jobs.doctor import (
 from judge.judges.backends.server import ServerModel
 from judge.judges.connection import Pinged
 from judge.judges.records import Completion, Request
-from tests.conftest import printed
+from tests.conftest import printed, put
 from tests.mock import Mock
 
 pytestmark = pytest.mark.usefixtures("no_keys")
@@ -96,8 +96,7 @@ def test_another_package_with_a_module_of_our_name_is_told(monkeypatch: pytest.M
     places = {"judge": "judge/decide", "trec-judge": "judge/cli", "judged": "judged/cli", "old": "judge/_bundled/x"}
     for name, place in places.items():
         info = tmp_path / f"{name.replace('-', '_')}-0.2.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.2.0\n")
+        put(info / "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.2.0\n")
         (info / "RECORD").write_text(f"{place}.py,,\n{info.name}/RECORD,,\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert machine.packages(tmp_path)[:2] == ("fails", "judge has a module judge, too")

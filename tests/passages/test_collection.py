@@ -19,7 +19,7 @@ from judge.passages.index import index_collection
 from judge.passages.streams import open_stream, whole_lines
 from judge.passages.streams import zstd as zstandard
 from judge.records import Passage
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 COLLECTION = (
     '{"id": "clueweb22-en0000-00-00000:0", "contents": "zero \\u00e9", "url": "https://example.org/0"}\n'
@@ -56,9 +56,7 @@ three
 
 
 def written(folder: Path, content: str | bytes, name: str = "passages.jsonl") -> Path:
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
+    return put(folder / name, content if isinstance(content, bytes) else content.encode())
 
 
 def texts(paths: list[Path], *wanted: str) -> dict[str, str]:

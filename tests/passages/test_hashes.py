@@ -18,7 +18,7 @@ from judge.errors import InputError, UsageError
 from judge.passages import hashes, same_text
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.streams import open_stream
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 DOCUMENT = "clueweb22-en0012-34-56789"
 MD5 = {letter: hashlib.md5(letter.encode()).hexdigest() for letter in "abcdefghijklmnop"}
@@ -29,9 +29,7 @@ def line(document=DOCUMENT, number=0, letter="a"):
 
 
 def listed(folder, *lines, name="list.tsv"):
-    path = folder / name
-    path.write_bytes("".join(lines).encode())
-    return path
+    return put(folder / name, "".join(lines).encode())
 
 
 def problems(path):
@@ -249,7 +247,6 @@ BROKEN = st.sampled_from([line(), line(number=1), "\n", "\t", ",", MD5["a"], DOC
 
 @given(st.binary(max_size=300) | st.lists(BROKEN, max_size=9).map("".join).map(str.encode))
 def test_no_list_makes_a_traceback(tmp_path_factory, content):
-    path = tmp_path_factory.mktemp("hostile") / "list"
-    path.write_bytes(content)
+    path = put(tmp_path_factory.mktemp("hostile") / "list", content)
     with contextlib.suppress(InputError):
         open_hashes(path)

@@ -22,7 +22,7 @@ from judge.runs.formats.shape import ResponsePlace, TurnPlace
 from judge.runs.profiles import limits_of
 from judge.runs.records import Exclusion, Provenance, PtkbStatement, Response, Run, RunTurn, TokenCount, Turn
 from judge.runs.topics import read_topics
-from tests.conftest import refused
+from tests.conftest import put, refused
 from tests.runs import TokenLimit
 
 LIMIT = 5
@@ -360,9 +360,7 @@ def made(format, responses):
 
 
 def written(folder, content, name="run.json"):
-    path = folder / name
-    path.write_bytes(content)
-    return path
+    return put(folder / name, content)
 
 
 def names(problems):

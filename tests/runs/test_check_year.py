@@ -16,7 +16,7 @@ from judge.runs.check.year import Trace, between, mixed_years
 from judge.runs.profiles import TURNS, possible_years, year_of
 from judge.runs.records import Topic
 from judge.runs.topics import read_topics
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, put
 
 EXAMPLES = PROJECT / "examples"
 
@@ -148,9 +148,10 @@ def whole_run(shared: Path, year: str, folder: Path, *, statements: bool = True)
             turns.append({"turn_id": turn.turn_id, "responses": [{
                 "rank": 1, "text": turn.response or "Yes.", "ptkb_provenance": ptkb if statements else [],
                 "passage_provenance": passages}]})  # fmt: skip
-    path = folder / f"whole-{year}.json"
-    path.write_text(json.dumps({"run_name": f"whole-{year}", "run_type": "automatic", "turns": turns}))
-    return path
+    return put(
+        folder / f"whole-{year}.json",
+        json.dumps({"run_name": f"whole-{year}", "run_type": "automatic", "turns": turns}),
+    )
 
 
 def together(folder: Path, *paths: Path, topics: Path | None = None) -> Submitted:

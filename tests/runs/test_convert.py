@@ -13,7 +13,7 @@ from judge.runs.formats import read_run
 from judge.runs.ranking import used_provenance
 from judge.runs.records import PtkbStatement, TokenCount, Turn
 from judge.runs.topics import read_topics
-from tests.conftest import refused
+from tests.conftest import put, refused
 from tests.runs import TokenLimit
 
 PTKB = (PtkbStatement("1", "I am vegan."), PtkbStatement("2", "I live in Bergen."))
@@ -421,15 +421,10 @@ def test_there_and_back_keeps_what_is_judged(tmp_path_factory, document):
     assert back.run.run_type == before.run.run_type
 
 
-def write(folder, name, document):
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(json.dumps(document), encoding="utf-8")
-
-
 def test_a_folder_is_converted_whole_and_the_same_again(tmp_path):
     runs = tmp_path / "runs"
-    write(runs, "a.json", ikat2024(response([passage(1, 1.0)]), run_name="a b"))
-    write(runs, "b.json", ikat2024(response([passage(1, 1.0)]), run_name="b"))
+    put(runs / "a.json", ikat2024(response([passage(1, 1.0)]), run_name="a b"))
+    put(runs / "b.json", ikat2024(response([passage(1, 1.0)]), run_name="b"))
     out = tmp_path / "out"
     done = convert_runs(runs, "ikat2024", out)
     first = {path.name: path.read_bytes() for path in out.iterdir()}
@@ -441,9 +436,9 @@ def test_a_folder_is_converted_whole_and_the_same_again(tmp_path):
 
 def test_one_bad_run_and_nothing_is_written(tmp_path):
     runs = tmp_path / "runs"
-    write(runs, "a.json", ikat2024(response([passage(1, 1.0)]), run_name="a"))
-    write(runs, "b.json", ikat2024(response(text=" "), run_name="b"))
-    write(runs, "c.json", ikat2024(response([passage(1, 1.0)]), run_name="A"))
+    put(runs / "a.json", ikat2024(response([passage(1, 1.0)]), run_name="a"))
+    put(runs / "b.json", ikat2024(response(text=" "), run_name="b"))
+    put(runs / "c.json", ikat2024(response([passage(1, 1.0)]), run_name="A"))
     assert sorted(problem.code for problem in refused(convert_runs, runs, "ikat2024", tmp_path / "out")) == [
         "empty_text",
         "similar_run_ids",
@@ -454,13 +449,13 @@ def test_one_bad_run_and_nothing_is_written(tmp_path):
 
 def test_an_output_folder_with_something_else_is_refused(tmp_path):
     runs = tmp_path / "runs"
-    write(runs, "r.json", ikat2024(response([passage(1, 1.0)])))
+    put(runs / "r.json", ikat2024(response([passage(1, 1.0)])))
     for given_ in (runs, runs / "r.json"):
         with pytest.raises(UsageError, match="give a folder of its own"):
             convert_runs(given_, "ikat2024", runs)
     for name in ("notes.txt", "r.json"):
         out = tmp_path / name.replace(".", "_")
-        write(out, name, {})
+        put(out / name, {})
         with pytest.raises(UsageError, match=name):
             convert_runs(runs, "ikat2024", out)
         assert (out / name).read_text() == "{}"
@@ -472,9 +467,9 @@ def test_an_output_folder_with_something_else_is_refused(tmp_path):
 @pytest.mark.parametrize("left", [".conversion.tsv.tmp", "conversion.tsv", "conversion.tsv .r.json.tmp"])
 def test_a_conversion_that_was_killed_can_be_done_again(tmp_path, left):
     runs, out = tmp_path / "runs", tmp_path / "out"
-    write(runs, "r.json", ikat2024(response([passage(1, 1.0)])))
+    put(runs / "r.json", ikat2024(response([passage(1, 1.0)])))
     for name in left.split():
-        write(out, name, {})
+        put(out / name, {})
     convert_runs(runs, "ikat2024", out)
     assert {path.name for path in out.iterdir()} == {"conversion.tsv", "r.json"}
 
@@ -482,7 +477,7 @@ def test_a_conversion_that_was_killed_can_be_done_again(tmp_path, left):
 def test_every_run_is_read_once(tmp_path, monkeypatch):
     runs = tmp_path / "runs"
     for name in "abc":
-        write(runs, f"{name}.json", ikat2024(response([passage(1, 1.0)]), run_name=name))
+        put(runs / f"{name}.json", ikat2024(response([passage(1, 1.0)]), run_name=name))
     seen = []
     monkeypatch.setattr(
         "judge.runs.convert.read_run", lambda path, format: seen.append(path.name) or read_run(path, format)
@@ -501,7 +496,7 @@ def test_every_run_is_read_once(tmp_path, monkeypatch):
     ],
 )
 def test_a_target_or_team_that_there_cannot_be_is_refused(tmp_path, to, team, message):
-    write(tmp_path / "runs", "r.json", ikat2024(response([passage(1, 1.0)])))
+    put(tmp_path / "runs/r.json", ikat2024(response([passage(1, 1.0)])))
     with pytest.raises(UsageError, match=message):
         convert_runs(tmp_path / "runs", to, tmp_path / "out", team=team)
 
@@ -520,8 +515,7 @@ def test_real_runs_keep_what_is_judged(shared, tmp_path, run, topics, to):
     turns = {turn.turn_id: turn for topic in read_topics(shared / topics) for turn in topic.turns} if topics else None
     before = read_run(shared / run)
     content, _ = convert_run(before, to, turns=turns, team="t" if to == "ikat2025" else None)
-    path = tmp_path / "after"
-    path.write_bytes(content)
+    path = put(tmp_path / "after", content)
     after = read_run(path)
     assert after.run.format == to
     assert errors_of(after) == []

@@ -12,7 +12,7 @@ from judge.errors import InputError, UsageError
 from judge.runs.document import read_head
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Provenance, Response, RunTurn
-from tests.conftest import PROJECT, refused
+from tests.conftest import PROJECT, put, refused
 
 A, B, C = (f"clueweb22-en0000-00-0000{k}:{k}" for k in range(3))
 PASSAGES = [{"id": A, "score": 0.9, "used": False}, {"id": B, "score": 1, "used": True, "text": " As it is.\n"}]
@@ -41,9 +41,7 @@ CAST = run("132_1-1", provenance=[{"id": "MARCO_00_1-2", "score": 1.0, "text": "
 
 
 def written(folder, name, content):
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    return path
+    return put(folder / name, content if isinstance(content, bytes) else json.dumps(content).encode())
 
 
 def test_ikat2023(tmp_path):
@@ -231,8 +229,7 @@ def test_missing_files_and_folders_are_problems_not_exceptions(tmp_path):
 
 
 def test_a_file_name_of_any_bytes_can_be_printed(tmp_path):
-    path = tmp_path / os.fsdecode(b"run\xff.json")
-    path.write_bytes(json.dumps(RUN_2024).encode())
+    path = put(tmp_path / os.fsdecode(b"run\xff.json"), json.dumps(RUN_2024).encode())
     assert read_run(path).run.file == f"{tmp_path}/run\\udcff.json"
 
 

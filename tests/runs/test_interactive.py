@@ -10,6 +10,7 @@ from judge.runs.convert import convert_run
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import read_run
 from judge.runs.records import Provenance, Response, RunTurn, TokenCount, Turn
+from tests.conftest import put
 
 A, B = (f"clueweb22-en0000-00-0000{k}:{k}" for k in range(2))
 TOPICS = {"1-1_1": Turn("1-1_1", "1-1", "What?", None, (), ())}
@@ -63,9 +64,7 @@ def lines(entries):
 
 
 def written(folder, content):
-    path = folder / "run.json"
-    path.write_bytes(content)
-    return path
+    return put(folder / "run.json", content)
 
 
 def checked(path, turns=None):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from judge.errors import InputError
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.topics import read_topics
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 IKAT_2023 = [
     {
@@ -71,8 +71,7 @@ CAST = [
 
 
 def topics_of(tmp_path, document):
-    path = tmp_path / "topics.json"
-    path.write_bytes(document if isinstance(document, bytes) else json.dumps(document).encode())
+    path = put(tmp_path / "topics.json", document if isinstance(document, bytes) else json.dumps(document).encode())
     return read_topics(path)
 
 

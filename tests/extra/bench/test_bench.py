@@ -20,7 +20,7 @@ from judge.extra.bench.page import card_page, judge_grids
 from judge.io.files import json_bytes, sha256
 from judge.judges.records import Request
 from judge.records import Estimate
-from tests.conftest import PROJECT, complaint, json_lines
+from tests.conftest import PROJECT, complaint, json_lines, put
 from tests.extra.bench.bench_world import Ruled, dataset, items, write
 
 Known = Callable[..., None]
@@ -491,8 +491,7 @@ def test_a_folder_with_other_results_is_left_alone(known: Known, tmp_path, capsy
     known(dataset(), judge=Ruled(lambda request: "1", name="server/other"))
     assert bench(folder, out, model="server/other") == 2
     assert "holds the card of server/ruled: choose another --out" in capsys.readouterr().err
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "manifest.json").write_text("{}")
+    put(tmp_path / "run" / "manifest.json", "{}")
     assert "holds the results of `judge run`" in complaint(capsys, bench(folder, tmp_path / "run"))
     assert bench(folder, folder) == 2
 

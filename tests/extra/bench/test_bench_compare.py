@@ -15,7 +15,7 @@ from judge.extra.bench.card import parse_card
 from judge.extra.bench.page import judge_grids, verdict
 from judge.io.files import json_bytes
 from judge.records import Estimate
-from tests.conftest import PROJECT, complaint, json_lines
+from tests.conftest import PROJECT, complaint, json_lines, put
 from tests.extra.bench.bench_world import Ruled, dataset, items, write
 
 pytestmark = pytest.mark.long
@@ -293,8 +293,7 @@ def test_a_folder_with_files_of_others_is_refused_before_anything_is_asked(cards
     ruled = by_length(1)
     monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: ruled)
     out = cards / "other"
-    out.mkdir()
-    (out / "card.md").write_text("mine")
+    put(out / "card.md", "mine")
     assert main(["bench", "--data", str(cards / "data"), "--model", ruled.name, "--out", str(out)]) == 2
     assert "card.md: not listed in bench.sha256" in capsys.readouterr().err
     assert ruled.calls == 0

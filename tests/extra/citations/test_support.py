@@ -19,7 +19,7 @@ from judge.jobs.leaderboard import CorrectionPlan, correct_leaderboard
 from judge.pool.bank import read_pool_folder
 from judge.results.citations import boards_of, support
 from judge.results.rows import LeaderboardRow
-from tests.conftest import complaint, refused
+from tests.conftest import complaint, put, refused
 
 
 @pytest.mark.parametrize(
@@ -203,9 +203,7 @@ def test_labels_of_assessors_are_gold(tmp_path: Path) -> None:
         "2 citations left out: nobody judged them, or their sentence has no text",
         "1 citation of another run with another label left out",
     )
-    path.write_text(
-        '{"run_id": "a", "topic_id": "7", "sentences": [{"text": "t", "citations": [{"support": "9"}]}]}\n[]\n'
-    )
+    put(path, '{"run_id": "a", "topic_id": "7", "sentences": [{"text": "t", "citations": [{"support": "9"}]}]}\n[]\n')
     problems = refused(import_gold, "rag2024", [path], ImportOptions())
     assert [(problem.code, problem.path) for problem in problems] == [
         ("wrong_type", "line 1"),

@@ -6,7 +6,7 @@ import pytest
 
 from judge.extra.evaluate.spans import merged_qrels, merged_run, read_groups
 from judge.io.ids import QrelRow, parse_qrels
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 ROWS = [QrelRow(*row) for row in [("1", "a", 1), ("1", "z", 0), ("2", "b", 1), ("3", "c", 2), ("9", "d", 1)]]
 GROUPS = [("3",), ("1", "2"), ("4",)]
@@ -66,8 +66,7 @@ def test_the_merged_file_of_the_track(shared: Path, version: str, rows: int) -> 
 
 def test_a_line_of_very_many_topics_is_read_once(tmp_path: Path) -> None:
     """Each topic compared with all before it would take minutes here."""
-    path = tmp_path / "equiv.txt"
-    path.write_text(" ".join(map(str, range(100_000))) + "\n", encoding="utf-8")
+    path = put(tmp_path / "equiv.txt", " ".join(map(str, range(100_000))) + "\n")
     assert len(read_groups(path)[0]) == 100_000
     path.write_text("1 2 3 2\n3 4\n", encoding="utf-8")
     assert [problem.message for problem in refused(read_groups, path)] == [

@@ -11,7 +11,7 @@ from judge.extra.nuggets.labels import join, read_matches
 from judge.extra.nuggets.records import NuggetBank
 from judge.extra.nuggets.scores import MEASURES, nugget_scores, run_units
 from judge.pool.records import Pool
-from tests.conftest import refused
+from tests.conftest import put, refused
 from tests.extra.nuggets.world import pool, response
 
 ANSWERS: list[tuple[str, list[tuple[str, str, str]]]] = [
@@ -28,9 +28,7 @@ def line(qid: str, nuggets: list[tuple[str, str, str]], **more: object) -> str:
 
 
 def file(folder: Path, *lines: str) -> Path:
-    path = folder / "assignments.jsonl"
-    path.write_text("".join(lines), encoding="utf-8")
-    return path
+    return put(folder / "assignments.jsonl", "".join(lines))
 
 
 def bank() -> NuggetBank:

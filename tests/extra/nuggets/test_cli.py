@@ -7,7 +7,7 @@ import pytest
 
 from judge.cli import main
 from judge.extra.nuggets.forms import read_bank
-from tests.conftest import PROJECT, complaint, printed
+from tests.conftest import PROJECT, complaint, printed, put
 
 BANK = PROJECT / "examples" / "nuggets.jsonl"
 CONE = '{"9-1_3": {"[1]": {"text": "Ramps are free.", "relevance": "3"}, "[2]": {"text": "Book.", "relevance": "2"}}}'
@@ -98,9 +98,7 @@ def test_runs_that_no_nugget_reaches_are_named(tmp_path: Path, capsys: pytest.Ca
     noted = {}
     for scope in ("turn_id", "topic_id"):
         bank, people = tmp_path / f"{scope}.jsonl", tmp_path / f"people-{scope}.jsonl"
-        bank.write_text(
-            json.dumps({"nugget_id": "n", scope: {"turn_id": "1-1_1", "topic_id": "1-1"}[scope], "text": "A."})
-        )
+        put(bank, {"nugget_id": "n", scope: {"turn_id": "1-1_1", "topic_id": "1-1"}[scope], "text": "A."})
         asked = [row for row in rows if scope == "topic_id" or row["turn_id"] == "1-1_1"]
         people.write_text("".join(supported(row, "n") for row in asked))
         capsys.readouterr()
@@ -148,8 +146,7 @@ def test_judged_citations_give_the_measures_of_argue(tmp_path: Path, capsys: pyt
 
 def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bank, sheet, out = tmp_path / "bank", tmp_path / "sheet.csv", tmp_path / "edited.jsonl"
-    bank.mkdir()
-    (bank / "nuggets.jsonl").write_bytes(BANK.read_bytes())
+    put(bank / "nuggets.jsonl", BANK.read_bytes())
     topics = ["--topics", str(PROJECT / "examples/topics.json")]
     assert main(["nuggets", "sheet", str(bank), *topics, "--out", str(sheet)]) == 0
     assert capsys.readouterr() == ("", f"{sheet}: 44 nuggets\n")
@@ -187,8 +184,7 @@ def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFix
 ])  # fmt: skip
 def test_edits_that_cannot_be_read_or_written_are_refused(tmp_path, capsys, words: list[str], message: str) -> None:
     bank, sheet = tmp_path / "bank", tmp_path / "sheet.csv"
-    bank.mkdir()
-    (bank / "nuggets.jsonl").write_bytes(BANK.read_bytes())
+    put(bank / "nuggets.jsonl", BANK.read_bytes())
     assert main(["nuggets", "sheet", str(bank), "--out", str(sheet)]) == 0
     capsys.readouterr()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

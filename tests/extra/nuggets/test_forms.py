@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank, read_bank
 from judge.extra.nuggets.records import Nugget
-from tests.conftest import PROJECT, refused
+from tests.conftest import PROJECT, put, refused
 
 OWN = b"""{"nugget_id":"n1","turn_id":"9-1_3","text":"Ramps are free.","importance":"vital","passages":["p:1"]}
 
@@ -267,8 +267,7 @@ def test_the_rubric_questions_of_2025() -> None:
 def test_a_gzipped_bank_and_one_that_is_missing(tmp_path: Path) -> None:
     import gzip
 
-    packed = tmp_path / "bank.jsonl.gz"
-    packed.write_bytes(gzip.compress(OWN))
+    packed = put(tmp_path / "bank.jsonl.gz", gzip.compress(OWN))
     assert len(read_bank(packed).nuggets) == 2
     with pytest.raises(InputError, match="No such file"):
         read_bank(tmp_path / "none")

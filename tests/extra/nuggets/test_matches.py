@@ -10,7 +10,7 @@ from judge.extra.nuggets.records import MatchedNugget
 from judge.gold.rows import text_digest
 from judge.io.files import jsonl_bytes
 from judge.io.text import digest
-from tests.conftest import refused
+from tests.conftest import put, refused
 from tests.extra.nuggets.world import bank, nugget, pool, response, row
 
 POOL = pool(response(1, "1-1_1", "a"), response(2, "1-1_1", "b"), response(3, "1-1_2", "a"))
@@ -136,8 +136,7 @@ def test_people_and_judges_are_not_mixed() -> None:
 
 
 def test_the_labels_of_cone_rag(tmp_path: Path) -> None:
-    path = tmp_path / "human-study-matching-labels.txt"
-    path.write_text("1_14_4_1_iires-1\t0\n2_14_4_12_rali-3\t1\n")
+    path = put(tmp_path / "human-study-matching-labels.txt", "1_14_4_1_iires-1\t0\n2_14_4_12_rali-3\t1\n")
     assert [(each.turn_id, each.nugget_id, each.run_id, each.label) for each in read_matches(path)] == [
         ("14_4", "14_4/1", "iires-1", "does_not"),
         ("14_4", "14_4/12", "rali-3", "supports"),
@@ -147,7 +146,6 @@ def test_the_labels_of_cone_rag(tmp_path: Path) -> None:
 
 
 def test_two_tasks_of_cone_rag_are_two_people(tmp_path: Path) -> None:
-    path = tmp_path / "human-study-matching-labels.txt"
-    path.write_text("1_1_1_1_a\t0\n2_1_1_1_a\t1\n")
+    path = put(tmp_path / "human-study-matching-labels.txt", "1_1_1_1_a\t0\n2_1_1_1_a\t1\n")
     there = pool(response(1, "1_1", "a"))
     assert join(read_matches(path), (), bank(nugget("1_1/1")), there, "m").labels == {("R00001", "1_1/1"): "does_not"}

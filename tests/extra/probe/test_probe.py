@@ -26,7 +26,7 @@ from judge.records import Passage
 from judge.runs.records import TokenCount
 from tests.calibrate.test_certificate import certified
 from tests.calibration_world import FAST, contents
-from tests.conftest import INPUTS, PROJECT, complaint, refused
+from tests.conftest import INPUTS, PROJECT, complaint, put, refused
 from tests.extra.bench.bench_world import Ruled
 from tests.jobs.test_crash import wait_for_paid
 from tests.mock import Mock
@@ -56,8 +56,7 @@ def town_pool(topics: int = 6) -> Pool:
 
 def written(folder: Path, of: Pool) -> Path:
     """A pool folder without a manifest, as one that was put together by hand."""
-    folder.mkdir()
-    (folder / "pool.jsonl").write_bytes(pool_jsonl(of))
+    put(folder / "pool.jsonl", pool_jsonl(of))
     (folder / "passages.jsonl").write_bytes(passages_jsonl(of))
     (folder / "excluded.tsv").write_bytes(excluded_tsv(()))
     (folder / "runs.jsonl").write_bytes(runs_jsonl(of))

@@ -20,7 +20,7 @@ from judge.extra.reproduce.published import (
 )
 from judge.extra.reproduce.published.ikat2023 import MOST_RUNS
 from judge.records import Estimate
-from tests.conftest import refused
+from tests.conftest import put, refused
 
 GROUNDEDNESS = "groundedness_judgement-gpt4.txt"
 NATURALNESS = "naturallness_judgement-gpt4.txt"
@@ -59,29 +59,23 @@ def test_a_count_has_no_interval() -> None:
 FILE = ReleasedFile("a", "a.txt", "the page example.org", needed=True)
 
 
-def write(path: Path, text: str = "x") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def test_a_released_file_is_found_below_the_folder_under_any_case(tmp_path: Path) -> None:
-    path = write(tmp_path / "one/two/A.TXT")
-    write(tmp_path / "one/ba.txt")
+    path = put(tmp_path / "one/two/A.TXT", "x")
+    put(tmp_path / "one/ba.txt", "x")
     assert find_released(tmp_path, (FILE,)) == {"a": path}
 
 
 def test_copies_of_one_file_are_one_file_and_hidden_folders_are_passed_by(tmp_path: Path) -> None:
-    first = write(tmp_path / "a.txt")
-    write(tmp_path / "copy/a.txt")
-    write(tmp_path / ".git/a.txt", "an older one")
-    write(tmp_path / "hidden/.a.txt", "what a tool leaves beside a file")
+    first = put(tmp_path / "a.txt", "x")
+    put(tmp_path / "copy/a.txt", "x")
+    put(tmp_path / ".git/a.txt", "an older one")
+    put(tmp_path / "hidden/.a.txt", "what a tool leaves beside a file")
     assert find_released(tmp_path, (FILE,)) == {"a": first}
 
 
 def test_different_files_of_one_name_are_told_with_every_absent_file(tmp_path: Path) -> None:
-    write(tmp_path / "v1/a.txt", "1")
-    write(tmp_path / "v2/a.txt", "2")
+    put(tmp_path / "v1/a.txt", "1")
+    put(tmp_path / "v2/a.txt", "2")
     absent = ReleasedFile("b", "b.txt", "the page example.org", needed=True)
     problems = refused(find_released, tmp_path, (FILE, absent))
     assert [problem.code for problem in problems] == ["ambiguous_file", "missing_file"]
@@ -91,13 +85,13 @@ def test_different_files_of_one_name_are_told_with_every_absent_file(tmp_path: P
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.txt")
+    path = put(tmp_path / "a.txt", "x")
     with pytest.raises(InputError, match="not a folder that can be read"):
         find_released(path, (FILE,))
 
 
 def test_a_folder_that_may_not_be_listed_is_passed_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "a.txt")
+    path = put(tmp_path / "a.txt", "x")
     (tmp_path / "closed").mkdir()
     scandir = os.scandir
 
@@ -113,7 +107,7 @@ def test_a_folder_that_may_not_be_listed_is_passed_by(tmp_path: Path, monkeypatc
 
 
 def test_a_link_around_in_the_folder_ends(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.txt")
+    path = put(tmp_path / "a.txt", "x")
     (tmp_path / "round").symlink_to(tmp_path, target_is_directory=True)
     assert find_released(tmp_path, (FILE,)) == {"a": path}
 
@@ -131,9 +125,9 @@ def release(folder: Path) -> Path:
     natural = [(turn, MONOT5, label) for turn, label in zip(turns, (4, 3, 1), strict=True)]
     natural += [(turn, "OTHER", label) for turn, label in zip(turns, (0, 0, 0), strict=True)]
     relevant = [(turn, MONOT5, label) for turn, label in zip(turns, (3, -1, 0), strict=True)]
-    write(folder / GROUNDEDNESS, labels(grounded))
-    write(folder / NATURALNESS, labels(natural, "gpt4-score"))
-    write(folder / RELEVANCE, labels(relevant))
+    put(folder / GROUNDEDNESS, labels(grounded))
+    put(folder / NATURALNESS, labels(natural, "gpt4-score"))
+    put(folder / RELEVANCE, labels(relevant))
     return folder
 
 
@@ -206,7 +200,7 @@ def test_equal_grades_have_no_interval_but_a_note(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, text, codes, message) -> None:
     release(tmp_path)
-    write(tmp_path / GROUNDEDNESS, text)
+    put(tmp_path / GROUNDEDNESS, text)
     problems = refused(reproduce_publication, "ikat2023", tmp_path)
     assert [problem.code for problem in problems] == codes
     assert problems[0].message.startswith(message)
@@ -233,7 +227,7 @@ def test_an_empty_folder_is_told_what_was_looked_for_and_where_to_get_it(tmp_pat
 
 def test_labels_of_all_turns_do_not_stand_in_for_those_of_table_7(tmp_path: Path) -> None:
     release(tmp_path)
-    write(tmp_path / "groundedness_judgement-gpt4-all.txt", "another file of the repository")
+    put(tmp_path / "groundedness_judgement-gpt4-all.txt", "another file of the repository")
     assert reproduce_publication("ikat2023", tmp_path).numbers
 
 
@@ -248,9 +242,9 @@ TOPIC = {
 def test_table_1_is_counted_from_the_files_that_are_there(tmp_path: Path) -> None:
     release(tmp_path)
     topics = [TOPIC, {**TOPIC, "number": "9-2"}, {**TOPIC, "number": "10-1"}]
-    write(tmp_path / "data/2023_test_topics.json", json.dumps(topics))
-    write(tmp_path / "qrels/2023_test_qrels.trec", "9-1_1 0 a:1 0\n9-1_1 0 a:2 4\n9-2_1 0 a:1 0\n")
-    write(tmp_path / "ptkb_rel_nist", "9-1_1 0 1 1\n9-1_2 0 1 0\n")
+    put(tmp_path / "data/2023_test_topics.json", json.dumps(topics))
+    put(tmp_path / "qrels/2023_test_qrels.trec", "9-1_1 0 a:1 0\n9-1_1 0 a:2 4\n9-2_1 0 a:1 0\n")
+    put(tmp_path / "ptkb_rel_nist", "9-1_1 0 1 1\n9-1_2 0 1 0\n")
     made = reproduce_publication("ikat2023", tmp_path)
     ours = {n.row: (n.ours.value, n.difference) for n in made.numbers if n.table == "Table 1" and n.ours is not None}
     assert ours == {
@@ -282,10 +276,10 @@ def nuggets(folder: Path) -> Path:
     texts = {"0_2": {"b": "Two words.", "a": "word " * 251}, "1_1": {"a": "One.", "b": "   "}}
     gold = {"0_2": {"[1]": {"text": "x", "relevance": "2"}, "[2]": {"text": "y", "relevance": "1"}}, "1_1": {}}
     answers = {"0_2": {"manual": {"response": "An answer."}}, "1_1": {"manual": {"response": ""}}}
-    write(folder / "automatic_responses.json", json.dumps(texts))
-    write(folder / "gold_nuggets_human.json", json.dumps(gold))
-    write(folder / "gold_response_and_nuggets_human.json", json.dumps(answers))
-    write(folder / "human-study-matching-labels.txt", "1_0_2_1_b-1\t0\n1_0_2_2_b-1\t1\n2_1_1_1_a-2\t0\n")
+    put(folder / "automatic_responses.json", json.dumps(texts))
+    put(folder / "gold_nuggets_human.json", json.dumps(gold))
+    put(folder / "gold_response_and_nuggets_human.json", json.dumps(answers))
+    put(folder / "human-study-matching-labels.txt", "1_0_2_1_b-1\t0\n1_0_2_2_b-1\t1\n2_1_1_1_a-2\t0\n")
     return folder
 
 
@@ -320,13 +314,13 @@ def test_cone_rag_is_counted_from_the_files_that_are_there(tmp_path: Path) -> No
     ("human-study-matching-labels.txt", "1_0_2_1_b-1\t0\n1_0_2_1_b-1\t1\n", "duplicate_row", "line 2"),
 ])  # fmt: skip
 def test_files_of_cone_rag_that_cannot_be_used_are_named_with_the_place(tmp_path, name, text, code, path) -> None:
-    write(tmp_path / name, text)
+    put(tmp_path / name, text)
     problems = refused(reproduce_publication, "cone-rag", tmp_path)
     assert [(problem.code, problem.path) for problem in problems] == [(code, path)]
 
 
 def test_two_people_may_label_one_pair(tmp_path: Path) -> None:
-    path = write(tmp_path / "matches.txt", "1_0_2_1_b-1\t0\n7_0_2_1_b-1\t1\n")
+    path = put(tmp_path / "matches.txt", "1_0_2_1_b-1\t0\n7_0_2_1_b-1\t1\n")
     assert read_study(path) == (("1", "0_2", 1, "b-1", False), ("7", "0_2", 1, "b-1", True))
 
 

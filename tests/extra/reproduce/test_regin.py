@@ -14,7 +14,7 @@ from judge.extra.reproduce.cast_regin import TextIndex, evaluate, graded, match_
 from judge.extra.reproduce.regin import check, near_equal_texts, regenerate, retests
 from judge.runs.records import Response, Run, RunTurn
 from judge.stats.means import mean_interval
-from tests.conftest import complaint, printed
+from tests.conftest import complaint, printed, put
 from tests.extra.reproduce.test_cast_regin import QUESTIONS, write_part
 
 JUDGED = {
@@ -267,8 +267,7 @@ def test_a_folder_without_the_resource_or_with_it_twice_is_unreadable(release: P
     (release / "qrels/response_judgments.json").write_bytes(b"no JSON")
     assert regin(release, "--out", tmp_path / "out") == 2
     other = release.parent / "copy"
-    (other / "qrels").mkdir(parents=True)
-    (other / "qrels/response_judgments.json").write_bytes(b"{}")
+    put(other / "qrels/response_judgments.json", b"{}")
     assert "more than once" in complaint(capsys, regin(release.parent, "--out", tmp_path / "out"))
 
 

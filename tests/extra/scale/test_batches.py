@@ -23,7 +23,7 @@ from judge.jobs.run_inputs import Plan, read_run
 from judge.judges.connection import longest_reply
 from judge.judges.journal_tools import verify_journal
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
-from tests.conftest import PROJECT, complaint, json_lines, on_stderr
+from tests.conftest import PROJECT, complaint, json_lines, on_stderr, put
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
@@ -46,8 +46,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-    return path
+    return put(path, "".join(f"{json.dumps(row)}\n" for row in rows))
 
 
 def counts(capsys: Capture) -> dict[str, Any]:
@@ -226,8 +225,7 @@ def test_requests_are_told_as_json(tmp_path: Path, capsys: Capture) -> None:
 
 def test_what_a_kill_left_of_a_round_is_made_anew(tmp_path: Path) -> None:
     left = tmp_path / ".round-1.tmp"
-    left.mkdir()
-    (left / "questions.sqlite").write_bytes(b"half")
+    put(left / "questions.sqlite", b"half")
     assert requests(tmp_path, 1) == 0
     assert not left.exists() and (tmp_path / "round-1/questions.sqlite").stat().st_size > 1000
 
