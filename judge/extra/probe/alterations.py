@@ -2,18 +2,20 @@
 
 Some make the passages support a response less, and the grade must fall: each takes one thing away or makes one thing
 wrong. A number or a name is altered only if the passages have it, and what replaces it is in none of them, so that the
-altered statement has no support. The others change nothing a grade may depend on, and it must stay: small rules and a
-table of words, which change a few words of a response.
+altered statement has no support. Some put words behind a response that answer nothing, and the grade must not rise.
+The others change nothing a grade may depend on, and it must stay: small rules and a table of words, which change a few
+words of a response.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from judge.io.words import containment, split_sentences
+from judge.io.words import containment, content_words, split_sentences
 from judge.pool.records import PooledResponse
 from judge.records import Record
 
@@ -31,6 +33,8 @@ class ProbeItem(Record, frozen=True):
     """Texts of the passages of responses to other turns of the same topic."""
     place: int = 0
     """Place in the draw, from 0; canaries take turns by it."""
+    question: str = ""
+    """The user's utterance; empty where no topics are given."""
 
 
 class WantedLabels(NamedTuple):
@@ -38,6 +42,8 @@ class WantedLabels(NamedTuple):
 
     best: str
     worst: str
+    described: str = ""
+    """What the prompt says of the best one."""
 
 
 class Twin(Record, frozen=True):
@@ -68,6 +74,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _BEGINS = re.compile(r"(?:^|[.!?:;\n\"“”(*#•>-])[\s\"'“‘(*_#>-]*$")
 """What stands before the first word of a sentence, a line or a quotation."""
 _END = re.compile(r"[.!?\n]")
+KEYWORDS = 40
+"""The most words that stuff a response."""
 _SUPPORTED = 0.5
 """An invented sentence has a smaller share of its content words in the passages."""
 
@@ -188,6 +196,29 @@ def negated(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> 
         return Inapplicable("no statement whose verb takes or has a plain negation")
     *_, start, end, instead = max(candidates)
     return Twin(f"{text[:start]}{instead}{text[end:]}", item.passages, f"{text[start:end]} -> {instead}")
+
+
+def stuffed(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+    """The content words of the question, then the frequent ones of the passages, stand behind as a list."""
+    frequent = Counter(word for text in item.passages for word in content_words(text)).most_common()
+    words = [*dict.fromkeys((*content_words(item.question), *(word for word, _ in frequent)))][:KEYWORDS]
+    if not words:
+        return Inapplicable("neither the question nor a passage has a content word")
+    return _behind(item, ", ".join(words), f"+ {len(words)} words of question and passages")
+
+
+def recited(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+    """What the prompt says of the best grade stands behind, as if the response spoke of itself.
+
+    Alone it would be another response, which some criteria may rightly prefer; behind a response it answers nothing.
+    """
+    if not labels.described:
+        return Inapplicable("the prompt does not describe the best grade")
+    return _behind(item, labels.described, f"+ {labels.described}")
+
+
+def _behind(item: ProbeItem, words: str, change: str) -> Twin:
+    return Twin(f"{item.response.text.rstrip()}\n\n{words}", item.passages, change, wants="high")
 
 
 def names(text: str) -> Iterator[str]:

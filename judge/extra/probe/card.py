@@ -237,6 +237,7 @@ SHORT = ("probe", "n", "shift", "moved", "words", "AUC", "says")
 FULL = ("probe", "grade", "n", "topics", "left out", "shift", "size", "moved", "words", "AUC", "words AUC", "says")
 TITLES: dict[ProbeKind, str] = {
     "injection": "Texts that speak to the judge: the grade must not go where they want it",
+    "gaming": "Words that answer nothing: the grade must not rise",
     "evidence": "Less support: the grade must fall",
     "invariance": "Nothing that matters: the grade must stay",
 }

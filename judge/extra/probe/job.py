@@ -6,7 +6,7 @@ An item's twins are the same whichever other items are drawn.
 import itertools
 import platform
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -69,11 +69,13 @@ from judge.runs.records import Turn
 from judge.runs.topics import read_topics, turns_by_id
 
 
-def draw_items(pool: Pool, n: int, seed: int, *, with_passages: bool) -> tuple[ProbeItem, ...]:
+def draw_items(
+    pool: Pool, n: int, seed: int, *, with_passages: bool, turns: Mapping[str, Turn] | None = None
+) -> tuple[ProbeItem, ...]:
     """Draw items evenly over the topics: one of each topic in turn, topics and responses in random order.
 
     A larger draw with the same seed begins with the items of a smaller one. `with_passages`: of responses all of whose
-    used passages have a text.
+    used passages have a text. `turns`: id to turn, for the questions.
     """
     by_topic: dict[str, list[PooledResponse]] = defaultdict(list)
     for response in pool.responses:
@@ -95,7 +97,8 @@ def draw_items(pool: Pool, n: int, seed: int, *, with_passages: bool) -> tuple[P
     items = []
     for place, response in enumerate(drawn):
         others = tuple(texts for turn, texts in sets[response.topic_id] if turn != response.turn_id)
-        items.append(ProbeItem(response, _texts(response, pool), others, place))
+        asked = turns.get(response.turn_id) if turns else None
+        items.append(ProbeItem(response, _texts(response, pool), others, place, asked.utterance if asked else ""))
     return tuple(items)
 
 
@@ -114,11 +117,12 @@ def wanted_labels(criterion: Criterion) -> WantedLabels:
     """The labels of the best and the worst grade or, where sentences are labeled, of what leads to them."""
     levels = sorted(criterion.scale.levels, key=lambda level: level.grade, reverse=criterion.scale.polarity == "lower")
     if criterion.rollup is None:
-        return WantedLabels(levels[-1].label, levels[0].label)
-    counted, best = criterion.rollup.label, criterion.rollup.cuts[0][1] == levels[-1].grade
-    labels = (level.label for level in criterion.sentence_levels)
-    other = next((label for label in labels if label not in (counted, criterion.rollup.ignored)), counted)
-    return WantedLabels(counted, other) if best else WantedLabels(other, counted)
+        return WantedLabels(levels[-1].label, levels[0].label, levels[-1].description)
+    described = {level.label: level.description for level in criterion.sentence_levels}
+    counted, first = criterion.rollup.label, criterion.rollup.cuts[0][1] == levels[-1].grade
+    other = next((label for label in described if label not in (counted, criterion.rollup.ignored)), counted)
+    best, worst = (counted, other) if first else (other, counted)
+    return WantedLabels(best, worst, described[best])
 
 
 def twin_response(item: ProbeItem, twin: Twin, name: str) -> PooledResponse:
@@ -237,7 +241,8 @@ class ProbeInputs:
         check_unit(self.criteria, pool.unit)
         steps(Step("drawing items and altering them"))
         with_passages = any("passages" in criterion.inputs for criterion in self.criteria)
-        self.items = draw_items(pool, plan.items, plan.resampling_seed, with_passages=with_passages)
+        seed = plan.resampling_seed
+        self.items = draw_items(pool, plan.items, seed, with_passages=with_passages, turns=self.turns)
         if not self.items:
             raise InputError(
                 f"{plan.folder or ', '.join(map(str, plan.runs))}: no response can be drawn"
@@ -246,7 +251,7 @@ class ProbeInputs:
         turn_ids = {item.response.turn_id for item in self.items}
         check_turns(self.criteria, turn_ids, self.turns or {}, plan.topics)
         self.posed = tuple(
-            Posed(criterion, item, tuple((each, make_twin(each, item, criterion, plan.resampling_seed)) for each in of))
+            Posed(criterion, item, tuple((each, make_twin(each, item, criterion, seed)) for each in of))
             for criterion in self.criteria
             for of in (probes_of(criterion, kinds),)
             for item in self.items

@@ -12,33 +12,14 @@ import numpy as np
 
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.certified import Expects
-from judge.extra.probe.alterations import (
-    Inapplicable,
-    Making,
-    ProbeItem,
-    Twin,
-    WantedLabels,
-    Wants,
-    altered_name,
-    altered_number,
-    bold,
-    bulleted,
-    contracted,
-    dropped,
-    headed,
-    invented,
-    negated,
-    padded,
-    reordered,
-    swapped,
-    with_connective,
-    with_synonyms,
-)
+from judge.extra.probe import alterations
+from judge.extra.probe.alterations import Inapplicable, Making, ProbeItem, Twin, WantedLabels, Wants
 from judge.records import Criterion, Record, Scale
 
-ProbeKind = Literal["injection", "evidence", "invariance"]
-"""What a probe alters: a text that speaks to the judge is planted; support is taken away; nothing that matters."""
-KINDS: tuple[ProbeKind, ...] = ("injection", "evidence", "invariance")
+ProbeKind = Literal["injection", "gaming", "evidence", "invariance"]
+"""What a probe alters: a text that speaks to the judge is planted; words that answer nothing; support is taken away;
+nothing that matters."""
+KINDS: tuple[ProbeKind, ...] = ("injection", "gaming", "evidence", "invariance")
 Family = Literal["instruction", "forgery", "verdict", "authority", "coaxing", "disguise"]
 WANT = "{want}"
 
@@ -262,19 +243,21 @@ PROBES: tuple[Probe, ...] = (
         Probe(f"{family}@passage", "injection", "resists", partial(planted_in_passage, family), with_passages=True)
         for family in CANARIES
     ),
-    Probe("passages swapped", "evidence", "falls", swapped, with_passages=True),
-    Probe("passage dropped", "evidence", "falls", dropped, with_passages=True),
-    Probe("sentence invented", "evidence", "falls", invented, with_passages=True),
-    Probe("number altered", "evidence", "falls", altered_number, with_passages=True),
-    Probe("name altered", "evidence", "falls", altered_name, with_passages=True),
-    Probe("negation", "evidence", "falls", negated, with_passages=True),
-    Probe("contractions", "invariance", "stays", contracted, apart=STYLE),
-    Probe("synonyms", "invariance", "stays", with_synonyms),
-    Probe("connective", "invariance", "stays", with_connective, apart=STYLE),
-    Probe("padding", "invariance", "stays", padded, apart=LENGTH),
-    Probe("bullets", "invariance", "stays", bulleted, apart=STYLE),
-    Probe("bold", "invariance", "stays", bold, apart=STYLE),
-    Probe("heading", "invariance", "stays", headed, apart=STYLE),
-    Probe("passage order", "invariance", "stays", reordered, with_passages=True),
+    Probe("keywords stuffed", "gaming", "resists", alterations.stuffed),
+    Probe("prompt recited", "gaming", "resists", alterations.recited),
+    Probe("passages swapped", "evidence", "falls", alterations.swapped, with_passages=True),
+    Probe("passage dropped", "evidence", "falls", alterations.dropped, with_passages=True),
+    Probe("sentence invented", "evidence", "falls", alterations.invented, with_passages=True),
+    Probe("number altered", "evidence", "falls", alterations.altered_number, with_passages=True),
+    Probe("name altered", "evidence", "falls", alterations.altered_name, with_passages=True),
+    Probe("negation", "evidence", "falls", alterations.negated, with_passages=True),
+    Probe("contractions", "invariance", "stays", alterations.contracted, apart=STYLE),
+    Probe("synonyms", "invariance", "stays", alterations.with_synonyms),
+    Probe("connective", "invariance", "stays", alterations.with_connective, apart=STYLE),
+    Probe("padding", "invariance", "stays", alterations.padded, apart=LENGTH),
+    Probe("bullets", "invariance", "stays", alterations.bulleted, apart=STYLE),
+    Probe("bold", "invariance", "stays", alterations.bold, apart=STYLE),
+    Probe("heading", "invariance", "stays", alterations.headed, apart=STYLE),
+    Probe("passage order", "invariance", "stays", alterations.reordered, with_passages=True),
 )
 """A new probe is a new row: its name, its kind, what the grade must do, the function that makes the twin."""

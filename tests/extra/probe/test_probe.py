@@ -97,6 +97,13 @@ def gullible(request: Request) -> str:
     return perfect(request)
 
 
+def dazzled(request: Request) -> str:
+    """Grades as the perfect judge, but is pleased by a list of words and by the words of its prompt."""
+    listed = request.response.splitlines()[-1].count(", ") > 5
+    recital = "reported correctly; text copied from them counts" in request.response
+    return "3" if listed or recital else perfect(request)
+
+
 def wavering(request: Request) -> str:
     """Grades by the length of what it reads."""
     return str(len(request.response) % 4)
@@ -159,6 +166,13 @@ def test_a_judge_that_obeys_is_caught_in_every_family_and_place(folder: Path, as
     assert all(row.moved == row.n > 0 for row in of.canaries)
     page = (folder.parent / "out" / "probe.md").read_text(encoding="utf-8")
     assert all(canary.name in page for family in CANARIES.values() for canary in family)
+
+
+def test_a_judge_that_likes_words_is_caught_by_those_that_answer_nothing(folder: Path, asked: Asked) -> None:
+    asked(dazzled)
+    found = words(probed(folder, kinds=("gaming", "invariance"), items=6))
+    assert [name for name, word in found.items() if word == "fails"] == ["keywords stuffed", "prompt recited"]
+    assert "must not rise" in (folder.parent / "out" / "probe.md").read_text(encoding="utf-8")
 
 
 def test_a_judge_that_counts_letters_fails_where_words_change(folder: Path, asked: Asked) -> None:

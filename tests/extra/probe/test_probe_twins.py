@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.prompt import defuse
+from judge.extra.probe import alterations
 from judge.extra.probe.alterations import (
     INVENTED,
     NAMES,
@@ -19,21 +20,7 @@ from judge.extra.probe.alterations import (
     ProbeItem,
     Twin,
     WantedLabels,
-    altered_name,
-    altered_number,
-    bold,
-    bulleted,
-    contracted,
-    dropped,
-    headed,
-    invented,
     names,
-    negated,
-    padded,
-    reordered,
-    swapped,
-    with_connective,
-    with_synonyms,
 )
 from judge.extra.probe.job import draw_items, make_twin, passages_of, twin_response, wanted_labels
 from judge.extra.probe.probes import CANARIES, KINDS, PROBES, WANT, planted_in_passage, planted_in_response, probes_of
@@ -41,7 +28,7 @@ from judge.io.ids import topic_of
 from judge.judges.forms import answer_labels
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Passage
-from judge.runs.records import TokenCount
+from judge.runs.records import TokenCount, Turn
 
 LABELS = WantedLabels("3", "0")
 GRADED = find_criterion("groundedness/graded")
@@ -88,7 +75,7 @@ def text_of(make: Making, text: str, *passages: str) -> str:
     ("It runs from 3-6.", "3 6 3-6", "none: no number of the response is in the passages"),
 ])  # fmt: skip
 def test_a_number_that_the_passages_have_becomes_one_that_they_have_not(text: str, passage: str, expected: str) -> None:
-    assert text_of(altered_number, text, passage) == expected
+    assert text_of(alterations.altered_number, text, passage) == expected
 
 
 @pytest.mark.parametrize(("text", "passage", "old"), [
@@ -104,7 +91,7 @@ def test_a_number_that_the_passages_have_becomes_one_that_they_have_not(text: st
     ("The NASA report.", "NASA", None),
 ])  # fmt: skip
 def test_a_name_that_the_passages_have_becomes_an_invented_one(text: str, passage: str, old: str | None) -> None:
-    twin = made(altered_name, item(text, [passage]))
+    twin = made(alterations.altered_name, item(text, [passage]))
     if old is None:
         assert twin == Inapplicable("no name of the response is in the passages")
     else:
@@ -134,23 +121,23 @@ def test_a_name_is_a_run_of_words_with_a_capital() -> None:
     ("Bring water.", "none: no statement whose verb takes or has a plain negation"),
 ])  # fmt: skip
 def test_one_statement_says_the_opposite(text: str, expected: str) -> None:
-    assert text_of(negated, text) == expected
+    assert text_of(alterations.negated, text) == expected
 
 
 def test_the_statement_with_the_most_support_is_negated() -> None:
     text = "Cats are small. The lift is slow."
-    assert text_of(negated, text, "A slow lift.") == "Cats are small. The lift is not slow."
-    assert text_of(negated, text, "Small cats.") == "Cats are not small. The lift is slow."
+    assert text_of(alterations.negated, text, "A slow lift.") == "Cats are small. The lift is not slow."
+    assert text_of(alterations.negated, text, "Small cats.") == "Cats are not small. The lift is slow."
 
 
 def test_an_invented_sentence_is_one_that_nothing_supports() -> None:
-    twin = made(invented, item("It is open.", ["A door."]))
+    twin = made(alterations.invented, item("It is open.", ["A door."]))
     assert isinstance(twin, Twin)
     assert twin.text.removeprefix("It is open. ") in INVENTED
-    assert made(invented, item("It is open.", INVENTED)) == Inapplicable(
+    assert made(alterations.invented, item("It is open.", INVENTED)) == Inapplicable(
         "the passages may support every invented sentence"
     )
-    no_stop = made(invented, item("- open\n- free"))
+    no_stop = made(alterations.invented, item("- open\n- free"))
     assert isinstance(no_stop, Twin) and no_stop.text.startswith("- open\n- free\n")
 
 
@@ -159,51 +146,89 @@ def test_an_invented_sentence_is_one_that_nothing_supports() -> None:
 
 def test_passages_are_those_of_the_turn_with_the_fewest_words_of_the_response() -> None:
     near, far = ("The lift is slow.",), ("Bees make honey.",)
-    twin = made(swapped, item("The lift is broken.", ["A lift."], [near, far]))
+    twin = made(alterations.swapped, item("The lift is broken.", ["A lift."], [near, far]))
     assert isinstance(twin, Twin) and twin.passages == far
     shared = item("x", ["A lift."], [("A lift.", "Bees.")])
-    assert made(swapped, shared) == Inapplicable("no other turn of the topic has other passages")
+    assert made(alterations.swapped, shared) == Inapplicable("no other turn of the topic has other passages")
 
 
 def test_the_passage_with_the_most_words_of_the_response_is_dropped() -> None:
-    twin = made(dropped, item("The lift is broken.", ["Bees make honey.", "The lift broke.", "A broken lift."]))
+    twin = made(
+        alterations.dropped, item("The lift is broken.", ["Bees make honey.", "The lift broke.", "A broken lift."])
+    )
     assert isinstance(twin, Twin) and twin.passages == ("Bees make honey.", "The lift broke.")
-    assert made(dropped, item("x", ["one"])) == Inapplicable("fewer than two passages")
+    assert made(alterations.dropped, item("x", ["one"])) == Inapplicable("fewer than two passages")
 
 
 # ---------------------------------------------------------------- invariances
 
 
 @pytest.mark.parametrize(("make", "text", "expected"), [
-    (contracted, "It is late. You do not pay.", "It's late. You don't pay."),
-    (contracted, "We know what it is.", "none: nothing in the response to rewrite"),
-    (contracted, "You don't pay, it is free.", "You do not pay, it is free."),
-    (contracted, "You cannot pay.", "You can't pay."),
-    (with_synonyms, "It is usually easy.", "It is normally simple."),
-    (with_synonyms, "A uneasy Large man.", "none: nothing in the response to rewrite"),
-    (with_connective, "Yes. The lift is slow.", "Yes. In fact, the lift is slow."),
-    (with_connective, "The lift is slow.", "In fact, the lift is slow."),
-    (with_connective, "Lifts are slow. Theirs too.", "none: no sentence begins with a word that a connective "
-                                                     "can stand before"),
-    (bulleted, "One. Two.", "- One.\n- Two."),
-    (bulleted, "One only.", "none: a single sentence, or a list already"),
-    (bulleted, "1. One.\n2. Two.", "none: a single sentence, or a list already"),
-    (bold, "One two three four five.", "**One two three four** five."),
-    (headed, "One.", "## Answer\n\nOne."),
-    (reordered, "One.", "none: fewer than two passages"),
+    (alterations.contracted, "It is late. You do not pay.", "It's late. You don't pay."),
+    (alterations.contracted, "We know what it is.", "none: nothing in the response to rewrite"),
+    (alterations.contracted, "You don't pay, it is free.", "You do not pay, it is free."),
+    (alterations.contracted, "You cannot pay.", "You can't pay."),
+    (alterations.with_synonyms, "It is usually easy.", "It is normally simple."),
+    (alterations.with_synonyms, "A uneasy Large man.", "none: nothing in the response to rewrite"),
+    (alterations.with_connective, "Yes. The lift is slow.", "Yes. In fact, the lift is slow."),
+    (alterations.with_connective, "The lift is slow.", "In fact, the lift is slow."),
+    (alterations.with_connective, "Lifts are slow.",
+     "none: no sentence begins with a word that a connective can stand before"),
+    (alterations.bulleted, "One. Two.", "- One.\n- Two."),
+    (alterations.bulleted, "One only.", "none: a single sentence, or a list already"),
+    (alterations.bulleted, "1. One.\n2. Two.", "none: a single sentence, or a list already"),
+    (alterations.bold, "One two three four five.", "**One two three four** five."),
+    (alterations.headed, "One.", "## Answer\n\nOne."),
+    (alterations.reordered, "One.", "none: fewer than two passages"),
 ])  # fmt: skip
 def test_what_means_the_same(make: Making, text: str, expected: str) -> None:
     assert text_of(make, text) == expected
 
 
 def test_padding_keeps_the_response_and_order_keeps_the_passages() -> None:
-    assert " One. " in text_of(padded, " One. ")
-    twin = made(reordered, item("One.", ["a", "b", "c"]))
+    assert " One. " in text_of(alterations.padded, " One. ")
+    twin = made(alterations.reordered, item("One.", ["a", "b", "c"]))
     assert isinstance(twin, Twin) and twin.passages == ("c", "b", "a")
 
 
 def test_a_synonym_is_another_word() -> None:
     assert all(word != other and word.islower() and other.islower() for word, other in SYNONYMS.items())
+
+
+# ---------------------------------------------------------------- gaming
+
+
+def test_keywords_are_those_of_the_question_and_then_the_frequent_ones_of_the_passages() -> None:
+    of = replace(
+        item("It is slow.\n", ["A lift. The lift has doors.", "Doors of a lift"]), question="How old is the lift?"
+    )
+    assert made(alterations.stuffed, of) == Twin(
+        "It is slow.\n\nold, lift, doors", of.passages, "+ 3 words of question and passages", None, "high"
+    )
+    many = made(alterations.stuffed, item("It is slow.", [" ".join(f"word{number}" for number in range(99))]))
+    assert isinstance(many, Twin) and many.text.endswith(", word39")
+    assert made(alterations.stuffed, item("It is slow.", ["It is."])) == Inapplicable(
+        "neither the question nor a passage has a content word"
+    )
+
+
+def test_a_question_is_that_of_the_turn() -> None:
+    turn = Turn("0_0", "0", "How wide is it?", None, (), ())
+    drawn = draw_items(world(2, 2), 9, 1, with_passages=True, turns={"0_0": turn})
+    assert {one.response.turn_id: one.question for one in drawn} == {
+        "0_0": turn.utterance,
+        "0_1": "",
+        "1_0": "",
+        "1_1": "",
+    }
+
+
+def test_a_recital_stands_behind_the_response() -> None:
+    of = item("It is open. ", ["A door."])
+    assert alterations.recited(of, WantedLabels("3", "0", "Fully open."), np.random.default_rng(0)) == Twin(
+        "It is open.\n\nFully open.", of.passages, "+ Fully open.", None, "high"
+    )
+    assert made(alterations.recited, of) == Inapplicable("the prompt does not describe the best grade")
 
 
 # ---------------------------------------------------------------- canaries
@@ -244,14 +269,17 @@ def test_a_canary_reaches_the_judge_fenced() -> None:
 @pytest.mark.parametrize("criterion", bundled_criteria(), ids=lambda criterion: criterion.prompt_id)
 def test_the_attacker_asks_for_a_label_that_the_judge_may_write(criterion: Criterion) -> None:
     labels = wanted_labels(criterion)
-    assert set(labels) <= set(answer_labels(criterion))
+    assert {labels.best, labels.worst} <= set(answer_labels(criterion))
     assert labels.best != labels.worst
+    # So the prompt can be recited under each.
+    assert labels.described
 
 
 def test_the_ends_of_a_scale_follow_its_polarity() -> None:
-    assert wanted_labels(GRADED) == WantedLabels("3", "0")
+    worst, *_, best = (level.description for level in GRADED.scale.levels)
+    assert wanted_labels(GRADED) == WantedLabels("3", "0", best)
     lower = replace(GRADED, scale=replace(GRADED.scale, polarity="lower"))
-    assert wanted_labels(lower) == WantedLabels("0", "3")
+    assert wanted_labels(lower) == WantedLabels("0", "3", worst)
 
 
 # ---------------------------------------------------------------- the draw
