@@ -188,9 +188,11 @@ class ChatChecker(ServedChecker):
 
     def parts(self, request: Request) -> Sequence[Request]:
         """A request for each pair; one that occurs twice is asked once."""
+        system = (Message("system", self._instruction),) if self._instruction else ()
         pair = msgspec.structs.replace(request, form="text", labels=_LABELS, response="", passages=(), nuggets=())
         return [
-            msgspec.structs.replace(pair, messages=self._messages(*each)) for each in dict.fromkeys(self.pairs(request))
+            msgspec.structs.replace(pair, messages=(*system, Message("user", f"Document: {document}\nClaim: {claim}")))
+            for document, claim in dict.fromkeys(self.pairs(request))
         ]
 
     def sent(self, request: Request) -> SentRequests:
@@ -222,10 +224,6 @@ class ChatChecker(ServedChecker):
             return msgspec.structs.replace(whole, text=last.text, finish_reason=last.finish_reason), ()
         scores = dict(zip(dict.fromkeys(pairs), map(_score, replies), strict=True))
         return whole, [scores[pair] for pair in pairs]
-
-    def _messages(self, document: str, claim: str) -> tuple[Message, ...]:
-        system = (Message("system", self._instruction),) if self._instruction else ()
-        return (*system, Message("user", f"Document: {document}\nClaim: {claim}"))
 
     async def _ask(self, request: Request) -> Completion:
         """The reply to a pair; a server that refuses to tell so many probabilities is asked for fewer."""

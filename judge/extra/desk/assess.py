@@ -332,8 +332,7 @@ class AssessDesk:
             tasks=[self._line(task, labeled.get(task.place)) for task in part.shown],
             kept=kept,
             filters={name: words for name, (words, _) in FILTERS.items()},
-            page=part.page,
-            pages=part.pages,
+            part=part,
             **self._shown(visit),
         )
 

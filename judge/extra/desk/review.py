@@ -177,10 +177,8 @@ class Review:
             by=by,
             query=_query(by.query),
             criteria=cases.criteria,
-            raters=[_name(rater) for rater in cases.raters],
-            page=part.page,
-            pages=part.pages,
-            first=part.first,
+            raters=[judge if prompt is None else f"{judge} · {prompt}" for judge, prompt in cases.raters],
+            part=part,
         )
 
     async def _item(self, visit: Visit) -> Response:
@@ -337,11 +335,6 @@ def _check_part(rows: Sequence[GoldRow], items: Sequence[Disagreement]) -> None:
             "the calibration was on a dev part, and this gold is not split, so it may hold test grades: --gold takes "
             "the dev.jsonl of `judge gold split`"
         )
-
-
-def _name(rater: PromptedJudge) -> str:
-    judge, prompt = rater
-    return judge if prompt is None else f"{judge} · {prompt}"
 
 
 def _query(fields: Mapping[str, str]) -> str:
