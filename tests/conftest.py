@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from judge.cli import main
 from judge.errors import InputError
+from judge.gold.seal import LEDGER, Entry, parse_ledger, read_seal
 from judge.io import files
 from judge.records import Problem
 from tests.browsing import browser, page
@@ -172,6 +173,13 @@ def printed(capsys: pytest.CaptureFixture[str], code: int, expected: int = 0) ->
 
 def json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def read_ledger(seal: Path) -> tuple[Entry, ...]:
+    """Every question that was put to sealed grades, in order."""
+    ledger = seal.with_name(LEDGER)
+    content = ledger.read_bytes() if ledger.exists() else b""
+    return parse_ledger(content, read_seal(seal).commitment, str(ledger))[0]
 
 
 def manifest(out: Path) -> dict[str, Any]:

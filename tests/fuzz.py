@@ -65,7 +65,7 @@ from judge.extra.reproduce.published import reproduce_publication
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
 from judge.gold.rows import parse_gold, read_gold
-from judge.gold.seal import LEDGER, SEAL, read_ledger, read_salt
+from judge.gold.seal import LEDGER, SEAL, read_salt
 from judge.gold.sheets import make_sheet
 from judge.gold.sheets.kinds import SHEETS, SheetOptions
 from judge.gold.sources import import_gold
@@ -110,6 +110,7 @@ from judge.runs.tokens import TokenCounter
 from judge.runs.topics import read_topics
 from tests.calibrate.test_certificate import certificate
 from tests.calibration_world import failure, judgment, pooled
+from tests.conftest import read_ledger
 from tests.report_records import calibration
 
 ROOT = Path(__file__).resolve().parents[1]

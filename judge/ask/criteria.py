@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from judge.ask.subjects import DEFAULT, OF_NUGGETS, combine, group_members, only_asked_by
+from judge.ask.prompt import DEFAULT, OF_NUGGETS, combine, group_members, only_asked_by
 from judge.errors import UsageError
 from judge.io.files import StrPath, read_stored, several
 from judge.io.ids import natural_key

@@ -14,8 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from judge.ask.prompt import BLOCKS, PLACEHOLDER, PLACEHOLDERS
-from judge.ask.subjects import NUGGET_CREATION, OF_NUGGETS, SHOWN
+from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, SHOWN
 from judge.errors import InputError
 from judge.io.files import LARGEST_TOML, sha256
 from judge.io.text import count

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from judge.ask.subjects import group_members
+from judge.ask.prompt import group_members
 from judge.calibrate.findings import (
     AgreementRow,
     CascadeRow,

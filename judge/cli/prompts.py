@@ -13,9 +13,8 @@ from judge.ask.criteria import (
     load_criterion,
     prompt_path,
 )
-from judge.ask.prompt import render
+from judge.ask.prompt import OF_NUGGETS, combine, render
 from judge.ask.records import Task
-from judge.ask.subjects import OF_NUGGETS, combine
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, say
 from judge.errors import InputError, UsageError

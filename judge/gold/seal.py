@@ -316,16 +316,6 @@ def read_unsealed(paths: Iterable[StrPath], advice: str) -> tuple[GoldRow, ...]:
     return tuple(gold)
 
 
-def read_ledger(seal: Path) -> tuple[Entry, ...]:
-    """Read every question that was put to the sealed grades, in order; an unfinished last line is skipped.
-
-    An InputError if the seal cannot be read, or the ledger is damaged.
-    """
-    ledger = seal.with_name(LEDGER)
-    content = read_stored(ledger) if ledger.exists() else b""
-    return parse_ledger(content, read_seal(seal).commitment, str(ledger))[0]
-
-
 def item_of(row: GoldRow) -> SealedItem:
     """The graded response that a row is about."""
     return SealedItem(row.turn_id, row.text_sha256 or row.response_id or "", row.run_id)

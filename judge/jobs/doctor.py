@@ -30,7 +30,7 @@ from judge.io.steps import Step, Steps, quiet
 from judge.io.text import count, shown
 from judge.judges.backends import BACKENDS, backend_facts, backend_of_providers, open_model
 from judge.judges.catalog import CATALOG
-from judge.judges.connection import KEY, Pinged, ping
+from judge.judges.chat import KEY, Pinged, ping
 from judge.judges.credentials import Address, read_address, read_key, redact, refuse_unrecorded
 from judge.judges.forms import answer_labels, form_instruction
 from judge.judges.model import Model, ModelOptions

@@ -10,8 +10,8 @@ import msgspec
 from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import choose_prompts, criterion_names, default_prompts, find_criterion
+from judge.ask.prompt import check_unit
 from judge.ask.results import JUDGMENTS, StoredResults, stored_judgments
-from judge.ask.subjects import check_unit
 from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.tables import field_columns, in_order, label_rows
 from judge.errors import UsageError

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import find_criterion
+from judge.ask.prompt import group_members
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury, read_results
-from judge.ask.subjects import group_members
 from judge.errors import InputError, UsageError
 from judge.io.files import StrPath
 from judge.io.ids import Cluster, check_cluster, clustering

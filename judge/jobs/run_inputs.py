@@ -18,9 +18,8 @@ from judge.ask.opening import (
     shared_out,
 )
 from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
-from judge.ask.prompt import needs_turn
+from judge.ask.prompt import check_unit, combine, needs_turn, unit_of
 from judge.ask.records import Tasks, tasks
-from judge.ask.subjects import check_unit, combine, unit_of
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
 from judge.crowd.jury import Jury, juries

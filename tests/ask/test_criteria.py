@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from judge.ask.criteria import bundled_criteria, criterion_names, default_prompts, find_criterion, load_criterion
-from judge.ask.prompt import PLACEHOLDER
-from judge.ask.subjects import OF_NUGGETS
+from judge.ask.prompt import OF_NUGGETS, PLACEHOLDER
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.files import sha256

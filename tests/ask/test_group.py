@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.prompt import _MOST_SHARED, BLOCKS, NOTICE, needs_turn, render, repair
+from judge.ask.prompt import _MOST_SHARED, BLOCKS, DEFAULT, NOTICE, combine, group_members, needs_turn, render, repair
 from judge.ask.records import Task, Unreadable
-from judge.ask.subjects import DEFAULT, combine, group_members
 from judge.errors import UsageError
 from judge.judges.chat import response_format
 from judge.judges.forms import supported_forms

@@ -10,9 +10,9 @@ from judge.ask.account import TYPICAL_REPLY, Settings
 from judge.ask.asking import forecast
 from judge.ask.loop import assess
 from judge.ask.opening import open_one
+from judge.ask.prompt import combine
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment, tasks
-from judge.ask.subjects import combine
 from judge.errors import StructureUnsupported, UsageError
 from judge.judges.journal import Journal
 from judge.judges.model import ModelOptions, Price

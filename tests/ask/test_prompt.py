@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.prompt import BLOCKS, NOTICE, guidance, needs_turn, render, repair
+from judge.ask.prompt import BLOCKS, NOTICE, guidance, needs_turn, render, repair, unit_of
 from judge.ask.records import Task, Unreadable
-from judge.ask.subjects import unit_of
 from judge.errors import UsageError
 from judge.judges.forms import answer_instruction, supported_forms
 from judge.judges.records import AnswerForm, Completion, Message

@@ -8,7 +8,7 @@ from judge.ask.results import Label
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, ProbabilityRow
 from judge.calibrate.panel import Panel
-from judge.calibrate.report.folder import PROBABILITIES
+from judge.calibrate.report.folder import TABLES
 from judge.calibrate.report.pages import calibration_markdown
 from judge.io.table import records_tsv
 from judge.records import Level, Scale
@@ -97,9 +97,9 @@ def test_unequal_weights_are_said_not_to_count() -> None:
 
 def test_they_stand_in_table_and_report() -> None:
     calibration, row = found(panel([P[one.deserved] for one in WORLD]))
-    head, line = records_tsv(PROBABILITIES, calibration.probabilities).splitlines()
+    head, line = records_tsv(TABLES["probabilities"], calibration.probabilities).splitlines()
     cells = dict(zip(head.split("\t"), line.split("\t"), strict=True))
-    assert tuple(cells) == tuple(PROBABILITIES)
+    assert tuple(cells) == tuple(TABLES["probabilities"])
     assert cells["brier"] == f"{row.statistics['brier'].value:.6f}"
     assert (cells["n"], cells["topics"]) == ("32", "8")
     assert "### Are its label probabilities probabilities?" in calibration_markdown(calibration)

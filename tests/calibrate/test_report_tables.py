@@ -15,17 +15,7 @@ from judge.calibrate.findings import (
     Slope,
     SystemAgreement,
 )
-from judge.calibrate.report.folder import (
-    CALIBRATION_MAP,
-    COMPARISONS,
-    DIAGNOSTICS,
-    LINES,
-    STATISTICS,
-    SYSTEMS,
-    agreement_tsv,
-    alternative_tsv,
-    confusion_tsv,
-)
+from judge.calibrate.report.folder import DIAGNOSTICS, STATISTICS, TABLES, agreement_tsv, alternative_tsv, confusion_tsv
 from judge.calibrate.report.pages import calibration_markdown
 from judge.io.table import records_tsv
 from judge.io.text import markdown_cell, unescape
@@ -129,7 +119,7 @@ def test_comparisons() -> None:
         ComparisonRow("a", "b", estimate(0.05, 0.02), 0.01, 0.03, 0.02, True, split="test", **about),
         ComparisonRow("a", "c", estimate(None), None, None, None, False, split="dev", **about),
     ]
-    assert records_tsv(COMPARISONS, rows) == (
+    assert records_tsv(TABLES["comparisons"], rows) == (
         "criterion\tsplit\tstatistic\ta\tb\tdifference\tdifference_lo\tdifference_hi\tp\tp_max_t\tp_holm\texact\tn\t"
         "topics\tnote\n"
         "g\ttest\twkappa\ta\tb\t0.050000\t0.030000\t0.070000\t0.010000\t0.030000\t0.020000\ttrue\t150\t25\t\n"
@@ -142,7 +132,7 @@ def test_calibration_map() -> None:
         CalibrationMapRow("j", "g/v", "g", "dev", 0, 12, 0.25, 0.3, 2.0),
         CalibrationMapRow("j", None, "g", "all", 1, 0, None, 1, 2),
     ]
-    assert records_tsv(CALIBRATION_MAP, rows) == (
+    assert records_tsv(TABLES["calibration_map"], rows) == (
         "judge\tprompt\tcriterion\tsplit\tgrade\tn\tmean\tshrunken\tweight\n"
         "j\tg/v\tg\tdev\t0\t12\t0.250000\t0.300000\t2.000000\n"
         "j\t\tg\tall\t1\t0\t\t1.000000\t2.000000\n"
@@ -152,9 +142,8 @@ def test_calibration_map() -> None:
 def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
     known, unknown = Halves(0.75, 0.5), Halves(None, None, "fewer than 5 topics")
-    line, other = cells(
-        records_tsv(SYSTEMS, [SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)])
-    )
+    rows = [SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)]
+    line, other = cells(records_tsv(TABLES["systems"], rows))
     assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
     assert {column: text for column, text in line.items() if text} == {
@@ -194,7 +183,7 @@ def test_expected_grades() -> None:
         ExpectedLine("j", "g/v", "g", "dev", 0.5, estimate(0.8, 0.1), 0.6, 0.5, 0.4),
         ExpectedLine("j", None, "g", "all", 0.5, estimate(0.8, 0), 0.6, 0.5, None),
     ]
-    assert records_tsv(LINES, rows) == (
+    assert records_tsv(TABLES["expected"], rows) == (
         "judge\tprompt\tcriterion\tsplit\tintercept\tslope\tslope_lo\tslope_hi\terror_grade\terror_expected\t"
         "error_line\tn\ttopics\tnote\n"
         "j\tg/v\tg\tdev\t0.500000\t0.800000\t0.700000\t0.900000\t0.600000\t0.500000\t0.400000\t150\t25\t\n"

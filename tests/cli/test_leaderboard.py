@@ -10,7 +10,7 @@ from judge.ask.criteria import find_criterion
 from judge.cli import main
 from judge.errors import UsageError
 from judge.gold.rows import gold_jsonl, read_gold
-from judge.gold.seal import read_ledger, write_split
+from judge.gold.seal import write_split
 from judge.io.files import sha256
 from judge.io.ids import topic_of
 from judge.jobs.manifest import SCHEMA
@@ -26,7 +26,7 @@ from judge.stats.generalizability import (
     half_width_factor,
 )
 from tests.calibration_world import failure, judgment, pooled, row, write_gold, write_judged
-from tests.conftest import complaint, on_stderr, printed
+from tests.conftest import complaint, on_stderr, printed, read_ledger
 
 GROUNDEDNESS = find_criterion("groundedness")
 RUNS = ("own\x1b[31m|run", "solid", "weak")

@@ -19,7 +19,6 @@ from judge.gold.seal import (
     Look,
     Opening,
     open_sealed,
-    read_ledger,
     read_seal,
     record_look,
     responses_digest,
@@ -29,6 +28,7 @@ from judge.gold.seal import (
     write_split,
 )
 from judge.io.files import sha256
+from tests.conftest import read_ledger
 
 NOW = "2026-01-01T00:00:00Z"
 

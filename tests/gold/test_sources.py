@@ -1,4 +1,4 @@
-"""Grades of others as gold: every source, its quirks, and all that can be wrong with its files."""
+"""Grades of others as gold: every source, its quirks, all that can be wrong with its files, and what texts mean."""
 
 import gzip
 import json
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from judge.ask.criteria import bundled_criteria
 from judge.errors import InputError, UsageError
 from judge.gold.draft import ImportOptions, read_bank
-from judge.gold.grades import GradeMeanings
+from judge.gold.grades import GradeMeanings, folded, level_words
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, gold_jsonl, match, parse_gold, text_digest
 from judge.gold.sources import CAST_CRITERIA, Imported, import_gold, typed
@@ -506,3 +507,20 @@ def test_the_real_begin(shared: Path) -> None:
     assert len(done.pool.responses) == len(done.rows)
     assert match(done.rows, done.pool)[1] == ()
     assert len({row.topic_id for row in done.rows if row.turn_id.startswith("wow")}) == 333
+
+
+def test_levels_mean_their_grades_by_name_and_by_description() -> None:
+    words = level_words("groundedness", (0, 1, 2, 3), bundled_criteria())
+    names = ("Not grounded", "WEAKLY grounded.", " Mostly  grounded", "fully grounded")
+    assert [words[folded(name)] for name in names] == [0, 1, 2, 3]
+    description = "Not grounded. It takes nothing from the passages beyond names and the subject."
+    assert words[folded(description)] == 0
+
+
+@pytest.mark.parametrize("scale", [(1, 2, 3, 4), (0, 1, 2), (0, 1, 2, 3, 4)])
+def test_levels_of_another_scale_mean_nothing(scale: tuple[int, ...]) -> None:
+    assert folded("Mostly grounded") not in level_words("groundedness", scale, bundled_criteria())
+
+
+def test_another_criterion_means_nothing() -> None:
+    assert level_words("novelty", (0, 1, 2, 3), bundled_criteria()) == {}

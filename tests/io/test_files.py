@@ -1,17 +1,42 @@
-"""Files as bytes: what is packed, what is lines of JSON."""
+"""Files as bytes: what is packed, what is lines of JSON, how much is read, and the memory that bombs take."""
 
 import gzip
+import io
 import os
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from judge.errors import InputError
+from judge.cli import main
+from judge.errors import InputError, UsageError
+from judge.gold.rows import scan_gold
 from judge.io import files as stored_files
-from judge.io.files import decode_lines, published, read_stored, unpack
+from judge.io.files import (
+    LARGEST_FILE,
+    MAX_COLUMNS,
+    MAX_PROBLEMS,
+    allow_files,
+    decode_lines,
+    largest_file,
+    most_values,
+    numbered,
+    published,
+    read_stored,
+    unpack,
+)
+from judge.io.ids import parse_qrels
+from judge.io.tabular import read_table
 from judge.records import Problem
 from judge.runs.records import PtkbStatement
+from judge.runs.topics import read_topics
+from tests.conftest import PROJECT, complaint, refused
 
 
 @pytest.mark.parametrize(
@@ -133,3 +158,167 @@ def test_without_a_home_paths_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Path, "home", nobody)
     assert published("/homes/ann/runs") == "/homes/ann/runs"
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [("2G", 2**31), ("800M", 800 * 2**20), ("64k", 65_536), ("1GiB", 2**30), ("1mb", 2**20), ("10", 10), (10, 10)],
+)
+def test_a_size_is_bytes_with_a_unit(size: int | str, expected: int) -> None:
+    allow_files(size)
+    assert (largest_file(), most_values()) == (expected, expected // 100)
+
+
+@pytest.mark.parametrize("size", ["", "G", "0", "-1", "1.5G", "2T", "2 G", "٢G", -3])
+def test_anything_else_is_no_size(size: int | str) -> None:
+    with pytest.raises(UsageError, match=r"^--max-file-size .*: expected bytes such as 2G, 800M or 1048576"):
+        allow_files(size)
+    assert largest_file() == LARGEST_FILE
+
+
+@given(st.text("a\n\r\u2028", max_size=30))
+def test_lines_are_numbered_as_they_are_split(text: str) -> None:
+    assert list(numbered(text, "f")) == list(enumerate(text.split("\n"), start=1))
+    assert list(numbered(text.encode(), "f")) == list(enumerate(text.encode().split(b"\n"), start=1))
+
+
+def test_lines_are_bounded() -> None:
+    allow_files(300)
+    assert len(list(numbered("1\n2\n3", "f"))) == 3
+    with pytest.raises(InputError, match=r"^f: more than 3 lines; --max-file-size allows more$"):
+        list(numbered("1\n2\n3\n", "f"))
+
+
+def test_a_pipe_is_read_up_to_the_bound() -> None:
+    allow_files(10)
+    for size in (10, 11):
+        source, sink = os.pipe()
+        os.write(sink, b"x" * size)
+        os.close(sink)
+        try:
+            if size <= 10:
+                assert read_stored(f"/dev/fd/{source}") == b"x" * 10
+            else:
+                with pytest.raises(InputError, match=r"holds more than 10 bytes; --max-file-size allows more$"):
+                    read_stored(f"/dev/fd/{source}")
+        finally:
+            os.close(source)
+
+
+def _qrels(text: str) -> list[Problem]:
+    return list(refused(parse_qrels, text, "f"))
+
+
+def _table(text: str, folder: Path) -> list[Problem]:
+    problems: list[Problem] = []
+    (folder / "t.csv").write_text("a,b,c\n" + text)
+    read_table(folder / "t.csv", problems)
+    return problems
+
+
+def test_a_file_lists_so_many_problems_and_no_more(tmp_path: Path) -> None:
+    text = "x\n" * (MAX_PROBLEMS + 5)
+    readers = {
+        "qrels": _qrels(text),
+        "gold": scan_gold(text.encode(), "f")[1],
+        "lines": [row for _, row in decode_lines(text.encode(), int, "f", "c") if isinstance(row, Problem)],
+        "table": _table(text, tmp_path),
+    }
+    for name, problems in readers.items():
+        assert len(problems) == MAX_PROBLEMS + 1, name
+        assert problems[-1].code == "too_many_problems", name
+        assert "10,000 problems up to here; the rest of the file was not read" in problems[-1].message
+
+
+def test_one_problem_less_is_listed_whole() -> None:
+    problems = _qrels("x\n" * MAX_PROBLEMS)
+    assert [problem.code for problem in problems] == ["wrong_columns"] * MAX_PROBLEMS
+
+
+def test_a_table_has_so_many_columns(tmp_path: Path) -> None:
+    for columns, code in ((MAX_COLUMNS, []), (MAX_COLUMNS + 1, ["too_many_columns"])):
+        (tmp_path / "t.csv").write_text("\n".join(",".join(f"{row}{n}" for n in range(columns)) for row in "cx"))
+        problems: list[Problem] = []
+        read_table(tmp_path / "t.csv", problems)
+        assert [problem.code for problem in problems] == code
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("[" + "{}," * 10_000 + "{}]", "too_many_turns"),
+        ('[{"number": 1, "ptkb": {}, "turns": [' + "{}," * 1_000 + "{}]}]", "too_many_turns"),
+        ('[{"number": 1, "turn": [' + "{}," * 1_000 + "{}]}]", "too_many_turns"),
+    ],
+)
+def test_topics_have_so_many_topics_and_turns(tmp_path: Path, content: str, code: str) -> None:
+    (tmp_path / "t.json").write_text(content)
+    assert [problem.code for problem in refused(read_topics, tmp_path / "t.json")] == [code]
+
+
+def test_topics_list_so_many_problems(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('[{"number": 1, "ptkb": [' + "0," * 20_000 + '0], "turns": []}]')
+    assert len(refused(read_topics, tmp_path / "t.json")) == MAX_PROBLEMS
+
+
+def test_the_option_of_every_command_is_taken_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    gold = str(PROJECT / "gold" / "example.gold.jsonl")
+    for arguments in (["--max-file-size", "9K", "gold", "check", gold], ["gold", "check", gold, "--max-file-size=9K"]):
+        assert f"{gold}: holds more than 9,216 bytes; --max-file-size allows more" in complaint(capsys, main(arguments))
+    assert main(["gold", "check", "--max-file-size", "9K", "--max-file-size", "1G", gold]) == 2
+    assert main(["gold", "check", "--max-file-size", "1G", gold]) == 0
+
+
+def bombs(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Small files that would fill the memory, with the command that reads them."""
+    runs = str(PROJECT / "examples" / "runs")
+
+    def put(name: str, *parts: bytes) -> str:
+        (folder / name).parent.mkdir(exist_ok=True)
+        content = b"".join(parts)
+        (folder / name).write_bytes(gzip.compress(content, 6) if name.endswith(".gz") else content)
+        return str(folder / name)
+
+    yield "topics", ["validate", "--runs", runs, "--topics", put("topics.json.gz", b"[", b"{}," * 2_000_000, b"{}]")]
+    yield "gold", ["gold", "check", put("gold.jsonl.gz", b"{}\n" * 4_000_000)]
+    qrels = put("qrels.gz", b"x\n" * 4_000_000)
+    pool = ["pool", "--runs", runs, "--out", str(folder / "out")]
+    yield "qrels", [*pool, "--passage-qrels", qrels]
+    yield "turns", [*pool, "--turns", put("turns.gz", b"9-1_1\n" * 2_000_000)]
+    crowd = ["crowd", "--scale", "0-3", "--criterion", "relevance", "--out", str(folder / "out")]
+    yield "labels", [*crowd, put("labels.csv.gz", b"task,worker,label\n", b"a,b,1\n" * 3_000_000)]
+    yield "quoted labels", [*crowd, put("quoted.csv.gz", b"task,worker,label\n", b'a,"b",1\n' * 2_000_000)]
+    yield "JSON labels", [*crowd, put("labels.jsonl.gz", b'{"task":"a","worker":"b","label":1}\n' * 1_000_000)]
+    table = io.BytesIO()
+    cells = {"task": "a" * 1000, "worker": "w", "label": 1}
+    pl.DataFrame({name: pl.repeat(cell, 3_000_000, eager=True) for name, cell in cells.items()}).write_parquet(table)
+    yield "Parquet", [*crowd, put("labels.parquet", table.getvalue())]
+    yield "columns", [*crowd, put("columns.csv", b",".join(b"%d" % n for n in range(300_000)), b"\n", b"1," * 299_999)]
+    keys = b",".join(b'"k%d":0' % n for n in range(600_000))
+    turn = b'{"turn_id":"9-1_1","responses":[{"rank":1,"text":"a","ptkb_provenance":[],"passage_provenance":[]}],%s}'
+    run = b'{"run_name":"x","run_type":"automatic","eval_response":true,"turns":[%s]}' % (turn % keys)
+    yield "unknown keys", ["validate", "--runs", str(Path(put("keys/run.json", run)).parent)]
+    with (folder / "keys" / "big.json").open("wb") as file:
+        file.truncate(65 << 20)
+    yield "plain", ["validate", "--runs", str(folder / "keys")]
+
+
+MEASURED = """
+import resource, subprocess, sys
+code = subprocess.run([sys.executable, "-m", "judge", *sys.argv[1:]], stdout=subprocess.DEVNULL).returncode
+print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+# Eight times smaller than the default, and so are the bombs: the memory grows with the bound.
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has other units elsewhere")
+def test_no_bomb_takes_more_memory_than_its_share(tmp_path: Path) -> None:
+    taken = {}
+    for name, arguments in bombs(tmp_path):
+        command = [sys.executable, "-c", MEASURED, *arguments, "--max-file-size=64M"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        code, peak = map(int, done.stdout.split())
+        assert code in (0, 1, 2) and "Traceback" not in done.stderr, (name, done.stderr[-500:])
+        taken[name] = peak >> 10
+    assert {name: peak for name, peak in taken.items() if peak >= 200} == {}, taken

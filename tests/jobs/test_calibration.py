@@ -13,7 +13,7 @@ from judge.ask.criteria import find_criterion
 from judge.calibrate.certificate import PARAMETERS, read_certificate
 from judge.errors import InputError, JudgeError, OperationalError, UsageError
 from judge.gold.rows import read_gold
-from judge.gold.seal import read_ledger, read_salt, read_seal, salted
+from judge.gold.seal import read_salt, read_seal, salted
 from judge.io.text import digest
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges, forecast_calibration
 from judge.jobs.manifest import SCHEMA
@@ -36,7 +36,7 @@ from tests.calibration_world import (
     write_output,
     write_pool,
 )
-from tests.conftest import PROJECT, put, refused
+from tests.conftest import PROJECT, put, read_ledger, refused
 from tests.jobs.conftest import Asked
 from tests.mock import Mock, start_mock
 

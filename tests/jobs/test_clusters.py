@@ -12,11 +12,10 @@ import judge
 from judge.calibrate.certificate import _result, read_certificate
 from judge.cli import main
 from judge.errors import UsageError
-from judge.gold.seal import read_ledger
 from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrate_judges
 from judge.jobs.gold import GoldSplitPlan, split_gold_file
 from tests.calibration_world import Item, gold_rows, items, labeled, table, write_gold, write_output
-from tests.conftest import PROJECT, on_stderr, printed, run_example
+from tests.conftest import PROJECT, on_stderr, printed, read_ledger, run_example
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 

@@ -29,7 +29,7 @@ from judge.jobs.doctor import (
     structured,
 )
 from judge.judges.backends.server import ServerModel
-from judge.judges.connection import Pinged
+from judge.judges.chat import Pinged
 from judge.judges.records import Completion, Request
 from tests.conftest import printed, put
 from tests.mock import Mock

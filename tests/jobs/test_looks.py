@@ -11,9 +11,9 @@ from judge.calibrate.certificate import read_certificate
 from judge.calibrate.certified import Certified
 from judge.errors import InputError
 from judge.gold.rows import read_gold
-from judge.gold.seal import BEGINNING, parse_ledger, read_ledger, write_split
+from judge.gold.seal import BEGINNING, parse_ledger, write_split
 from tests.calibration_world import gold_rows, items, labeled, pool, write_gold, write_output, write_pool
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, read_ledger
 from tests.jobs.conftest import Asked
 from tests.jobs.test_calibration import LATER, YES_NO, asking, tried
 

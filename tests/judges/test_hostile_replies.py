@@ -12,7 +12,7 @@ import pytest
 
 from judge.errors import JudgeError, OperationalError, RejectedError, TransientError
 from judge.judges.backends import open_model
-from judge.judges.connection import longest_reply
+from judge.judges.chat import longest_reply
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion
 from tests.mock import Mock, ask, start_mock

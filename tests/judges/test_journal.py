@@ -36,7 +36,7 @@ def completion(text: str = "Grade: 1") -> Completion:
     return Completion(text=text, finish_reason="stop", model="m")
 
 
-def put(journal: Journal, digest: str, *texts: str) -> None:
+def put_texts(journal: Journal, digest: str, *texts: str) -> None:
     put_all(journal, {f"{digest}{i}": text for i, text in enumerate(texts)})
 
 
@@ -54,7 +54,7 @@ def put_all(journal: Journal, texts: Mapping[str, str]) -> None:
 def test_a_completion_is_there_after_reopening(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     with Journal(path) as journal:
-        put(journal, "d", "Grade: 1", "Grade: 0")
+        put_texts(journal, "d", "Grade: 1", "Grade: 0")
         assert journal.get("d0") == completion("Grade: 1")
     with Journal(path) as journal:
         assert len(journal) == 2
@@ -93,14 +93,14 @@ def test_a_put_outlives_a_loss_of_power_whatever_the_library_s_default(tmp_path,
 
     monkeypatch.setattr(sqlite3, "connect", careless)
     with Journal(tmp_path / "journal.sqlite") as journal:
-        put(journal, "d", "Grade: 1")
+        put_texts(journal, "d", "Grade: 1")
         assert [connection.execute("PRAGMA synchronous").fetchone() for connection in opened] == [(FULL,)]
 
 
 def test_the_first_completion_of_a_digest_stays(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
-        put(journal, "d", "first")
-        put(journal, "d", "second")
+        put_texts(journal, "d", "first")
+        put_texts(journal, "d", "second")
         assert journal.get("d0") == completion("first")
 
 
@@ -143,7 +143,7 @@ def test_a_journal_of_another_schema_is_refused(tmp_path: Path) -> None:
 def test_read_journal_gives_back_what_was_asked(tmp_path: Path) -> None:
     path = tmp_path / "j"
     with Journal(path) as journal:
-        put(journal, "d", "Grade: 1")
+        put_texts(journal, "d", "Grade: 1")
     (entry,) = read_journal(path)
     assert entry.digest == "d0"
     assert entry.judge == "b/m"
@@ -159,7 +159,7 @@ def test_a_full_disk_ends_in_an_operational_error(tmp_path: Path) -> None:
         journal.store._connection.execute("PRAGMA max_page_count = 12")
         with pytest.raises(OperationalError, match="full"):
             for i in range(50):
-                put(journal, f"d{i}-", "x" * 4000)
+                put_texts(journal, f"d{i}-", "x" * 4000)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_the_digest_is_this_one() -> None:
 
 def test_the_file_can_be_queried_with_sql(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
-        put(journal, "d", "Grade: 1")
+        put_texts(journal, "d", "Grade: 1")
     connection = sqlite3.connect(tmp_path / "j")
     assert connection.execute("SELECT turn_id, response_id, criterion FROM completion").fetchall() == [
         ("1-1_1", "R00000", "naturalness")
@@ -198,10 +198,10 @@ def test_the_file_can_be_queried_with_sql(tmp_path: Path) -> None:
 
 def test_a_journal_takes_over_what_another_paid_for(tmp_path: Path) -> None:
     with Journal(tmp_path / "a") as journal:
-        put(journal, "d", "from a")
+        put_texts(journal, "d", "from a")
         journal.set_meta("form:x", "text")
     with Journal(tmp_path / "b") as journal:
-        put(journal, "d", "from b", "only b")
+        put_texts(journal, "d", "from b", "only b")
         journal.adopt(tmp_path / "a")
         assert journal.get("d0") == completion("from b")
         assert journal.meta("form:x") == "text"
@@ -216,7 +216,7 @@ def test_a_journal_is_taken_over_in_transactions_of_a_bounded_size(tmp_path, mon
     """What stands before the damage stays, and is not taken twice."""
     monkeypatch.setattr("judge.judges.journal._TOGETHER", 2)
     with Journal(tmp_path / "a") as journal:
-        put(journal, "d", *"01234")
+        put_texts(journal, "d", *"01234")
     with contextlib.closing(sqlite3.connect(tmp_path / "a")) as connection, connection:
         kept = connection.execute("SELECT completion FROM completion WHERE digest = 'd3'").fetchone()
         connection.execute("UPDATE completion SET completion = '{}' WHERE digest = 'd3'")
@@ -236,7 +236,7 @@ def test_a_journal_is_taken_over_in_transactions_of_a_bounded_size(tmp_path, mon
 
 def test_a_journal_that_cannot_be_read_says_so_in_one_line(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
-        put(journal, "d", "Grade: 1")
+        put_texts(journal, "d", "Grade: 1")
         journal.store._connection.execute("ALTER TABLE completion RENAME TO elsewhere")
         for look in (lambda: "d0" in journal, lambda: journal.get("d0")):
             with pytest.raises(InputError, match=r"j: cannot be read as a journal: no such table: .*journal salvage"):
@@ -256,15 +256,15 @@ def test_a_put_that_cannot_be_written_fails_and_does_not_hang(tmp_path: Path) ->
 def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with Journal(tmp_path / "out" / "j") as journal:
-        put(journal, "d", "Grade: 1")
+        put_texts(journal, "d", "Grade: 1")
         journal.check_there()
         (tmp_path / "out").rename(tmp_path / "elsewhere")
         with pytest.raises(OperationalError, match=r"out/j: was moved, removed or replaced"):
             journal.check_there()
         with pytest.raises(OperationalError, match="was moved, removed or replaced"):
-            put(journal, "e", "Grade: 2")
+            put_texts(journal, "e", "Grade: 2")
         with pytest.raises(OperationalError, match="was moved, removed or replaced"):
-            put(journal, "f", "Grade: 3")
+            put_texts(journal, "f", "Grade: 3")
     # Calls in flight are kept where the file went.
     with Journal(tmp_path / "elsewhere" / "j") as journal:
         assert [journal.get(f"{name}0") for name in "def"] == [completion(f"Grade: {grade}") for grade in (1, 2, 3)]
@@ -273,7 +273,7 @@ def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path) -> None:
 def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("judge.judges.journal_store.Store.period", 0.05)
     with Journal(tmp_path / "j") as journal:
-        put(journal, "d", "Grade: 1")
+        put_texts(journal, "d", "Grade: 1")
         wait_until(lambda: b"d0" in (tmp_path / "j").read_bytes())
 
 
@@ -367,7 +367,7 @@ def test_a_checkpoint_that_fails_is_heard_by_the_next_write(tmp_path: Path, monk
         monkeypatch.setattr(journal.store, "tick", checkpoint)
         assert failed.wait(PATIENCE)
         with pytest.raises(OperationalError, match=r"j: cannot be written: no checkpoint$"):
-            put(journal, "d", "Grade: 1")
+            put_texts(journal, "d", "Grade: 1")
 
 
 def test_writes_that_come_together_share_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +379,7 @@ def test_writes_that_come_together_share_a_commit(tmp_path: Path, monkeypatch: p
             return insert(rows)
 
         monkeypatch.setattr(journal.store, "insert", counted)
-        put(journal, "d", *map(str, range(200)))
+        put_texts(journal, "d", *map(str, range(200)))
         assert sum(groups) == 200
         assert len(groups) < 20
 
@@ -393,5 +393,5 @@ def test_a_completion_that_cannot_be_written_is_an_error_and_the_next_one_is_wri
                 await journal.write("d", "b/m", {}, request(), unwritable)
 
         asyncio.run(write())
-        put(journal, "e", "Grade: 2")
+        put_texts(journal, "e", "Grade: 2")
         assert journal.get("e0").text == "Grade: 2"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import RejectedError, TransientError
-from judge.judges.connection import longest_reply, read_body
+from judge.judges.chat import longest_reply, read_body
 
 MOST = longest_reply(1)  # 1 MiB + 64 bytes
 

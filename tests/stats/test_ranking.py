@@ -1,14 +1,18 @@
 import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import kendalltau
 
-from judge.stats.ranking import SYSTEM, TIED, kendall_tau_b, rbo, rbo_b, tau_ap, tau_ap_b, top_k_overlap
-from judge.stats.system_agreement import system_agreement
+from judge.records import Estimate
+from judge.stats.agreement import point
+from judge.stats.ranking import SYSTEM, TIED, batched_tau_b, kendall_tau_b, rbo, rbo_b, tau_ap, tau_ap_b, top_k_overlap
+from judge.stats.system_agreement import Halves, halves_tau, orders_tau, split_half, system_agreement
 from judge.stats.tables import Undefined
 
 # The example in the README of the R package ircor (Urbano & Marrero 2017), and its test data: x, y, and both with ties.
@@ -209,3 +213,226 @@ def test_the_statistics_of_a_calibration_are_as_before() -> None:
     sums, counts = np.arange(12.0).reshape(3, 4), np.ones((3, 4))
     found = system_agreement(sums, counts, sums, counts, np.random.default_rng(1), higher_is_better=True)
     assert found.keys() == {name for name, row in SYSTEM.items() if row.fewest <= 3}
+
+
+def runs(seed: int, R: int, T: int, noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 5, (R, T))
+    quality = np.linspace(0, 3, R)[:, None] + rng.normal(size=(R, T)) / 4
+    return counts, np.round(quality * counts), np.round((quality + noise * rng.normal(size=(R, T))) * counts)
+
+
+def test_run_means_weigh_items_not_topics() -> None:
+    # Run a: (4 + 0) / (1 + 4) = .8, run b: (3 + 2) / (1 + 4) = 1 by the assessors; means of topic means would be 2 and
+    # 1.75. The judge has a 1.0, b .8: the other way around.
+    human, counts = np.array([[4.0, 0.0], [3.0, 2.0]]), np.array([[1, 4], [1, 4]])
+    judge = human[::-1]
+    found = system_agreement(human, counts, judge, counts, np.random.default_rng(1), higher_is_better=True)
+    assert list(found) == ["tau_b", "tau_ap", "rbo", "top_1"]
+    assert found["tau_b"] == Estimate(-1, None, None, 2, 2, "fewer than 5 topics")
+    assert found["top_1"].value == 0
+    same = system_agreement(human, counts, human, counts, np.random.default_rng(1), higher_is_better=True)
+    assert [one.value for one in same.values()] == pytest.approx([1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_system_agreement_equals_the_statistics_of_run_means(higher_is_better: bool) -> None:
+    counts, human, judge = runs(3, 8, 12, 2.0)
+    sign = 1 if higher_is_better else -1
+    x, y = sign * judge.sum(axis=1) / counts.sum(axis=1), sign * human.sum(axis=1) / counts.sum(axis=1)
+    rng = np.random.default_rng(1)
+    found = system_agreement(human, counts, judge, counts, rng, higher_is_better=higher_is_better, replicates=50)
+    expected = {"tau_b": kendall_tau_b(x, y), "tau_ap": tau_ap(x, y), "rbo": rbo(x, y)}
+    expected |= {f"top_{k}": top_k_overlap(x, y, k) for k in (1, 3, 5)}
+    assert {name: one.value for name, one in found.items()} == pytest.approx(expected)
+    assert list(found) == list(expected)
+    assert {(one.n, one.topics) for one in found.values()} == {(8, 12)}
+
+
+@pytest.mark.slow
+def test_interval_holds_the_percentiles_of_resampled_topics() -> None:
+    counts, human, judge = runs(5, 6, 10, 3.0)
+    found = system_agreement(human, counts, judge, counts, np.random.default_rng(1), higher_is_better=True)["tau_b"]
+    rng = np.random.default_rng(2)
+    plain = []
+    for _ in range(2000):
+        drawn = rng.integers(0, 10, 10)
+        means = [X[:, drawn].sum(axis=1) / counts[:, drawn].sum(axis=1) for X in (judge, human)]
+        plain.append(scipy.stats.kendalltau(*means).statistic)
+    # Neighboring values of tau among 6 runs are 2/15 apart.
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(plain, [0.025, 0.975])), abs=2 / 15)
+    assert found.low < found.value < found.high
+
+
+def test_runs_without_items_are_not_ranked_and_empty_topics_not_counted() -> None:
+    counts, human, judge = runs(7, 5, 9, 1.0)
+    more = [np.pad(X, ((0, 1), (0, 2))) for X in (human, counts, judge, counts)]
+    rngs = [np.random.default_rng(1), np.random.default_rng(1)]
+    assert system_agreement(*more, rngs[0], higher_is_better=True) == system_agreement(
+        human, counts, judge, counts, rngs[1], higher_is_better=True
+    )
+
+
+@pytest.mark.parametrize(("there", "undefined"), [(1, "33%"), (2, "9%"), (3, None)])
+def test_sparse_gold_leaves_the_interval_out(there: int, undefined: str | None) -> None:
+    # Of 6 topics the first run has items in 1, 2 or 3. A resample has none of them with probability (5/6)^6 = .335,
+    # (4/6)^6 = .088 or (3/6)^6 = .016.
+    counts = np.ones((4, 6), dtype=np.int64)
+    counts[0, there:] = 0
+    human = counts * np.arange(4)[:, None]
+    found = system_agreement(human, counts, human, counts, np.random.default_rng(1), higher_is_better=True)["tau_b"]
+    no_interval = Estimate(1, None, None, 4, 6, f"undefined on {undefined} of resampled topics")
+    assert found == (no_interval if undefined else Estimate(1, 1, 1, 4, 6))
+
+
+def test_undefined_system_agreement_has_a_reason() -> None:
+    counts, human, _ = runs(1, 3, 6, 1.0)
+    found = system_agreement(human, counts, 2 * counts, counts, np.random.default_rng(1), higher_is_better=True)
+    assert list(found) == ["tau_b", "tau_ap", "rbo", "top_1"]
+    assert found["rbo"] == Estimate(None, None, None, 3, 6, "one side ranks all runs the same")
+    alone = [X[:1] for X in (human, counts, human, counts)]
+    found = system_agreement(*alone, np.random.default_rng(1), higher_is_better=True)
+    assert found["tau_b"] == Estimate(None, None, None, 1, 6, "fewer than 2 runs")
+
+
+@given(st.integers(0, 1000), st.integers(2, 7), st.integers(5, 9))
+@settings(max_examples=25, deadline=None)
+def test_intervals_stay_within_the_bounds_of_the_statistic(seed: int, R: int, T: int) -> None:
+    counts, human, judge = runs(seed, R, T, 2.0)
+    rng = np.random.default_rng(seed)
+    found = system_agreement(human, counts, judge, counts, rng, higher_is_better=True, replicates=60)
+    for name, one in found.items():
+        if one.low is not None:
+            floor = -1 if name.startswith("tau") else 0
+            assert floor - 1e-9 <= one.low <= one.high <= 1 + 1e-9
+            assert not math.isnan(one.value)
+
+
+@pytest.mark.long
+def test_halves_rank_as_well_as_the_noise_of_both_allows() -> None:
+    counts, human, _ = runs(5, 6, 10, 0.0)
+    noise = np.random.default_rng(9).normal(size=human.shape)
+    found = split_half(human + 4 * noise, counts, human, counts, np.random.default_rng(1), higher_is_better=True)
+    rng = np.random.default_rng(2)
+    half = rng.permuted(np.tile(np.arange(10), (3000, 1)), axis=1) < 5
+    (one, other), (judge, _) = (
+        [side @ X.T / (side @ counts.T) for side in (half.astype(float), (~half).astype(float))]
+        for X in (human + 4 * noise, human)
+    )
+    own, across = batched_tau_b(one, other), batched_tau_b(judge, other)
+    # Three standard errors of 500 halves.
+    assert found.human == pytest.approx(np.mean(own), abs=3 * np.std(own) / 500**0.5)
+    assert found.judge == pytest.approx(np.mean(across), abs=3 * np.std(across) / 500**0.5)
+    assert found.human < found.judge < 1
+    turned = split_half(human + 4 * noise, counts, human, counts, np.random.default_rng(1), higher_is_better=False)
+    assert (turned.human, turned.judge) == pytest.approx((found.human, found.judge))
+
+
+@pytest.mark.slow
+def test_runs_that_are_close_have_a_low_ceiling() -> None:
+    rng = np.random.default_rng(4)
+    counts, alike = np.full((12, 20), 3), rng.normal(size=(12, 20))
+    apart = alike + 9 * np.arange(12)[:, None]
+    close, far = (split_half(X, counts, X, counts, rng, higher_is_better=True) for X in (alike, apart))
+    assert close.human == close.judge < 0.3
+    assert (far.human, far.judge) == (1, 1)
+
+
+def test_no_halves_without_a_reason() -> None:
+    counts, human, judge = runs(5, 6, 4, 1.0)
+    rng = np.random.default_rng(1)
+    few = split_half(human, counts, judge, counts, rng, higher_is_better=True)
+    assert few == Halves(None, None, "fewer than 5 topics")
+    assert split_half(*(X[:1] for X in (human, counts, judge, counts)), rng, higher_is_better=True) == Halves(
+        None, None, "fewer than 2 runs"
+    )
+    counts, human, judge = runs(5, 6, 8, 1.0)
+    once = counts * (np.arange(8) == 0)
+    assert split_half(human * (once > 0), once, judge, counts, rng, higher_is_better=True) == Halves(
+        None, None, "most halves of the topics lack a run, or rank all runs the same"
+    )
+
+
+@pytest.mark.long
+def test_the_interval_is_of_the_agreement_to_expect_on_as_many_other_topics() -> None:
+    """Moved to lie around the value (2 value - high, 2 value - low) it would hold that in about .7 of worlds."""
+    rng, worlds, R, T = np.random.default_rng(11), 150, 12, 15
+    ones = np.ones((R, T))
+    held = moved = 0
+    for _ in range(worlds):
+        human = rng.normal(0, 0.2, R)
+        judge = human + rng.normal(0, 0.07, R)
+        # The first draw is the sample, the other 40 tell what to expect.
+        shared = rng.normal(0, 0.5, (41, R, T))
+        xs, ys = (mean[:, None] + shared + rng.normal(0, 0.3, (41, R, T)) for mean in (human, judge))
+        truth = batched_tau_b(xs[1:].mean(2), ys[1:].mean(2)).mean()
+        x, y = xs[0], ys[0]
+        found = system_agreement(x, ones, y, ones, rng, higher_is_better=True, replicates=400)["tau_b"]
+        assert found.value is not None and found.low is not None and found.high is not None
+        held += found.low <= truth <= found.high
+        moved += 2 * found.value - found.high <= truth <= 2 * found.value - found.low
+    assert held / worlds >= 0.92
+    assert moved / worlds <= 0.85
+
+
+GRADES = (0, 1, 2)
+
+
+def alike(right: int) -> np.ndarray:
+    """Eight equal topics of ten pairs, of which so many agree."""
+    C = np.array([[right // 2, 10 - right, 0], [0, 0, 0], [0, 0, right - right // 2]])
+    return np.repeat(C[None], 8, axis=0)
+
+
+def noisy(seed: int, judges: int = 5, topics: int = 12) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, 6, size=(topics, 3, 3)) for _ in range(judges)]
+
+
+def test_equal_topics_order_the_judges_alike() -> None:
+    tables = [alike(right) for right in (4, 6, 8)]
+    assert halves_tau(tables, "kappa", GRADES, np.random.default_rng(1)) == pytest.approx(1)
+    assert orders_tau(tables, ("kappa", "percent"), GRADES, np.random.default_rng(1)) == Estimate(1.0, 1.0, 1.0, 3, 8)
+
+
+def test_noise_orders_halves_less_well_than_a_real_difference() -> None:
+    real = [tables + 20 * judge * np.eye(3, dtype=np.int64) for judge, tables in enumerate(noisy(2))]
+    of_noise, of_real = (halves_tau(of, "kappa", GRADES, np.random.default_rng(3)) for of in (noisy(2), real))
+    assert isinstance(of_noise, float)
+    assert isinstance(of_real, float)
+    assert of_noise < 0.5 < of_real
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_value_is_that_of_scipy_and_lies_in_its_interval(seed: int) -> None:
+    tables = noisy(seed)
+    estimate = orders_tau(tables, ("kappa", "mae"), GRADES, np.random.default_rng(1))
+    kappas, errors = ([point(name, C.sum(axis=0), GRADES) for C in tables] for name in ("kappa", "mae"))
+    # A small error is the better one.
+    assert estimate.value == pytest.approx(kendalltau(kappas, [-float(x) for x in errors]).statistic)  # type: ignore[arg-type]
+    assert estimate.low is not None
+    assert estimate.value is not None
+    assert estimate.high is not None
+    assert estimate.low <= estimate.value <= estimate.high
+    assert (estimate.n, estimate.topics) == (5, 12)
+
+
+def test_a_statistic_agrees_with_itself() -> None:
+    assert orders_tau(noisy(1), ("kappa", "kappa"), GRADES, np.random.default_rng(1)).low == 1.0
+
+
+def test_there_is_no_order_of_one_judge_or_on_few_topics() -> None:
+    rng = np.random.default_rng(1)
+    assert halves_tau(noisy(1, judges=1), "kappa", GRADES, rng) == Undefined("fewer than 2 judges")
+    assert halves_tau(noisy(1, topics=4), "kappa", GRADES, rng) == Undefined("fewer than 5 topics")
+    assert orders_tau(noisy(1, judges=1), ("kappa", "ac2"), GRADES, rng).reason == "fewer than 2 judges"
+    few = orders_tau(noisy(1, topics=4), ("kappa", "ac2"), GRADES, rng)
+    assert few.value is not None
+    assert (few.low, few.reason) == (None, "fewer than 5 topics")
+
+
+def test_judges_that_all_say_the_same_have_no_order() -> None:
+    tables = [alike(6), alike(6)]
+    rng = np.random.default_rng(1)
+    assert isinstance(halves_tau(tables, "kappa", GRADES, rng), Undefined)
+    assert orders_tau(tables, ("kappa", "ac2"), GRADES, rng).value is None

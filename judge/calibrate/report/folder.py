@@ -54,80 +54,85 @@ def _of_slope(part: str) -> Callable[[Any], object]:
 _JUDGE = fields("judge prompt criterion split")
 _DIFFERENCE = _ends("difference", "difference")
 _PAIR = {**fields("criterion split statistic a b"), **_DIFFERENCE}
-COMPARISONS: TsvColumns = {**_PAIR, **fields("p p_max_t p_holm exact"), **_basis("difference")}
-"""A row for each pair of candidates; the difference is a's statistic minus b's."""
-EQUIVALENCE: TsvColumns = {
-    **_PAIR,
-    "margin": lambda row: float(row.margin),
-    **fields("equivalence=word"),
-    **_basis("difference"),
-}
-"""A row for each pair; the difference has a 90 % interval."""
-TOGETHER: TsvColumns = {
-    **fields("criterion split statistic judge alone together value_alone value_together"),
-    **_DIFFERENCE,
-    **fields("p p_max_t"),
-    **_basis("difference"),
-}
-"""A row for each judge and prompt that was asked alone and together; the difference is together minus alone."""
 _SETTLED: TsvColumns = {
     **fields("items settled"),
     "share_settled": lambda row: row.settled / row.items if row.items else None,
 }
-CASCADES: TsvColumns = {
-    **fields("criterion split statistic judge alone prompt"),
-    **_SETTLED,
-    **fields("value_alone value_cascade"),
-    **_DIFFERENCE,
-    **fields("p p_max_t n=difference.n topics=difference.topics"),
-    **fields("calls_alone=cost.calls_alone calls_cascade=cost.calls_cascade calls_checker=cost.calls_checker"),
-    **fields("prompt_tokens_alone=cost.prompt_tokens_alone prompt_tokens_cascade=cost.prompt_tokens_cascade"),
-    **fields("reply_tokens_alone=cost.reply_tokens_alone reply_tokens_cascade=cost.reply_tokens_cascade"),
-    **fields("cost_alone=cost.cost_alone cost_cascade=cost.cost_cascade note=difference.reason"),
+TABLES: dict[str, TsvColumns] = {
+    # A row for each pair of candidates; the difference is a's statistic minus b's.
+    "comparisons": {**_PAIR, **fields("p p_max_t p_holm exact"), **_basis("difference")},
+    # A row for each pair; the difference has a 90 % interval.
+    "equivalence": {
+        **_PAIR,
+        "margin": lambda row: float(row.margin),
+        **fields("equivalence=word"),
+        **_basis("difference"),
+    },
+    # A row for each judge and prompt that was asked alone and together; the difference is together minus alone.
+    "together": {
+        **fields("criterion split statistic judge alone together value_alone value_together"),
+        **_DIFFERENCE,
+        **fields("p p_max_t"),
+        **_basis("difference"),
+    },
+    # A row for each cascade and prompt; the difference is the cascade minus its judge alone.
+    "cascades": {
+        **fields("criterion split statistic judge alone prompt"),
+        **_SETTLED,
+        **fields("value_alone value_cascade"),
+        **_DIFFERENCE,
+        **fields("p p_max_t n=difference.n topics=difference.topics"),
+        **fields("calls_alone=cost.calls_alone calls_cascade=cost.calls_cascade calls_checker=cost.calls_checker"),
+        **fields("prompt_tokens_alone=cost.prompt_tokens_alone prompt_tokens_cascade=cost.prompt_tokens_cascade"),
+        **fields("reply_tokens_alone=cost.reply_tokens_alone reply_tokens_cascade=cost.reply_tokens_cascade"),
+        **fields("cost_alone=cost.cost_alone cost_cascade=cost.cost_cascade note=difference.reason"),
+    },
+    # A row for each pair of bounds that was tried of the answers that are there.
+    "cascade_bounds": {
+        **fields("criterion split statistic checker alone prompt low high"),
+        **_SETTLED,
+        **fields("value_cascade=value"),
+        **_DIFFERENCE,
+        **_basis("difference"),
+    },
+    # A row for each judge and grade: the assessors' mean grade where the judge gives it.
+    "calibration_map": {
+        **_JUDGE,
+        **fields("grade n mean"),
+        "shrunken": lambda row: float(row.shrunken),
+        "weight": lambda row: float(row.weight),
+    },
+    # A row for each judge: how assessors' grades follow the expected grade.
+    "expected": {
+        **_JUDGE,
+        **fields("intercept"),
+        **_ends("slope", "slope"),
+        **fields("error_grade error_expected error_line"),
+        **_basis("slope"),
+    },
+    # A row for each judge that gives label probabilities: how far they forecast the assessors' grades.
+    "probabilities": {
+        **_JUDGE,
+        **_statistics(PROBABILITY),
+        **fields("brier_of_shares"),
+        **_basis("statistics.brier"),
+        "note": lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY),
+    },
+    # A row for each judge: how its ranking of the runs agrees with the assessors'.
+    "systems": {
+        **_JUDGE,
+        **fields("runs"),
+        **_statistics(SYSTEM),
+        **fields("half_human=halves.human half_judge=halves.judge"),
+        "notes": lambda row: merged(
+            [
+                *((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
+                ("halves", row.halves.reason),
+            ]
+        ),
+    },
 }
-"""A row for each cascade and prompt; the difference is the cascade minus its judge alone."""
-CASCADE_BOUNDS: TsvColumns = {
-    **fields("criterion split statistic checker alone prompt low high"),
-    **_SETTLED,
-    **fields("value_cascade=value"),
-    **_DIFFERENCE,
-    **_basis("difference"),
-}
-"""A row for each pair of bounds that was tried of the answers that are there."""
-CALIBRATION_MAP: TsvColumns = {
-    **_JUDGE,
-    **fields("grade n mean"),
-    "shrunken": lambda row: float(row.shrunken),
-    "weight": lambda row: float(row.weight),
-}
-"""A row for each judge and grade: the assessors' mean grade where the judge gives it."""
-LINES: TsvColumns = {
-    **_JUDGE,
-    **fields("intercept"),
-    **_ends("slope", "slope"),
-    **fields("error_grade error_expected error_line"),
-    **_basis("slope"),
-}
-"""A row for each judge: how assessors' grades follow the expected grade."""
-PROBABILITIES: TsvColumns = {
-    **_JUDGE,
-    **_statistics(PROBABILITY),
-    **fields("brier_of_shares"),
-    **_basis("statistics.brier"),
-    "note": lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY),
-}
-"""A row for each judge that gives label probabilities: how far they forecast the assessors' grades."""
-SYSTEMS: TsvColumns = {
-    **_JUDGE,
-    **fields("runs"),
-    **_statistics(SYSTEM),
-    **fields("half_human=halves.human half_judge=halves.judge"),
-    "notes": lambda row: merged(
-        [*((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
-         ("halves", row.halves.reason)]
-    ),
-}  # fmt: skip
-"""A row for each judge: how its ranking of the runs agrees with the assessors'."""
+"""The columns of the tables of records, by the field of `Calibration` that has these."""
 DIAGNOSTICS: TsvColumns = {
     **fields("judge criterion split"),
     "what": lambda row: getattr(row, "what", "family"),
@@ -223,15 +228,7 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     tables = {
         "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
         "confusion.tsv": confusion_tsv(calibration.agreement),
-        "comparisons.tsv": records_tsv(COMPARISONS, calibration.comparisons),
-        "equivalence.tsv": records_tsv(EQUIVALENCE, calibration.equivalence),
-        "together.tsv": records_tsv(TOGETHER, calibration.together),
-        "cascades.tsv": records_tsv(CASCADES, calibration.cascades),
-        "cascade_bounds.tsv": records_tsv(CASCADE_BOUNDS, calibration.cascade_bounds),
-        "calibration_map.tsv": records_tsv(CALIBRATION_MAP, calibration.calibration_map),
-        "expected.tsv": records_tsv(LINES, calibration.expected),
-        "probabilities.tsv": records_tsv(PROBABILITIES, calibration.probabilities),
-        "systems.tsv": records_tsv(SYSTEMS, calibration.systems),
+        **{f"{name}.tsv": records_tsv(columns, getattr(calibration, name)) for name, columns in TABLES.items()},
         "diagnostics.tsv": records_tsv(DIAGNOSTICS, (*calibration.slopes, *calibration.families)),
     }
     cluster: Cluster = "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster

@@ -13,9 +13,8 @@ from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
 from judge.ask.opening import OVERLAP, ask_free, judging_options, open_judge, recalls, takes
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import JobProgress, Progress, job_progress
-from judge.ask.prompt import RENDERER_VERSION, needs_turn
+from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.records import Failure, Judgment, Task
-from judge.ask.subjects import check_unit
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
 from judge.extra.bench.card import (

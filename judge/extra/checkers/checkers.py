@@ -9,7 +9,7 @@ import msgspec
 from judge.errors import MissingKeyError, RejectedError, UsageError
 from judge.io.text import count
 from judge.io.words import containment, content_words, split_sentences
-from judge.judges.connection import KEY, Connection
+from judge.judges.chat import KEY, Connection
 from judge.judges.credentials import Address, read_address, read_key
 from judge.judges.http_errors import shorten
 from judge.judges.model import Model, ModelOptions

@@ -14,10 +14,9 @@ from typing import Annotated, Literal, NamedTuple
 from starlette.responses import Response
 
 from judge.ask.criteria import choose_prompts, criterion_names
-from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, guidance, needs_turn
+from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, check_unit, guidance, needs_turn
 from judge.ask.records import Failure
 from judge.ask.results import JUDGMENTS, is_jury, stored_judgments
-from judge.ask.subjects import check_unit
 from judge.errors import InputError, UsageError, refuse
 from judge.extra.desk.app import (
     DeskAddress,

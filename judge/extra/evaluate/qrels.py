@@ -9,8 +9,8 @@ import msgspec
 from pydantic import Field
 
 from judge.ask.criteria import find_criterion
+from judge.ask.prompt import group_members
 from judge.ask.results import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
-from judge.ask.subjects import group_members
 from judge.calibrate.intake import OffScale, parse_scale
 from judge.errors import InputError, UsageError, refuse
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs

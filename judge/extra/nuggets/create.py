@@ -19,9 +19,8 @@ from judge.ask.asking import Asking, JobForecast
 from judge.ask.criteria import find_criterion
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.progress import Progress, job_progress
-from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.prompt import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, RENDERER_VERSION, check_unit
 from judge.ask.records import Failure, Judgment, Task
-from judge.ask.subjects import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING, check_unit
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import UsageError
 from judge.extra.nuggets.forms import BANK, CREATED, bank_bytes

@@ -13,9 +13,8 @@ from judge.ask.criteria import find_criterion
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import Progress, job_progress
-from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.prompt import NUGGET, NUGGET_PRECISION, RENDERER_VERSION, check_unit
 from judge.ask.records import Failure, Judgment, Task
-from judge.ask.subjects import NUGGET, NUGGET_PRECISION, check_unit
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import CREATED, bank_bytes, read_bank

@@ -14,8 +14,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from judge.ask.prompt import check_unit
 from judge.ask.records import Judgment
-from judge.ask.subjects import check_unit
 from judge.calibrate.panel import pair_statistics
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import read_bank

@@ -28,9 +28,8 @@ from judge.ask.opening import (
 )
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import Progress, job_progress
-from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.prompt import RENDERER_VERSION, check_unit, unit_of
 from judge.ask.records import Failure, Judgment, Task
-from judge.ask.subjects import check_unit, unit_of
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run, read_certificate
 from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow

@@ -28,7 +28,7 @@ from judge.io.plan import Option
 from judge.io.steps import Step, Steps, counted, quiet
 from judge.io.text import printable, shown
 from judge.jobs.manifest import JOURNAL
-from judge.judges.connection import longest_reply
+from judge.judges.chat import longest_reply
 from judge.judges.http_errors import at
 from judge.judges.journal import Journal, open_journal
 from judge.judges.journal_store import Row, check_database, new_row

@@ -10,9 +10,9 @@ from pydantic import Field
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
 from judge.ask.options import AskingOptions, JournalOption
+from judge.ask.prompt import combine
 from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, labels_of
-from judge.ask.subjects import combine
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.calibration import parse_requirement
 from judge.calibrate.intake import Gold, LabelSource, OffScale, make_panels, parse_scale, read_gold_files, same_grades

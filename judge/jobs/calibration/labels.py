@@ -13,10 +13,10 @@ from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.opening import address_option, check_prices, check_turns, open_one
 from judge.ask.progress import JobProgress
+from judge.ask.prompt import check_unit, group_members
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
-from judge.ask.subjects import check_unit, group_members
 from judge.calibrate.certificate import certified_options
 from judge.calibrate.findings import CascadeBounds, CascadeCost, GroupCost
 from judge.calibrate.intake import LabelSource, read_sources

@@ -27,8 +27,7 @@ from judge.errors import (
 )
 from judge.io.text import did_you_mean
 from judge.judges.backends import BACKENDS
-from judge.judges.chat import chat_messages, read_json, response_format, without_secrets
-from judge.judges.connection import read_body
+from judge.judges.chat import chat_messages, read_body, read_json, response_format, without_secrets
 from judge.judges.credentials import moved, read_address, refuse_unrecorded
 from judge.judges.forms import asked_logprobs, with_probabilities
 from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judge.errors import MissingKeyError, StructureUnsupported, UsageError
-from judge.judges.chat import encoded, response_format
-from judge.judges.connection import KEY, Connection
+from judge.judges.chat import KEY, Connection, encoded, response_format
 from judge.judges.credentials import Address, read_address, read_key
 from judge.judges.endpoints import Endpoints
 from judge.judges.forms import asked_logprobs, label_grammar

@@ -8,7 +8,7 @@ from judge.ask.results import Labels
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, CascadeCost
 from judge.calibrate.panel import Panel
-from judge.calibrate.report.folder import CASCADE_BOUNDS, CASCADES, calibration_files
+from judge.calibrate.report.folder import TABLES, calibration_files
 from judge.calibrate.report.pages import calibration_markdown, summary
 from judge.extra.checkers.cascade import Cascade
 from judge.extra.checkers.planned import cascade_bounds, tried_bounds
@@ -106,11 +106,12 @@ def test_a_row_of_other_bounds_says_what_the_comparison_says(found: Calibration)
 
 
 def test_every_output_says_what_it_saves_and_what_it_costs(found: Calibration) -> None:
-    line = dict(zip(*(text.split("\t") for text in records_tsv(CASCADES, found.cascades).splitlines()), strict=True))
+    head, first = records_tsv(TABLES["cascades"], found.cascades).splitlines()
+    line = dict(zip(head.split("\t"), first.split("\t"), strict=True))
     assert (line["items"], line["settled"], line["share_settled"]) == ("120", "40", "0.333333")
     assert (line["calls_alone"], line["calls_cascade"], line["cost_cascade"]) == ("120", "80", "0.020000")
     assert line["calls_checker"] == "118"
-    assert len(records_tsv(CASCADE_BOUNDS, found.cascade_bounds).splitlines()) == 2
+    assert len(records_tsv(TABLES["cascade_bounds"], found.cascade_bounds).splitlines()) == 2
     report, told = calibration_markdown(found), " ".join(summary(found, 240).split())
     assert "40 of 120 (33 %)" in report and "| 80 in place of 120 | 118 | \\$0.02 in" in report
     assert "| 0.1 | 33 %, -" in report

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from judge.ask.criteria import choose_prompts, find_criterion
-from judge.ask.prompt import render
+from judge.ask.prompt import NUGGET_PRECISION, render
 from judge.ask.records import Task
-from judge.ask.subjects import NUGGET_PRECISION
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.labels import join_claims, nuggets_digest, parse_claims, read_claims
 from judge.extra.nuggets.questions import check_claim_prompt, claim_questions, question_task

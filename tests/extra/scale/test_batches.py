@@ -20,7 +20,7 @@ from judge.extra.scale import batches
 from judge.extra.scale.requests import write_requests
 from judge.extra.scale.service import AGAIN
 from judge.jobs.run_inputs import Plan, read_run
-from judge.judges.connection import longest_reply
+from judge.judges.chat import longest_reply
 from judge.judges.journal_tools import verify_journal
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
 from tests.conftest import PROJECT, complaint, json_lines, on_stderr, put
