@@ -103,13 +103,13 @@ if TYPE_CHECKING:
     from judge.jobs.gold import write_gold_sheet as write_gold_sheet
     from judge.jobs.judged import read_judged as read_judged
     from judge.jobs.leaderboard import CorrectionPlan as CorrectionPlan
+    from judge.jobs.leaderboard import TopicsPlan as TopicsPlan
     from judge.jobs.leaderboard import correct_leaderboard as correct_leaderboard
+    from judge.jobs.leaderboard import plan_topics as plan_topics
     from judge.jobs.passages import ExtractPlan as ExtractPlan
     from judge.jobs.passages import IndexPlan as IndexPlan
     from judge.jobs.passages import extract_passages as extract_passages
     from judge.jobs.passages import index_passages as index_passages
-    from judge.jobs.planning import TopicsPlan as TopicsPlan
-    from judge.jobs.planning import plan_topics as plan_topics
     from judge.jobs.pooling import Pooling as Pooling
     from judge.jobs.pooling import pool_runs as pool_runs
     from judge.jobs.release import ReleasePlan as ReleasePlan

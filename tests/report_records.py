@@ -16,7 +16,7 @@ from judge.calibrate.findings import (
 )
 from judge.records import Estimate
 from judge.results.rows import CorrectedRow
-from judge.stats.system_agreement import Halves
+from judge.stats.ranking import Halves
 from judge.stats.tables import MarginalTest
 
 NOTHING = Calibration(**dict.fromkeys(Calibration.__struct_fields__, ()))

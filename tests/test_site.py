@@ -23,7 +23,7 @@ from judge.report.sections.words import EXCLUDED
 from judge.runs.check import CODES
 from judge.runs.formats import FORMATS
 from judge.stats.agreement import STATISTICS
-from judge.stats.expected import EXPECTED, PROBABILITY
+from judge.stats.discrimination import EXPECTED, PROBABILITY
 from judge.stats.ranking import SYSTEM, TIED
 from tests.browsing import NARROW, faults, overflow
 

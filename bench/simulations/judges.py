@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from bench.simulations.figures import CUTS, GRADES, Codes, Finding, Floats, finding, holds
 from judge.stats.agreement import STATISTICS
-from judge.stats.comparison import Comparison, compare
+from judge.stats.comparison import Comparison, after_choice, compare, nested_folds
 from judge.stats.means import t_quantile
 from judge.stats.resampling import resampled, spread, topic_draws
-from judge.stats.selection import after_choice, nested_folds
 from judge.stats.tables import Undefined, topic_tables
 
 

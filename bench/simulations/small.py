@@ -10,12 +10,11 @@ from bench.simulations.figures import CUTS, GRADES, TOP, Codes, Finding, finding
 from bench.simulations.judges import NOISE, Judged, judged, true_wkappa, wkappas
 from judge.records import Estimate
 from judge.stats.agreement import point
-from judge.stats.comparison import compare
-from judge.stats.expected import Forecasts, calibration_error, calibration_error_by_chance
+from judge.stats.comparison import after_choice, compare
+from judge.stats.discrimination import Forecasts, calibration_error, calibration_error_by_chance
 from judge.stats.means import mean_interval
 from judge.stats.resampling import jackknife_interval, resampled
 from judge.stats.run_differences import for_skewness
-from judge.stats.selection import after_choice
 from judge.stats.tables import Undefined
 
 MANY = 40_000

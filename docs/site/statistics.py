@@ -19,7 +19,7 @@ from docs.site.markdown import cell, code, facts, fenced, link
 from docs.site.pages import relative, title
 from judge.stats import ranking
 from judge.stats.agreement import STATISTICS
-from judge.stats.expected import EXPECTED, PROBABILITY
+from judge.stats.discrimination import EXPECTED, PROBABILITY
 from judge.stats.ranking import SYSTEM, TIED
 
 PAGE = "reference/statistics.md"
@@ -75,7 +75,9 @@ def _named(written: Mapping[str, str]) -> str:
     parts.append("## Expected grades")
     for name, expected in EXPECTED.items():
         formula = {"rank_correlation": "spearman", "auc": "auc"}.get(name)
-        source = getattr(importlib.import_module("judge.stats.expected"), formula) if formula else expected.formula
+        source = (
+            getattr(importlib.import_module("judge.stats.discrimination"), formula) if formula else expected.formula
+        )
         parts += _entry(name, expected.about, source, expected.citation, INTERVALS["jackknife"], written)
     parts.append("## Label probabilities")
     for name, of in PROBABILITY.items():

@@ -26,11 +26,11 @@ from judge.judges.backends import judges_in
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.alternative import alternative_annotator
-from judge.stats.expected import EXPECTED, PROBABILITY, Expected, Forecasts, ProbabilityStatistic, brier_of_shares
+from judge.stats.discrimination import EXPECTED, PROBABILITY, Expected, Forecasts, ProbabilityStatistic, brier_of_shares
 from judge.stats.means import slope_interval, welch
+from judge.stats.ranking import split_half, system_agreement
 from judge.stats.reliability import alpha_interval
 from judge.stats.resampling import all_resampled, jackknife_interval, resampled
-from judge.stats.system_agreement import split_half, system_agreement
 from judge.stats.tables import Undefined, bowker, defined, stuart_maxwell
 
 UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probability"

@@ -6,7 +6,7 @@ import msgspec
 
 from judge.records import Estimate
 from judge.stats.comparison import Comparison
-from judge.stats.system_agreement import Halves
+from judge.stats.ranking import Halves
 from judge.stats.tables import MarginalTest
 
 Split = Literal["all", "dev", "test"]

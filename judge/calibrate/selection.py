@@ -24,8 +24,7 @@ from judge.calibrate.panel import Column, Panel
 from judge.judges.backends import judges_in
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
-from judge.stats.comparison import Comparison, compare
-from judge.stats.selection import after_choice, nested_folds
+from judge.stats.comparison import Comparison, after_choice, compare, nested_folds
 from judge.stats.tables import defined
 
 FEWEST_FOLD_TOPICS = 5

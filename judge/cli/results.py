@@ -9,8 +9,7 @@ from judge.errors import UsageError
 from judge.io.plan import Options
 from judge.io.text import count, decimals, fold, interval, number
 from judge.jobs.judged import read_judged
-from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, correct_leaderboard
-from judge.jobs.planning import TopicsPlan, plan_topics
+from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, TopicsPlan, correct_leaderboard, plan_topics
 from judge.jobs.release import ReleasePlan, release_folder
 from judge.report.job import ReportPlan, summary_text, write_report
 from judge.results.citations import headlines_of

@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.own_loop import finish
+from judge.ask.loop import finish
 from judge.ask.records import Unreadable
 from judge.ask.verdict import parse
 from judge.errors import CallError, Interrupted, JudgeError, StructureUnsupported, UsageError

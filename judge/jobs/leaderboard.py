@@ -1,4 +1,7 @@
-"""The leaderboard of a judged folder, corrected by gold: what `judge leaderboard --gold` does."""
+"""A judged folder's leaderboard corrected by gold, and the folder as the pilot of the next collection.
+
+That is what `judge leaderboard --gold` and `judge plan` do, for use from Python.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,15 +20,16 @@ from judge.io.files import file_sha256, read_stored, sha256
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import can_draw, undrawn
-from judge.io.plan import Option, in_folders
+from judge.io.plan import AboveZero, Option, Positive, in_folders
 from judge.io.table import records_tsv
 from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.records import Criterion
-from judge.results.citations import Measure, boards_of
+from judge.results.citations import Measure, boards_of, refuse_citations
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades, measured_gold
 from judge.results.leaderboard import CORRECTED_COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
+from judge.results.planning import Goals, Pilot, pilots, warnings
 from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import turns_by_criterion
 from judge.runs.families import read_families
@@ -240,3 +244,50 @@ def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcom
     if can_draw():
         files["corrected.svg"], files["corrected.png"] = raw_vs_corrected(outcome.rows)
     replace_folder(out, files, "corrected.sha256")
+
+
+class TopicsPlan(OwnPrompts):
+    """Everything `judge plan` can be told."""
+
+    folder: Annotated[Path, Option(metavar="OUT", place="only")]
+    """Output folder of `judge run`: the pilot."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Gold grades (JSONL)."""
+    criterion: Annotated[str | None, Option(metavar="NAME|PATH")] = None
+    """Only this criterion; a prompt file of your own if the judgments are under one."""
+    half_width: Annotated[AboveZero | None, Option(metavar="H")] = None
+    """Topics for a 95 % interval of a difference of two runs of +-H."""
+    difference: Annotated[AboveZero | None, Option(metavar="D")] = None
+    """Topics that find a true difference D with probability .8."""
+    turns: Annotated[Positive | None, Option(metavar="N")] = None
+    """Turns of a topic (default: as in the pilot)."""
+
+
+class TopicsOutcome(msgspec.Struct, frozen=True):
+    """The pilots, and what limits them."""
+
+    pilots: tuple[Pilot, ...]
+    """For each criterion the judge's grades; with gold the assessors' grades and the differences of the two."""
+    warnings: tuple[str, ...]
+    """A sentence each."""
+
+
+def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
+    """Take the grades of a judged folder apart, and plan topics by them; sealed gold is refused."""
+    plan = in_folders(plan, gold=GOLD_FILES)
+    judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
+    refuse_citations(judged.pool)
+    name = ", ".join(map(str, plan.gold))
+    gold = read_unsealed(plan.gold, "a plan needs none of them; give the dev part")
+    matched, unmatched = match(gold, judged.pool, name)
+    names = {criterion.name for criterion in judged.criteria}
+    if plan.gold and not any(criterion in names for _, criterion in matched):
+        raise UsageError(f"{name}: no grade of a pooled response under {', '.join(sorted(names))}")
+    wanted = Goals(plan.half_width, plan.difference, plan.turns)
+    found = tuple(
+        pilot
+        for criterion in judged.criteria
+        for pilot in pilots(judged.pool, judged.results, criterion, matched, wanted)
+    )
+    left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()
+    return TopicsOutcome(found, (*judged.warnings, *left, *warnings(found)))

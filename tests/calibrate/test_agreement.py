@@ -17,9 +17,8 @@ from judge.calibrate.panel import Panel, constant
 from judge.gold.rows import GoldRow
 from judge.records import Level, Scale
 from judge.stats.agreement import STATISTICS, point
-from judge.stats.comparison import compare
+from judge.stats.comparison import after_choice, compare, nested_folds
 from judge.stats.resampling import resampled
-from judge.stats.selection import after_choice, nested_folds
 from tests.calibration_world import SCALE, labels, panel_of, row
 
 ITEMS = [

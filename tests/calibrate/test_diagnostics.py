@@ -8,7 +8,7 @@ from judge.calibrate.agreement import alternative, calibration_map, expected_lin
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.gold.rows import GoldRow, match
 from judge.records import Level, Scale
-from judge.stats.system_agreement import Halves
+from judge.stats.ranking import Halves
 from tests.calibration_world import RUNS, SCALE, Item, items, labels, panel_of, pool, row
 
 WORLD = items(12, 5)

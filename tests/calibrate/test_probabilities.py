@@ -12,7 +12,7 @@ from judge.calibrate.report.folder import TABLES
 from judge.calibrate.report.pages import calibration_markdown
 from judge.io.table import records_tsv
 from judge.records import Level, Scale
-from judge.stats.expected import Forecasts, brier
+from judge.stats.discrimination import Forecasts, brier
 from judge.stats.resampling import jackknife_interval
 from tests.calibration_world import SCALE, gold_rows, items, labels, panel_of
 

@@ -20,7 +20,7 @@ from judge.calibrate.report.pages import calibration_markdown
 from judge.io.table import records_tsv
 from judge.io.text import markdown_cell, unescape
 from judge.records import Estimate
-from judge.stats.system_agreement import Halves
+from judge.stats.ranking import Halves
 from judge.stats.tables import MarginalTest
 from tests.report_records import NOTHING, agreement, calibration, constant, estimate
 

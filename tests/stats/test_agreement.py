@@ -12,9 +12,9 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.io.ids import parse_qrels
-from judge.stats import agreement, comparison, expected, means, ranking, reliability, tables
+from judge.stats import agreement, comparison, discrimination, means, ranking, reliability, tables
 from judge.stats.agreement import STATISTICS, PairMean, point, primary_statistic
-from judge.stats.expected import auc, spearman
+from judge.stats.discrimination import auc, spearman
 from judge.stats.tables import Undefined, agreement_weights, confusion, topic_tables
 
 GRADES = (0, 1, 2, 3)
@@ -163,7 +163,7 @@ def test_one_statistic_is_the_primary_one_on_any_scale(k: int) -> None:
 def test_every_statistic_has_a_worked_example() -> None:
     examples = [
         example.source
-        for module in (agreement, expected, ranking, reliability, means, comparison, tables)
+        for module in (agreement, discrimination, ranking, reliability, means, comparison, tables)
         for docstring in doctest.DocTestFinder().find(module)
         for example in docstring.examples
     ]

@@ -6,8 +6,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.stats.ranking import batched_tau_b, defined_values
-from judge.stats.system_agreement import PossibleTau, possible_tau
+from judge.stats.ranking import PossibleTau, batched_tau_b, defined_values, possible_tau
 from judge.stats.tables import Undefined
 
 pytestmark = pytest.mark.long

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 
-from judge.stats.expected import PROBABILITY, Forecasts, brier, brier_of_shares, calibration_error, overconfidence
+from judge.stats.discrimination import PROBABILITY, Forecasts, brier, brier_of_shares, calibration_error, overconfidence
 
 
 def forecasts(rows: list[list[float]], given: list[int], grade: list[int]) -> Forecasts:

@@ -11,8 +11,22 @@ from scipy.stats import kendalltau
 
 from judge.records import Estimate
 from judge.stats.agreement import point
-from judge.stats.ranking import SYSTEM, TIED, batched_tau_b, kendall_tau_b, rbo, rbo_b, tau_ap, tau_ap_b, top_k_overlap
-from judge.stats.system_agreement import Halves, halves_tau, orders_tau, split_half, system_agreement
+from judge.stats.ranking import (
+    SYSTEM,
+    TIED,
+    Halves,
+    batched_tau_b,
+    halves_tau,
+    kendall_tau_b,
+    orders_tau,
+    rbo,
+    rbo_b,
+    split_half,
+    system_agreement,
+    tau_ap,
+    tau_ap_b,
+    top_k_overlap,
+)
 from judge.stats.tables import Undefined
 
 # The example in the README of the R package ircor (Urbano & Marrero 2017), and its test data: x, y, and both with ties.

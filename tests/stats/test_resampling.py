@@ -10,7 +10,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, PairMean, point
-from judge.stats.expected import auc, spearman
+from judge.stats.discrimination import auc, spearman
 from judge.stats.means import mean_interval
 from judge.stats.resampling import item_draws, jackknife_interval, resampled, spread, topic_draws, undefined_too_often
 from judge.stats.tables import Undefined, confusion, topic_tables

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
+from judge.stats.comparison import after_choice, nested_folds, simultaneous_quantile
 from judge.stats.resampling import resampled
-from judge.stats.selection import after_choice, nested_folds, simultaneous_quantile
 from judge.stats.tables import Undefined
 
 GRADES = (0, 1, 2)

@@ -17,7 +17,7 @@ from judge.io.ids import Cluster
 from judge.io.installed import can_draw
 from judge.io.table import TsvColumns, fields, records_tsv, tsv
 from judge.stats import agreement
-from judge.stats.expected import EXPECTED, PROBABILITY
+from judge.stats.discrimination import EXPECTED, PROBABILITY
 from judge.stats.ranking import SYSTEM
 
 SCHEMA = 1

@@ -9,7 +9,7 @@ from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, o
 from judge.calibrate.selection import ASSESSORS
 from judge.io.table import Heading, Table, p_cell
 from judge.io.text import code, escape, number, p_value, printable
-from judge.stats.expected import PROBABILITY
+from judge.stats.discrimination import PROBABILITY
 from judge.stats.ranking import SYSTEM
 
 DIFFERENCE = Heading("difference [95 %]", signed=True)

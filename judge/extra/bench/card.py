@@ -20,7 +20,7 @@ from judge.io.text import MAX_ID, count, digest, shown
 from judge.records import Criterion, Estimate, Record, Scale
 from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
 from judge.stats.means import consensus
-from judge.stats.system_agreement import split_half, system_agreement
+from judge.stats.ranking import split_half, system_agreement
 
 SCHEMA = 1
 """Version of the card's layout."""

@@ -33,8 +33,7 @@ from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.io.text import count, decimals, escape, interval, markdown_cell, prose, shown, table
 from judge.judges.backends import backend_facts
 from judge.records import Estimate
-from judge.stats.discrimination import auc_difference
-from judge.stats.expected import auc
+from judge.stats.discrimination import auc, auc_difference
 from judge.stats.ranking import SYSTEM
 from judge.stats.tables import defined
 

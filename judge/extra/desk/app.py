@@ -30,7 +30,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from judge.ask.own_loop import finish
+from judge.ask.loop import finish
 from judge.errors import JudgeError, OperationalError, UsageError
 from judge.io.files import sha256
 from judge.io.page import look, render_page

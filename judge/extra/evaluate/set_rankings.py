@@ -27,9 +27,8 @@ from judge.io.table import Cell, Table, p_cell
 from judge.io.text import count
 from judge.records import Estimate, Record
 from judge.results.tables import SEED
-from judge.stats.ranking import TIED
+from judge.stats.ranking import TIED, system_agreement
 from judge.stats.run_differences import run_differences
-from judge.stats.system_agreement import system_agreement
 from judge.stats.tables import Floats
 
 ALPHA = 0.05

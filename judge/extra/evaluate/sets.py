@@ -13,8 +13,8 @@ from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.records import Estimate, Record
 from judge.results.tables import SEED
 from judge.runs.measures import Measures, measure_name
+from judge.stats.ranking import possible_tau
 from judge.stats.resampling import all_resampled
-from judge.stats.system_agreement import possible_tau
 from judge.stats.tables import Floats, MarginalTest, Undefined, bowker, stuart_maxwell, topic_tables
 
 REPLICATES = 2000

@@ -20,10 +20,9 @@ from judge.records import Estimate, Problem
 from judge.runs.document import file_name
 from judge.stats.agreement import point
 from judge.stats.comparison import FEWEST_COMPARED, compare
-from judge.stats.ranking import kendall_tau_b
+from judge.stats.ranking import halves_tau, kendall_tau_b, orders_tau
 from judge.stats.resampling import Resampled, resampled
 from judge.stats.separation import compact_letters
-from judge.stats.system_agreement import halves_tau, orders_tau
 from judge.stats.tables import Undefined, defined, topic_tables
 
 TABLE_3: dict[str, tuple[str, str, str, str]] = {
