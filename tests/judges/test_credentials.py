@@ -1,4 +1,4 @@
-"""Environment variables that move a judge, against those that the installed litellm reads."""
+"""Addresses of judges, and environment variables that move one, against those that the installed litellm reads."""
 
 import importlib.util
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from judge.errors import UsageError
 from judge.judges.backends import open_model
-from judge.judges.credentials import moved, refuse_unrecorded
+from judge.judges.credentials import moved, read_address, read_key, refuse_unrecorded, without_credentials
 from judge.judges.model import ModelOptions
 from tests.mock import ask
 
@@ -122,3 +122,57 @@ def test_no_env_file_is_read(tmp_path: Path) -> None:
     environment.pop("OPENAI_API_BASE", None)
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ran.stdout == "None PRODUCTION\n"
+
+
+@pytest.mark.parametrize(
+    ("given_url", "url"),
+    [
+        ("http://localhost:8000", "http://localhost:8000/v1"),
+        ("http://localhost:8000/", "http://localhost:8000/v1"),
+        ("http://localhost:8000/v1", "http://localhost:8000/v1"),
+        (" http://localhost:8000/v1/ ", "http://localhost:8000/v1"),
+        ("https://example.org/api/v1/chat/completions", "https://example.org/api/v1"),
+        ("https://example.org/v1beta/openai/", "https://example.org/v1beta/openai"),
+        ("http://[::1]:8080", "http://[::1]:8080/v1"),
+        ("HTTP://Example.ORG", "http://example.org/v1"),
+    ],
+)
+def test_addresses(given_url: str, url: str) -> None:
+    assert read_address(given_url).url == url
+
+
+def test_credentials_in_an_address_are_kept_apart() -> None:
+    address = read_address("http://ann:p%40ss@host:1/v1")
+    assert (address.url, address.user) == ("http://host:1/v1", ("ann", "p@ss"))
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8000", "ftp://host", "http://", "http://host:99999", "http://h/v1?key=1"]
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="--base-url"):
+        read_address(url)
+
+
+def test_keys_are_trimmed_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X_KEY", " abc\n")
+    assert read_key("X_KEY") == "abc"
+    monkeypatch.setenv("X_KEY", "")
+    assert read_key("X_KEY") is None
+    monkeypatch.setenv("X_KEY", "a\nb")
+    with pytest.raises(UsageError, match="X_KEY") as refused:
+        read_key("X_KEY")
+    assert "a\nb" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("http://user:secret@host:1/v1", "http://host:1/v1"),
+        ("--base-url=http://user:secret@host/v1", "--base-url=http://host/v1"),
+        ("http://host/v1", "http://host/v1"),
+        ("mail@host", "mail@host"),
+    ],
+)
+def test_an_address_is_shown_without_credentials(given: str, shown: str) -> None:
+    assert without_credentials(given) == shown
