@@ -20,6 +20,8 @@ _SPACED = "".join(
 _YPOGEGRAMMENI = "\u0345"
 """The one character that no word has and that is folded to one that a word may have."""
 
+COPIED_RUN = 8
+"""Consecutive words of another text that count as copied: too many to occur by chance."""
 _STOP_WORDS = frozenset(
     """
     a about above after again all also am an and any are as at be because been before being below between both
@@ -64,6 +66,11 @@ def content_words(text: str) -> list[str]:
 def without_stop_words(words: Sequence[str]) -> list[str]:
     """The words that are no stop words, in order."""
     return [word for word in words if word not in _STOP_WORDS]
+
+
+def word_runs(words: Sequence[str], length: int = COPIED_RUN) -> Iterator[tuple[str, ...]]:
+    """Every `length` consecutive words."""
+    return zip(*(words[start:] for start in range(length)), strict=False)
 
 
 def containment(response: str, passages: Sequence[str]) -> float:

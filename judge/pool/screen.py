@@ -7,7 +7,7 @@ sentences. Every measure takes time linear in the length of the texts.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
 from itertools import chain
@@ -18,7 +18,7 @@ import msgspec
 from judge.io.ids import is_own_turn
 from judge.io.processes import mapped, processes_of
 from judge.io.table import tsv
-from judge.io.words import share_known, split_sentences, without_stop_words, words_of
+from judge.io.words import COPIED_RUN, share_known, split_sentences, without_stop_words, word_runs, words_of
 from judge.pool.addressed import addressed
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
@@ -30,8 +30,6 @@ ScreenCode = Literal[
 
 N_GRAM = 4
 """Words of an n-gram."""
-COPIED_RUN = 8
-"""Consecutive words of a passage that count as copied: too many to occur by chance."""
 FEWEST_WORDS = 20
 """Words of the shortest text whose share of function words is measured."""
 FEWEST_CONTENT_WORDS = 5
@@ -123,7 +121,7 @@ def repeated_sentences(sentences: Iterable[Sequence[str]]) -> float:
 
 def repeated_ngrams(words: Sequence[str]) -> float:
     """Share of the n-grams of N_GRAM words that occur earlier in the text."""
-    return _repeated(list(_runs(words, N_GRAM)))
+    return _repeated(list(word_runs(words, N_GRAM)))
 
 
 def _repeated(units: Sequence[tuple[str, ...]]) -> float:
@@ -135,9 +133,9 @@ def copied(words: Sequence[str], passage: Sequence[str], above: float = 0.0) -> 
 
     A share that is not `above` a number may be told as 0, which takes less time.
     """
-    known = set(_runs(passage, COPIED_RUN))
+    known = set(word_runs(passage))
     count = end = missed = 0
-    for start, run in enumerate(_runs(words, COPIED_RUN)):
+    for start, run in enumerate(word_runs(words)):
         if run in known:
             count += start + COPIED_RUN - max(start, end)
             end = start + COPIED_RUN
@@ -220,11 +218,6 @@ def _passage_words(passage: str) -> _PassageWords:
 
 # The responses of a turn follow one another, and their passages are often the same.
 _remembered = lru_cache(maxsize=256)(_passage_words)
-
-
-def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
-    """Every `length` consecutive words."""
-    return zip(*(words[start:] for start in range(length)), strict=False)
 
 
 def screen_pool(

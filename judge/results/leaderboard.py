@@ -36,7 +36,7 @@ COLUMNS: TsvColumns = {
     **fields("share_positive share_of_turns"),
     "reasons": lambda row: _reasons(row.reasons),
     "flags": lambda row: " ".join(row.flags),
-    "note": lambda row: noted(row.mean.reason, row.cluster),
+    "note": lambda row: noted("; ".join(filter(None, (row.mean.reason, _recital(row)))) or None, row.cluster),
 }
 _SHOWN: TsvColumns = {
     **fields("rank run=run_id mean=mean.value"),
@@ -48,7 +48,7 @@ _SHOWN: TsvColumns = {
     "n/turns": lambda row: f"{row.n}/{row.turns}",
     "coverage": lambda row: decimals(row.coverage, 2),
     "no grade": lambda row: _without_grade(row),
-    "flags": lambda row: "; ".join(filter(None, (per_topic(row), " ".join(row.flags)))),
+    "flags": lambda row: "; ".join(filter(None, (per_topic(row), _recital(row), " ".join(row.flags)))),
 }
 """For people: `positive` is the share with its counts, `expected` the mean under the label probabilities."""
 ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "positive")
@@ -175,6 +175,7 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
         flags=run_flags(run),
         cluster=cluster,
         turns_per_topic=run.turns_per_topic,
+        reciting=run.reciting,
         grades={level: counts[level] for level in levels} if n and not isinstance(criterion, Measure) else {},
     )
 
@@ -182,6 +183,10 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
 def per_topic(row: LeaderboardRow) -> str:
     """The turns a topic of an interactive run; empty for other runs."""
     return "" if row.turns_per_topic is None else f"{row.turns_per_topic:.1f} turns a topic"
+
+
+def _recital(row: LeaderboardRow) -> str:
+    return f"{row.reciting:.0%} recite the prompt" if row.reciting else ""
 
 
 _Row = TypeVar("_Row", LeaderboardRow, SentenceRow)

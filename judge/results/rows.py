@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from judge.io.ids import Cluster
+from judge.io.words import COPIED_RUN
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit, Record
 
 RowFlag = Literal[
-    "SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "SHORT", "OWNTEXT", "FEWGOLD",
-    "FAMILY",
+    "SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "SHORT", "OWNTEXT", "RECITES",
+    "FEWGOLD", "FAMILY",
 ]  # fmt: skip
 FLAGS: dict[RowFlag, str] = {
     "SELF": "the run's model is of the judge's family",
@@ -23,6 +24,7 @@ FLAGS: dict[RowFlag, str] = {
     "two or more of these, and in each that reached it, count as unanswered where the run lacks them",
     "OWNTEXT": "grades rest on passage texts that the run brought itself and nobody compared with the collection; "
     "--passages shows the collection's own",
+    "RECITES": f"responses share {COPIED_RUN} words in a row with the judge's prompt that no passage of theirs has",
     "FEWGOLD": "fewer than 8 gold grades that were drawn, not certain: too few for a variance of its own",
     "FAMILY": "corrected by the mean error in its family of runs",
 }
@@ -135,6 +137,8 @@ class LeaderboardRow(Record, frozen=True, omit_defaults=True):
     """Of an interactive run: the turns of a topic that it reached, on average."""
     grades: Mapping[int, int] = {}
     """On how many turns it has each grade of the scale."""
+    reciting: float = 0.0
+    """Share of its pooled responses that recite the judge's prompt."""
 
     @property
     def coverage(self) -> float:

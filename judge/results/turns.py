@@ -12,6 +12,7 @@ from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.results import results_of
 from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
 from judge.io.table import sequence
+from judge.io.words import COPIED_RUN, word_runs, words_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
 from judge.results.citations import Measure, boards_of, cited_responses, response_of
@@ -70,6 +71,8 @@ class RunTurns(Record, frozen=True):
     """Whether its conversations are far shorter than those of the other runs."""
     own_texts: bool = False
     """Whether a grade rests on a passage text that the run brought and nobody compared with the collection."""
+    reciting: float = 0.0
+    """Share of its pooled responses that recite the judge's prompt (`reciting_runs`)."""
 
     @property
     def turns(self) -> int:
@@ -158,8 +161,45 @@ def run_flags(run: RunTurns) -> tuple[RowFlag, ...]:
         "TRIAL": run.not_asked > 0 or None in lacking,
         "SHORT": run.far_shorter,
         "OWNTEXT": run.own_texts,
+        "RECITES": run.reciting > 0,
     }
     return tuple(flag for flag, applies in flags.items() if applies)
+
+
+_FEW = 3
+"""Words of a short run: whatever shares COPIED_RUN words with a prompt has such a run of it at every fixed step."""
+
+
+def reciting_runs(pool: Pool, criteria: Iterable[Criterion]) -> dict[str, dict[str, float]]:
+    """Criterion to the runs that recite its prompt, each with the share of its pooled responses that do.
+
+    They have COPIED_RUN words in a row of the system message or of a level's description, which stand neither in a
+    passage that the response used nor in what the user of an interactive run said. Pairs are of two runs, and are left
+    out. Source of the threat: Yang et al. 2026, arXiv 2601.13227.
+    """
+    known = {criterion.name: _prompt_runs(criterion) for criterion in criteria if criterion.unit != "pair"}
+    short = {few for run in chain.from_iterable(known.values()) for few in word_runs(run, _FEW)}
+    step, pooled = COPIED_RUN - _FEW + 1, Counter[str]()
+    found: dict[str, Counter[str]] = {name: Counter() for name in known}
+    for response in pool.responses if short else ():
+        words, run_ids = words_of(response.text), {entry.run_id for entry in response.runs}
+        pooled.update(run_ids)
+        if short.isdisjoint(zip(*(words[place::step] for place in range(_FEW)), strict=False)):
+            continue
+        shown = [pool.passages[key].text for key in response.passages if key in pool.passages]
+        shown += [pool.turns[response.turn_id].utterance] if response.turn_id in pool.turns else []
+        own = {*word_runs(words)}.difference(*(word_runs(words_of(text)) for text in shown))
+        for name in (name for name, runs in known.items() if not runs.isdisjoint(own)):
+            found[name].update(run_ids)
+    return {name: {run_id: n / pooled[run_id] for run_id, n in of.items()} for name, of in found.items()}
+
+
+def _prompt_runs(criterion: Criterion) -> frozenset[tuple[str, ...]]:
+    """Every COPIED_RUN consecutive words of a prompt and, where several are asked together, of all of them."""
+    asked = criterion.together or (criterion,)
+    levels = (level for each in asked for level in (*each.scale.levels, *each.sentence_levels))
+    texts = (*(each.system for each in asked), *(level.description for level in levels))
+    return frozenset(chain.from_iterable(word_runs(words_of(text)) for text in texts))
 
 
 def worst_grade(scale: Scale) -> int:
@@ -232,9 +272,12 @@ def turns_by_criterion(
     if len({criterion.name for criterion in criteria}) < len(criteria):
         raise ValueError("two prompts of one criterion cannot share a leaderboard")
     results = sequence(results)
+    reciting = reciting_runs(pool, criteria)
     for criterion in criteria:
-        outcomes = _outcomes(results, criterion)
-        yield from ((board, _run_turns(pool, outcomes, board, expected)) for board in boards_of([criterion]))
+        outcomes, shares = _outcomes(results, criterion), reciting.get(criterion.name, {})
+        for board in boards_of([criterion]):
+            runs = _run_turns(pool, outcomes, board, expected)
+            yield board, tuple(replace(run, reciting=shares.get(run.run_id, 0.0)) for run in runs)
 
 
 def _measured(

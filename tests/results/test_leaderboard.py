@@ -7,16 +7,18 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
 from judge.io.ids import response_run, topic_of
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledResponse, RunEntry
-from judge.records import Criterion, Estimate, Level, Scale
+from judge.records import Criterion, Estimate, Level, Passage, Scale
 from judge.results.leaderboard import COLUMNS, board, by_criterion, leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
+from judge.results.turns import reciting_runs
 from judge.runs.records import Exclusion, TokenCount
 from tests import calibration_world as world
 from tests.conftest import put
@@ -57,6 +59,42 @@ def judgment(
 def failure(response: PooledResponse, name: str = "groundedness", reason: str = "unreadable") -> Failure:
     of = (response.turn_id, response.response_id, reason, "litellm/m")
     return world.failure(*of, criterion=name, criterion_digest="c" * 64)
+
+
+TOLD = "Fully grounded: each statement of it has a passage that says just the same."
+
+
+def test_a_run_that_recites_the_prompt_is_flagged_with_its_share() -> None:
+    """Eight words in a row that neither the passages nor the user said; a run is one in a half of its responses."""
+    levels = (Level(0, "0", TOLD), *scale().levels[1:])
+    system, levelled = "Grade it by the list below and nothing else:", replace(scale(), levels=levels)
+    prompt = replace(criterion(), system=system, scale=levelled)
+    for text, others, shares in (
+        (f"Yes. {TOLD}", "A lift.", {"a": 0.5, "b": 1.0}),
+        ("So grade it, by the LIST below and nothing!", "A lift.", {"a": 0.5, "b": 1.0}),
+        # Seven words, those of the passage, and words across two texts are none.
+        ("Grade it by the list below and so on", "A lift.", {}),
+        (f"Yes. {TOLD}", f"I said: {TOLD}", {}),
+        ("Below and nothing else: Fully grounded: each statement of it", "A lift.", {}),
+    ):
+        two = replace(pooled("R2", "1_2", ("a", 1), ("b", 1)), text=text, passages=("p",))
+        of = Pool((pooled("R1", "1_1", ("a", 1)), two), {"p": Passage("p", others, "collection")}, ())
+        assert reciting_runs(of, [prompt]) == {"groundedness": shares}
+        rows = leaderboard(of, [judgment(each, 2) for each in of.responses], [prompt])
+        flags = {row.run_id: row.flags for row in rows}
+        assert {run_id for run_id, given in flags.items() if "RECITES" in given} == set(shares)
+        page = leaderboard_markdown(rows, "", [prompt])
+        assert ("50% recite the prompt; " in page, "\nRECITES: responses share 8 words" in page) == (bool(shares),) * 2
+        assert ("50% recite the prompt" in records_tsv(COLUMNS, rows, 4)) is bool(shares)
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=40), st.lists(st.sampled_from("abcd"), max_size=40))
+def test_no_recital_is_overlooked(words: list[str], told: list[str]) -> None:
+    """By its definition: the fixed steps, at which words are looked up first, lose none."""
+    prompt = replace(criterion(), system=" ".join(told))
+    response = replace(pooled("R1", "1_1", ("a", 1)), text=" ".join(words))
+    shared = any(words[at : at + 8] == told[of : of + 8] for at in range(len(words) - 7) for of in range(len(told) - 7))
+    assert reciting_runs(Pool((response,), {}, ()), [prompt]) == {"groundedness": {"a": 1.0} if shared else {}}
 
 
 def row(run_id: str, *, mean: Estimate | None = None, **changes: object) -> LeaderboardRow:

@@ -30,6 +30,7 @@ FLAGS: dict[RowFlag, str] = {
     "TRIAL": "only a part was judged",
     "SHORT": "far fewer turns a topic than the other runs; those that it lacks count against it",
     "OWNTEXT": "judged by passage texts that it brought itself",
+    "RECITES": "some of its responses have words of the judge's prompt",
     "FEWGOLD": "few gold grades",
     "FAMILY": "corrected by its family's error",
 }
