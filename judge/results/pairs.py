@@ -185,10 +185,10 @@ def _of_places(single: Floats, compared: Sequence[Duel]) -> str:
         return "No pair has a verdict in both orders."
     share = f"{100 * first / (first + second):.0f} %" if first + second else "none"
     found = ratings(single, home=True)
-    home = None if isinstance(found, Undefined) else found[2]
+    home = f"unknown ({found.reason})" if isinstance(found, Undefined) else interval(found[2], 2)
     return (
         f"Of verdicts that prefer one response, {share} prefer the first; the advantage of its place (logarithm of the "
-        f"odds between equal runs) is {interval(home, 2)}. {flipped} of {count(len(known), 'pair')} flipped with the "
+        f"odds between equal runs) is {home}. {flipped} of {count(len(known), 'pair')} flipped with the "
         "order: they are missing."
     )
 

@@ -19,10 +19,11 @@ from judge.stats.resampling import FEWEST_RESAMPLED
 from judge.stats.tables import Floats, Undefined
 
 _STEPS, _LONGEST, _SHORTEST = 100, 2.0, 1e-12
-"""Most steps of Newton's method, the longest step, and the one at which it ends."""
+"""Steps after which Newton's method has not found a maximum, the longest step, and the one at which it ends."""
 WON, LOST = "it won all comparisons with the rated runs", "it lost all comparisons with the rated runs"
-_LARGEST = 20.0
-"""Where h would pass this, the likelihood has no maximum."""
+_FLATTEST = 1e12
+"""Where the condition of the curvature passes this, the likelihood only rises further: it has no maximum."""
+UNBOUND = "the comparisons contradict each other too seldom for finite ratings"
 
 
 Ratings = tuple[tuple[Corrected, ...], float, Estimate]
@@ -57,7 +58,10 @@ def ratings(counts: Floats, *, home: bool = False, level: float = 0.95) -> Ratin
     if isinstance(of_runs, Undefined):
         return of_runs
     kept = counts * (of_runs[:, None] & of_runs)[..., None]
-    theta, H = _fitted(kept.sum(axis=0), of_runs, home)
+    fitted = _fitted(kept.sum(axis=0), of_runs, home)
+    if fitted is None:
+        return Undefined(UNBOUND)
+    theta, H = fitted
     N, p = kept.sum(), of_runs.sum() - 1 + home + np.isfinite(theta[-1])
     psi = np.linalg.solve(H, np.array([_slopes(table, theta)[0] for table in kept]).T)
     psi *= (T / max(T - 1, 1) * (N - 1) / max(N - p, 1)) ** 0.5
@@ -71,17 +75,15 @@ def ratings(counts: Floats, *, home: bool = False, level: float = 0.95) -> Ratin
         for r in range(R)
     )
     h = _interval(float(theta[R]), psi[R], of_pairs.sum(axis=(1, 2)), level)
-    if abs(theta[R]) >= _LARGEST:
-        h = Estimate(None, None, None, h.n, h.topics, "one place won all comparisons")
     return runs, float(np.exp(theta[-1])), h
 
 
 def rated(counts: Floats) -> NDArray[np.bool_] | Undefined:
     """The runs (R,) that have a rating by such counts (R x R x 3): more than half, with a chain from each to each.
 
-    A link leads from the better run to the other one, a tie links both ways. λ is finite among runs so linked, and
-    runs that only won or only lost against them say nothing of it: L. R. Ford (1957), Solution of a ranking problem
-    from binary comparisons, The American Mathematical Monthly 64(8), 28-33.
+    A link leads from the better run to the other one, a tie links both ways. At a given ν, λ is finite among runs so
+    linked, and runs that only won or only lost against them say nothing of it: L. R. Ford (1957), Solution of a ranking
+    problem from binary comparisons, The American Mathematical Monthly 64(8), 28-33.
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -140,8 +142,11 @@ def _slopes(counts: Floats, theta: Floats) -> tuple[Floats, Floats]:
     return g, H
 
 
-def _fitted(counts: Floats, of_runs: NDArray[np.bool_], home: bool) -> tuple[Floats, Floats]:
+def _fitted(counts: Floats, of_runs: NDArray[np.bool_], home: bool) -> tuple[Floats, Floats] | None:
     """λ, h and log ν (R + 2,) by Newton's method, since the log-likelihood is concave in them, and H there.
+
+    None without a maximum: where one place wins always, or where ν and λ can rise together, as a run that won or tied
+    all its comparisons with another makes them.
 
     λ is 0 on average over the rated runs, nan for others. In H, what is not estimated has a 1 on the diagonal.
     """
@@ -153,10 +158,12 @@ def _fitted(counts: Floats, of_runs: NDArray[np.bool_], home: bool) -> tuple[Flo
         # All λ may rise by as much: this keeps their mean.
         H[:R, :R] += 1 / R
         H = H * np.outer(free, free) + np.diag(1 - free)
+        if np.linalg.cond(H) > _FLATTEST:
+            return None
         step = np.linalg.solve(H, g * free)
         step *= min(1, _LONGEST / max(np.abs(step).max(), _SHORTEST))
         theta += step
-        if np.abs(step).max() < _SHORTEST or abs(theta[R]) >= _LARGEST:
-            break
-    theta[:R] -= theta[:R][of_runs].mean()
-    return theta, H
+        if np.abs(step).max() < _SHORTEST:
+            theta[:R] -= theta[:R][of_runs].mean()
+            return theta, H
+    return None

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from statsmodels import api
 
-from judge.stats.preference import Ratings, rated, ratings
+from judge.stats.preference import UNBOUND, Ratings, rated, ratings
 from judge.stats.separation import separated
 from judge.stats.tables import Undefined
 
@@ -117,10 +117,27 @@ def test_a_chain_of_ties_or_losses_is_enough() -> None:
     assert not isinstance(of, Undefined) and of.all()
 
 
-def test_a_place_that_wins_always_has_no_finite_advantage() -> None:
-    found = rating(table(3, {(i, j): WON for i in range(3) for j in range(3) if i != j}), home=True)
-    assert (found[2].value, found[2].reason) == (None, "one place won all comparisons")
-    assert values(found) == pytest.approx([0, 0, 0])
+@pytest.mark.parametrize(
+    ("results", "home"),
+    [
+        ({(i, j): WON for i in range(3) for j in range(3) if i != j}, True),
+        # With ties the strengths of runs in one order rise without end, and ν with them.
+        ({(0, 1): (5, 1, 0), (1, 2): (2, 1, 0)}, False),
+        ({(0, 1): (5, 1, 0), (1, 2): (2, 1, 0)}, True),
+        ({(0, 1): (5, 1, 0), (1, 0): (2, 4, 0)}, True),
+    ],
+)
+def test_a_place_or_a_run_that_wins_or_ties_always_has_no_finite_rating(results, home) -> None:
+    assert ratings(table(3, results), home=home) == Undefined(UNBOUND)
+
+
+def test_few_comparisons_have_finite_ratings_or_say_why_not() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        counts = rng.multinomial(1, (0.05, 0.92, 0.03), size=(2, 7, 7)) * (rng.random((2, 7, 7)) < 0.4)[..., None]
+        counts[:, range(7), range(7)] = 0
+        found = ratings(counts, home=bool(rng.integers(2)))
+        assert isinstance(found, Undefined) or np.nanmax(np.abs(values(found))) < 20
 
 
 @pytest.mark.parametrize(("topics", "reason"), [(4, "fewer than 5 topics"), (5, "no variation between topics")])
