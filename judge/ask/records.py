@@ -198,7 +198,10 @@ class Tasks(_LazyTasks):
         )
 
     def spread(self, limit: int) -> "Tasks":
-        """At most `limit` responses of each block, evenly spaced, so that a trial covers all topics."""
+        """At most `limit` responses of each block, evenly spaced, so that a trial covers all topics.
+
+        Of pairs both orders are among them, so at least two.
+        """
         return Tasks((_spread(responses, limit), variants) for responses, variants in self._blocks)
 
 
@@ -217,8 +220,12 @@ class PickedTasks(_LazyTasks):
 
 
 def _spread(responses: Sequence[PooledResponse], limit: int) -> tuple[PooledResponse, ...]:
-    size = min(limit, len(responses))
-    return tuple(responses[index * len(responses) // size] for index in range(size))
+    # One order of a pair alone has no verdict; in the pool both orders follow each other.
+    together = 2 if responses and responses[0].unit == "pair" else 1
+    number = len(responses) // together
+    size = min(max(limit // together, 1), number)
+    firsts = (index * number // size * together for index in range(size))
+    return tuple(responses[first + order] for first in firsts for order in range(together))
 
 
 def tasks(pool: Pool, criteria: Sequence[Criterion], *, partial: bool = False) -> Tasks:

@@ -262,7 +262,10 @@ def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:
     pooled = pool_runs(plan, steps)
     pool = pooled.pool
     if not pool.responses:
-        raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
+        why = "no response can be judged: every one was excluded"
+        if plan.unit == "pair":
+            why = "no pair can be judged: no turn has two unlike responses, or --draw is less than 2"
+        raise InputError(why, pooled.submitted.problems)
     check_turns(criteria, {response.turn_id for response in pool.responses}, pooled.turns or {}, plan.topics)
     return pooled
 

@@ -22,8 +22,8 @@ from judge.runs.records import Exclusion
 def pairs_pool(pool: Pool, most: int | None = None, seed: int = 1) -> Pool:
     """The pairs of a pool with one response a run and turn: all, or as many as make at most `most` judgments.
 
-    Equal responses are no pair. A pair is pooled once for all runs that gave its responses. Responses of no pair are
-    exclusions.
+    Equal responses are no pair. A pair is pooled once for all runs that gave its responses, one order after the other.
+    Responses of no pair are exclusions.
     """
     texts: dict[str, dict[str, list[PooledResponse]]] = defaultdict(lambda: defaultdict(list))
     given: dict[str, dict[str, str]] = defaultdict(dict)
@@ -45,7 +45,7 @@ def pairs_pool(pool: Pool, most: int | None = None, seed: int = 1) -> Pool:
     ordered = [
         (turn_id, *texts_of_pair)
         for turn_id in sorted(drawn, key=natural_key)
-        for texts_of_pair in sorted(chain.from_iterable((pair, pair[::-1]) for pair in drawn[turn_id]))
+        for texts_of_pair in chain.from_iterable((pair, pair[::-1]) for pair in sorted(drawn[turn_id]))
     ]
     paired = {(turn_id, text) for turn_id, text, _ in ordered}
     unpaired = (response for response in pool.responses if (response.turn_id, normalize(response.text)) not in paired)

@@ -239,8 +239,11 @@ def leaderboard_markdown(
 def reading(criterion: Criterion) -> str:
     """How to read the grades of a criterion."""
     if isinstance(criterion, Measure):
-        what = "a share of wins" if criterion.of.unit == "pair" else "a measure"
-        return f"{criterion.prompt_id}, {what} from 0 to 1 (a turn without a response counts 0): higher is better"
+        what, lacking = "a measure", ""
+        if criterion.of.unit == "pair":
+            what, lacking = "a share of wins", "; one without a verdict is no run's doing and counts as the others do"
+        without = f"a turn without a response counts 0{lacking}"
+        return f"{criterion.prompt_id}, {what} from 0 to 1 ({without}): higher is better"
     grades = ", ".join(str(level.grade) for level in criterion.scale.levels)
     return f"{criterion.prompt_id}, grades {grades}: {criterion.scale.polarity} is better"
 

@@ -11,7 +11,7 @@ import pytest
 
 import judge
 from judge.cli import main
-from judge.errors import UsageError
+from judge.errors import InputError, UsageError
 from judge.gold.rows import response_digest
 from judge.jobs.judged import read_judged
 from judge.jobs.pooling import PoolPlan, pool_runs
@@ -157,6 +157,20 @@ def test_a_larger_draw_asks_only_about_what_is_new_and_a_rerun_gives_the_same_by
     read = read_judged(tmp_path / "out")
     assert read.tables.ratings == read_judged(tmp_path / "out").tables.ratings
     assert read_pool_folder(tmp_path / "out", "excluded.tsv").unit == "pair"
+
+
+def test_a_trial_asks_about_both_orders(tmp_path: Path) -> None:
+    given = runs(tmp_path / "runs")
+    found = rows(judged(tmp_path, given=given, limit=15))
+    assert sum(row.won + row.lost for row in found.values()) == 2 * 7
+    board = (tmp_path / "out" / "leaderboard.md").read_text()
+    assert "one without a verdict is no run's doing" in board
+
+
+@pytest.mark.parametrize("options", [{"draw": 1}, {"world": {"quality": {"a": 1}}}])
+def test_no_pair_is_said_in_words_of_pairs(tmp_path: Path, options) -> None:
+    with pytest.raises(InputError, match="no turn has two unlike responses, or --draw is less than 2"):
+        judged(tmp_path, **options)
 
 
 def test_a_judge_sees_both_responses_and_no_run(tmp_path: Path) -> None:
