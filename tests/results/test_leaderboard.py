@@ -13,7 +13,7 @@ from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
 from judge.io.ids import response_run, topic_of
 from judge.io.table import records_tsv
-from judge.pool.records import Pool, PooledResponse, RunEntry
+from judge.pool.records import Pool, PooledResponse, PooledTurn, RunEntry
 from judge.records import Criterion, Estimate, Level, Passage, Scale
 from judge.results.leaderboard import COLUMNS, board, by_criterion, leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
@@ -86,6 +86,12 @@ def test_a_run_that_recites_the_prompt_is_flagged_with_its_share() -> None:
         page = leaderboard_markdown(rows, "", [prompt])
         assert ("50% recite the prompt; " in page, "\nRECITES: responses share 8 words" in page) == (bool(shares),) * 2
         assert ("50% recite the prompt" in records_tsv(COLUMNS, rows, 4)) is bool(shares)
+    # What the user of an interactive run said is no recital, and a pair is of two runs.
+    one = replace(pooled("R1", "1_1", ("a", 1)), text=TOLD)
+    said = {"1_1": PooledTurn("1_1", "1", TOLD, (), None, None)}
+    for turns, shares in (({}, {"a": 1.0}), (said, {})):
+        assert reciting_runs(Pool((one,), {}, (), turns=turns), [prompt]) == {"groundedness": shares}
+    assert reciting_runs(Pool((one,), {}, ()), [replace(prompt, unit="pair")]) == {}
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=40), st.lists(st.sampled_from("abcd"), max_size=40))
