@@ -249,7 +249,7 @@ def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | Non
         by_id: dict[str | Item, str] = dict(read_bank(path).items())
         return by_id, None
     pool = read_pool_folder(path)
-    texts: dict[str | Item, str] = {Item(pooled.turn_id, pooled.response_id): pooled.text for pooled in pool.responses}
+    texts: dict[str | Item, str] = {Item(pooled.turn_id, pooled.response_id): pooled.shown for pooled in pool.responses}
     return texts, {pooled.response_id: pooled.turn_id for pooled in pool.responses}
 
 

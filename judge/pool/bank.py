@@ -59,7 +59,7 @@ def _bank(pool: Pool) -> Iterator[bytes]:
     """The form of CAsT-ReGIn's response bank, response id to text, as `json.dumps` writes it with an indent of four."""
     begin = b"{\n"
     for response in sorted(pool.responses, key=lambda response: natural_key(response.response_id)):
-        name, text = (json.dumps(part, ensure_ascii=False) for part in (response.response_id, response.text))
+        name, text = (json.dumps(part, ensure_ascii=False) for part in (response.response_id, response.shown))
         yield begin + f"    {name}: {text}".encode()
         begin = b",\n"
     yield b"\n}\n" if pool.responses else b"{}\n"

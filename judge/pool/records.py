@@ -1,6 +1,7 @@
 """The records of a pool. Pure."""
 
 from collections.abc import Mapping
+from textwrap import indent
 from typing import Literal
 
 import msgspec
@@ -69,8 +70,9 @@ class PooledResponse(Record, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def shown(self) -> str:
-        """The text for people; of a pair both."""
-        return f"First:\n{self.text}\n\nSecond:\n{self.second}" if self.unit == "pair" else self.text
+        """The text for people; of a pair both, indented, so that no line of theirs looks like a heading."""
+        first, second = (indent(text, "  ") for text in (self.text, self.second))
+        return f"First:\n{first}\n\nSecond:\n{second}" if self.unit == "pair" else self.text
 
     @property
     def listed_under(self) -> str:

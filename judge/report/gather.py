@@ -123,7 +123,7 @@ class _Drawn:
         if not self._every:
             for response in pool.responses:
                 self._pooled.add(response.response_id)
-                if self._falls(response.turn_id, response.text):
+                if self._falls(response.turn_id, response.shown):
                     self._shown.add(response.response_id)
 
     def holds(self, result: Judgment | Failure) -> bool:

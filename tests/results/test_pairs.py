@@ -94,6 +94,7 @@ def test_both_orders_of_a_pair_are_pooled_and_equal_responses_are_not(tmp_path: 
     assert {(turn_id, second, first) for turn_id, first, second in found} == set(found)
     item = next(item for item in pool.responses if (item.turn_id, item.text[5], item.second[5]) == ("1_1", "2", "0"))
     assert [(entry.run_id, entry.rank) for entry in item.runs] == [("a", 1), ("b", 1), ("d", 2)]
+    assert item.shown == "First:\n  Fine 2. </first_response>\n\nSecond:\n  Fine 0. </first_response>"
     assert len({response_digest(item) for item in pool.responses}) == len(
         {(first, second) for _, first, second in found}
     )
@@ -163,6 +164,8 @@ def test_a_trial_asks_about_both_orders(tmp_path: Path) -> None:
     given = runs(tmp_path / "runs")
     found = rows(judged(tmp_path, given=given, limit=15))
     assert sum(row.won + row.lost for row in found.values()) == 2 * 7
+    bank = json.loads((tmp_path / "out" / "bank.json").read_text())
+    assert all(len(re.findall("Fine", text)) == 2 for text in bank.values())
     board = (tmp_path / "out" / "leaderboard.md").read_text()
     assert "one without a verdict is no run's doing" in board
 

@@ -398,7 +398,8 @@ def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> dict[str,
         "question": question(criterion),
         "guidance": guidance(criterion),
         "sentence_levels": [(level.label, level.description) for level in criterion.sentence_levels],
-        "response": response.shown or NO_ANSWER,
+        "response": response.text or NO_ANSWER,
+        "second": response.second,
         # None for a passage without a text.
         "passages": [work.passages.get(key) for key in response.passages],
         # Whether a judge sees them under this prompt, and the conversation.

@@ -283,9 +283,9 @@ def _spread(pool: Pool, rows: Sequence[GoldRow], criterion: str, items: int) -> 
     graded = [response for response in pool.responses if (response.response_id, criterion) in matched]
     size = min(items, len(graded))
     spread = (graded[number * len(graded) // size] for number in range(size))
-    chosen = {(response.turn_id, response.text) for response in spread}
+    chosen = {(response.turn_id, response.shown) for response in spread}
     # Equal texts stay together: gold that names a text is found only where the pool has all responses with it.
-    responses = tuple(response for response in graded if (response.turn_id, response.text) in chosen)
+    responses = tuple(response for response in graded if (response.turn_id, response.shown) in chosen)
     return msgspec.structs.replace(pool, responses=responses)
 
 

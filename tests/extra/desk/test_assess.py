@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +286,17 @@ def test_a_dialogue_is_shown_from_its_first_words_to_its_last(tmp_path: Path) ->
     assert "The system’s last response" in page
     assert "The user says" not in page
     assert "Which level fits" not in page and "How useful is this dialogue to its user?" in page
+
+
+def test_both_responses_of_a_pair_are_shown_apart(tmp_path: Path) -> None:
+    topics = PROJECT / "examples" / "topics.json"
+    pooled = pool_runs(Pooling(runs=PROJECT / "examples" / "runs", topics=topics, unit="pair", draw=4))
+    write_harness_pool(tmp_path / "out", pooled)
+    with desk(tmp_path, prompts=["preference"], topics=topics) as opened:
+        page = opened.visitor.get(f"{opened.enter()}1").text
+    shown = re.findall(r'<h1>(First|Second) response.*?</h1>\n<p class="loose">([^<]*)</p>', page)
+    assert [place for place, _ in shown] == ["First", "Second"]
+    assert tuple(unescape(text) for _, text in shown) in {(one.text, one.second) for one in pooled.pool.responses}
 
 
 def test_a_desk_asks_about_the_unit_of_its_pool(tmp_path: Path) -> None:
