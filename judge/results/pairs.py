@@ -178,12 +178,17 @@ def _rows(
 
 def _of_places(single: Floats, compared: Sequence[Duel]) -> str:
     """How far the place of a response decides."""
-    first, second = (round(single[..., side].sum()) for side in (0, 2))
-    known = [outcome for *_, said, outcome in compared if None not in said]
-    flipped = known.count("flipped")
+    known = [
+        (first, 1 - second, outcome)
+        for *_, (first, second), outcome in compared
+        if first is not None and second is not None
+    ]
+    # Each verdict once, though several runs may have given a response.
+    ahead = [share for *of_first, _ in known for share in of_first if share != 0.5]
+    flipped = sum(outcome == "flipped" for *_, outcome in known)
     if not known:
         return "No pair has a verdict in both orders."
-    share = f"{100 * first / (first + second):.0f} %" if first + second else "none"
+    share = f"{100 * sum(ahead) / len(ahead):.0f} %" if ahead else "none"
     found = ratings(single, home=True)
     home = f"unknown ({found.reason})" if isinstance(found, Undefined) else interval(found[2], 2)
     return (

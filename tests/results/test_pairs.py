@@ -160,6 +160,15 @@ def test_a_larger_draw_asks_only_about_what_is_new_and_a_rerun_gives_the_same_by
     assert read_pool_folder(tmp_path / "out", "excluded.tsv").unit == "pair"
 
 
+def test_a_verdict_counts_once_in_the_share_of_the_first_place(tmp_path: Path) -> None:
+    def first_against_c(first: int, second: int, question: str) -> str:
+        return "first" if {first, second} == {1, 2} else better(first, second, question)
+
+    # a and b answer alike: 9 pairs with c, of which both orders prefer the first, and 16 with d, of which one does.
+    said = judged(tmp_path, first_against_c, world={"same": 9}).tables.advantages["preference"]
+    assert f"{100 * (18 + 16) / (18 + 32):.0f} % prefer the first" in said and "9 of 25 pairs flipped" in said
+
+
 def test_a_trial_asks_about_both_orders(tmp_path: Path) -> None:
     given = runs(tmp_path / "runs")
     found = rows(judged(tmp_path, given=given, limit=15))
