@@ -10,15 +10,15 @@ from tests.conftest import PROJECT
 from tests.test_walls import syntax
 
 MOST = {
-    "files": 359,
-    "lines": 74_521,
+    "files": 315,
+    "lines": 74_350,
     "files under 40 lines": 25,
     "classes": 741,
     "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 4,
-    "lines of tests": 68_825,
-    "words of documents": 44_896,
+    "lines of tests": 68_726,
+    "words of documents": 44_875,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 
