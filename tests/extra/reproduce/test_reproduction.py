@@ -11,8 +11,8 @@ from judge.extra.reproduce.job import ReproductionPlan, comparison, reproduce_pu
 from judge.extra.reproduce.published import PublishedNumber, Reproduction
 from judge.records import Estimate
 from tests.calibration_world import contents
-from tests.conftest import printed
-from tests.extra.reproduce.test_published import labels, release, write
+from tests.conftest import printed, put
+from tests.extra.reproduce.test_published import labels, release
 
 
 def numbers(*made: PublishedNumber) -> Reproduction:
@@ -57,7 +57,7 @@ HOSTILE = (
 def hostile(folder: Path) -> Path:
     release(folder)
     rows = [(f"9-{n}_1", run, int(n > 3)) for run in HOSTILE for n in range(1, 10)]
-    write(folder / "groundedness_judgement-gpt4.txt", labels(rows))
+    put(folder / "groundedness_judgement-gpt4.txt", labels(rows))
     return folder
 
 
@@ -125,7 +125,7 @@ def test_an_unknown_publication_is_refused_in_python_too(tmp_path: Path) -> None
 
 
 def test_a_bad_folder_ends_with_exit_code_2_and_writes_nothing(tmp_path, capsys) -> None:
-    write(release(tmp_path / "in") / "groundedness_judgement-gpt4.txt", labels([("9-1_1", "a", 7)]))
+    put(release(tmp_path / "in") / "groundedness_judgement-gpt4.txt", labels([("9-1_1", "a", 7)]))
     assert main(["reproduce", "ikat2023", str(tmp_path / "in"), "-o", str(tmp_path / "out")]) == 2
     assert "off_scale at 9-1_1 line 2: label '7': expected one of 0, 1" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
