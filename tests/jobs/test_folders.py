@@ -53,7 +53,7 @@ CALLERS = set(
 """The modules that write a folder."""
 NAMING = set(
     """
-    extra/probe/card calibrate/report/folder crowd/summary extra/bench/card jobs/crowd jobs/manifest
+    extra/probe/card calibrate/report/folder extra/bench/card jobs/crowd jobs/manifest
     jobs/release/contents
     """.split()
 )
