@@ -53,12 +53,11 @@ CALLERS = set(
 """The modules that write a folder."""
 NAMING = set(
     """
-    extra/probe/card calibrate/report/folder extra/bench/card jobs/crowd jobs/manifest
-    jobs/release/contents
+    extra/probe/card calibrate/report/folder extra/bench/card jobs/crowd jobs/manifest jobs/release/contents
     """.split()
 )
 """Other modules that name the files of one."""
-READ = {r"plan\.jsonl", r"seal\.json", r"\.names\.json"}
+READ = {r"plan\.jsonl", r"seal\.json", r"\.names\.json", r"response_bank\.json"}
 """What they name, and only read or write beside the folder."""
 
 
@@ -79,6 +78,7 @@ _OVERLAP = "--criteria groundedness --model baseline/overlap"
 _CHECKED = "--criteria groundedness --prompt groundedness/sentences --model checker/overlap"
 _FEW = "--select-runs {}/two.txt --screen off"
 _RULE = "--select-runs best-per-team --passage-qrels {}/passages.qrel --teams {}/teams.tsv --screen off"
+_REPLAYED = "--model replay/{}/judged/journal.sqlite"
 _CALIBRATE = "calibrate --replicates 200 --permutations 200"
 _STORED = f"{_CALIBRATE} --gold {{}}/gold.jsonl --judgments {{}}/labels"
 _CROWD = "crowd {}/labels.csv --scale 0-3"
@@ -136,11 +136,8 @@ OPTIONAL = (
         "members.jsonl member_failures.jsonl recheck.jsonl",
     ),
     ("run", f"{_RUN} {_CHECKED}@0.6 --cascade checker/overlap@0.1:0.8 {_FEW}", ""),
-    (
-        "run",
-        f"{_RUN} {_FEW} --criteria groundedness naturalness --model replay/{{}}/judged/journal.sqlite",
-        "qrels/response_naturalness.llm.qrel qrels/response_naturalness.llm.qrel.json",
-    ),
+    ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria groundedness naturalness", "qrels/response_naturalness.llm.qrel*"),
+    ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria preference", "ratings.tsv pairs.tsv qrels/*"),
     ("pool", f"{_POOL} --select-runs {{}}/two.txt", "screen.tsv"),
     ("pool", f"{_POOL} {_RULE}", "run_choice.tsv"),
     ("pool", f"{_POOL} --screen off", "response_runs/*.run"),
