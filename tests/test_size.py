@@ -11,7 +11,7 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 315,
-    "lines": 74_350,
+    "lines": 74_349,
     "files under 40 lines": 25,
     "classes": 741,
     "functions over 60 lines": 0,

@@ -302,13 +302,15 @@ class Jury(Judge):
     ) -> None:
         """Take the models of a judge and prompts, whose order does not matter; `families` and `runs` as in `cautions`.
 
-        A UsageError if there is no such aggregator, the jury has one member, prompts differ in scale, or members are
-        equal.
+        A UsageError if there is no such aggregator, it makes means of verdicts on pairs, the jury has one member,
+        prompts differ in scale, or members are equal.
         """
         if aggregator not in juries():
             raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(juries())} (--jury)")
         if not 1 <= samples <= MOST_SAMPLES:
             raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
+        if not AGGREGATORS[aggregator].votes and any(of.unit == "pair" for each in prompts.values() for of in each):
+            raise UsageError(f"--jury {aggregator} makes a tie of a vote for each response; pairs take --jury majority")
         judges = [model.name for model in judge.models]
         if twice := list(dict.fromkeys(name for name in judges if judges.count(name) > 1)):
             raise UsageError(f"{', '.join(twice)}: named twice; --samples N asks every model N times")

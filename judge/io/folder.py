@@ -67,11 +67,8 @@ def content_digest(content: FileContent) -> str:
 
 
 def is_content(path: Path, content: FileContent) -> bool:
-    """Whether a file is there with exactly this content; an OSError if it cannot be read."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == content_digest(content)
+    """Whether a file is there with exactly this content; an InputError if it cannot be read."""
+    return path.is_file() and file_sha256(path) == content_digest(content)
 
 
 def text_pieces(lines: Iterable[str]) -> Iterator[bytes]:

@@ -26,7 +26,7 @@ from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
 from judge.records import Criterion
-from judge.results.citations import Measure, boards_of, refuse_citations
+from judge.results.citations import Measure, boards_of, refuse_measured
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades, measured_gold
 from judge.results.leaderboard import CORRECTED_COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
 from judge.results.planning import Goals, Pilot, pilots, warnings
@@ -276,7 +276,7 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     """Take the grades of a judged folder apart, and plan topics by them; sealed gold is refused."""
     plan = in_folders(plan, gold=GOLD_FILES)
     judged = read_judged(plan.folder, plan.criterion, prompts=plan.prompts)
-    refuse_citations(judged.pool)
+    refuse_measured(judged.pool)
     name = ", ".join(map(str, plan.gold))
     gold = read_unsealed(plan.gold, "a plan needs none of them; give the dev part")
     matched, unmatched = match(gold, judged.pool, name)

@@ -115,7 +115,7 @@ def _boards(criterion: Criterion) -> Iterable[Criterion]:
     ]
 
 
-def refuse_citations(pool: Pool) -> None:
+def refuse_measured(pool: Pool) -> None:
     """Refuse a pool of citations or pairs where responses or their grades are ranked, as a UsageError."""
     if pool.unit in ("citation", "pair"):
         raise UsageError(f"a pool of {pool.unit}s has no grades of responses: `judge leaderboard` measures these")

@@ -129,6 +129,7 @@ def test_a_jury_of_other_members_is_another_configuration(mock: Mock, tmp_path: 
          "groundedness/graded and groundedness/yes_no: members of one jury must grade on one scale"),
         (["--jury", "majority", *OVERLAP, "--prompt", "groundedness", "--prompt", "groundedness/graded"], "the same"),
         (["--jury", "majority", *OVERLAP, "--samples", "1001"], "1001 samples: expected 1 to 1000"),
+        (["--jury", "mean", "--model", "server/a", "--model", "server/b", "--prompt", "preference"], "makes a tie of"),
         ([*OVERLAP, "--samples", "2"], "need a jury (--jury RULE)"),
         (["--model", "server/a", "--model", "server/b"], "need a jury (--jury RULE), but for a checker"),
         ([*OVERLAP, "--model", "server/a"], "baseline/overlap would judge all of groundedness; name it alone"),

@@ -31,7 +31,7 @@ from judge.io.table import Cell, Table, tsv_lines
 from judge.io.text import count
 from judge.pool.records import Pool
 from judge.records import Record, Scale
-from judge.results.citations import refuse_citations
+from judge.results.citations import refuse_measured
 from judge.results.turns import top_pooled, worst_grade
 
 ResponseMeasure = Literal["mean", "positive"]
@@ -124,7 +124,7 @@ def first_of_lines(run: TrecRun) -> dict[str, str]:
 
 def runs_of_pool(pool: Pool) -> ResponseRuns:
     """The selected runs of a pool as its `response_runs/` have them, also those of which nothing was pooled."""
-    refuse_citations(pool)
+    refuse_measured(pool)
     tops = top_pooled(pool)
     run_ids = {run.run_id for run in pool.runs if run.selected} | tops.keys()
     return {run_id: {column(turn_id): top for turn_id, top in tops.get(run_id, {}).items()} for run_id in run_ids}

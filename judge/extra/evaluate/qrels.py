@@ -42,7 +42,7 @@ from judge.pool.lists import own_turn_id
 from judge.pool.records import Pool
 from judge.pool.run_choice import DEFAULT_MEASURE
 from judge.records import Criterion, Problem, Scale
-from judge.results.citations import refuse_citations
+from judge.results.citations import refuse_measured
 from judge.runs.profiles import possible_years, year_of
 from judge.runs.topics import read_topics
 
@@ -281,7 +281,7 @@ def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tup
 
 def pooled_runs(pool: Pool) -> tuple[OrderedRun, ...]:
     """The runs of a pool with their responses by rank, as in its `response_runs/`."""
-    refuse_citations(pool)
+    refuse_measured(pool)
     ranked: dict[str, dict[str, list[str]]] = {run.run_id: {} for run in pool.runs if run.selected}
     entries = ((entry, response) for response in pool.responses for entry in response.runs)
     for entry, response in sorted(entries, key=lambda pair: (pair[0].rank, natural_key(pair[1].response_id))):
