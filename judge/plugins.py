@@ -66,7 +66,7 @@ ANNEXES = {
         {
             "judges.checker": "judge.extra.checkers:BACKEND",
             "cascades.run": "judge.extra.checkers.cascade",
-            "cascades.calibrate": "judge.extra.checkers.planned:PlannedCascades",
+            "cascades.calibrate": "judge.extra.checkers.cascade:PlannedCascades",
         },
     ),
     "nuggets": Annex(

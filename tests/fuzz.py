@@ -95,9 +95,8 @@ from judge.pool.records import Pool, PooledTurn
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage, Problem, Scale
 from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_rechecked, read_screen
-from judge.report.job import compose
+from judge.report.job import compose, report_markdown
 from judge.report.listing import Sent
-from judge.report.markdown import report_markdown
 from judge.report.page import Browser, browse, report_page
 from judge.runs.check import CODES
 from judge.runs.check.validate import validate_run, validate_together

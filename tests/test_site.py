@@ -19,7 +19,7 @@ from judge.ask.criteria import bundled_criteria
 from judge.cli import COMMANDS
 from judge.extra.bench.listing import DATASETS
 from judge.records import FailureReason
-from judge.report.sections.words import EXCLUDED
+from judge.report.sections import EXCLUDED
 from judge.runs.check import CODES
 from judge.runs.formats import FORMATS
 from judge.stats.agreement import STATISTICS

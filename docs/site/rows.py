@@ -11,7 +11,7 @@ from judge.extra.bench.card import parse_card
 from judge.extra.bench.listing import DATASETS
 from judge.extra.bench.page import CardsPlan, card_page, compare_bench
 from judge.records import Criterion, Level
-from judge.report.sections.words import EXCLUDED
+from judge.report.sections import EXCLUDED
 from judge.runs.check import SECTIONS
 from judge.runs.formats import FORMATS, format_of, rules_of
 

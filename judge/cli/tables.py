@@ -16,7 +16,7 @@ from judge.jobs.recheck import Rechecked
 from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
 from judge.records import Criterion, JudgedUnit, Problem
-from judge.report.sections.words import scale_of
+from judge.report.sections import scale_of
 from judge.results.citations import boards_of, headlines_of
 from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
 from judge.results.pairs import rating_board

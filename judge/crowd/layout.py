@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from judge.crowd.labels import Item
 from judge.crowd.sheets import LabelSheet
 from judge.errors import UsageError
-from judge.gold.grades import Words
+from judge.gold import Words
 from judge.io.text import shown
 from judge.records import Problem, Record, Severity
 

@@ -19,7 +19,7 @@ from judge.crowd.layout import EXAMPLES, FIELDS, LABEL_OF, LAST_COUNTS, LabelPro
 from judge.crowd.platforms import PLATFORMS, are_submissions, is_survey, platform_rows, survey_rows, without_left_out
 from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet, text_of
 from judge.errors import InputError, UsageError
-from judge.gold.grades import CANNOT, folded, means_unable, whole
+from judge.gold import CANNOT, folded, means_unable, whole
 from judge.io.ids import natural_key
 from judge.io.text import MAX_ID, SHOWN, count, shown
 from judge.records import Problem, Severity

@@ -6,5 +6,114 @@ sources  reads grades as others publish them; draft turns them into gold rows
 seal     separates the dev part from the test part, and guards the latter; its ledger records each look at gold
 plan     draws the responses to label next, by sampling, which also deals them to assessors
 sheets/  shows it to assessors, as tables, pages, and batches of platforms
-grades   what labels in words mean
+
+Here is what labels in words mean: what the user says, else how the levels of the criterion's prompt are called.
 """
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
+from judge.io.text import shown
+from judge.records import Criterion
+
+Words = Mapping[str, int]
+"""Text, folded, to grade."""
+UNABLE = "unable"
+"""What an assessor gives in place of a grade where none can be given."""
+CANNOT = "Unable to judge"
+"""The same in words."""
+_NAME = re.compile(r"[^.:;!?]+")
+
+
+def folded(text: str) -> str:
+    r"""A text as it is compared: without case, outer white space, and a period at its end.
+
+    >>> folded(" Mostly  grounded. ")
+    'mostly grounded'
+    """
+    return " ".join(text.split()).rstrip(".").casefold()
+
+
+def means_unable(text: str) -> bool:
+    """Whether a label says that no grade can be given.
+
+    >>> means_unable("Unable to judge."), means_unable("2")
+    (True, False)
+    """
+    return folded(text) in (folded(UNABLE), folded(CANNOT))
+
+
+def level_words(criterion: str, grades: Sequence[int], prompts: Iterable[Criterion]) -> dict[str, int]:
+    """What the levels of a criterion's prompts call its grades: labels, descriptions, and the names these begin with.
+
+    A prompt on another scale says nothing about the grades of this one. A text that two levels share means nothing.
+    """
+    meanings: dict[str, set[int]] = {}
+    for prompt in prompts:
+        levels = prompt.scale.levels
+        if prompt.name != criterion or sorted(level.grade for level in levels) != list(grades):
+            continue
+        for level in levels:
+            begins = _NAME.match(level.description)
+            for text in (level.label, level.description, begins[0] if begins else ""):
+                meanings.setdefault(folded(text), set()).add(level.grade)
+    return {text: next(iter(grades)) for text, grades in meanings.items() if text and len(grades) == 1}
+
+
+_DIGITS = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_WHOLE = re.compile(r"([+-]?[0-9]{1,9})\.0+", re.ASCII)
+
+
+def whole(text: str) -> int | None:
+    """The integer in a text such as `2.0`, as pandas writes integers with gaps; None for any other text."""
+    found = _WHOLE.fullmatch(text)
+    return int(found[1]) if found else None
+
+
+class GradeMeanings:
+    """Texts to grades, by criterion; a prompt file is read when the first text of its criterion is."""
+
+    def __init__(self, given: Mapping[str, int] | None = None, prompts: Iterable[Criterion] = ()) -> None:
+        """Take what the user says, under any criterion; a grade off the scale of its criterion's prompt is a problem.
+
+        Where none of the prompts is about a criterion, its default prompt is.
+        """
+        self._given = {folded(text): grade for text, grade in (given or {}).items()}
+        self._stated = {prompt.name: prompt for prompt in prompts}
+        self._prompts: dict[str, Criterion | None] = dict(self._stated)
+        self._words: dict[str, dict[str, int]] = {}
+
+    def grade(self, criterion: object, text: str) -> int | None:
+        """The grade that a text stands for; None if it stands for none. Digits in place of a number stand for none."""
+        if _DIGITS.fullmatch(text):
+            return None
+        return (self._of(criterion) | self._given).get(folded(text), whole(text))
+
+    def problem(self, criterion: object, grade: int | str) -> str | None:
+        """What is wrong with a grade, in words; None if nothing is known to be."""
+        name = str(criterion)
+        if isinstance(grade, int):
+            prompt = self._prompt(name)
+            if prompt is None or grade in (scale := [level.grade for level in prompt.scale.levels]):
+                return None
+            other = "" if name in self._stated else f", as in {prompt.prompt_id}; --prompt names another prompt"
+            return f"{grade} of {name}: expected one of {', '.join(map(str, sorted(scale)))}{other}"
+        return (
+            f"{shown(grade)}: expected an integer, or what the levels of {shown(criterion)} are called; say the grade "
+            "of a text, as in --label 'Mostly grounded=2'"
+        )
+
+    def _of(self, criterion: object) -> dict[str, int]:
+        name = str(criterion)
+        if name not in self._words:
+            own = self._prompt(name)
+            grades = sorted(level.grade for level in own.scale.levels) if own else ()
+            prompts = bundled_criteria() if own and name not in self._stated else (own,) if own else ()
+            self._words[name] = level_words(name, grades, prompts)
+        return self._words[name]
+
+    def _prompt(self, name: str) -> Criterion | None:
+        if name not in self._prompts:
+            self._prompts[name] = find_criterion(name) if name in default_prompts() else None
+        return self._prompts[name]

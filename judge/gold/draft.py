@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError
-from judge.gold.grades import CANNOT, GradeMeanings, means_unable
+from judge.gold import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, field_problems, response_digest, row_key, text_digest
 from judge.io.ids import natural_key, topic_of

@@ -20,8 +20,8 @@ from judge.crowd.sheets import frame_digest, is_frame
 from judge.crowd.study import Study, cautions, study
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.errors import UsageError
+from judge.gold import Words, folded, level_words
 from judge.gold.draft import read_bank
-from judge.gold.grades import Words, folded, level_words
 from judge.io.installed import need_extra
 from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Pairs, Positive, graded_texts, in_folders
 from judge.io.steps import Step, Steps, quiet

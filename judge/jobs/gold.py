@@ -15,9 +15,9 @@ from judge.ask.results import JUDGMENTS, StoredResults, stored_judgments
 from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.tables import field_columns, in_order, label_rows
 from judge.errors import UsageError
+from judge.gold import GradeMeanings
 from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import Draft, ImportOptions, SourceContent, read_bank
-from judge.gold.grades import GradeMeanings
 from judge.gold.plan import LabelingPlan, make_plan, read_plan
 from judge.gold.rows import GoldRow, gold_jsonl, read_gold
 from judge.gold.seal import GOLD_FILES, Seal, refuse_other, write_split

@@ -1,12 +1,239 @@
 """Passages: the texts and the MD5s of a collection, found by passage id.
 
-collection  wanted texts wherever a collection lies: files, folders, an index
+Wanted texts are read here, wherever a collection lies: files, folders, an index, a Lucene index through Pyserini.
+
 hashes      which passages there are, and the MD5 of each text
 index       where each passage of a plain collection begins
-lucene      texts out of a Lucene index
 """
 
-from judge.passages.collection import check_texts, differing, files_of, listed, read_passages, same_text
-from judge.passages.streams import MAX_PROBLEMS
+import functools
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from judge.errors import InputError, UsageError
+from judge.io.files import StrPath
+from judge.io.files import paths as as_paths
+from judge.io.ids import natural_key
+from judge.io.installed import how_to_get
+from judge.io.steps import Meter, Steps, quiet
+from judge.passages.jsonl import Line, passage_of
+from judge.passages.streams import (
+    BOM,
+    MAX_PROBLEMS,
+    MAX_TEXT,
+    Bad,
+    CollectionProblems,
+    Hit,
+    cause,
+    expanded,
+    is_index,
+    open_stream,
+)
+from judge.records import Passage, Problem
 
 __all__ = ["MAX_PROBLEMS", "check_texts", "differing", "files_of", "listed", "read_passages", "same_text"]
+
+
+Find = Callable[[Sequence[str]], Sequence[bytes | None]]
+"""Gives the MD5 of each passage id; None for one that is not in the collection's hash list."""
+_UNREADABLE = ("passages_unreadable", "the passage files cannot be used as they are")
+
+
+def read_passages(
+    paths: StrPath | Iterable[StrPath], wanted: Collection[str], steps: Steps = quiet
+) -> dict[str, Passage]:
+    """The texts of the wanted passages; an id that no file has is absent.
+
+    A path is a file of JSON Lines or TREC-web, plain or packed by gzip, bzip2 or Zstandard; a folder, which stands for
+    such files in it in natural order; an index by `judge passages index`; or the folder of a Lucene index. The
+    collection is not checked: reading stops when all passages are found, and a line that begins with another passage's
+    id is not parsed. An InputError if a file cannot be read or has bad lines, or one id has two texts; the first ten
+    are listed. A UsageError if a Lucene index is given, and Pyserini or Java is not installed.
+    """
+    problems = CollectionProblems(*_UNREADABLE)
+    files = expanded(as_paths(paths), problems)
+    ids = frozenset(wanted)
+    passages: dict[str, Passage] = {}
+    meter = Meter("reading passages", sum(file.stat().st_size for file in files if file.is_file()), steps)
+    for file in files:
+        bad = functools.partial(problems.add, file)
+        for number, passage_id, text in _hits(file, ids, bad, meter) if len(passages) < len(ids) else ():
+            if len(text) > MAX_TEXT:
+                bad(number, f"passage {passage_id} is longer than {MAX_TEXT:,} characters")
+                continue
+            earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
+            if earlier.text != text:
+                bad(number, f"passage {passage_id} has another text here than before")
+            if len(passages) == len(ids):
+                break
+    problems.settle()
+    return passages
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """Every file that `read_passages` may read: shards, the files behind an index, all files of a Lucene index.
+
+    An InputError if paths cannot be read.
+    """
+    problems = CollectionProblems(*_UNREADABLE)
+    files = expanded(paths, problems)
+    problems.settle()
+    for file in tuple(files):
+        if file.is_dir():
+            files += file.iterdir()
+        elif is_index(file):
+            from judge.passages.index import indexed_files
+
+            files += indexed_files(file)
+    return files
+
+
+def listed(passages: Mapping[str, Passage], find: Find) -> dict[str, Passage]:
+    """The passages whose id is in the collection's hash list; no other passage is evidence, whatever its text."""
+    md5s = find([passage.passage_id for passage in passages.values()])
+    return {key: passage for (key, passage), md5 in zip(passages.items(), md5s, strict=True) if md5 is not None}
+
+
+def differing(passages: Mapping[str, Passage], find: Find) -> list[str]:
+    """The keys, in natural order, of the passages whose text does not have the listed MD5 (`same_text`).
+
+    A passage that is not listed is not among them.
+    """
+    keys = sorted(passages, key=natural_key)
+    listed_md5s = zip(keys, find([passages[key].passage_id for key in keys]), strict=True)
+    return [key for key, md5 in listed_md5s if md5 is not None and not same_text(passages[key].text, md5)]
+
+
+def check_texts(passages: Mapping[str, Passage], find: Find, file: str) -> list[Problem]:
+    """A problem for each passage that is `differing`; `file` names the source of the texts."""
+    message = "its text is not the one of the hash list: the MD5 differs"
+    return [
+        Problem("passage_text_differs", "error", file, None, f"passage {passages[key].passage_id}: $", message)
+        for key in differing(passages, find)
+    ]
+
+
+def same_text(text: str, md5: bytes) -> bool:
+    """Whether a text has an MD5: as it is, without outer line breaks, or without outer white space.
+
+    iKAT's segmenter writes no line breaks around a text; its lists of canonical passages (`*_psg_text.jsonl`) and
+    TREC-web add some.
+    """
+    return md5 in (_md5(text), _md5(text.strip("\r\n")), _md5(text.strip()))
+
+
+def _md5(text: str) -> bytes:
+    return hashlib.md5(text.encode(errors="surrogatepass"), usedforsecurity=False).digest()
+
+
+def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
+    if path.is_dir():
+        from judge.passages import read_lucene
+
+        yield from ((None, passage.passage_id, passage.text) for passage in read_lucene(path, wanted).values())
+    elif is_index(path):
+        from judge.passages.index import read_indexed
+
+        yield from ((None, passage.passage_id, passage.text) for passage in read_indexed(path, wanted).values())
+    else:
+        try:
+            yield from _from_file(path, wanted, bad, meter)
+        except OSError as error:
+            bad(None, cause(error))
+
+
+def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
+    with open_stream(file, meter) as content:
+        start = content.peek()
+        if start.startswith(BOM):
+            content.read(len(BOM))
+        kind = start.removeprefix(BOM).lstrip()[:1]
+        if kind == b"{":
+            # Imported here because it needs numpy, which pooling without a collection does not.
+            from judge.passages.jsonl import json_lines
+
+            yield from json_lines(content, wanted, bad)
+        elif kind == b"<":
+            from judge.passages.jsonl import trecweb
+
+            yield from trecweb(content, wanted, bad)
+        elif start:
+            bad(1, "expected JSON Lines, which begin with '{', or TREC-web, which begins with '<DOC>'")
+
+
+_NEEDS = f"a Lucene index is read through Pyserini: {how_to_get('lucene')}"
+
+
+def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
+    """The texts of the wanted passages; an id that the index does not have is absent.
+
+    The text is the `contents` of the stored raw document where that is a passage's JSON, else the stored contents. A
+    UsageError if pyserini is not installed, or has no Java. An InputError if the index cannot be opened, or was built
+    without `-storeRaw` and `-storeContents`.
+    """
+    java_error, reader = _open(folder)
+    decode = msgspec.json.Decoder(Line).decode
+    passages: dict[str, Passage] = {}
+    for passage_id in sorted(wanted, key=natural_key):
+        try:
+            passage_id.encode()
+            document = reader.doc(passage_id)
+        except UnicodeEncodeError:
+            # A lone surrogate is in no string that Java indexed.
+            continue
+        except java_error as error:
+            raise InputError(f"{folder}: the Lucene index cannot be read: {_first_line(error)}") from error
+        if document is None:
+            continue
+        text = _text(document, passage_id, decode)
+        if text is None:
+            raise InputError(f"{folder}: the Lucene index has no texts: it was built without -storeRaw, -storeContents")
+        passages[passage_id] = Passage(passage_id, text[: MAX_TEXT + 1], "collection")
+    return passages
+
+
+def _open(folder: Path) -> tuple[type[BaseException], Any]:
+    """The class of Java's exceptions, and Pyserini's reader; its searcher would import a neural framework."""
+    # Without Java Pyjnius raises a bare Exception.
+    if not (os.environ.get("JAVA_HOME") or shutil.which("javac") or shutil.which("java")):
+        raise UsageError(f"no Java is found; {_NEEDS}")
+    try:
+        # Starts Java, with Pyserini's classes; Pyjnius must not be imported before.
+        import_module("pyserini.pyclass")
+        java_error: type[BaseException] = import_module("jnius").JavaException
+    except (ImportError, OSError, RuntimeError, SystemError, ValueError) as error:
+        raise UsageError(f"{_first_line(error)}; {_NEEDS}") from error
+    try:
+        lucene = import_module("pyserini.index.lucene")
+        # Older releases have the second name.
+        reader = getattr(lucene, "LuceneIndexReader", None) or lucene.IndexReader
+    except (ImportError, java_error) as error:
+        raise UsageError(f"{_first_line(error)}; {_NEEDS}") from error
+    try:
+        return java_error, reader(str(folder))
+    except java_error as error:
+        raise InputError(f"{folder}: the Lucene index cannot be opened: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _text(document: Any, passage_id: str, decode: Any) -> str | None:
+    raw: str | None = document.raw()
+    if raw is not None:
+        try:
+            passage = passage_of(decode(raw))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            passage = None
+        if passage is not None and passage[0] == passage_id:
+            return passage[1]
+    contents: str | None = document.contents()
+    return raw if contents is None else contents

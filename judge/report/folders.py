@@ -23,7 +23,7 @@ from judge.jobs.recheck import RECHECK
 from judge.judges.journal import JournalView
 from judge.judges.journal_tools import JournalSpending, read_spending
 from judge.records import Criterion, Problem
-from judge.report.sections.words import scale_of
+from judge.report.sections import scale_of
 from judge.results.tables import ResultTables
 from judge.stats.agreement import STATISTICS
 

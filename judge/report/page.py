@@ -16,9 +16,9 @@ from judge.io.table import Cell, Heading, Plot, Strong, Table
 from judge.io.text import interval, number
 from judge.jobs.judged import JudgedFolder
 from judge.records import Estimate
+from judge.report import Content
 from judge.report.gather import gather
 from judge.report.listing import listing
-from judge.report.parts import Content
 
 INLINE = 10 << 20
 """The most bytes of packed tables inside the page; more of them lie in files beside it."""

@@ -9,8 +9,8 @@ import pytest
 
 from judge.ask.criteria import bundled_criteria
 from judge.errors import InputError, UsageError
+from judge.gold import GradeMeanings, folded, level_words
 from judge.gold.draft import ImportOptions, read_bank
-from judge.gold.grades import GradeMeanings, folded, level_words
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, gold_jsonl, match, parse_gold, text_digest
 from judge.gold.sources import CAST_CRITERIA, Imported, import_gold, typed

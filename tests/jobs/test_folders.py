@@ -271,7 +271,7 @@ def _no_pictures() -> Iterator[None]:
             patch.setattr(f"judge.extra.evaluate.breakdown.{name}", lambda *drawn: (b"svg", b"png"))
         patch.setattr("judge.extra.evaluate.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
         for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
-            patch.setattr(f"judge.report.markdown.{name}", lambda *drawn: (b"svg", b"png"))
+            patch.setattr(f"judge.report.job.{name}", lambda *drawn: (b"svg", b"png"))
         # The page that a run leaves has a record of its own; here `judge report` writes it.
         patch.setattr("judge.cli.run.name_results", lambda outcome: None)
         yield

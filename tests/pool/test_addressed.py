@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.pool.addressed import addressed
+from judge.pool.screen import addressed
 from judge.runs.formats import read_run
 from tests.conftest import PROJECT, annex
 

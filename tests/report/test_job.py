@@ -18,8 +18,8 @@ from judge.io.folder import recorded
 from judge.io.steps import Step
 from judge.pool.bank import Lines, read_pool
 from judge.pool.records import Pool
+from judge.report import Said
 from judge.report.job import ReportPlan, write_report
-from judge.report.parts import Said
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
 from tests.conftest import INPUTS, PROJECT, put
@@ -35,7 +35,7 @@ def _no_pictures() -> Iterator[None]:
     """Drawing takes most of the time and is tested elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
-            patch.setattr(f"judge.report.markdown.{name}", lambda *drawn: (b"<svg/>", b"png"))
+            patch.setattr(f"judge.report.job.{name}", lambda *drawn: (b"<svg/>", b"png"))
         for name in ("forest", "confusion_maps"):
             patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"<svg/>", b"png"))
         yield
@@ -96,7 +96,7 @@ def test_a_report_stands_beside_the_results_and_changes_none(out: Path) -> None:
 
 
 def test_a_table_of_very_many_lines_is_not_drawn(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.report.markdown.MOST_LINES", 1)
+    monkeypatch.setattr("judge.report.job.MOST_LINES", 1)
     outcome = write_report(ReportPlan(folders=out))
     assert [name for name in outcome.files if name.endswith(".svg")] == ["report/leaderboard-groundedness.svg"]
     assert "By topic" in headings(outcome.page)

@@ -13,12 +13,12 @@ from judge.judges.journal_tools import JournalSpending
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate
-from judge.report.markdown import Picture, report_markdown
+from judge.report import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
+from judge.report.job import Picture, report_markdown
 from judge.report.page import Browser, pictured, report_page, shown_cells, ticks
-from judge.report.parts import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
+from judge.report.sections import EXCLUDED, capped, excluded_words
 from judge.report.sections.making import in_all
 from judge.report.sections.summary import order_of
-from judge.report.sections.words import EXCLUDED, capped, excluded_words
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.tables import tie_letters
 from judge.runs.check import CODES

@@ -32,7 +32,7 @@ from judge.extra.desk.app import (
     whole_number,
 )
 from judge.extra.desk.store import DeskItem, DeskLabel, DeskTask, LabelStore
-from judge.gold.grades import CANNOT, UNABLE
+from judge.gold import CANNOT, UNABLE
 from judge.gold.plan import DOUBLE, PlanRow, deal, read_plan, shared_items
 from judge.gold.rows import parse_gold, response_digest
 from judge.gold.seal import SEAL, read_seal

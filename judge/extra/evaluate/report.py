@@ -13,10 +13,10 @@ from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.io.text import count
 from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate, JudgedUnit, Scale
+from judge.report import ReportPart, Said, Section
 from judge.report.folders import ReportedFolder, RunFolder
-from judge.report.parts import ReportPart, Said, Section
+from judge.report.sections import capped, titled
 from judge.report.sections.boards import called
-from judge.report.sections.words import capped, titled
 from judge.results.citations import headlines_of
 from judge.results.rows import worded
 from judge.results.turns import run_turns, worst_grade

@@ -20,7 +20,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from judge.errors import InputError, UsageError
-from judge.gold.grades import CANNOT, UNABLE
+from judge.gold import CANNOT, UNABLE
 from judge.gold.sheets import GoldSheet, Share, SheetItem, SheetRubric, shares
 from judge.io.page import look, policy, render_page
 from judge.io.text import count, disarmed, shown

@@ -12,9 +12,9 @@ from judge.io.ids import safe_names
 from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.io.text import interval, plain, printable
 from judge.records import Criterion
+from judge.report import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.folders import RunFolder
-from judge.report.parts import Folded, Noted, ReportPart, Said, Section, Tone
-from judge.report.sections.words import FLAGS, capped, scale_of, titled
+from judge.report.sections import FLAGS, capped, scale_of, titled
 from judge.results.citations import boards_of
 from judge.results.details import by_run
 from judge.results.leaderboard import by_criterion, change_text

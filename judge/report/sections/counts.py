@@ -12,9 +12,9 @@ from judge.io.text import count, printable
 from judge.pool.build import lacking_texts
 from judge.pool.records import SeenResponses, pool_places
 from judge.records import JudgedUnit
+from judge.report import Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.folders import RunFolder
-from judge.report.parts import Folded, Noted, Quoted, ReportPart, Said, Section
-from judge.report.sections.words import REASONS, SCREENED, capped, excluded_words, problem_words
+from judge.report.sections import REASONS, SCREENED, capped, excluded_words, problem_words
 from judge.results.rows import worded
 
 _MISSING, _UNABLE = "missing", "unable"

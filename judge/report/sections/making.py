@@ -8,8 +8,8 @@ import msgspec
 from judge.io.table import Cell, Heading, Table
 from judge.io.text import count, dollars, lasting, printable
 from judge.judges.journal_tools import JournalSpending
+from judge.report import Facts, Folded, ReportPart, Said, Section
 from judge.report.folders import RunFolder
-from judge.report.parts import Facts, Folded, ReportPart, Said, Section
 
 
 def made(folder: RunFolder) -> Iterator[Section]:

@@ -9,11 +9,11 @@ from judge.io.ids import safe_names
 from judge.io.table import Cell, Table
 from judge.io.text import count, number, printable
 from judge.records import JudgedUnit
+from judge.report import Facts, ReportPart, Said, Section
 from judge.report.folders import CalibrationFolder, ReportedFolder, RunFolder
-from judge.report.parts import Facts, ReportPart, Said, Section
+from judge.report.sections import capped, scale_of, titled
 from judge.report.sections.boards import verdicts
 from judge.report.sections.making import in_all
-from judge.report.sections.words import capped, scale_of, titled
 from judge.results.citations import headlines_of
 from judge.results.leaderboard import by_criterion
 from judge.results.rows import LeaderboardRow, worded

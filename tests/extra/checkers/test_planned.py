@@ -10,8 +10,7 @@ from judge.calibrate.findings import Calibration, CascadeCost
 from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import TABLES, calibration_files
 from judge.calibrate.report.pages import calibration_markdown, summary
-from judge.extra.checkers.cascade import Cascade
-from judge.extra.checkers.planned import cascade_bounds, tried_bounds
+from judge.extra.checkers.cascade import Cascade, cascade_bounds, tried_bounds
 from judge.io.table import records_tsv
 from judge.stats.agreement import point
 from tests.calibration_world import gold_rows, items, labeled, labels, panel_of
