@@ -3,6 +3,7 @@
 from judge.ask.asking import JobForecast
 from judge.ask.options import ASKING
 from judge.cli.declared import FileOfOptions
+from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_fact, print_grids, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts
 from judge.errors import UsageError
@@ -88,15 +89,4 @@ def _print_forecast(forecast: JobForecast) -> None:
     print_forecast(forecast.models)
 
 
-EXAMPLES = {
-    "bench": (
-        "judge bench --data data/ --model openai/gpt-4.1-mini --limit 200 --out cards/gpt-4.1-mini/",
-        "judge bench --data data/ --dataset begin-wow faithbench --model baseline/overlap --out cards/overlap/",
-        "judge bench --data data/ --stored --out cards/stored/",
-    ),
-    "bench compare": (
-        "judge bench compare cards/gpt-4.1-mini/ cards/overlap/",
-        "judge bench compare cards/ --format markdown",
-    ),
-    "bench datasets": ("judge bench datasets --data data/", "judge bench datasets --data data/ --format json"),
-}
+EXAMPLES = read_examples(__file__)

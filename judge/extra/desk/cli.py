@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from judge.ask.options import ASKING
+from judge.cli.parser import read_examples
 from judge.cli.printing import say
 from judge.extra.desk.app import Listener, Seat
 from judge.extra.desk.assess import AssessPlan, serve_assess
@@ -52,16 +53,4 @@ def say_links(listener: Listener, seats: Sequence[Seat]) -> None:
 
 COMMANDS = {"serve assess": assess, "serve review": review}
 
-EXAMPLES = {
-    "serve assess": (
-        "judge serve assess --pool out/ --plan plan.jsonl --assessor ann --assessor bob --store labels.sqlite",
-        "judge serve assess --pool out/ --prompt relevance --topics topics.json --assessor ann --store labels.sqlite",
-        "judge serve assess --pool out/ --assessor ann --store edited.sqlite --made postedit --judgments out/",
-    ),
-    "serve review": (
-        "judge serve review calibrated/",
-        "judge serve review dev/ --gold split/ --pool out/ --model openai/gpt-4.1-mini --max-cost 1",
-        "judge serve review dev/ --prompt mine.md --gold split/ --pool out/ --model server/m "
-        "--base-url http://127.0.0.1:8000/v1 --port 0",
-    ),
-}
+EXAMPLES = read_examples(__file__)

@@ -6,6 +6,7 @@ from typing import Annotated
 from msgspec import structs
 
 from judge.cli.declared import JsonOutput
+from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say_all
 from judge.errors import UsageError
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
@@ -180,32 +181,4 @@ COMMANDS = {
     "evaluate qrels": qrels,
 }
 
-EXAMPLES = {
-    "evaluate responses": (
-        "judge evaluate responses out/ --topics topics.json --by depth",
-        "judge evaluate responses out/ --qrels people.qrel --criterion groundedness --out evaluation/",
-        "judge evaluate responses --runs response_runs/ --qrels people.qrel --scale 0-3 --format trec_eval",
-    ),
-    "evaluate spans": (
-        "judge evaluate spans --gold task1_test.rel --run mine.tsv --equivalence equiv.txt",
-        "judge evaluate spans --qrels qrel-judgement-v4.txt --run mine.res --equivalence equiv.txt --out spans/",
-        "judge evaluate spans --gold gold.tsv --run a.tsv b.tsv --json",
-    ),
-    "evaluate passages": (
-        "judge evaluate passages --runs runs/ --qrels passages.qrel --topics topics.json --out evaluation/",
-        "judge evaluate passages --runs a.run --qrels passages.qrel --rel 2 --format trec_eval --per-turn",
-    ),
-    "evaluate statements": (
-        "judge evaluate statements --runs runs/ --qrels ptkb_rel_nist ptkb_rel_org",
-        "judge evaluate statements --runs runs/ --topics topics.json --by depth",
-    ),
-    "evaluate wording": (
-        "judge evaluate wording --runs runs/ --topics topics.json",
-        "judge evaluate wording --runs runs/ --reference manual.json --over answered --out wording/",
-    ),
-    "evaluate qrels": (
-        "judge evaluate qrels nist.qrel llm.qrel --runs runs/ --measure nDCG@5 P@5",
-        "judge evaluate qrels out/ crowd.qrel --out compared/",
-        "judge evaluate qrels assessor.qrel worker.qrel --positive 2 1 --json",
-    ),
-}
+EXAMPLES = read_examples(__file__)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from judge.ask.opening import OVERLAP
 from judge.cli.declared import FileOfOptions, JsonOutput
+from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts
 from judge.extra.nuggets.banks import (
@@ -212,41 +213,4 @@ COMMANDS = {
     "nuggets score": score,
 }
 
-EXAMPLES = {
-    "nuggets create": (
-        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --dry-run --out bank/",
-        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --out bank/",
-        "judge nuggets create --pool out/ --topics topics.json --model openai/gpt-4.1-mini --from passages "
-        "--qrels passages.qrel --relevant-from 2 --out bank/",
-    ),
-    "nuggets convert": (
-        "judge nuggets convert gold_nuggets_human.json --to judge --vital-from 3 --out bank.jsonl",
-        "judge nuggets convert rubrics.csv --to judge --made-by track --out rubrics.jsonl",
-    ),
-    "nuggets sheet": (
-        "judge nuggets sheet bank/ --topics topics.json --out sheet.csv",
-        "judge nuggets sheet nuggets.jsonl --edits edits.jsonl --out sheet.csv",
-    ),
-    "nuggets import": (
-        "judge nuggets import sheet.csv --bank bank/ --edited-by ann",
-        "judge nuggets import sheet.csv --bank nuggets.jsonl --edits edits.jsonl --edited-by ann",
-    ),
-    "nuggets match": (
-        "judge nuggets match --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out matched/",
-        "judge nuggets match --pool out/ --bank rubrics.csv --model openai/gpt-4.1-mini --dry-run --out covered/",
-    ),
-    "nuggets claims": (
-        "judge nuggets claims --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini --out claimed/",
-        "judge nuggets claims --pool out/ --bank nuggets.jsonl --model openai/gpt-4.1-mini "
-        "--prompt nugget_precision/passages --dry-run --out carried/",
-    ),
-    "nuggets agree": (
-        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/",
-        "judge nuggets agree --pool out/ --bank nuggets.jsonl --gold people.jsonl --matches matched/ --format json",
-    ),
-    "nuggets score": (
-        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches people.jsonl --main vital_score --out scores/",
-        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --gold people.jsonl --out corrected/",
-        "judge nuggets score --pool out/ --bank nuggets.jsonl --matches matched/ --claims claimed/ --out scores/",
-    ),
-}
+EXAMPLES = read_examples(__file__)

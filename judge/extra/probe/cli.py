@@ -1,6 +1,7 @@
 """The command `judge probe`."""
 
 from judge.cli.declared import FileOfOptions
+from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_fact, print_grids, print_text, progress, say, say_all
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts
 from judge.extra.probe.card import probe_grids, probe_notes
@@ -49,11 +50,5 @@ def _close(plan: ProbePlan, outcome: ProbeOutcome) -> int:
 
 
 COMMANDS = {"probe": main}
-EXAMPLES = {
-    "probe": (
-        "judge probe out/ --model openai/gpt-4.1-mini --criteria groundedness --items 20 --out probe/",
-        "judge probe out/ --prompt groundedness/graded --prompt my.md --kinds injection --dry-run --out probe/",
-        "judge probe --runs runs/ --passages passages.jsonl --model baseline/overlap --criteria groundedness "
-        "--out probe/",
-    ),
-}
+
+EXAMPLES = read_examples(__file__)

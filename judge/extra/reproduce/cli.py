@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from judge.cli.declared import JsonOutput
+from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, columns, print_grids, print_json, progress, say, say_all
 from judge.crowd.released import RELEVANT
 from judge.extra.reproduce.cast_regin import MadeFile, MatchedRun, ReginOutcome, ReginPlan, Score, remake_cast_regin
@@ -138,14 +139,5 @@ def _totals(made: Reproduction) -> str:
 
 
 COMMANDS = {"reproduce": main, "crowd cast-regin": cast_regin}
-EXAMPLES = {
-    "crowd cast-regin": (
-        "judge crowd cast-regin CAsT-ReGIn/ --out regin/",
-        "judge crowd cast-regin CAsT-ReGIn/ --runs runs/ --evaluate --out regin/",
-    ),
-    "reproduce": (
-        "judge reproduce ikat2023 iKAT/2023/",
-        "judge reproduce ikat2023 iKAT/2023/evaluation/automatic_eval_results/ --out reproduced/",
-        "judge reproduce llmjudge LLMJudge-benchmark/ --json",
-    ),
-}
+
+EXAMPLES = read_examples(__file__)

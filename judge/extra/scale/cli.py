@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from judge.cli.declared import FileOfOptions, JsonOutput
+from judge.cli.parser import read_examples
 from judge.cli.printing import print_fact, print_json, print_table, progress, say
 from judge.cli.run import print_dry_run
 from judge.cli.spending import DryRunOption
@@ -175,16 +176,5 @@ COMMANDS = {
     "batch collect": collect,
     "completions import": take,
 }
-EXAMPLES = {
-    "requests": (
-        "judge requests --runs runs/ --topics topics.json --model openai/gpt-4.1-mini --out out/ --requests round-1/",
-        "judge requests --runs runs/ --model server/m --base-url http://localhost:8000/v1 --requests r/ --shards 8",
-    ),
-    "batch submit": ("judge batch submit round-1/", "judge batch submit round-1/ --json"),
-    "batch status": ("judge batch status round-1/", "judge batch status round-1/ --json"),
-    "batch collect": ("judge batch collect round-1/ --out out/", "judge batch collect round-1/ --out out/ --json"),
-    "completions import": (
-        "judge completions import output.jsonl errors.jsonl --requests round-1/ --out out/",
-        "judge completions import done/*.jsonl --requests round-1/ --out out/ --json",
-    ),
-}
+
+EXAMPLES = read_examples(__file__)
