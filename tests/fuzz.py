@@ -90,7 +90,7 @@ from judge.passages.streams import zstd
 from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, stored_pool, turns_jsonl
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.conversation import own_turns, turns_shown
-from judge.pool.lists import read_relevance, read_run_ids, read_turns
+from judge.pool.lists import read_families, read_relevance, read_run_ids, read_teams, read_turns
 from judge.pool.records import Pool, PooledTurn
 from judge.pool.selection import Selection, candidates
 from judge.records import Passage, Problem, Scale
@@ -101,7 +101,6 @@ from judge.report.page import Browser, browse, report_page
 from judge.runs.check import CODES
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert import TARGETS, convert_run
-from judge.runs.families import read_families, read_teams
 from judge.runs.fix import fixed_copy
 from judge.runs.formats import FORMATS, find_runs, read_run, rules_of
 from judge.runs.records import Exchange, Exclusion, Run, RunTurn, Turn

@@ -2,24 +2,13 @@
 
 from typing import Any
 
-from judge.calibrate.findings import (
-    AgreementRow,
-    AlternativeRow,
-    Calibration,
-    CalibrationMapRow,
-    Choice,
-    ComparisonRow,
-    FamilyContrast,
-    Slope,
-    SystemAgreement,
-    TrustVerdict,
-)
+from judge.calibrate import findings
 from judge.records import Estimate
 from judge.results.rows import CorrectedRow
 from judge.stats.ranking import Halves
 from judge.stats.tables import MarginalTest
 
-NOTHING = Calibration(**dict.fromkeys(Calibration.__struct_fields__, ()))
+NOTHING = findings.Calibration(**dict.fromkeys(findings.Calibration.__struct_fields__, ()))
 
 
 def estimate(value: float | None, half: float = 0.1, n: int = 150, topics: int = 25) -> Estimate:
@@ -31,7 +20,7 @@ def estimate(value: float | None, half: float = 0.1, n: int = 150, topics: int =
     return Estimate(value, round(value - half, 6), round(value + half, 6), n, topics)
 
 
-def agreement(judge: str = "local/qwen", wkappa: float | None = 0.61, **changed: Any) -> AgreementRow:
+def agreement(judge: str = "local/qwen", wkappa: float | None = 0.61, **changed: Any) -> findings.AgreementRow:
     """A judge on test grades; `changed` replaces fields."""
     fields: dict[str, Any] = {
         "prompt": "groundedness/graded", "criterion": "groundedness", "split": "test", "reference": "consensus of 3",
@@ -51,10 +40,10 @@ def agreement(judge: str = "local/qwen", wkappa: float | None = 0.61, **changed:
         "test_retest": None,
         "primary": "wkappa",
     }  # fmt: skip
-    return AgreementRow(judge=judge, **{**fields, **changed})
+    return findings.AgreementRow(judge=judge, **{**fields, **changed})
 
 
-def constant(**changed: Any) -> AgreementRow:
+def constant(**changed: Any) -> findings.AgreementRow:
     """The constant predictor."""
     row = {"prompt": None, "baseline": True, "item": {}, "design_effect": {}, "marginals": (), "without_grade": {}}
     return agreement("constant", 0.0, **{**row, **changed})
@@ -72,7 +61,7 @@ def corrected(run_id: str, raw: float, value: float | None, rank: int | None, **
     return CorrectedRow(run_id=run_id, **{**fields, **changed})
 
 
-def calibration(judge: str = "local/qwen", criterion: str = "groundedness", others: int = 1) -> Calibration:
+def calibration(judge: str = "local/qwen", criterion: str = "groundedness", others: int = 1) -> findings.Calibration:
     """Everything about one criterion: the chosen judge, so many others, the constant predictor."""
     prompt = f"{criterion}/graded"
     rows = [agreement(judge, criterion=criterion, prompt=prompt)]
@@ -81,37 +70,37 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
     ]
     rows.append(constant(criterion=criterion))
     chosen, names = rows[0].name, tuple(row.name for row in rows[1:-1])
-    return Calibration(
+    return findings.Calibration(
         agreement=tuple(rows),
         comparisons=tuple(
-            ComparisonRow(
+            findings.ComparisonRow(
                 name, chosen, estimate(-0.02, 0.05), 0.4, 0.7, 1.0, False, criterion=criterion, split="test",
                 statistic="wkappa"
             )
             for name in names
         ),
         selections=(
-            Choice(
+            findings.Choice(
                 criterion, "wkappa", (chosen, *names), chosen, "dev", estimate(0.66), estimate(0.61), 0.6, None, 0.05,
                 names, 2
             ),
         ),
         verdicts=(
-            TrustVerdict(
+            findings.TrustVerdict(
                 criterion, chosen, prompt, "test", "TRUSTED", ("wkappa.lo >= 0.4",), ("wkappa.lo is 0.51",),
                 estimate(0.61), "wkappa"
             ),
         ),
-        calibration_map=(CalibrationMapRow(judge, prompt, criterion, "dev", 0, 40, 0.25, 0.26, 2.0),),
-        slopes=(Slope(chosen, criterion, "dev", "log2_words", estimate(0.08, 0.06)),),
-        families=(FamilyContrast(chosen, criterion, "dev", "qwen", True, 4, 0.5, estimate(0.3, 0.2)),),
+        calibration_map=(findings.CalibrationMapRow(judge, prompt, criterion, "dev", 0, 40, 0.25, 0.26, 2.0),),
+        slopes=(findings.Slope(chosen, criterion, "dev", "log2_words", estimate(0.08, 0.06)),),
+        families=(findings.FamilyContrast(chosen, criterion, "dev", "qwen", True, 4, 0.5, estimate(0.3, 0.2)),),
         systems=(
-            SystemAgreement(
+            findings.SystemAgreement(
                 judge, prompt, criterion, "test", 12, {"tau_b": estimate(0.8), "rbo": estimate(None)}, Halves(0.7, 0.6)
             ),
         ),
         alternative=(
-            AlternativeRow(
+            findings.AlternativeRow(
                 judge, prompt, criterion, "dev", 0.15, 0.5, 0.62, {"ann": 0.01, "bob": 0.2},
                 {"ann": True, "bob": False}, {"ann": 50, "bob": 49}
             ),

@@ -41,8 +41,8 @@ from judge.judges.journal import Journal
 from judge.judges.records import Message
 from judge.passages import read_passages
 from judge.passages.hashes import open_hashes
+from judge.pool.lists import read_families
 from judge.records import Estimate, Problem, Record
-from judge.runs.families import read_families
 from tests.ask.test_loop import Scripted, criterion, judged, pool
 from tests.conftest import PROJECT
 from tests.mock import start_mock

@@ -6,18 +6,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say, say_all
 from judge.io.ids import cluster_of
 from judge.io.text import count
-from judge.jobs.gold import (
-    GoldCheckPlan,
-    GoldDrawPlan,
-    GoldImportPlan,
-    GoldSheetPlan,
-    GoldSplitPlan,
-    check_gold_files,
-    draw_gold_plan,
-    import_gold_files,
-    split_gold_file,
-    write_gold_sheet,
-)
+from judge.jobs import gold
 
 
 class GoldListing(JsonOutput, section="output"):
@@ -27,9 +16,9 @@ class GoldListing(JsonOutput, section="output"):
     """List more than 5 problems of one code and file."""
 
 
-def check(plan: GoldCheckPlan, output: GoldListing) -> int:
+def check(plan: gold.GoldCheckPlan, output: GoldListing) -> int:
     """List every problem of gold files; 1 if one is an error."""
-    checked = check_gold_files(plan)
+    checked = gold.check_gold_files(plan)
     if output.as_json:
         print_json(checked.problems)
     else:
@@ -47,10 +36,10 @@ def check(plan: GoldCheckPlan, output: GoldListing) -> int:
     return 1 if errors else 0
 
 
-def import_grades(plan: GoldImportPlan) -> int:
+def import_grades(plan: gold.GoldImportPlan) -> int:
     """Make a gold file from grades in other formats."""
     with progress("reading grades"):
-        imported = import_gold_files(plan)
+        imported = gold.import_gold_files(plan)
     if imported.pool is not None:
         say(f"{plan.pool_out}: {count(len(imported.pool.responses), 'response')} to judge")
     say_all(imported.notes)
@@ -60,9 +49,9 @@ def import_grades(plan: GoldImportPlan) -> int:
     return 0
 
 
-def split(plan: GoldSplitPlan) -> int:
+def split(plan: gold.GoldSplitPlan) -> int:
     """Split gold by topic or theme and put the test part under seal."""
-    seal = split_gold_file(plan)
+    seal = gold.split_gold_file(plan)
     for name, part in (("dev", seal.dev), ("test", seal.test)):
         counts = [(len(part.items), "response"), (part.rows, "grade"), (len(part.topics), "topic")]
         if seal.cluster == "theme":
@@ -76,9 +65,9 @@ def split(plan: GoldSplitPlan) -> int:
     return 0
 
 
-def draw(plan: GoldDrawPlan, output: JsonOutput) -> int:
+def draw(plan: gold.GoldDrawPlan, output: JsonOutput) -> int:
     """Draw what to label next, with known probabilities."""
-    drawn = draw_gold_plan(plan)
+    drawn = gold.draw_gold_plan(plan)
     if output.as_json:
         print_json(
             {
@@ -103,9 +92,9 @@ def draw(plan: GoldDrawPlan, output: JsonOutput) -> int:
     return 0
 
 
-def sheet(plan: GoldSheetPlan) -> int:
+def sheet(plan: gold.GoldSheetPlan) -> int:
     """Write sheets to label what was drawn elsewhere."""
-    outcome = write_gold_sheet(plan)
+    outcome = gold.write_gold_sheet(plan)
     say(
         f"{count(outcome.responses, 'response')}, {count(outcome.labels, 'label')} to give: "
         f"{', '.join(outcome.criteria)}"

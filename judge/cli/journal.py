@@ -17,18 +17,9 @@ from judge.io.plan import Option, Options
 from judge.io.text import count, printable
 from judge.jobs.manifest import JOURNAL
 from judge.jobs.reparsing import ReparsePlan, reparse
+from judge.judges import journal_tools
 from judge.judges.credentials import without_credentials
 from judge.judges.journal_store import is_database
-from judge.judges.journal_tools import (
-    JournalReport,
-    JournalSpending,
-    export_journal,
-    exported_lines,
-    merge_journals,
-    read_spending,
-    salvage_journal,
-    verify_journal,
-)
 
 
 def _place(given: str | Path) -> str | Path:
@@ -72,7 +63,7 @@ class ExportFile(Options):
 
 def verify(plan: JournalPath, output: JsonOutput) -> int:
     """List the completions that are not what was recorded; 1 if there is one."""
-    report = verify_journal(plan.path)
+    report = journal_tools.verify_journal(plan.path)
     _print_report(report, as_json=output.as_json)
     if report.problems and not is_database(plan.path):
         say(f"`judge journal salvage {plan.path} -o NEW` keeps what is sound")
@@ -81,7 +72,7 @@ def verify(plan: JournalPath, output: JsonOutput) -> int:
 
 def salvage(plan: JournalPath, new: NewJournal, output: JsonOutput) -> int:
     """Write what is sound into a new journal; 1 if something is not."""
-    report = salvage_journal(plan.path, new.out)
+    report = journal_tools.salvage_journal(plan.path, new.out)
     _print_report(report, as_json=output.as_json)
     old = without_credentials(str(plan.path))
     say(f"what is sound is in {new.out}; in place of {old}, it lets the same command go on")
@@ -90,7 +81,7 @@ def salvage(plan: JournalPath, new: NewJournal, output: JsonOutput) -> int:
     return 1 if report.problems else 0
 
 
-def _print_report(report: JournalReport, *, as_json: bool) -> None:
+def _print_report(report: journal_tools.JournalReport, *, as_json: bool) -> None:
     if as_json:
         problems = [{"digest": digest or None, "message": why} for digest, why in report.problems]
         print_json({"sound": report.sound, "problems": problems})
@@ -107,7 +98,7 @@ def _print_facts(facts: Mapping[str, object]) -> None:
 
 def stats(plan: JournalPath, output: JsonOutput) -> int:
     """Say what each judge took: calls, tokens, money, time."""
-    spending = read_spending(plan.path)
+    spending = journal_tools.read_spending(plan.path)
     if output.as_json:
         print_json(spending)
         return 0
@@ -119,7 +110,7 @@ def stats(plan: JournalPath, output: JsonOutput) -> int:
     return 0
 
 
-def _facts(row: JournalSpending) -> dict[str, str]:
+def _facts(row: journal_tools.JournalSpending) -> dict[str, str]:
     tokens, cost, seconds = "unknown", "unknown", "unknown"
     if row.counted:
         tokens = f"{row.prompt_tokens:,} in, {row.cached_tokens:,} of them cached; {row.completion_tokens:,} out"
@@ -145,10 +136,10 @@ def _unknown(number: int) -> str:
 def export(plan: JournalPath, file: ExportFile) -> int:
     """Write the completions as JSON lines, without keys."""
     if file.out not in (None, Path("-")):
-        number = export_journal(plan.path, file.out)
+        number = journal_tools.export_journal(plan.path, file.out)
         say(f"{count(number, 'completion')} in {file.out}")
         return 0
-    for line in exported_lines(plan.path):
+    for line in journal_tools.exported_lines(plan.path):
         text = line.decode()
         # A terminal is not to be controlled by what strangers wrote; a file or a program gets the bytes as they are.
         sys.stdout.write(f"{printable(text.rstrip())}\n" if sys.stdout.isatty() else text)
@@ -178,7 +169,7 @@ def reparse_replies(plan: ReparsePlan, output: JsonOutput) -> int:
 
 def merge(plan: JournalPaths, new: NewJournal, output: JsonOutput) -> int:
     """Write several journals into a new one, of which the first answer stays; 1 if answers are in conflict."""
-    report = merge_journals(plan.paths, new.out)
+    report = journal_tools.merge_journals(plan.paths, new.out)
     facts = {"completions": report.taken, "repeated": report.repeated}
     if output.as_json:
         print_json({**facts, "conflicts": report.conflicts})

@@ -13,17 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import InputError, UsageError
+from judge.io import tabular
 from judge.io.files import BOM, decode_lines, most_values, read_stored, sha256, unpack
-from judge.io.tabular import (
-    NEITHER,
-    delimiter_of,
-    is_parquet,
-    plain_frame,
-    read_frame,
-    read_table,
-    read_text,
-    too_many_cells,
-)
 from judge.io.text import count, shown
 from judge.records import Problem, Severity
 
@@ -181,10 +172,10 @@ def _series(cells: list[object]) -> "pl.Series":
 
 def _typed_sheet(file: str, frame: "pl.DataFrame", problems: list[Problem]) -> LabelSheet | None:
     """Typed columns: integers stay, columns of whole floats become integers, other columns text; NaN is empty."""
-    frame, neither = plain_frame(frame)
+    frame, neither = tabular.plain_frame(frame)
     sheet = LabelSheet(file, frame, np.arange(1, frame.height + 1), "row")
     for name in neither:
-        sheet.problems[name] = {0: sheet.problem("wrong_type", f"column {shown(name)}", NEITHER)}
+        sheet.problems[name] = {0: sheet.problem("wrong_type", f"column {shown(name)}", tabular.NEITHER)}
     if not frame.height:
         problems.append(sheet.problem("empty_file", "", "the table has no row"))
     return sheet if frame.height else None
@@ -202,21 +193,21 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     except InputError as error:
         problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
         return None
-    if is_parquet(content):
-        frame = read_frame(str(path), content, problems)
+    if tabular.is_parquet(content):
+        frame = tabular.read_frame(str(path), content, problems)
         return None if frame is None else _typed_sheet(str(path), frame, problems)
     if (beginning := content.removeprefix(BOM).lstrip()[:1]) in (b"{", b"["):
         return _json_sheet(str(path), content, beginning == b"[", problems)
     before = len(problems)
-    if (text := read_text(path, problems)) is None:
+    if (text := tabular.read_text(path, problems)) is None:
         return None
     head = text.lstrip("\n").partition("\n")[0]
-    if problem := too_many_cells(str(path), text.count("\n"), head.count(delimiter_of(path, text)) + 1):
+    if problem := tabular.too_many_cells(str(path), text.count("\n"), head.count(tabular.delimiter_of(path, text)) + 1):
         problems.append(problem)
         return None
     if (plain := _plain_sheet(path, text)) is not None:
         return plain
-    header, rows = read_table(path, problems)
+    header, rows = tabular.read_table(path, problems)
     if not rows or len(problems) > before:
         return None
     columns = {name: [row.cells[name] for row in rows] for name in header if name}
@@ -236,7 +227,7 @@ def _plain_sheet(path: Path, text: str) -> LabelSheet | None:
         or text.count("\r") != text.count("\r\n") + text.endswith("\r")
     ):
         return None
-    delimiter = delimiter_of(path, text)
+    delimiter = tabular.delimiter_of(path, text)
     names = [name.strip() for name in text.partition("\n")[0].split(delimiter)]
     # Polars would silently fill rows that are too short.
     cells = (text.count("\n") + 1) * (len(names) - 1)
@@ -277,7 +268,7 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
         if isinstance(row, Problem):
             problems.append(row)
             continue
-        if problem := too_many_cells(file, len(numbers) + 1, len(columns.keys() | row.keys()), most_values()):
+        if problem := tabular.too_many_cells(file, len(numbers) + 1, len(columns.keys() | row.keys()), most_values()):
             problems.append(problem)
             break
         for name, value in row.items():

@@ -25,6 +25,7 @@ from judge.io.table import records_tsv
 from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.options import OwnPrompts
+from judge.pool.lists import read_families
 from judge.records import Criterion
 from judge.results.citations import Measure, boards_of, refuse_measured
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades, measured_gold
@@ -32,7 +33,6 @@ from judge.results.leaderboard import CORRECTED_COLUMNS, TOO_FEW_TOPICS, correct
 from judge.results.planning import Goals, Pilot, pilots, warnings
 from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import turns_by_criterion
-from judge.runs.families import read_families
 
 
 class CorrectionPlan(OwnPrompts):

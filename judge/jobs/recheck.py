@@ -6,18 +6,7 @@ from typing import Any
 from judge.ask.asking import Asking
 from judge.ask.opening import MOST_SAMPLES
 from judge.ask.records import Failure, Judgment, Task, evidence_gap
-from judge.calibrate.recheck import (
-    RECHECK_SEED,
-    JudgedQuestion,
-    RecheckedItem,
-    RecheckRow,
-    ServedChange,
-    change_lines,
-    chosen,
-    parse_part,
-    recheck_rows,
-    served_changes,
-)
+from judge.calibrate import recheck
 from judge.io.files import jsonl_bytes
 from judge.io.steps import Step
 from judge.jobs.run_inputs import RunInputs
@@ -36,9 +25,9 @@ class Rechecked(Record, frozen=True):
 
     part: str
     """How much was asked again, as the user said it."""
-    items: tuple[RecheckedItem, ...]
-    rows: tuple[RecheckRow, ...]
-    served: tuple[ServedChange, ...]
+    items: tuple[recheck.RecheckedItem, ...]
+    rows: tuple[recheck.RecheckRow, ...]
+    served: tuple[recheck.ServedChange, ...]
     """Models and fingerprints that changed between the two answers."""
     changes: tuple[str, ...]
     """The same in words, with times."""
@@ -50,7 +39,7 @@ class Rechecked(Record, frozen=True):
 
     def recorded(self) -> dict[str, Any]:
         """What the manifest says of it."""
-        return {"part": self.part, "seed": RECHECK_SEED, "rows": self.rows, "served": self.served}
+        return {"part": self.part, "seed": recheck.RECHECK_SEED, "rows": self.rows, "served": self.served}
 
     def files(self) -> dict[str, bytes]:
         """The file of the second answers, by its name."""
@@ -64,7 +53,7 @@ def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Fa
         return None
     asking.progress.steps(Step("asking a part again"))
     report = asking.progress.of(inputs.judge.name)
-    items: list[RecheckedItem] = []
+    items: list[recheck.RecheckedItem] = []
     for model in inputs.judge.models:
         asked = inputs.judge.of(model, inputs.asked)
         own = range(end, end := end + len(asked))
@@ -84,9 +73,9 @@ def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Fa
     return Rechecked(
         part=str(plan.recheck),
         items=tuple(items),
-        rows=recheck_rows(items),
-        served=served_changes(items),
-        changes=change_lines(items, journal.times(digests)),
+        rows=recheck.recheck_rows(items),
+        served=recheck.served_changes(items),
+        changes=recheck.change_lines(items, journal.times(digests)),
     )
 
 
@@ -99,9 +88,10 @@ def expected_again(inputs: RunInputs, model: Model, asked: Sequence[Task]) -> tu
 
 def _chosen(model: Model, tasks: Iterable[Task], part: str | int) -> list[int]:
     questions = [
-        JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks
+        recheck.JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id)
+        for task in tasks
     ]
-    return chosen(questions, parse_part(str(part)))
+    return recheck.chosen(questions, recheck.parse_part(str(part)))
 
 
 def _fresh(tasks: Sequence[Task]) -> tuple[Task, ...]:
@@ -113,12 +103,12 @@ def _digests(pair: tuple[Judgment, Judgment | Failure]) -> list[str]:
     return [reply.request_digest for reply in pair if reply.request_digest]
 
 
-def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> RecheckedItem:
+def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> recheck.RecheckedItem:
     before = journal.get(first.request_digest)
     after = journal.get(second.request_digest) if second.request_digest else None
     given = isinstance(second, Judgment)
-    whose = {name: getattr(first, name) for name in RecheckedItem.__struct_fields__[:7]}
-    return RecheckedItem(
+    whose = {name: getattr(first, name) for name in recheck.RecheckedItem.__struct_fields__[:7]}
+    return recheck.RecheckedItem(
         **whose,
         grade=None if first.unable else first.grade,
         again_grade=second.grade if isinstance(second, Judgment) and not second.unable else None,

@@ -37,8 +37,8 @@ from judge.jobs.pooling import Pooled, Pooling, check_complete, pool_runs
 from judge.judges.backends import backend_facts
 from judge.judges.model import Model, ModelOptions
 from judge.plugins import need, refuse_absent
+from judge.pool.lists import read_families
 from judge.records import Criterion, Record
-from judge.runs.families import read_families
 
 EngineName = Literal["ray"]
 """An engine; it changes no result."""

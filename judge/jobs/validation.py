@@ -15,6 +15,7 @@ from judge.io.processes import mapped, processes_for
 from judge.io.steps import Step, Steps, counted, quiet, stepped
 from judge.io.text import shown
 from judge.jobs.options import NamedRuns, ResponseLimits
+from judge.pool.lists import read_teams
 from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
 from judge.runs.check.problems import EXAMPLES, FileReport, file_report, with_problems
@@ -22,7 +23,6 @@ from judge.runs.check.rules import CollectionHashes
 from judge.runs.check.validate import Checked, FileCheck, validate_together
 from judge.runs.check.year import mixed_years
 from judge.runs.document import file_name
-from judge.runs.families import read_teams
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs
 from judge.runs.profiles import Limits

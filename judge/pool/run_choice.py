@@ -10,10 +10,9 @@ from judge.io.ids import natural_key
 from judge.io.table import tsv
 from judge.io.text import printable, shown
 from judge.pool.intake import Submitted, leave_out
-from judge.pool.lists import read_run_ids
+from judge.pool.lists import read_run_ids, read_teams
 from judge.pool.records import Pool
 from judge.records import Record
-from judge.runs.families import read_teams
 from judge.runs.formats import rules_of
 from judge.runs.measures import Measures, Ranking
 from judge.runs.ranking import ranking

@@ -11,20 +11,7 @@ from judge.io.text import count
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record
 from judge.results.turns import run_turns, worst_grade
-from judge.stats.generalizability import (
-    Design,
-    GradeTable,
-    GradeVariance,
-    Reliability,
-    difference_variance,
-    grade_variance,
-    half_width_factor,
-    mean_variance,
-    planned_topics,
-    power_factor,
-    reliability,
-    without_parts,
-)
+from judge.stats import generalizability
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
 from judge.stats.tables import Undefined
 
@@ -53,7 +40,7 @@ class PlannedDesign(Record, frozen=True):
     """Half the width of that of a difference of two runs."""
     detectable: float
     """The true difference of two runs that is found with probability .8."""
-    reliability: Reliability
+    reliability: generalizability.Reliability
 
 
 class TopicsNeeded(Record, frozen=True):
@@ -71,7 +58,7 @@ class Pilot(Record, frozen=True):
 
     criterion: str
     graders: Graders
-    variance: GradeVariance | Undefined
+    variance: generalizability.GradeVariance | Undefined
     turns_per_topic: float | None = None
     """Turns of a planned topic."""
     designs: tuple[PlannedDesign, ...] = ()
@@ -117,22 +104,22 @@ def pilots(
             if (rows := of.get(response.response_id))
         )
         found.append(_pilot(criterion, "assessors", assessed, goals))
-        of_both = grade_variance(apart)
+        of_both = generalizability.grade_variance(apart)
         reason = of_both.reason if isinstance(of_both, Undefined) else None
         found.append(Pilot(criterion.name, "judge - assessors", of_both, reason=reason))
     return tuple(found)
 
 
-def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> GradeTable:
+def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> generalizability.GradeTable:
     """Values, runs, turns and assessors as columns, turns in natural order."""
     rows = sorted(grades, key=lambda row: natural_key(row[2]))
     values, runs, turns = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     assessors = [assessor for *_, assessor in rows if assessor is not None]
-    return GradeTable(values, runs, list(map(topic_of, turns)), turns, assessors or None)
+    return generalizability.GradeTable(values, runs, list(map(topic_of, turns)), turns, assessors or None)
 
 
-def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goals) -> Pilot:
-    of = grade_variance(table)
+def _pilot(criterion: Criterion, graders: Graders, table: generalizability.GradeTable, goals: Goals) -> Pilot:
+    of = generalizability.grade_variance(table)
     without_plan = partial(Pilot, criterion.name, graders, of)
     if isinstance(of, Undefined):
         return without_plan(reason=of.reason)
@@ -141,16 +128,18 @@ def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goa
     if of.topics < FEWEST_TOPICS_COMPARED:
         return without_plan(reason=f"fewer than {FEWEST_TOPICS_COMPARED} topics")
     designs = [
-        Design(of.turns_per_topic, of.spread, labels) if goals.turns is None else Design(goals.turns, 1.0, labels)
+        generalizability.Design(of.turns_per_topic, of.spread, labels)
+        if goals.turns is None
+        else generalizability.Design(goals.turns, 1.0, labels)
         for labels in (LABELS if of.has("label") else LABELS[:1])
     ]
-    if not difference_variance(of, designs[0]) > 0:
+    if not generalizability.difference_variance(of, designs[0]) > 0:
         return without_plan(reason="the runs differ by the same on all topics")
     asked: tuple[tuple[Goal, float | None, Callable[[int], float]], ...] = (
-        ("half_width", goals.half_width, half_width_factor),
-        ("difference", goals.difference, power_factor),
+        ("half_width", goals.half_width, generalizability.half_width_factor),
+        ("difference", goals.difference, generalizability.power_factor),
     )
-    without = without_parts(table) if any(size is not None for _, size, _ in asked) else ()
+    without = generalizability.without_parts(table) if any(size is not None for _, size, _ in asked) else ()
     return Pilot(
         criterion=criterion.name,
         graders=graders,
@@ -158,7 +147,7 @@ def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goa
         turns_per_topic=designs[0].turns,
         designs=tuple(_planned(of, design, topics) for design in designs for topics in TOPICS),
         needed=tuple(
-            TopicsNeeded(goal, size, design.labels, planned_topics(of, without, size, factor, design))
+            TopicsNeeded(goal, size, design.labels, generalizability.planned_topics(of, without, size, factor, design))
             for goal, size, factor in asked
             if size is not None
             for design in designs
@@ -166,11 +155,14 @@ def _pilot(criterion: Criterion, graders: Graders, table: GradeTable, goals: Goa
     )
 
 
-def _planned(of: GradeVariance, design: Design, topics: int) -> PlannedDesign:
-    sd, sd_of_two = ((variance(of, design) / topics) ** 0.5 for variance in (mean_variance, difference_variance))
-    mean, difference = (half_width_factor(topics) * each for each in (sd, sd_of_two))
-    grades, detectable = round(topics * design.turns * design.labels), power_factor(topics) * sd_of_two
-    reliable = reliability(of, design, topics)
+def _planned(of: generalizability.GradeVariance, design: generalizability.Design, topics: int) -> PlannedDesign:
+    sd, sd_of_two = (
+        (variance(of, design) / topics) ** 0.5
+        for variance in (generalizability.mean_variance, generalizability.difference_variance)
+    )
+    mean, difference = (generalizability.half_width_factor(topics) * each for each in (sd, sd_of_two))
+    grades, detectable = round(topics * design.turns * design.labels), generalizability.power_factor(topics) * sd_of_two
+    reliable = generalizability.reliability(of, design, topics)
     return PlannedDesign(topics, design.labels, grades, mean, difference, detectable, reliable)
 
 

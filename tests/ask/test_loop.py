@@ -10,24 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from judge import errors
 from judge.ask.account import Account, Settings
 from judge.ask.asking import forecast
 from judge.ask.loop import assess
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment, Task, in_order, tasks
-from judge.errors import (
-    AuthenticationError,
-    CallError,
-    ContentFilterError,
-    ContextLengthError,
-    Interrupted,
-    OperationalError,
-    QuotaError,
-    RejectedError,
-    StructureUnsupported,
-    TransientError,
-)
 from judge.judges.journal import Journal
 from judge.judges.model import FREE, Model, Price
 from judge.judges.records import AnswerForm, Completion, Request
@@ -136,7 +125,7 @@ def test_each_task_gets_its_grade_in_order() -> None:
 def test_a_second_run_asks_for_nothing_and_says_the_same(tmp_path: Path) -> None:
     texts = ["a", "b", "c"]
     once = judged(tmp_path, Scripted(), texts)
-    silent = Scripted(default=RejectedError("must not be asked"))
+    silent = Scripted(default=errors.RejectedError("must not be asked"))
     assert judged(tmp_path, silent, texts) == once
     assert silent.asked == []
 
@@ -151,7 +140,7 @@ def test_identical_requests_in_flight_are_paid_once() -> None:
 
 
 def test_passing_failures_are_retried_and_counted(tmp_path: Path) -> None:
-    model = Scripted({"a": [TransientError("429"), TransientError("503"), "Grade: 0"]})
+    model = Scripted({"a": [errors.TransientError("429"), errors.TransientError("503"), "Grade: 0"]})
     (result,) = judged(tmp_path, model, ["a"])
     assert isinstance(result, Judgment)
     assert result.grade == 0
@@ -161,7 +150,7 @@ def test_passing_failures_are_retried_and_counted(tmp_path: Path) -> None:
 
 
 def test_retries_end_in_a_failure_and_the_next_run_asks_again(tmp_path: Path) -> None:
-    model = Scripted({"a": [TransientError("503 busy")]})
+    model = Scripted({"a": [errors.TransientError("503 busy")]})
     first, second = judged(tmp_path, model, ["a", "b"])
     assert reason(first) == "provider_error"
     assert isinstance(second, Judgment)
@@ -174,19 +163,19 @@ def test_retries_end_in_a_failure_and_the_next_run_asks_again(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (ContextLengthError("too long"), "context_length"),
-        (ContentFilterError("blocked"), "content_filter"),
-        (RejectedError("422"), "provider_error"),
+        (errors.ContextLengthError("too long"), "context_length"),
+        (errors.ContentFilterError("blocked"), "content_filter"),
+        (errors.RejectedError("422"), "provider_error"),
     ],
 )
-def test_what_cannot_succeed_is_not_retried(error: CallError, expected: str) -> None:
+def test_what_cannot_succeed_is_not_retried(error: errors.CallError, expected: str) -> None:
     model = Scripted({"a": [error]})
     assert reason(judged(None, model, ["a", "b"])[0]) == expected
     assert len(model.asked) == 2
 
 
-@pytest.mark.parametrize("error", [AuthenticationError("401: bad key"), QuotaError("insufficient_quota")])
-def test_a_refused_key_stops_the_run_at_once(error: OperationalError) -> None:
+@pytest.mark.parametrize("error", [errors.AuthenticationError("401: bad key"), errors.QuotaError("insufficient_quota")])
+def test_a_refused_key_stops_the_run_at_once(error: errors.OperationalError) -> None:
     model = Scripted({f"t{index}": [error] for index in range(20)})
     with pytest.raises(type(error), match=str(error)):
         judged(None, model, [f"t{index}" for index in range(20)])
@@ -206,7 +195,7 @@ def test_an_unreadable_reply_is_repaired_once() -> None:
 
 def test_unreadable_replies_are_paid_for_and_not_asked_again(tmp_path: Path) -> None:
     judged(tmp_path, Scripted({"a": ["no", "still no"]}), ["a"])
-    silent = Scripted(default=RejectedError("must not be asked"))
+    silent = Scripted(default=errors.RejectedError("must not be asked"))
     assert reason(judged(tmp_path, silent, ["a"])[0]) == "unreadable"
     assert silent.asked == []
 
@@ -239,7 +228,7 @@ def test_an_endpoint_without_structured_output_is_asked_in_text_and_remembered(t
         async def complete(self, request: Request) -> Completion:
             if request.form == "json":
                 self.asked.append(request)
-                raise StructureUnsupported("response_format is not supported")
+                raise errors.StructureUnsupported("response_format is not supported")
             return await super().complete(request)
 
     model = NoSchema(forms=("json", "text"))
@@ -341,7 +330,7 @@ def test_calls_wait_for_the_budget_and_are_all_made_if_it_lasts() -> None:
 
 def test_a_call_that_fails_gives_its_share_of_the_budget_back() -> None:
     settings = Settings(concurrency=4, attempts=1, max_cost=0.01, prices=TEN_CENTS)
-    model = Scripted({f"t{index}": [RejectedError("no")] for index in range(6)}, delay=0.001)
+    model = Scripted({f"t{index}": [errors.RejectedError("no")] for index in range(6)}, delay=0.001)
     results = judged(None, model, [f"t{index}" for index in range(6)], settings)
     assert [reason(result) for result in results] == ["provider_error"] * 6
 
@@ -376,7 +365,7 @@ def test_concurrency_is_bounded() -> None:
 def test_ctrl_c_drains_and_the_same_run_goes_on(tmp_path: Path) -> None:
     texts = [f"t{index}" for index in range(30)]
     model = Scripted(delay=0.02, hook=lambda calls: os.kill(os.getpid(), signal.SIGINT) if calls == 6 else None)
-    with pytest.raises(Interrupted, match="of 30 judgments made"):
+    with pytest.raises(errors.Interrupted, match="of 30 judgments made"):
         judged(tmp_path, model, texts)
     paid = {request.response for request in model.asked}
     assert 6 <= len(paid) < 30
@@ -457,14 +446,14 @@ def test_completions_paid_before_a_fall_back_to_text_are_found_again(tmp_path: P
         async def complete(self, request: Request) -> Completion:
             if request.form == "json" and len(self.asked) >= 6:
                 self.asked.append(request)
-                raise StructureUnsupported("no longer")
+                raise errors.StructureUnsupported("no longer")
             self.asked.append(request)
             return Completion('{"rationale": "r", "grade": "3"}' if request.form == "json" else "Grade: 1", "stop", "m")
 
     texts = [f"t{index}" for index in range(20)]
     first = judged(tmp_path, Moody(forms=("json", "text")), texts)
     assert {result.form for result in first if isinstance(result, Judgment)} == {"json", "text"}
-    silent = Scripted(default=RejectedError("must not be asked"), forms=("json", "text"))
+    silent = Scripted(default=errors.RejectedError("must not be asked"), forms=("json", "text"))
     assert judged(tmp_path, silent, texts) == first
     assert silent.asked == []
 
@@ -484,16 +473,17 @@ def test_a_paid_reply_counts_whatever_it_says_of_itself(tmp_path: Path, completi
     (result,) = judged(tmp_path, Scripted({"a": [completion]}), ["a"])
     assert isinstance(result, Judgment)
     assert (result.grade, result.probabilities) == (1, None)
-    silent = Scripted(default=RejectedError("must not be asked"))
+    silent = Scripted(default=errors.RejectedError("must not be asked"))
     assert list(judged(tmp_path, silent, ["a"])) == [result]
     assert silent.asked == []
 
 
 def test_after_a_stop_no_repair_begins() -> None:
     model = Scripted(
-        {"t0": [AuthenticationError("401")], **{f"t{index}": ["unreadable"] for index in range(1, 4)}}, delay=0.02
+        {"t0": [errors.AuthenticationError("401")], **{f"t{index}": ["unreadable"] for index in range(1, 4)}},
+        delay=0.02,
     )
-    with pytest.raises(AuthenticationError) as ended:
+    with pytest.raises(errors.AuthenticationError) as ended:
         judged(None, model, ["t0", "t1", "t2", "t3"])
     assert len(model.asked) == 4
     # Its traceback is that of one call.
@@ -501,9 +491,9 @@ def test_after_a_stop_no_repair_begins() -> None:
 
 
 def test_an_endpoint_that_dies_on_the_way_stops_the_run() -> None:
-    script = {f"t{index}": [TransientError("503")] for index in range(10, 60)}
+    script = {f"t{index}": [errors.TransientError("503")] for index in range(10, 60)}
     model = Scripted(script)
-    with pytest.raises(OperationalError, match="does not answer"):
+    with pytest.raises(errors.OperationalError, match="does not answer"):
         judged(None, model, [f"t{index}" for index in range(60)])
     # After the last of the ten answers, twenty in a row fail three times, and those that are in flight then.
     order = [request.response for request in model.asked]
@@ -519,7 +509,7 @@ def test_neighbors_that_no_judge_can_read_stop_no_run(first: int, concurrency: i
     """Sixteen in a row, at the beginning and in the middle of the pool."""
     texts = [f"t{index}" for index in range(60)]
     poisoned = texts[first : first + 16]
-    model = Scripted({text: [TransientError("500")] for text in poisoned}, delay=0.001)
+    model = Scripted({text: [errors.TransientError("500")] for text in poisoned}, delay=0.001)
     results = judged(None, model, texts, Settings(concurrency=concurrency, attempts=2))
     assert [isinstance(one, Failure) for one in results] == [text in poisoned for text in texts]
     assert len(model.asked) == 60 + 16
@@ -528,28 +518,30 @@ def test_neighbors_that_no_judge_can_read_stop_no_run(first: int, concurrency: i
 @pytest.mark.parametrize("attempts", [1, 3])
 @pytest.mark.parametrize("concurrency", [1, 4, 16])
 def test_a_judge_that_is_silent_is_asked_no_more_than_needed(concurrency: int, attempts: int) -> None:
-    model, settings = Scripted(default=TransientError("refused"), delay=0.001), Settings(concurrency, attempts)
+    model, settings = Scripted(default=errors.TransientError("refused"), delay=0.001), Settings(concurrency, attempts)
     enough = max(3, concurrency)
-    with pytest.raises(OperationalError, match=f"does not answer: {enough} calls in a row were given up.*refused"):
+    with pytest.raises(
+        errors.OperationalError, match=f"does not answer: {enough} calls in a row were given up.*refused"
+    ):
         judged(None, model, [f"t{index}" for index in range(200)], settings)
     assert len(model.asked) < attempts * (enough + concurrency)
 
 
 def test_calls_given_up_now_and_then_do_not_stop_the_run() -> None:
     texts = [f"t{index}" for index in range(60)]
-    model = Scripted({text: [TransientError("503")] for text in texts[::2]})
+    model = Scripted({text: [errors.TransientError("503")] for text in texts[::2]})
     results = judged(None, model, texts, Settings(concurrency=1, attempts=1))
     assert [isinstance(one, Judgment) for one in results] == [False, True] * 30
 
 
 def test_an_error_that_stops_the_run_names_the_response_where_others_were_answered(tmp_path: Path) -> None:
     texts = ["a", "b", "blocked"]
-    model = Scripted({"blocked": [AuthenticationError("403: blocked")]})
+    model = Scripted({"blocked": [errors.AuthenticationError("403: blocked")]})
     about = r"403: blocked; others had an answer, and this call was about R00002 of turn "
     for _ in ("asked", "asked again"):
-        with pytest.raises(AuthenticationError, match=about):
+        with pytest.raises(errors.AuthenticationError, match=about):
             judged(tmp_path, model, texts, Settings(concurrency=1, attempts=1))
-    with pytest.raises(AuthenticationError, match=r"blocked$"):
+    with pytest.raises(errors.AuthenticationError, match=r"blocked$"):
         judged(tmp_path, model, ["blocked"])
 
 
@@ -633,7 +625,7 @@ def test_a_disk_that_fails_ends_the_run_and_settles_nothing_that_it_lost(tmp_pat
     with Journal(tmp_path / "j") as journal:
         journal.store._connection.execute("PRAGMA max_page_count = 24")
         model = Scripted(default=Completion("Grade: 2" + " " * 4000, "stop", "m"))
-        with pytest.raises(OperationalError, match="full"):
+        with pytest.raises(errors.OperationalError, match="full"):
             assess(tasks(one, [criterion()]), model, journal, one, settings=QUICK, report=seen.append)
         assert 0 < len(seen) == len(journal) < len(model.asked) < 30
 
@@ -643,21 +635,21 @@ def test_a_missing_passage_hides_no_judge_that_is_silent() -> None:
     bare = msgspec.structs.replace(whole.responses[0], passages=())
     one = msgspec.structs.replace(whole, responses=(bare, *whole.responses[1:]))
     asked = tasks(one, [criterion("groundedness", ("response", "passages"))])
-    model = Scripted(default=TransientError("connection refused"))
-    with Journal(None) as journal, pytest.raises(OperationalError, match="does not answer"):
+    model = Scripted(default=errors.TransientError("connection refused"))
+    with Journal(None) as journal, pytest.raises(errors.OperationalError, match="does not answer"):
         assess_at_once(asked, model, journal, one, settings=QUICK)
 
 
 def test_equal_responses_hide_no_judge_that_is_silent() -> None:
-    with pytest.raises(OperationalError, match="does not answer"):
-        judged(None, Scripted(default=TransientError("connection refused")), ["a", "a", "b", "c"])
+    with pytest.raises(errors.OperationalError, match="does not answer"):
+        judged(None, Scripted(default=errors.TransientError("connection refused")), ["a", "a", "b", "c"])
 
 
 def test_a_dialogue_that_was_cut_short_is_no_part_of_what_results_rest_on() -> None:
     class NoRepair(Scripted):
         async def complete(self, request: Request) -> Completion:
             if request.form == "json" and len(request.messages) > 2:
-                raise StructureUnsupported("no longer")
+                raise errors.StructureUnsupported("no longer")
             return Completion("nonsense" if request.form == "json" else "Grade: 1", "stop", "m")
 
     first, later = Account(), Account()

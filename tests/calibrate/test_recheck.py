@@ -7,19 +7,7 @@ from pathlib import Path
 import pytest
 
 from judge.ask.results import Label, Labels
-from judge.calibrate.recheck import (
-    Drift,
-    JudgedQuestion,
-    RecheckedItem,
-    RecheckPart,
-    ServedChange,
-    change_lines,
-    chosen,
-    drift,
-    parse_part,
-    recheck_rows,
-    served_changes,
-)
+from judge.calibrate import recheck
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.jobs.drift import DriftPlan, compare_dates
@@ -35,8 +23,8 @@ def item(
     missing: FailureReason | None = None,
     served: tuple[str | None, str | None] = ("fp_a", "fp_a"),
     number: int = 1,
-) -> RecheckedItem:
-    return RecheckedItem(
+) -> recheck.RecheckedItem:
+    return recheck.RecheckedItem(
         response_id=f"R{number:05}", turn_id=f"{topic}_1", topic_id=topic, criterion="groundedness", variant="graded",
         judge="openai/m", sample=0, grade=grade, again_grade=again, again_missing=missing, model="m-2026-01-31",
         again_model=None if missing else "m-2026-01-31", system_fingerprint=served[0],
@@ -53,7 +41,7 @@ def test_flips_distances_and_their_intervals_over_topics() -> None:
         *(item("3-1", 1, None), item("3-1", None, None)),
         item("3-1", 2, None, "budget"),
     ]
-    (row,) = recheck_rows(items)
+    (row,) = recheck.recheck_rows(items)
     assert (row.judge, row.prompt, row.asked, row.missing) == ("openai/m", "groundedness/graded", 7, 1)
     assert (row.flipped.value, row.flipped.n, row.flipped.topics) == (3 / 6, 6, 3)
     # |3 - 2|, 0, |1 - 3| and 0 of four pairs of grades in two topics, which are too few for an interval.
@@ -64,7 +52,7 @@ def test_flips_distances_and_their_intervals_over_topics() -> None:
 def test_the_interval_of_flips_is_over_topics() -> None:
     flips = [1, 0, 0, 0, 1, 1, 0, 0]
     topics = ["1-1", "1-1", "2-1", "2-1", "3-1", "3-1", "4-1", "4-1"]
-    (row,) = recheck_rows([item(topic, 2, 3 if flip else 2) for flip, topic in zip(flips, topics, strict=True)])
+    (row,) = recheck.recheck_rows([item(topic, 2, 3 if flip else 2) for flip, topic in zip(flips, topics, strict=True)])
     assert row.flipped == mean_interval(flips, topics, bounds=(0, 1))
     assert row.change.value == 3 / 8
     assert row.change.low == 0.0  # no distance is below 0
@@ -72,19 +60,19 @@ def test_the_interval_of_flips_is_over_topics() -> None:
 
 def test_no_flip_at_all_leaves_an_upper_end() -> None:
     # In none of four topics: 1 - .025^(1/4) = .602, however many items of them were asked.
-    (row,) = recheck_rows([item(topic, 1, 1) for topic in ("1-1", "2-1", "3-1", "4-1") for _ in range(5)])
+    (row,) = recheck.recheck_rows([item(topic, 1, 1) for topic in ("1-1", "2-1", "3-1", "4-1") for _ in range(5)])
     assert (row.flipped.value, row.flipped.low) == (0, 0)
     assert row.flipped.high == pytest.approx(1 - 0.025 ** (1 / 4)) == pytest.approx(clopper_pearson(0, 4)[1])
-    (row,) = recheck_rows([item(topic, 1, 2) for topic in ("1-1", "2-1", "3-1", "4-1")])
+    (row,) = recheck.recheck_rows([item(topic, 1, 2) for topic in ("1-1", "2-1", "3-1", "4-1")])
     assert (row.flipped.low, row.flipped.high) == (pytest.approx(0.025 ** (1 / 4)), 1)
-    (row,) = recheck_rows([item(topic, 1, 1) for topic in ("1-1", "2-1")])
+    (row,) = recheck.recheck_rows([item(topic, 1, 1) for topic in ("1-1", "2-1")])
     assert (row.flipped.value, row.flipped.low, row.flipped.reason) == (0, None, "fewer than 3 topics")
 
 
 def test_nothing_came_back() -> None:
-    (row,) = recheck_rows([item(missing="provider_error", again=None)])
+    (row,) = recheck.recheck_rows([item(missing="provider_error", again=None)])
     assert (row.asked, row.missing, row.flipped.value, row.change.value) == (1, 1, None, None)
-    assert recheck_rows([]) == ()
+    assert recheck.recheck_rows([]) == ()
 
 
 def test_what_answered_is_named_with_the_times_between() -> None:
@@ -95,9 +83,9 @@ def test_what_answered_is_named_with_the_times_between() -> None:
         item(number=4, missing="budget", served=("fp_a", None)),
         item(number=5, served=("fp_b", None)),
     ]
-    assert served_changes(items) == (
-        ServedChange("openai/m", "system_fingerprint", "fp_a", "fp_b", 2),
-        ServedChange("openai/m", "system_fingerprint", "fp_b", None, 1),
+    assert recheck.served_changes(items) == (
+        recheck.ServedChange("openai/m", "system_fingerprint", "fp_a", "fp_b", 2),
+        recheck.ServedChange("openai/m", "system_fingerprint", "fp_b", None, 1),
     )
     recorded = {
         "first1": "2026-05-01T10:00:00.000Z",
@@ -105,12 +93,12 @@ def test_what_answered_is_named_with_the_times_between() -> None:
         "second1": "2026-05-01T11:00:07.500Z",
         "second2": "2026-05-01T11:00:09.000Z",
     }
-    assert change_lines(items, recorded) == (
+    assert recheck.change_lines(items, recorded) == (
         "openai/m: 2 second answers came from another system_fingerprint: 'fp_a' (2026-05-01 10:00:05), "
         "then 'fp_b' (2026-05-01 11:00:07)",
         "openai/m: 1 second answer came from another system_fingerprint: 'fp_b', then none named",
     )
-    assert change_lines(items[2:4], recorded) == ()
+    assert recheck.change_lines(items[2:4], recorded) == ()
 
 
 @pytest.mark.parametrize(
@@ -127,54 +115,57 @@ def test_what_answered_is_named_with_the_times_between() -> None:
     ],
 )
 def test_how_many_a_part_is(text: str, judged: int, expected: int) -> None:
-    assert parse_part(text).of(judged) == expected
+    assert recheck.parse_part(text).of(judged) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "0%", "-1", "101%", "nan%", "2 %%", "2.5", "%", "two", "2%x", "\x1b[31m"])
 def test_what_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected a share such as 2%") as refused:
-        parse_part(text)
+        recheck.parse_part(text)
     assert "\x1b" not in str(refused.value)
 
 
-def judged(*numbers: int, judge: str = "a", sample: int = 0) -> list[JudgedQuestion]:
-    return [JudgedQuestion(judge, "digest", sample, f"R{number:05}") for number in numbers]
+def judged(*numbers: int, judge: str = "a", sample: int = 0) -> list[recheck.JudgedQuestion]:
+    return [recheck.JudgedQuestion(judge, "digest", sample, f"R{number:05}") for number in numbers]
 
 
-def names(questions: Sequence[JudgedQuestion], places: Sequence[int]) -> set[str]:
+def names(questions: Sequence[recheck.JudgedQuestion], places: Sequence[int]) -> set[str]:
     return {questions[place].response_id for place in places}
 
 
 def test_what_is_asked_again_is_drawn_by_the_seed_and_kept_as_the_pool_grows() -> None:
     few, more = judged(*range(100)), judged(*range(200))
-    first, then = chosen(few, RecheckPart(number=10)), chosen(more, RecheckPart(number=20))
+    first, then = (
+        recheck.chosen(few, recheck.RecheckPart(number=10)),
+        recheck.chosen(more, recheck.RecheckPart(number=20)),
+    )
     assert (len(first), len(then)) == (10, 20)
-    assert chosen(few[::-1], RecheckPart(number=10)) == sorted(99 - place for place in first)
+    assert recheck.chosen(few[::-1], recheck.RecheckPart(number=10)) == sorted(99 - place for place in first)
     kept = names(more, then) & names(few, range(100))
     # Of the larger pool's part, those of the smaller pool are its own first ones.
-    assert kept <= names(few, chosen(few, RecheckPart(number=20)))
+    assert kept <= names(few, recheck.chosen(few, recheck.RecheckPart(number=20)))
     assert first != list(range(10))
 
 
 def test_every_judge_prompt_and_sample_has_its_part() -> None:
     questions = judged(*range(10)) + judged(*range(10), judge="b") + judged(*range(10), sample=1)
-    places = chosen(questions, RecheckPart(share=0.2))
+    places = recheck.chosen(questions, recheck.RecheckPart(share=0.2))
     assert [sum(place // 10 == group for place in places) for group in range(3)] == [2, 2, 2]
     # Two judges are asked about the same responses.
     assert names(questions, places[:2]) == names(questions, places[2:4])
 
 
 def test_two_prompts_are_asked_again_about_the_same_responses() -> None:
-    questions = [JudgedQuestion("a", prompt, 0, f"R{number:05}") for prompt in "xy" for number in range(20)]
-    places = chosen(questions, RecheckPart(number=5))
+    questions = [recheck.JudgedQuestion("a", prompt, 0, f"R{number:05}") for prompt in "xy" for number in range(20)]
+    places = recheck.chosen(questions, recheck.RecheckPart(number=5))
     assert names(questions, places[:5]) == names(questions, places[5:])
 
 
 WORLD = items(topics=12, each=5)
 
 
-def between(first: dict[tuple[str, str], int | None], second: dict[tuple[str, str], int | None]) -> Drift:
-    return drift(labels("m", first), labels("m", second), {}, {}, 0.1)
+def between(first: dict[tuple[str, str], int | None], second: dict[tuple[str, str], int | None]) -> recheck.Drift:
+    return recheck.drift(labels("m", first), labels("m", second), {}, {}, 0.1)
 
 
 def test_the_change_is_the_mean_of_later_minus_earlier_over_topics() -> None:
@@ -241,7 +232,7 @@ def test_the_verdict_goes_by_the_margin(shift: int, every: int, word: str) -> No
 
 def test_a_second_answer_at_one_date_is_left_aside() -> None:
     again = Labels("m", None, None, "m.txt", "e" * 64, (Label("1_1", "a", 1), Label("1_1", "a", 3, sample=1)))
-    found = drift(labels("m", {("1_1", "a"): 1}), again, {}, {}, 0.1)
+    found = recheck.drift(labels("m", {("1_1", "a"): 1}), again, {}, {}, 0.1)
     assert (found.n, found.change.value) == (1, 0.0)
 
 

@@ -6,15 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from judge.calibrate.findings import (
-    AlternativeRow,
-    CalibrationMapRow,
-    ComparisonRow,
-    ExpectedLine,
-    FamilyContrast,
-    Slope,
-    SystemAgreement,
-)
+from judge.calibrate import findings
 from judge.calibrate.report.folder import DIAGNOSTICS, STATISTICS, TABLES, agreement_tsv, alternative_tsv, confusion_tsv
 from judge.calibrate.report.pages import calibration_markdown
 from judge.io.table import records_tsv
@@ -116,8 +108,8 @@ def test_confusion_lists_every_pair_of_grades() -> None:
 def test_comparisons() -> None:
     about = {"criterion": "g", "statistic": "wkappa"}
     rows = [
-        ComparisonRow("a", "b", estimate(0.05, 0.02), 0.01, 0.03, 0.02, True, split="test", **about),
-        ComparisonRow("a", "c", estimate(None), None, None, None, False, split="dev", **about),
+        findings.ComparisonRow("a", "b", estimate(0.05, 0.02), 0.01, 0.03, 0.02, True, split="test", **about),
+        findings.ComparisonRow("a", "c", estimate(None), None, None, None, False, split="dev", **about),
     ]
     assert records_tsv(TABLES["comparisons"], rows) == (
         "criterion\tsplit\tstatistic\ta\tb\tdifference\tdifference_lo\tdifference_hi\tp\tp_max_t\tp_holm\texact\tn\t"
@@ -129,8 +121,8 @@ def test_comparisons() -> None:
 
 def test_calibration_map() -> None:
     rows = [
-        CalibrationMapRow("j", "g/v", "g", "dev", 0, 12, 0.25, 0.3, 2.0),
-        CalibrationMapRow("j", None, "g", "all", 1, 0, None, 1, 2),
+        findings.CalibrationMapRow("j", "g/v", "g", "dev", 0, 12, 0.25, 0.3, 2.0),
+        findings.CalibrationMapRow("j", None, "g", "all", 1, 0, None, 1, 2),
     ]
     assert records_tsv(TABLES["calibration_map"], rows) == (
         "judge\tprompt\tcriterion\tsplit\tgrade\tn\tmean\tshrunken\tweight\n"
@@ -142,7 +134,7 @@ def test_calibration_map() -> None:
 def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
     known, unknown = Halves(0.75, 0.5), Halves(None, None, "fewer than 5 topics")
-    rows = [SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)]
+    rows = [findings.SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)]
     line, other = cells(records_tsv(TABLES["systems"], rows))
     assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
@@ -157,8 +149,8 @@ def test_systems() -> None:
 def test_the_alternative_test_never_leaves_a_number_behind() -> None:
     tests = {"a": 0.01, "b": 0.2}, {"a": True, "b": False}, {"a": 9, "b": 8}
     rows = [
-        AlternativeRow("j", None, "g", "dev", 0.2, 0.5, 0.6, *tests),
-        AlternativeRow("k", None, "g", "all", 0.2, None, None, {}, {}, {}, "two assessors are needed"),
+        findings.AlternativeRow("j", None, "g", "dev", 0.2, 0.5, 0.6, *tests),
+        findings.AlternativeRow("k", None, "g", "all", 0.2, None, None, {}, {}, {}, "two assessors are needed"),
     ]
     assert alternative_tsv(rows) == (
         "judge\tprompt\tcriterion\tsplit\tepsilon\tomega\trho\tassessor\tn\tp\trejected\tnote\n"
@@ -169,8 +161,8 @@ def test_the_alternative_test_never_leaves_a_number_behind() -> None:
 
 
 def test_diagnostics() -> None:
-    slopes = [Slope("j", "g", "dev", "log2_words", estimate(0.1, 0.05))]
-    families = [FamilyContrast("j", "g", "dev", "qwen", True, 4, 0.5, estimate(0.3, 0))]
+    slopes = [findings.Slope("j", "g", "dev", "log2_words", estimate(0.1, 0.05))]
+    families = [findings.FamilyContrast("j", "g", "dev", "qwen", True, 4, 0.5, estimate(0.3, 0))]
     assert records_tsv(DIAGNOSTICS, [*slopes, *families]) == (
         "judge\tcriterion\tsplit\twhat\tfamily\tis_self\truns\tmean\testimate\testimate_lo\testimate_hi\tn\ttopics\tnote\n"
         "j\tg\tdev\tlog2_words\t\t\t\t\t0.100000\t0.050000\t0.150000\t150\t25\t\n"
@@ -180,8 +172,8 @@ def test_diagnostics() -> None:
 
 def test_expected_grades() -> None:
     rows = [
-        ExpectedLine("j", "g/v", "g", "dev", 0.5, estimate(0.8, 0.1), 0.6, 0.5, 0.4),
-        ExpectedLine("j", None, "g", "all", 0.5, estimate(0.8, 0), 0.6, 0.5, None),
+        findings.ExpectedLine("j", "g/v", "g", "dev", 0.5, estimate(0.8, 0.1), 0.6, 0.5, 0.4),
+        findings.ExpectedLine("j", None, "g", "all", 0.5, estimate(0.8, 0), 0.6, 0.5, None),
     ]
     assert records_tsv(TABLES["expected"], rows) == (
         "judge\tprompt\tcriterion\tsplit\tintercept\tslope\tslope_lo\tslope_hi\terror_grade\terror_expected\t"

@@ -17,14 +17,7 @@ from judge.jobs.manifest import SCHEMA
 from judge.pool.records import Pool
 from judge.results.leaderboard import CORRECTED_COLUMNS
 from judge.runs.records import Exclusion
-from judge.stats.generalizability import (
-    Design,
-    GradeTable,
-    GradeVariance,
-    difference_variance,
-    grade_variance,
-    half_width_factor,
-)
+from judge.stats import generalizability
 from tests.calibration_world import failure, judgment, pooled, row, write_gold, write_judged
 from tests.conftest import complaint, on_stderr, printed, read_ledger
 
@@ -336,8 +329,10 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
 
 def test_the_judges_grades_are_taken_apart_and_a_missing_one_is_the_worst(pilot: Folder, capsys) -> None:
     values, runs, turns = (list(column) for column in zip(*pilot.judged, strict=True))
-    of = grade_variance(GradeTable(values, runs, [topic_of(turn) for turn in turns], turns))
-    assert isinstance(of, GradeVariance)
+    of = generalizability.grade_variance(
+        generalizability.GradeTable(values, runs, [topic_of(turn) for turn in turns], turns)
+    )
+    assert isinstance(of, generalizability.GradeVariance)
     (found,) = told(capsys, pilot.path)["pilots"]
     assert (found["criterion"], found["graders"], found["turns_per_topic"]) == ("groundedness", "judge", 2.0)
     assert {row["source"]: row["estimate"] for row in found["variance"]["components"]} == pytest.approx(
@@ -346,8 +341,10 @@ def test_the_judges_grades_are_taken_apart_and_a_missing_one_is_the_worst(pilot:
     assert [(design["topics"], design["labels"], design["grades"]) for design in found["designs"]] == [
         (10, 1, 20), (25, 1, 50), (50, 1, 100), (100, 1, 200), (200, 1, 400),
     ]  # fmt: skip
-    variance = difference_variance(of, Design(2.0))
-    assert found["designs"][1]["difference"] == pytest.approx(half_width_factor(25) * (variance / 25) ** 0.5)
+    variance = generalizability.difference_variance(of, generalizability.Design(2.0))
+    assert found["designs"][1]["difference"] == pytest.approx(
+        generalizability.half_width_factor(25) * (variance / 25) ** 0.5
+    )
 
 
 def test_more_topics_make_all_better_and_goals_are_met(pilot: Folder, capsys: pytest.CaptureFixture[str]) -> None:

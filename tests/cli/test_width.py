@@ -13,18 +13,7 @@ from pathlib import Path
 import pytest
 
 from judge.ask.criteria import find_criterion
-from judge.cli import main
-from judge.cli.printing import (
-    columns,
-    known_columns,
-    print_fact,
-    print_json,
-    print_listed,
-    print_table,
-    print_text,
-    shows_color,
-    styled,
-)
+from judge.cli import main, printing
 from judge.cli.tables import print_leaderboard
 from judge.extra.evaluate.scores import TurnOrder, measured_run
 from judge.extra.nuggets.records import CLAIM_LABELS, MATCH_LABELS
@@ -255,13 +244,13 @@ def test_no_command_is_left_out() -> None:
 
 
 def test_any_mapping_of_a_record_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json(measured_run("a", "m", {"1_1": 0.5}, TurnOrder(["2_1", "1_1"]), "qrels"))
+    printing.print_json(measured_run("a", "m", {"1_1": 0.5}, TurnOrder(["2_1", "1_1"]), "qrels"))
     assert json.loads(capsys.readouterr().out)["turns"] == {"1_1": 0.5, "2_1": 0.0}
 
 
 def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "9" * 5000)
-    assert columns() == 240
+    assert printing.columns() == 240
 
 
 # ---------------------------------------------------------------- width and color
@@ -276,7 +265,7 @@ def test_the_width_is_that_of_the_terminal_or_80(monkeypatch: pytest.MonkeyPatch
         monkeypatch.delenv("COLUMNS", raising=False)
         if given is not None:
             monkeypatch.setenv("COLUMNS", given)
-        assert (columns(), known_columns()) == (found, known)
+        assert (printing.columns(), printing.known_columns()) == (found, known)
 
 
 @pytest.mark.parametrize(
@@ -294,22 +283,22 @@ def test_the_width_is_that_of_the_terminal_or_80(monkeypatch: pytest.MonkeyPatch
 def test_color_is_for_terminals(monkeypatch, stream: io.StringIO, environment: dict[str, str], color: bool) -> None:
     for name, value in {"TERM": "xterm", "NO_COLOR": "", "FORCE_COLOR": "", **environment}.items():
         monkeypatch.setenv(name, value)
-    assert shows_color(stream) is color
-    assert styled("x", "error", stream) == ("\x1b[1;31mx\x1b[0m" if color else "x")
+    assert printing.shows_color(stream) is color
+    assert printing.styled("x", "error", stream) == ("\x1b[1;31mx\x1b[0m" if color else "x")
 
 
 def test_entries_of_lists_stay_whole_for_tools(monkeypatch, capsys) -> None:
     text = "  run.json: " + "word " * 30
     monkeypatch.delenv("COLUMNS", raising=False)
-    print_listed(text)
-    print_text("one two " * 12)
-    print_fact("cost", "unknown " * 12)
+    printing.print_listed(text)
+    printing.print_text("one two " * 12)
+    printing.print_fact("cost", "unknown " * 12)
     whole, *folded = capsys.readouterr().out.splitlines()
     assert whole == text
     assert max(map(len, folded)) <= 80
     assert folded[-1].startswith(" " * 20 + "unknown")
     monkeypatch.setenv("COLUMNS", "60")
-    print_listed(text)
+    printing.print_listed(text)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
 
 
@@ -326,7 +315,7 @@ def test_headings_and_the_banner_stand_out_on_a_terminal(monkeypatch, capsys) ->
     out = capsys.readouterr().out
     assert out.startswith("\x1b[1;33mUNCALIBRATED: nobody has compared them.\x1b[0m\n")
     assert "\n\x1b[1mrank" in out
-    print_table(("run", "n"), [("字字", "1"), ("a", "12")])
+    printing.print_table(("run", "n"), [("字字", "1"), ("a", "12")])
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.startswith("\x1b[1mrun")
     assert lines == ["字字   1", "a     12"]

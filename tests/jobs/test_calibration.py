@@ -19,7 +19,7 @@ from judge.jobs.calibration import CalibrationOutcome, CalibrationPlan, calibrat
 from judge.jobs.manifest import SCHEMA
 from judge.judges.backends.baseline import Overlap
 from judge.pool.build import normalize
-from judge.runs.families import read_families
+from judge.pool.lists import read_families
 from tests.calibration_world import (
     contents,
     failure,

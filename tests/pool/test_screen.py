@@ -14,21 +14,9 @@ from hypothesis import strategies as st
 from judge.errors import UsageError
 from judge.io.words import split_sentences, words_of
 from judge.jobs.pooling import ScreenOptions
+from judge.pool import screen
 from judge.pool.encoder import Similarity
 from judge.pool.records import Pool, PooledResponse
-from judge.pool.screen import (
-    _REMEMBERED,
-    COLUMNS,
-    Thresholds,
-    copied,
-    english,
-    not_latin,
-    repeated_ngrams,
-    repeated_sentences,
-    screen,
-    screen_pool,
-    screen_tsv,
-)
 from judge.records import Passage
 from judge.runs.records import TokenCount
 
@@ -44,7 +32,7 @@ LINE_UP = (
 
 
 def codes(text: str, passages: Sequence[str] = (), **options: object) -> list[str]:
-    return [flag.code for flag in screen(text, passages, **options)]
+    return [flag.code for flag in screen.screen(text, passages, **options)]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +48,7 @@ def codes(text: str, passages: Sequence[str] = (), **options: object) -> list[st
     ],
 )
 def test_the_share_of_sentences_that_repeat(text: str, share: float) -> None:
-    assert repeated_sentences(map(words_of, split_sentences(text))) == pytest.approx(share)
+    assert screen.repeated_sentences(map(words_of, split_sentences(text))) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +61,7 @@ def test_the_share_of_sentences_that_repeat(text: str, share: float) -> None:
     ],
 )
 def test_the_share_of_four_grams_that_repeat(text: str, share: float) -> None:
-    assert repeated_ngrams(words_of(text)) == pytest.approx(share)
+    assert screen.repeated_ngrams(words_of(text)) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +77,7 @@ def test_the_share_of_four_grams_that_repeat(text: str, share: float) -> None:
     ],
 )
 def test_the_share_of_words_in_copied_runs(text: str, passage: str, share: float) -> None:
-    assert copied(words_of(text), words_of(passage)) == pytest.approx(share)
+    assert screen.copied(words_of(text), words_of(passage)) == pytest.approx(share)
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=40), st.lists(st.sampled_from("abc"), max_size=40))
@@ -98,7 +86,7 @@ def test_copied_is_the_count_of_words_in_shared_runs(words: list[str], passage: 
     for start in range(len(words) - 7):
         if any(words[start : start + 8] == passage[at : at + 8] for at in range(len(passage) - 7)):
             inside |= set(range(start, start + 8))
-    assert copied(words, passage) == pytest.approx(len(inside) / max(len(words), 1))
+    assert screen.copied(words, passage) == pytest.approx(len(inside) / max(len(words), 1))
 
 
 @given(
@@ -107,20 +95,20 @@ def test_copied_is_the_count_of_words_in_shared_runs(words: list[str], passage: 
     st.sampled_from([0, 0.25, 0.5, 0.95]),
 )
 def test_a_share_above_the_one_that_is_asked_for_is_exact(words: list[str], passage: list[str], above: float) -> None:
-    share = copied(words, passage)
-    assert copied(words, passage, above) in ((share,) if share > above else (share, 0))
+    share = screen.copied(words, passage)
+    assert screen.copied(words, passage, above) in ((share,) if share > above else (share, 0))
 
 
 @given(st.text(st.sampled_from("aZé жλ1.\u024f\u0250\u1e00\u1eff\u1f00Ⅷﬁ"), max_size=20) | st.text(max_size=20))
 def test_a_letter_is_latin_or_not(text: str) -> None:
     letters = [character for character in unicodedata.normalize("NFKC", text) if character.isalpha()]
     foreign = [letter for letter in letters if not (letter < "\u0250" or "\u1e00" <= letter <= "\u1eff")]
-    assert not_latin(text) == len(foreign) / max(len(letters), 1)
+    assert screen.not_latin(text) == len(foreign) / max(len(letters), 1)
 
 
 def test_english_words_less_those_of_other_languages() -> None:
-    assert english(words_of("The cat and der Hund")) == pytest.approx((2 - 1) / 5)
-    assert english([]) == 0
+    assert screen.english(words_of("The cat and der Hund")) == pytest.approx((2 - 1) / 5)
+    assert screen.english([]) == 0
 
 
 @pytest.mark.parametrize(
@@ -147,8 +135,8 @@ def test_flags(text: str, passages: list[str], expected: list[str]) -> None:
 
 
 def test_a_passage_of_any_length_is_compared_whole() -> None:
-    filler = "Nothing of it is said here at all. " * (_REMEMBERED // 35)
-    assert len(PASSAGE) < _REMEMBERED < len(filler + PASSAGE)
+    filler = "Nothing of it is said here at all. " * (screen._REMEMBERED // 35)
+    assert len(PASSAGE) < screen._REMEMBERED < len(filler + PASSAGE)
     assert codes(PASSAGE, [filler, filler + PASSAGE]) == ["verbatim_passage"]
     assert codes(PASSAGE, [filler]) == ["off_passage"]
 
@@ -162,7 +150,7 @@ def test_a_missing_passage_leaves_the_rest_of_the_evidence_unmeasured() -> None:
 def test_a_similarity_replaces_the_words() -> None:
     off = "Quantum computers factor large integers by means of period finding."
     assert codes(off, [PASSAGE], similarity=0.31) == []
-    (flag,) = screen("A ferry runs to the island in summer.", [PASSAGE], similarity=0.29)
+    (flag,) = screen.screen("A ferry runs to the island in summer.", [PASSAGE], similarity=0.29)
     assert (flag.code, flag.value, flag.threshold) == ("off_passage", 0.29, 0.3)
 
 
@@ -177,13 +165,13 @@ def test_a_similarity_replaces_the_words() -> None:
 )
 def test_a_value_at_the_threshold_is_no_flag(name: str, kept: float, flagged: float, text: str) -> None:
     off = {"near_empty": 0, "repeated_sentences": 1, "repeated_ngrams": 1, "not_latin": 1}
-    assert screen(text, (), Thresholds(**{**off, name: kept})) == ()
-    assert len(screen(text, (), Thresholds(**{**off, name: flagged}))) == 1
+    assert screen.screen(text, (), screen.Thresholds(**{**off, name: kept})) == ()
+    assert len(screen.screen(text, (), screen.Thresholds(**{**off, name: flagged}))) == 1
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=100), max_size=3))
 def test_any_text_can_be_screened(text: str, passages: list[str]) -> None:
-    for flag in screen(text, passages):
+    for flag in screen.screen(text, passages):
         assert -1 <= flag.value <= max(1, flag.threshold)
 
 
@@ -191,7 +179,7 @@ def test_any_text_can_be_screened(text: str, passages: list[str]) -> None:
 @pytest.mark.parametrize("unit", ["Bye. ", "x", "a b c d e f g h i ", "語", "́"])
 def test_long_hostile_texts_can_be_screened(unit: str) -> None:
     text = unit * (200_000 // len(unit))
-    assert screen(text, [text])
+    assert screen.screen(text, [text])
 
 
 def response(number: int, text: str, passages: tuple[str, ...] = ()) -> PooledResponse:
@@ -210,13 +198,13 @@ POOL = Pool(
 
 
 def test_the_rows_of_a_pool() -> None:
-    content = screen_tsv(screen_pool(POOL)).decode()
+    content = screen.screen_tsv(screen.screen_pool(POOL)).decode()
     assert content.splitlines() == [
-        "\t".join(COLUMNS),
+        "\t".join(screen.COLUMNS),
         "R00001\t1_1\toff_passage\t0.0000\t0.25\tshare of the content words that occur in the used passages",
         "R00003\t1_3\tnear_empty\t1.0000\t5\twords",
     ]
-    assert [row.code for row in screen_pool(POOL, Thresholds(near_empty=0, off_passage=0))] == []
+    assert [row.code for row in screen.screen_pool(POOL, screen.Thresholds(near_empty=0, off_passage=0))] == []
 
 
 class Letters:
@@ -246,7 +234,7 @@ def test_an_encoder_that_gives_no_numbers_is_no_similarity() -> None:
 
 def test_a_pool_with_an_encoder_encodes_each_passage_once() -> None:
     letters = Letters()
-    rows = screen_pool(POOL, similar=Similarity(letters))
+    rows = screen.screen_pool(POOL, similar=Similarity(letters))
     # "by" in the response and "day" in the passage are all that this encoder sees; of "No." it sees nothing.
     assert [(row.response_id, row.code, row.value) for row in rows] == [
         ("R00003", "near_empty", 1),
@@ -284,7 +272,7 @@ def test_the_real_responses_of_2024(shared: Path) -> None:
     """Ten runs: nearly all that is flagged is one run whose model did not stop talking."""
     turns = json.loads((shared / "cone-rag/automatic_responses_2024.json").read_text("utf-8"))
     flags = Counter(
-        (run, flag.code) for texts in turns.values() for run, text in texts.items() for flag in screen(text, ())
+        (run, flag.code) for texts in turns.values() for run, text in texts.items() for flag in screen.screen(text, ())
     )
     assert flags == {
         ("Llama3.1-QR-splade-rr-baseline", "repeated_sentences"): 16,
@@ -318,8 +306,8 @@ def test_no_response_that_people_found_attributable_is_off_its_passage(shared: P
 def test_a_pool_screened_in_several_processes_is_the_one_screened_here(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["No.", PASSAGE, GERMAN, "Quantum computers factor large integers by means of period finding."]
     pool = Pool(tuple(response(k, texts[k % 4], ("p",)) for k in range(40)), POOL.passages, ())
-    expected = screen_pool(pool)
+    expected = screen.screen_pool(pool)
     monkeypatch.setattr("judge.pool.screen._PART", 7)
     monkeypatch.setattr("judge.pool.screen.processes_of", lambda size, worth: 2)
-    assert screen_pool(pool) == expected
+    assert screen.screen_pool(pool) == expected
     assert len(expected) == 50  # German text has two flags, each of the others one

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split, TrustVerdict
+from judge.calibrate.report import sections
 from judge.calibrate.report.lookup import (
     IN_REPORT,
     ON_TERMINAL,
@@ -22,18 +23,6 @@ from judge.calibrate.report.lookup import (
     row_of,
     selection_of,
     split_of,
-)
-from judge.calibrate.report.sections import (
-    ALTERNATIVE,
-    CASCADES,
-    DIFFERENCE,
-    EQUIVALENCE,
-    FORECASTS,
-    GROUP_COSTS,
-    NOTE,
-    SYSTEMS,
-    TOGETHER,
-    cascade_bounds,
 )
 from judge.calibrate.selection import turned
 from judge.io.layout import table_lines
@@ -70,18 +59,18 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         said = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
         yield Finding("", (said,))
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
-    yield from TOGETHER.findings(calibration, criterion)
-    yield from CASCADES.findings(calibration, criterion)
-    yield from cascade_bounds(calibration, criterion)
-    yield from EQUIVALENCE.findings(calibration, criterion)
+    yield from sections.TOGETHER.findings(calibration, criterion)
+    yield from sections.CASCADES.findings(calibration, criterion)
+    yield from sections.cascade_bounds(calibration, criterion)
+    yield from sections.EQUIVALENCE.findings(calibration, criterion)
     if row:
         yield from confusion(row)
         yield from worth(calibration, row)
-    yield from FORECASTS.findings(calibration, criterion)
+    yield from sections.FORECASTS.findings(calibration, criterion)
     if row:
         yield from diagnostics(calibration, row)
-    yield from ALTERNATIVE.findings(calibration, criterion)
-    yield from SYSTEMS.findings(calibration, criterion)
+    yield from sections.ALTERNATIVE.findings(calibration, criterion)
+    yield from sections.SYSTEMS.findings(calibration, criterion)
 
 
 def verdict_text(verdict: TrustVerdict) -> str:
@@ -255,7 +244,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
             for row in pairs
             if chosen in (row.a, row.b)
         ]
-        columns = ("against", DIFFERENCE, "n/topics", "p", _MAX_T, "p Holm")
+        columns = ("against", sections.DIFFERENCE, "n/topics", "p", _MAX_T, "p Holm")
         yield Finding(f"Comparisons on {grades_of(split)}", (text, Table(lines, columns, places=3)))
 
 
@@ -306,7 +295,7 @@ def diagnostics(calibration: Calibration, chosen: AgreementRow) -> Iterator[Find
     families = [family for family in of(calibration.families, chosen.criterion) if family.judge == chosen.name]
     tables: list[Table[Any]] = []
     if slopes:
-        columns = ("for each", Heading("judge minus assessor [95 %]", signed=True), "n/topics", NOTE)
+        columns = ("for each", Heading("judge minus assessor [95 %]", signed=True), "n/topics", sections.NOTE)
         lines = [(_SLOPES[row.what], row.slope, over(row.slope), row.slope.reason) for row in slopes]
         tables.append(Table(lines, columns, places=3))
     if families:
@@ -315,7 +304,7 @@ def diagnostics(calibration: Calibration, chosen: AgreementRow) -> Iterator[Find
             (row.family + " (the judge's own)" * row.is_self, row.runs, row.mean, row.contrast, row.contrast.reason)
             for row in families
         ]
-        tables.append(Table(of_families, ("family of runs", "runs", minus, against, NOTE), places=3))
+        tables.append(Table(of_families, ("family of runs", "runs", minus, against, sections.NOTE), places=3))
     if splits := [row.split for row in slopes] or [row.split for row in families]:
         yield Finding(f"What moves the judge away from the assessors, on {grades_of(splits[0])}", tuple(tables))
 
@@ -359,7 +348,9 @@ def calibration_markdown(calibration: Calibration) -> str:
         blocks = (block for finding in found for block in _blocks(finding))
         parts.append(f"\n## {prose(criterion)}\n")
         parts += (f"\n{block}\n" for block in (*(verdicts or [_NO_VERDICT]), *blocks))
-    parts += (f"\n{block}\n" for finding in GROUP_COSTS.findings(calibration) for block in _blocks(finding, "##"))
+    parts += (
+        f"\n{block}\n" for finding in sections.GROUP_COSTS.findings(calibration) for block in _blocks(finding, "##")
+    )
     tables = (part for found in findings.values() for _, parts in found for part in parts if isinstance(part, Table))
     columns = Table((), (column for table in tables for column in table.columns)).captions()
     notes = (f"\n{textwrap.fill(told(paragraph), _WIDTH)}\n" for paragraph in (*NOTES, *columns))
@@ -379,7 +370,7 @@ def summary(calibration: Calibration, columns: int = 80) -> str:
     names = criteria(calibration)
     for name in names:
         lines += ["", *(line for finding in _heart(calibration, name) for line in _drawn(finding, columns))]
-    for finding in GROUP_COSTS.findings(calibration):
+    for finding in sections.GROUP_COSTS.findings(calibration):
         lines += ["", *_drawn(finding, columns)]
     for name in names:
         verdicts = [f"{one.word}: {verdict_text(one)}" for one in of(calibration.verdicts, name)] or [_NO_VERDICT]
@@ -402,7 +393,7 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     if selection := selection_of(calibration, criterion):
         yield Finding("", (selected(selection),))
     yield from (Finding("", (looked_at(look),)) for look in of(calibration.looks, criterion) if look.ledger != "seal")
-    for section in (TOGETHER, CASCADES, EQUIVALENCE):
+    for section in (sections.TOGETHER, sections.CASCADES, sections.EQUIVALENCE):
         yield from section.findings(calibration, criterion)
 
 

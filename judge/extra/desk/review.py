@@ -16,30 +16,7 @@ from starlette.types import ASGIApp
 from judge.calibrate.disagreements import DISAGREEMENTS, Disagreement, parse_disagreements
 from judge.calibrate.report.lookup import heading
 from judge.errors import InputError, JudgeError, UsageError
-from judge.extra.desk.app import (
-    Listener,
-    Seat,
-    Visit,
-    desk_app,
-    list_page,
-    listen,
-    missing_page,
-    new_token,
-    serve_desk,
-    whole_number,
-)
-from judge.extra.desk.rerun import (
-    RERUN,
-    BeforeAfter,
-    Job,
-    ReviewPlan,
-    Rewording,
-    Shelf,
-    ShelvedPrompt,
-    cost,
-    dev_rows,
-    diff_lines,
-)
+from judge.extra.desk import app, rerun
 from judge.gold.rows import GoldRow
 from judge.io.files import read_stored, unpack
 from judge.io.ids import natural_key
@@ -73,7 +50,7 @@ class Filter(NamedTuple):
 
 def filter_of(query: Mapping[str, str], judges: int) -> Filter:
     """The filter in an address; what it cannot mean counts as not set."""
-    judge, direction = whole_number(query.get("judge")), query.get("direction", "")
+    judge, direction = app.whole_number(query.get("judge")), query.get("direction", "")
     chosen = judge if judge is not None and judge < judges else None
     wanted: Direction = next((known for known in get_args(Direction) if known == direction), "")
     return Filter(query.get("criterion", ""), chosen, wanted)
@@ -137,7 +114,7 @@ _SHOWN = ("percent", "bias")
 class Review:
     """A review with all that it was given."""
 
-    def __init__(self, plan: ReviewPlan, seat: Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
+    def __init__(self, plan: rerun.ReviewPlan, seat: app.Seat, hosts: Sequence[str] = (), port: int = 0) -> None:
         if len({bool(plan.gold), plan.pool is not None, bool(plan.models)}) > 1:
             raise UsageError(
                 "asking again needs --gold (dev grades), --pool (the responses that they are of) and --model"
@@ -145,11 +122,11 @@ class Review:
         self.plan = plan
         self.cases = Cases(_read(plan.folder))
         names = [prompt for _, prompt in self.cases.raters if prompt is not None]
-        self.shelf = Shelf(plan.home / "prompts", names, plan.prompts)
+        self.shelf = rerun.Shelf(plan.home / "prompts", names, plan.prompts)
         if plan.models:
-            _check_part(dev_rows(plan), self.cases.items)
-        self.job = Job(plan)
-        self.app: ASGIApp = desk_app(
+            _check_part(rerun.dev_rows(plan), self.cases.items)
+        self.job = rerun.Job(plan)
+        self.app: ASGIApp = app.desk_app(
             [seat],
             {
                 "/": self._list,
@@ -163,11 +140,11 @@ class Review:
             port,
         )
 
-    async def _list(self, visit: Visit) -> Response:
+    async def _list(self, visit: app.Visit) -> Response:
         cases = self.cases
         by = filter_of(visit.query, len(cases.raters))
         found = cases.kept(by)
-        part = list_page(found, visit.query.get("page"), _PAGE)
+        part = app.list_page(found, visit.query.get("page"), _PAGE)
         return self._show(
             visit,
             "review_list.html",
@@ -181,10 +158,10 @@ class Review:
             part=part,
         )
 
-    async def _item(self, visit: Visit) -> Response:
+    async def _item(self, visit: app.Visit) -> Response:
         place = visit.given["place"]
         if place >= len(self.cases.items):
-            missing_page()
+            app.missing_page()
         by = filter_of(visit.query, len(self.cases.raters))
         places = self.cases.kept(by)
         at = places.index(place) if place in places else None
@@ -202,17 +179,17 @@ class Review:
             editable=sorted({judge.prompt for judge in item.judges if judge.prompt in shelved}),
         )
 
-    async def _prompts(self, visit: Visit) -> Response:
+    async def _prompts(self, visit: app.Visit) -> Response:
         shelved, problems = self.shelf.prompts()
         lacking = sorted({prompt for _, prompt in self.cases.raters if prompt is not None and prompt not in shelved})
         of = {"prompts": shelved.values(), "problems": problems, "lacking": lacking}
         return self._show(visit, "review_prompts.html", home_folder=str(self.shelf.home), **of)
 
-    async def _prompt(self, visit: Visit) -> Response:
+    async def _prompt(self, visit: app.Visit) -> Response:
         prompt = self._shelved(visit.query.get("name"))
         return self._edit(visit, prompt, self.shelf.free_name(prompt), prompt.text)
 
-    async def _save(self, visit: Visit) -> Response:
+    async def _save(self, visit: app.Visit) -> Response:
         base, form = self._shelved(visit.form.get("base")), visit.form
         variant, text = form.get("variant", "").strip(), form.get("text", "")
         try:
@@ -223,7 +200,7 @@ class Review:
             return visit.go("/prompts")
         return visit.go("/rerun" + _query({"old": base.name, "new": saved.name}))
 
-    async def _rerun(self, visit: Visit) -> Response:
+    async def _rerun(self, visit: app.Visit) -> Response:
         if not (visit.query.get("old") and visit.query.get("new")):
             return self._outcome(visit)
         question = self._question(visit.query)
@@ -231,7 +208,7 @@ class Review:
         try:
             # The journal is the rerun's own until its end.
             asks = self.plan.models and not running
-            expected = await asyncio.to_thread(cost, self.plan, question) if asks else None
+            expected = await asyncio.to_thread(rerun.cost, self.plan, question) if asks else None
         except JudgeError as error:
             problem = str(error)
         row = expected.models[0] if expected else None
@@ -241,7 +218,7 @@ class Review:
             question=question,
             expected=expected,
             problem=problem,
-            lines=diff_lines(question.old.text, question.new.text),
+            lines=rerun.diff_lines(question.old.text, question.new.text),
             models=self.plan.models,
             reads=not backend_facts(question.model).baseline,
             running=running,
@@ -251,17 +228,17 @@ class Review:
             budget=self.plan.max_cost,
         )
 
-    async def _ask(self, visit: Visit) -> Response:
+    async def _ask(self, visit: app.Visit) -> Response:
         if not self.plan.models:
             raise UsageError("this desk was started without what asking again needs")
         self.job.start(self._question(visit.form))
         return visit.go("/rerun")
 
-    async def _stop(self, visit: Visit) -> Response:
+    async def _stop(self, visit: app.Visit) -> Response:
         self.job.stop()
         return visit.go("/rerun")
 
-    def _outcome(self, visit: Visit) -> Response:
+    def _outcome(self, visit: app.Visit) -> Response:
         job, question = self.job, self.job.question
         if question is None:
             return self._show(visit, "review_none.html", asks=self.plan.models)
@@ -273,7 +250,7 @@ class Review:
             running=job.running,
             progress=job.progress,
             error=job.error,
-            lines=diff_lines(question.old.text, question.new.text),
+            lines=rerun.diff_lines(question.old.text, question.new.text),
             again=_query(_asked(question)),
             found=found,
             rows=_rows(found) if found else (),
@@ -282,11 +259,11 @@ class Review:
             changes={} if found is None else found.changes,
             most=_CHANGES,
             reads=not backend_facts(question.model).baseline,
-            rerun_folder=str(self.plan.home / RERUN),
+            rerun_folder=str(self.plan.home / rerun.RERUN),
         )
 
     def _edit(
-        self, visit: Visit, prompt: ShelvedPrompt, variant: str, text: str, error: JudgeError | None = None
+        self, visit: app.Visit, prompt: rerun.ShelvedPrompt, variant: str, text: str, error: JudgeError | None = None
     ) -> Response:
         return self._show(
             visit,
@@ -299,26 +276,26 @@ class Review:
             home_folder=str(self.shelf.home / prompt.criterion.name),
         )
 
-    def _show(self, visit: Visit, template: str, **values: Any) -> Response:
+    def _show(self, visit: app.Visit, template: str, **values: Any) -> Response:
         return visit.page(template, folder_name=self.plan.folder.resolve().name, **{"running": False, **values})
 
-    def _shelved(self, name: str | None) -> ShelvedPrompt:
+    def _shelved(self, name: str | None) -> rerun.ShelvedPrompt:
         shelved, _ = self.shelf.prompts()
         if name not in shelved:
-            missing_page()
+            app.missing_page()
         return shelved[name]
 
-    def _question(self, fields: Mapping[str, str]) -> Rewording:
+    def _question(self, fields: Mapping[str, str]) -> rerun.Rewording:
         old, new = self._shelved(fields.get("old")), self._shelved(fields.get("new"))
         if old.criterion.name != new.criterion.name or old.name == new.name:
             raise UsageError("Two wordings of one criterion are compared.")
         models = self.plan.models
         model = fields.get("model", "")
-        items = whole_number(fields.get("items")) or None
+        items = app.whole_number(fields.get("items")) or None
         if items is None and fields.get("items", "").strip():
             # Never all of them, which cost the most.
             raise UsageError(f"Items: {shown(fields['items'])}: expected a whole number above zero, or none for all.")
-        return Rewording(old, new, model if model in models else next(iter(models), ""), items)
+        return rerun.Rewording(old, new, model if model in models else next(iter(models), ""), items)
 
 
 def _read(folder: Path) -> tuple[Disagreement, ...]:
@@ -341,12 +318,12 @@ def _query(fields: Mapping[str, str]) -> str:
     return f"?{urlencode(fields)}" if fields else ""
 
 
-def _asked(question: Rewording) -> dict[str, str]:
+def _asked(question: rerun.Rewording) -> dict[str, str]:
     fields = {"old": question.old.name, "new": question.new.name, "model": question.model}
     return fields if question.items is None else {**fields, "items": str(question.items)}
 
 
-def _rows(found: BeforeAfter) -> list[tuple[str, ...]]:
+def _rows(found: rerun.BeforeAfter) -> list[tuple[str, ...]]:
     """What is shown of both wordings: its name, before, after, and what it means."""
     rows: list[tuple[str, ...]] = []
     for name in dict.fromkeys((found.old.primary, *_SHOWN)):
@@ -365,19 +342,19 @@ _MEANING = {
 
 
 def serve_review(
-    plan: ReviewPlan, ready: Callable[[Listener, Sequence[Seat]], None] = lambda listener, seats: None
+    plan: rerun.ReviewPlan, ready: Callable[[app.Listener, Sequence[app.Seat]], None] = lambda listener, seats: None
 ) -> None:
     """Serve a review desk until Ctrl-C; a rerun under way sends no further call then, and keeps what is paid.
 
     `ready` is called with the address and the seat when the desk can be visited. An OperationalError if another process
     answers at the address.
     """
-    seat = Seat("review", "Review", new_token())
-    listener = listen(plan.host, plan.port)
+    seat = app.Seat("review", "Review", app.new_token())
+    listener = app.listen(plan.host, plan.port)
     with listener.socket:
         review = Review(plan, seat, listener.hosts, listener.port)
         try:
-            serve_desk(review.app, listener, lambda: ready(listener, [seat]))
+            app.serve_desk(review.app, listener, lambda: ready(listener, [seat]))
         finally:
             review.job.stop()
             review.job.wait()

@@ -9,16 +9,8 @@ from judge.cli.declared import JsonOutput
 from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say_all
 from judge.errors import UsageError
+from judge.extra.evaluate import measured
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
-from judge.extra.evaluate.measured import (
-    PassagesPlan,
-    RankingsOutcome,
-    RankingsPlan,
-    StatementsPlan,
-    evaluate_passages,
-    evaluate_statements,
-    tool_scores,
-)
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, trec_eval_lines
@@ -84,25 +76,27 @@ def _in_tool(of: EvaluatedCriterion, form: str, over: Over) -> list[MeasuredRun]
     ]
 
 
-def passages(plan: PassagesPlan, output: RankingFormat) -> int:
+def passages(plan: measured.PassagesPlan, output: RankingFormat) -> int:
     """The passages of runs under the measures of the tracks, by qrels: nDCG, P, recall, MAP, MRR, and the share judged.
 
     Runs may be in any format of the tracks, or TREC runs of six columns. The first 1,000 passages of a turn count, each
     once. --by shows nDCG@5, or the measure of --main, by topic, by depth of the turn, or by dependence on the PTKB.
     """
-    return _rankings(plan, output, evaluate_passages)
+    return _rankings(plan, output, measured.evaluate_passages)
 
 
-def statements(plan: StatementsPlan, output: RankingFormat) -> int:
+def statements(plan: measured.StatementsPlan, output: RankingFormat) -> int:
     """The PTKB statements that runs name, as rankings and as sets, by each assessment: nDCG, P, recall, MRR, F1, MAP.
 
     Without --qrels, the statements that the topics link to a turn are the relevant ones. Several files of qrels stand
     side by side. Runs that name statements by text need --topics.
     """
-    return _rankings(plan, output, evaluate_statements)
+    return _rankings(plan, output, measured.evaluate_statements)
 
 
-def _rankings(plan: RankingsPlan, output: RankingFormat, evaluate: Callable[..., RankingsOutcome]) -> int:
+def _rankings(
+    plan: measured.RankingsPlan, output: RankingFormat, evaluate: Callable[..., measured.RankingsOutcome]
+) -> int:
     if output.format in LINES:
         plan.refuse_unused(["by"], f"--format {output.format} prints lines of whole runs")
     else:
@@ -111,7 +105,7 @@ def _rankings(plan: RankingsPlan, output: RankingFormat, evaluate: Callable[...,
         outcome = evaluate(plan, steps)
     _warn(outcome.warnings)
     if output.format in LINES:
-        scores = tool_scores(outcome.evaluations, trec_eval=output.format == "trec_eval")
+        scores = measured.tool_scores(outcome.evaluations, trec_eval=output.format == "trec_eval")
         print(LINES[output.format](scores, turns=output.per_turn), end="")
     else:
         print_grids(outcome.tables(plan.by), output.format)

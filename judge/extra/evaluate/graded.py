@@ -12,19 +12,7 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError
-from judge.extra.evaluate.breakdown import (
-    INTERVALS,
-    OVER,
-    PairedRuns,
-    Reading,
-    RunTable,
-    TurnFacts,
-    best_first,
-    breakdown,
-    breakdown_pictures,
-    comparison,
-    stacked,
-)
+from judge.extra.evaluate import breakdown
 from judge.extra.evaluate.scores import MeasuredRun, Over, TurnOrder, measured_run
 from judge.io.ids import Cluster, TrecRun, column, natural_key, safe_names, topic_of, trec_order
 from judge.io.table import Cell, Table, tsv_lines
@@ -91,12 +79,12 @@ class ResponseQrels(msgspec.Struct, frozen=True, dict=True):
             return {level.grade for level in self.scale.levels}
         return {grade for graded in self.grades.values() for grade in graded.values()}
 
-    def reading(self, measure: ResponseMeasure, cluster: Cluster) -> Reading:
+    def reading(self, measure: ResponseMeasure, cluster: Cluster) -> breakdown.Reading:
         """How the values of a measure are read; a mean can be 0 where no grade is, because unanswered turns count."""
         if measure == "positive":
-            return Reading(cluster=cluster)
+            return breakdown.Reading(cluster=cluster)
         bounds = None if self.scale is None else (float(min(0, *self._levels)), float(max(0, *self._levels)))
-        return Reading(bounds, self.higher_is_better, cluster)
+        return breakdown.Reading(bounds, self.higher_is_better, cluster)
 
 
 class ScoredRun(Record, frozen=True):
@@ -213,12 +201,14 @@ class EvaluatedCriterion(Record, frozen=True):
     runs: tuple[ScoredRun, ...]
     over: Over
     cluster: Cluster
-    compared: dict[ResponseMeasure, PairedRuns]
+    compared: dict[ResponseMeasure, breakdown.PairedRuns]
     """By each measure that the grades allow."""
 
     def measured(self, measure: ResponseMeasure) -> tuple[MeasuredRun, ...]:
         """The runs under a measure, best first."""
-        return best_first([run.scores[measure, self.over] for run in self.runs], self.compared[measure].reading)
+        return breakdown.best_first(
+            [run.scores[measure, self.over] for run in self.runs], self.compared[measure].reading
+        )
 
 
 def evaluated_criterion(
@@ -232,7 +222,7 @@ def evaluated_criterion(
     scored = scored_runs(runs, qrels, cluster)
     chosen: Over = over or ("qrels" if qrels.higher_is_better else "worst")
     compared = {
-        measure: comparison(of_measure, np.random.default_rng(SEED), qrels.reading(measure, cluster))
+        measure: breakdown.comparison(of_measure, np.random.default_rng(SEED), qrels.reading(measure, cluster))
         for measure in RESPONSE_MEASURES
         if (of_measure := [run.scores[measure, chosen] for run in scored if (measure, chosen) in run.scores])
     }
@@ -240,7 +230,7 @@ def evaluated_criterion(
 
 
 def response_table(
-    evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnFacts], table: RunTable
+    evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, breakdown.TurnFacts], table: breakdown.RunTable
 ) -> Table[Any]:
     """One table of all criteria."""
     if table == "run":
@@ -248,15 +238,15 @@ def response_table(
     grids, names = [], []
     for of in evaluated:
         for measure, compared in of.compared.items():
-            grids.append(breakdown(table, compared, of.measured(measure), facts))
+            grids.append(breakdown.breakdown(table, compared, of.measured(measure), facts))
             names.append(of.qrels.name)
-    over = " / ".join(dict.fromkeys(OVER[of.over] for of in evaluated))
+    over = " / ".join(dict.fromkeys(breakdown.OVER[of.over] for of in evaluated))
     words = {
         "pair": "every two runs",
         "ptkb": "turns with PTKB statements and without",
         "group": "each run in each topic, depth and kind of turn",
     }
-    return stacked(f"Responses: {words.get(table, f'by {table}')}, {over}", grids, names)
+    return breakdown.stacked(f"Responses: {words.get(table, f'by {table}')}, {over}", grids, names)
 
 
 def _by_run(evaluated: Sequence[EvaluatedCriterion]) -> Table[Any]:
@@ -301,12 +291,12 @@ def _notes(evaluated: Sequence[EvaluatedCriterion], worst: bool) -> Iterator[str
                 f"{of.qrels.name}: {count(unjudged, 'first response')} of runs without a grade in {of.qrels.file}; "
                 f"each counts 0, as in trec_eval{best}."
             )
-    yield INTERVALS[evaluated[0].cluster]
+    yield breakdown.INTERVALS[evaluated[0].cluster]
     for of in evaluated:
         yield from (f"{of.qrels.name}, {compared.sentence}" for compared in of.compared.values())
 
 
-def turn_lines(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnFacts]) -> Iterator[str]:
+def turn_lines(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, breakdown.TurnFacts]) -> Iterator[str]:
     """A line for each criterion, run and turn of the qrels: which response, what became of it, its grade.
 
     The state is `graded`, `unjudged` (a response without a grade) or `unanswered`.
@@ -327,7 +317,9 @@ def turn_lines(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, Turn
     return tsv_lines(TURN_COLUMNS, lines)
 
 
-def response_pictures(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, TurnFacts]) -> dict[str, bytes]:
+def response_pictures(
+    evaluated: Sequence[EvaluatedCriterion], facts: Mapping[str, breakdown.TurnFacts]
+) -> dict[str, bytes]:
     """The pictures of each criterion and measure, by file name: `groundedness_mean_runs.svg`."""
     names = safe_names(of.qrels.name for of in evaluated)
     words = {"mean": "mean grade", "positive": "share positive"}
@@ -335,6 +327,6 @@ def response_pictures(evaluated: Sequence[EvaluatedCriterion], facts: Mapping[st
     for of in evaluated:
         for measure, compared in of.compared.items():
             heading = f"{of.qrels.name}, {words[measure]}"
-            drawn = breakdown_pictures(of.measured(measure), facts, heading, compared.reading)
+            drawn = breakdown.breakdown_pictures(of.measured(measure), facts, heading, compared.reading)
             pictures |= {f"{names[of.qrels.name]}_{measure}_{name}": content for name, content in drawn.items()}
     return pictures

@@ -10,23 +10,7 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.breakdown import (
-    INTERVALS,
-    OVER,
-    TABLES,
-    PairedRuns,
-    Reading,
-    RunTable,
-    TurnFacts,
-    best_first,
-    breakdown,
-    breakdown_pictures,
-    comparison,
-    is_known,
-    stacked,
-    turn_facts,
-    unknown_facts,
-)
+from judge.extra.evaluate import breakdown
 from judge.extra.evaluate.intake import Rank, RankedRun, own_assessment, passage_ranking, ranked_runs, statement_ranking
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.io.folder import check_apart, check_outside, replace_folder
@@ -114,7 +98,7 @@ class Evaluation(Record, frozen=True):
     """Turns of the grades without a relevant item."""
     runs: tuple[EvaluatedRun, ...]
     """Best first by the main measure."""
-    compared: PairedRuns
+    compared: breakdown.PairedRuns
 
     @property
     def main(self) -> tuple[MeasuredRun, ...]:
@@ -177,10 +161,10 @@ class Evaluator:
         asked = self._asked
         by_id = {run.run_id: run for run in self._runs}
         main = [score for run in self._runs for score in run.scores if score.measure == asked.main]
-        reading = Reading(self._measures.bounds(asked.main), cluster=asked.cluster)
+        reading = breakdown.Reading(self._measures.bounds(asked.main), cluster=asked.cluster)
         barren = sum(max(rows.values()) < asked.relevant for rows in self._grades.values())
-        runs = tuple(by_id[run.run_id] for run in best_first(main, reading))
-        compared = comparison(main, np.random.default_rng(_SEED), reading)
+        runs = tuple(by_id[run.run_id] for run in breakdown.best_first(main, reading))
+        compared = breakdown.comparison(main, np.random.default_rng(_SEED), reading)
         return Evaluation(self._assessment, asked, len(self._grades), barren, runs, compared)
 
 
@@ -201,7 +185,7 @@ def means(evaluation: Evaluation) -> Table[Any]:
         known, values = (run.outside,) if outside else (), (of[name].value for name in others)
         lines.append((run.run_id, run.answered, *known, of[asked.main], letters.get(run.run_id), run.other, *values))
     turns = count(evaluation.turns, "turn")
-    title = f"{asked.items} by {evaluation.assessment}: {turns}, {OVER[asked.over]}"
+    title = f"{asked.items} by {evaluation.assessment}: {turns}, {breakdown.OVER[asked.over]}"
     return Table(lines, (*columns, f"over_{_OTHER[asked.over]}", *others), title, _notes(evaluation))
 
 
@@ -213,12 +197,12 @@ def side_by_side(evaluations: Sequence[Evaluation]) -> Table[Any]:
         ((run.run_id, *(estimates[run.run_id] for estimates in by_run)) for run in evaluations[0].runs),
         ("run", *(evaluation.assessment for evaluation in evaluations)),
         f"{asked.main} by each assessment",
-        (INTERVALS[asked.cluster],),
+        (breakdown.INTERVALS[asked.cluster],),
     )
 
 
 def ranking_tables(
-    evaluations: Sequence[Evaluation], facts: Mapping[str, TurnFacts], table: RunTable
+    evaluations: Sequence[Evaluation], facts: Mapping[str, breakdown.TurnFacts], table: breakdown.RunTable
 ) -> tuple[Table[Any], ...]:
     """One kind of table; means are apart for each assessment, and of several there is one that has them side by side.
 
@@ -226,12 +210,12 @@ def ranking_tables(
     """
     if table == "run":
         return (*map(means, evaluations), *((side_by_side(evaluations),) if len(evaluations) > 1 else ()))
-    if not is_known(facts, table):
+    if not breakdown.is_known(facts, table):
         return ()
-    grids = [breakdown(table, evaluation.compared, evaluation.main, facts) for evaluation in evaluations]
+    grids = [breakdown.breakdown(table, evaluation.compared, evaluation.main, facts) for evaluation in evaluations]
     names = [evaluation.assessment for evaluation in evaluations]
     title = f"{evaluations[0].asked.items} by {', '.join(names)}: {grids[0].title[0].lower()}{grids[0].title[1:]}"
-    return (stacked(title, grids, names if len(names) > 1 else None, "qrels"),)
+    return (breakdown.stacked(title, grids, names if len(names) > 1 else None, "qrels"),)
 
 
 def turns_tsv(evaluations: Sequence[Evaluation]) -> str:
@@ -263,8 +247,8 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
     if any(run.outside is not None for run in evaluation.runs):
         yield "outside: statements that are not in the topic's PTKB; they keep their places and match nothing."
     other = _OTHER[asked.over]
-    yield f"over_{other}: {asked.main} {OVER[other]}."
-    yield INTERVALS[asked.cluster]
+    yield f"over_{other}: {asked.main} {breakdown.OVER[other]}."
+    yield breakdown.INTERVALS[asked.cluster]
     yield evaluation.compared.sentence
     if asked.relevant != 1:
         yield f"Relevant is a grade of {asked.relevant} or more; nDCG takes the grades as they are."
@@ -332,7 +316,7 @@ class RankingsPlan(ClusterUnit):
     """Lowest relevant grade, trec_eval's -l."""
     over: Convention = "qrels"
     """What means are over: every turn of the qrels (trec_eval -c), or those that the run answered."""
-    by: RunTable = "run"
+    by: breakdown.RunTable = "run"
     """What the table has a line for."""
     out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
     """Folder to write: tables in every form, the value of every turn, pictures."""
@@ -368,17 +352,17 @@ class RankingsOutcome(msgspec.Struct, frozen=True):
     """Runs under every measure, by each assessment; what was passed over or not drawn is said, a sentence each."""
 
     evaluations: tuple[Evaluation, ...]
-    facts: dict[str, TurnFacts]
+    facts: dict[str, breakdown.TurnFacts]
     warnings: tuple[str, ...]
 
-    def tables(self, by: RunTable) -> tuple[Table[Any], ...]:
+    def tables(self, by: breakdown.RunTable) -> tuple[Table[Any], ...]:
         """The tables with a line for each run, pair, topic and so on.
 
         A UsageError if nothing says the depth of the turns, or which depend on the PTKB.
         """
         grids = ranking_tables(self.evaluations, self.facts, by)
         if not grids:
-            raise unknown_facts(by)
+            raise breakdown.unknown_facts(by)
         return grids
 
 
@@ -462,7 +446,7 @@ def _measure_runs(
     warnings = _add_runs(evaluators, ranked_runs(plan.runs, rank, problems, steps), graded, turns, problems)
     steps(Step("comparing runs"))
     evaluations = tuple(evaluator.result() for evaluator in evaluators)
-    facts = turn_facts(graded, topics)
+    facts = breakdown.turn_facts(graded, topics)
     warnings += undrawn("pictures of runs, topics and depths") if plan.out is not None else ()
     outcome = RankingsOutcome(evaluations, facts, tuple(warnings))
     outcome.tables(plan.by)
@@ -519,18 +503,18 @@ def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     evaluations, facts = outcome.evaluations, outcome.facts
     several, names = len(evaluations) > 1, [evaluation.assessment for evaluation in evaluations]
-    for table, name in stepped("making tables", TABLES.items(), steps):
+    for table, name in stepped("making tables", breakdown.TABLES.items(), steps):
         grids = ranking_tables(evaluations, facts, table)
         if table == "run" and several:
             files |= grids[-1].files("side_by_side")
             title = f"{evaluations[0].asked.items} by {', '.join(names)}"
-            grids = (stacked(title, grids[:-1], names, "qrels"),)
+            grids = (breakdown.stacked(title, grids[:-1], names, "qrels"),)
         files |= grids[0].files(name) if grids else {}
     files["turns.tsv"] = turns_tsv(evaluations).encode()
     stems = safe_names(names)
     for evaluation in stepped("drawing pictures", evaluations, steps):
         heading = evaluation.asked.items + (f", {evaluation.assessment}" if several else "")
-        pictures = breakdown_pictures(evaluation.main, facts, heading, evaluation.compared.reading)
+        pictures = breakdown.breakdown_pictures(evaluation.main, facts, heading, evaluation.compared.reading)
         prefix = f"{stems[evaluation.assessment]}_" if several else ""
         files |= {f"{prefix}{name}": picture for name, picture in pictures.items()}
     return files

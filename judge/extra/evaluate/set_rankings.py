@@ -6,22 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from judge.extra.evaluate import sets
 from judge.extra.evaluate.scores import MeasuredRun, measured_run
-from judge.extra.evaluate.sets import (
-    COMPARED,
-    MEAN,
-    REPLICATES,
-    GradeSet,
-    OrderedRun,
-    RunHoles,
-    SetsAgreement,
-    TauRange,
-    measure_facts,
-    rounded,
-    run_holes,
-    scorer_of,
-    tau_range,
-)
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Cell, Table, p_cell
 from judge.io.text import count
@@ -90,25 +76,30 @@ class RankedBySets(Record, frozen=True):
     """Of TIED, as far as there are runs for them; topics are drawn for both rankings together."""
     pairs: tuple[PairBySets, ...]
     """Every two runs that have a rank."""
-    holes: tuple[RunHoles, ...]
+    holes: tuple[sets.RunHoles, ...]
     """In the order of `runs`."""
-    tau_b: TauRange
+    tau_b: sets.TauRange
 
 
 def ranked_by_sets(
-    runs: Sequence[OrderedRun], a: GradeSet, b: GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
+    runs: Sequence[sets.OrderedRun],
+    a: sets.GradeSet,
+    b: sets.GradeSet,
+    turns: Sequence[str],
+    measure: str,
+    cluster: Cluster,
 ) -> RankedBySets:
     """Rank the runs by each set under a measure.
 
     The sets have the same good end; turns are those of both, in natural order, and others do not count.
     """
-    facts = measure_facts(measure)
+    facts = sets.measure_facts(measure)
     runs = sorted(runs, key=lambda run: natural_key(run.run_id))
-    higher = a.higher_is_better or measure != MEAN
+    higher = a.higher_is_better or measure != sets.MEAN
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
     measured = [_measured(runs, of, turns, facts.name, cluster) for of in (a, b)]
     values = [
-        np.array([[rounded(run.turns[turn]) if turn in run.turns else np.nan for turn in turns] for run in side])
+        np.array([[sets.rounded(run.turns[turn]) if turn in run.turns else np.nan for turn in turns] for run in side])
         for side in measured
     ]
     means = [[_mean(row) for row in side] for side in values]
@@ -123,7 +114,7 @@ def ranked_by_sets(
         for place, run in enumerate(runs)
     ]
     order = sorted(range(len(runs)), key=lambda place: (place not in rank_of, rank_of.get(place, (0, 0)), place))
-    holes = [run_holes(run, a, b, turns, facts) for run in runs]
+    holes = [sets.run_holes(run, a, b, turns, facts) for run in runs]
     (sums_a, counts_a), (sums_b, counts_b) = (_by_topic(side, units) for side in rows_of)
     return RankedBySets(
         measure=facts.name,
@@ -132,22 +123,22 @@ def ranked_by_sets(
         statistics=system_agreement(
             *(sums_a, counts_a, sums_b, counts_b, np.random.default_rng(SEED)),
             higher_is_better=higher,
-            replicates=REPLICATES,
+            replicates=sets.REPLICATES,
             statistics=TIED,
         ),
         pairs=_paired([runs[place].run_id for place in ranked], rows_of, units, ranks),
         holes=tuple(holes[place] for place in order),
-        tau_b=tau_range(holes, list(zip(*means, strict=True)), facts.strict),
+        tau_b=sets.tau_range(holes, list(zip(*means, strict=True)), facts.strict),
     )
 
 
 def _measured(
-    runs: Sequence[OrderedRun], of: GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
+    runs: Sequence[sets.OrderedRun], of: sets.GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
 ) -> list[MeasuredRun]:
-    scorer = scorer_of(measure, of, {turn_id: of.grades[turn_id] for turn_id in turns})
+    scorer = sets.scorer_of(measure, of, {turn_id: of.grades[turn_id] for turn_id in turns})
     by_run = [scorer(run.turns) for run in runs]
     bounds: tuple[float, float] | None = (float(of.scale[0]), float(of.scale[-1]))
-    if measure != MEAN:
+    if measure != sets.MEAN:
         bounds = (0.0, 1.0) if all(0 <= value <= 1 for values in by_run for value in values.values()) else None
     return [
         # Each run's own turns, because a response without a grade has no value.
@@ -203,7 +194,7 @@ N. Ferro & M. Sanderson (2022), How do you test a test? A multifaceted examinati
 """
 
 
-def agreement_grids(of: SetsAgreement, cluster: Cluster = "topic") -> dict[str, Table[Any]]:
+def agreement_grids(of: sets.SetsAgreement, cluster: Cluster = "topic") -> dict[str, Table[Any]]:
     """The tables about grades, by file name."""
     return {
         "sets": _sets(of),
@@ -225,7 +216,7 @@ def ranking_grids(measured: Sequence[RankedBySets], cluster: Cluster = "topic") 
     }
 
 
-def _sets(of: SetsAgreement) -> Table[Any]:
+def _sets(of: sets.SetsAgreement) -> Table[Any]:
     lines = (
         (letter, side.name, side.items, side.turns, of.items, side.only_items, side.only_turns, side.mean, scale)
         for letter, side in (("A", of.a), ("B", of.b))
@@ -236,9 +227,9 @@ def _sets(of: SetsAgreement) -> Table[Any]:
     return Table(lines, columns, "The two sets of grades", (f"{note}set only are holes of the other.",))
 
 
-def _agreement(of: SetsAgreement, cluster: Cluster) -> Table[Any]:
+def _agreement(of: sets.SetsAgreement, cluster: Cluster) -> Table[Any]:
     lines = (
-        (name, COMPARED[name], estimate, estimate.n, estimate.topics, estimate.reason)
+        (name, sets.COMPARED[name], estimate, estimate.n, estimate.topics, estimate.reason)
         for name, estimate in of.statistics.items()
     )
     title = f"Agreement on the {count(of.items, 'item')} that both graded"
@@ -246,7 +237,7 @@ def _agreement(of: SetsAgreement, cluster: Cluster) -> Table[Any]:
     return Table(lines, columns, title, (f"Intervals are 95 %, over {cluster}s.",))
 
 
-def _confusion(of: SetsAgreement) -> Table[Any]:
+def _confusion(of: sets.SetsAgreement) -> Table[Any]:
     grades = [str(grade) for grade in of.a.scale]
     lines: list[tuple[Cell, ...]] = [(grade, *row, sum(row)) for grade, row in zip(grades, of.confusion, strict=True)]
     columns = [sum(column) for column in zip(*of.confusion, strict=True)]
@@ -254,7 +245,7 @@ def _confusion(of: SetsAgreement) -> Table[Any]:
     return Table((*lines, ("items", *columns, sum(columns))), heads, "Grades of A in rows, of B in columns")
 
 
-def _marginals(of: SetsAgreement) -> Table[Any]:
+def _marginals(of: sets.SetsAgreement) -> Table[Any]:
     lines = ((test.name, test.chi2, test.df, p_cell(test.p), test.reason) for test in of.marginals)
     note = "Both tests take items as independent, topics or not; on many items of few topics p is too small."
     return Table(lines, ("test", "chi2", "df", "p", "note"), "Do A and B use the grades equally often?", (note,))
@@ -269,7 +260,7 @@ def _runs(measured: Sequence[RankedBySets]) -> Table[Any]:
     )
     columns = ("measure", "run", "rank_a", "a", "turns_a", "rank_b", "b", "turns_b")
     note = "a, b: the score by A and by B, with its 95 % interval. turns_a, turns_b: turns in the mean."
-    notes = (note, _MEAN) if any(of.measure == MEAN for of in measured) else (note,)
+    notes = (note, _MEAN) if any(of.measure == sets.MEAN for of in measured) else (note,)
     return Table(lines, columns, "The runs by each set", notes)
 
 

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from judge.errors import InputError, UsageError
@@ -88,7 +89,7 @@ def rouge_scores(
     """
     from rouge_score.rouge_scorer import RougeScorer
 
-    scorer = RougeScorer(list(ROUGES), tokenizer=_StemmedWords())
+    scorer = RougeScorer(list(ROUGES), tokenizer=_tokenizer())
     values: dict[RougeName, dict[str, float]] = {name: {} for name in ROUGES}
     for turn_id, text in texts.items():
         if not has_words(references[turn_id]):
@@ -104,17 +105,14 @@ def has_words(references: Sequence[str]) -> bool:
     return any(map(rouge_words, references))
 
 
-class _StemmedWords:
-    """A tokenizer of rouge-score."""
+def _tokenizer() -> Any:
+    """A tokenizer for rouge-score, which leaves words of up to three letters as they are."""
+    from nltk.stem.porter import PorterStemmer
 
-    def __init__(self) -> None:
-        from nltk.stem.porter import PorterStemmer
-
-        self._stem = PorterStemmer().stem
-
-    def tokenize(self, text: str) -> list[str]:
-        """The words of a text; rouge-score leaves those of up to three letters as they are."""
-        return [self._stem(word) if len(word) > 3 and word.isascii() else word for word in rouge_words(text)]
+    stem = PorterStemmer().stem
+    return SimpleNamespace(
+        tokenize=lambda text: [stem(word) if len(word) > 3 and word.isascii() else word for word in rouge_words(text)]
+    )
 
 
 LONGEST = 4000

@@ -7,19 +7,8 @@ from typing import Annotated
 import msgspec
 
 from judge.errors import InputError, UsageError
+from judge.extra.nuggets import forms
 from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, sheet_edits
-from judge.extra.nuggets.forms import (
-    EDITS,
-    FORMS,
-    WRITTEN,
-    bank_bytes,
-    bank_files,
-    edits_file,
-    parse_bank,
-    read_bank,
-    read_edits,
-    read_made_bank,
-)
 from judge.extra.nuggets.records import Nugget, NuggetBank
 from judge.io.files import jsonl_bytes
 from judge.io.folder import same_place, write_atomic
@@ -35,11 +24,11 @@ class NuggetConvertPlan(Options):
 
     bank: Annotated[Path, Option(metavar="BANK", place="only")]
     """The bank to read, or its folder."""
-    to: Annotated[str, OneOf(WRITTEN)]
+    to: Annotated[str, OneOf(forms.WRITTEN)]
     """The form to write."""
     out: Annotated[Path, Option(short="o", metavar="FILE")]
     """The file to write."""
-    form: Annotated[str | None, OneOf(FORMS)] = None
+    form: Annotated[str | None, OneOf(forms.FORMS)] = None
     """The form of BANK (default: seen from its content)."""
     vital_from: Annotated[int | None, Option(metavar="GRADE")] = None
     """Nuggets without importance become vital if their passage has this grade or a higher one, else okay."""
@@ -60,9 +49,9 @@ class ConvertedBank(Record, frozen=True):
 
 def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
     """Read a bank in any form and write it in another."""
-    edits = edits_file(plan.bank) if plan.edits is None else plan.edits
-    _check_over(plan.out, *bank_files(plan.bank), edits)
-    bank = read_bank(plan.bank, plan.form, plan.edits)
+    edits = forms.edits_file(plan.bank) if plan.edits is None else plan.edits
+    _check_over(plan.out, *forms.bank_files(plan.bank), edits)
+    bank = forms.read_bank(plan.bank, plan.form, plan.edits)
     if plan.vital_from is not None:
         ungraded = [each.nugget_id for each in bank.nuggets if each.importance is None and each.relevance is None]
         if ungraded:
@@ -70,8 +59,8 @@ def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
                 f"--vital-from {plan.vital_from}: {len(ungraded)} of {len(bank.nuggets)} nuggets have neither an "
                 f"importance nor a grade of their passage, the first {ungraded[0]}"
             )
-    content = bank_bytes([_completed(nugget, plan) for nugget in bank.nuggets], plan.to)
-    written = parse_bank(content, str(plan.out), plan.to)
+    content = forms.bank_bytes([_completed(nugget, plan) for nugget in bank.nuggets], plan.to)
+    written = forms.parse_bank(content, str(plan.out), plan.to)
     write_atomic(plan.out, content)
     return ConvertedBank(bank, written.nuggets, plan.out)
 
@@ -132,10 +121,10 @@ class ImportedEdits(Record, frozen=True):
 
 def write_nugget_sheet(plan: NuggetSheetPlan) -> int:
     """Write a bank as a table for a spreadsheet, and return the number of its rows."""
-    edits = edits_file(plan.bank) if plan.edits is None else plan.edits
-    _check_over(plan.out, *bank_files(plan.bank), edits, plan.topics)
-    made = read_made_bank(plan.bank).nuggets
-    earlier = () if edits is None else read_edits(edits)
+    edits = forms.edits_file(plan.bank) if plan.edits is None else plan.edits
+    _check_over(plan.out, *forms.bank_files(plan.bank), edits, plan.topics)
+    made = forms.read_made_bank(plan.bank).nuggets
+    earlier = () if edits is None else forms.read_edits(edits)
     said = {turn_id: turn.utterance for turn_id, turn in (topic_turns(plan.topics) or {}).items()}
     write_atomic(plan.out, bank_sheet(made, earlier, said, str(edits)))
     return len(made) + sum(edit.action == "add" for edit in earlier)
@@ -147,10 +136,10 @@ def import_nugget_edits(plan: NuggetImportPlan) -> ImportedEdits:
         raise UsageError("--edited-by: expected a name")
     if plan.edits is None and not plan.bank.is_dir():
         raise UsageError(f"{plan.bank}: not a folder, so the file of edits needs a name (--edits)")
-    out = plan.bank / EDITS if plan.edits is None else plan.edits
-    _check_over(out, *bank_files(plan.bank), plan.sheet)
-    made = read_made_bank(plan.bank).nuggets
-    earlier = read_edits(out) if out.exists() else ()
+    out = plan.bank / forms.EDITS if plan.edits is None else plan.edits
+    _check_over(out, *forms.bank_files(plan.bank), plan.sheet)
+    made = forms.read_made_bank(plan.bank).nuggets
+    earlier = forms.read_edits(out) if out.exists() else ()
     problems: list[Problem] = []
     _, rows = read_table(plan.sheet, problems, needed=NEEDED)
     if problems:

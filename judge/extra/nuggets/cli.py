@@ -9,32 +9,9 @@ from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_calls, print_forecast, say_accounts
-from judge.extra.nuggets.banks import (
-    NuggetConvertPlan,
-    NuggetImportPlan,
-    NuggetSheetPlan,
-    convert_bank,
-    import_nugget_edits,
-    write_nugget_sheet,
-)
+from judge.extra.nuggets import banks, questions, scoring
 from judge.extra.nuggets.create import NuggetCreatePlan, NuggetCreation, create_nuggets, forecast_creation
-from judge.extra.nuggets.questions import (
-    NuggetAnswers,
-    NuggetAskPlan,
-    NuggetClaimsPlan,
-    NuggetMatchPlan,
-    forecast_nuggets,
-    label_claims,
-    match_nuggets,
-)
 from judge.extra.nuggets.scores import MAIN
-from judge.extra.nuggets.scoring import (
-    NuggetAgreePlan,
-    NuggetScorePlan,
-    agreement_grids,
-    compare_matches,
-    score_nuggets,
-)
 from judge.io.text import count
 
 
@@ -72,36 +49,36 @@ def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> 
     return 0 if outcome.nuggets else 1
 
 
-def _say_account(outcome: NuggetCreation | NuggetAnswers) -> None:
+def _say_account(outcome: NuggetCreation | questions.NuggetAnswers) -> None:
     say_accounts((outcome.account,))
     for note in outcome.notes:
         say(f"note: {note}")
 
 
-def match(plan: NuggetMatchPlan, trial: DryRunOption, file: FileOfOptions) -> int:
+def match(plan: questions.NuggetMatchPlan, trial: DryRunOption, file: FileOfOptions) -> int:
     """Ask a judge which nuggets the responses of a pool support, one question for each response and nugget.
 
     The answers are matches: supports, partly, does_not or contradicts. A question without an answer is a failure, never
     a label. The same command goes on where an earlier one stopped, and pays for nothing twice.
     """
-    return _ask(plan, match_nuggets, trial)
+    return _ask(plan, questions.match_nuggets, trial)
 
 
-def claims(plan: NuggetClaimsPlan, trial: DryRunOption, file: FileOfOptions) -> int:
+def claims(plan: questions.NuggetClaimsPlan, trial: DryRunOption, file: FileOfOptions) -> int:
     """Ask a judge which claims of the responses of a pool some nugget carries, one question for each response.
 
     Each sentence gets a label: nugget, none or no_claim, and passage where the prompt shows the passages that the
     response used. A response without an answer is a failure, never a label. `judge nuggets score --claims` makes nugget
     precision of the labels. The same command goes on where an earlier one stopped, and pays for nothing twice.
     """
-    return _ask(plan, label_claims, trial)
+    return _ask(plan, questions.label_claims, trial)
 
 
-def _ask(plan: NuggetAskPlan, ask: Callable[..., NuggetAnswers], trial: DryRunOption) -> int:
+def _ask(plan: questions.NuggetAskPlan, ask: Callable[..., questions.NuggetAnswers], trial: DryRunOption) -> int:
     """Ask, or count what asking would send; 3 if asking again may bring missing answers, 1 if there is no answer."""
     row = plan.command
     if trial.dry_run:
-        forecast = forecast_nuggets(plan)
+        forecast = questions.forecast_nuggets(plan)
         of = ", ".join(f"{number} {name}" for name, number in forecast.counts.items() if name != row.counted)
         print_calls(forecast.models[0], {row.counted: f"{forecast.models[0].judgments}: {of}"})
         print_forecast(forecast.models)
@@ -124,13 +101,13 @@ def _ask(plan: NuggetAskPlan, ask: Callable[..., NuggetAnswers], trial: DryRunOp
     return 0 if n else 1
 
 
-def convert(plan: NuggetConvertPlan, output: JsonOutput) -> int:
+def convert(plan: banks.NuggetConvertPlan, output: JsonOutput) -> int:
     """Write a bank of nuggets in another form; the form of the given bank is seen from its content.
 
     A bank is read in judge's own form (JSON Lines), nuggetizer's with the rubrics of RAG 2026, that of RAGTIME and
     AutoJudge, CONE-RAG's, or as the rubric questions of iKAT 2025.
     """
-    converted = convert_bank(plan)
+    converted = banks.convert_bank(plan)
     nuggets = converted.nuggets
     turns = len({nugget.turn_id for nugget in nuggets if nugget.turn_id is not None})
     topics = len({nugget.topic_id for nugget in nuggets})
@@ -144,23 +121,23 @@ def convert(plan: NuggetConvertPlan, output: JsonOutput) -> int:
     return 0
 
 
-def sheet(plan: NuggetSheetPlan) -> int:
+def sheet(plan: banks.NuggetSheetPlan) -> int:
     """Write a bank as a table for a spreadsheet, a nugget a row; `judge nuggets import` reads what people changed.
 
     People change the columns importance and text, put an x into delete, and add rows without an id. No cell is a
     formula.
     """
-    rows = write_nugget_sheet(plan)
+    rows = banks.write_nugget_sheet(plan)
     say(f"{plan.out}: {count(rows, 'nugget')}")
     return 0
 
 
-def import_edits(plan: NuggetImportPlan) -> int:
+def import_edits(plan: banks.NuggetImportPlan) -> int:
     """Read what people changed in the sheet of a bank, and write it as edits; the bank itself stays as it was made.
 
     The edits are those in the sheet and those that were there before. A row that is not in the sheet changes nothing.
     """
-    outcome = import_nugget_edits(plan)
+    outcome = banks.import_nugget_edits(plan)
     actions = outcome.actions
     say(
         f"{outcome.out}: {actions['change']} changed, {actions['delete']} deleted, {actions['add']} added; "
@@ -169,15 +146,15 @@ def import_edits(plan: NuggetImportPlan) -> int:
     return 0
 
 
-def agree(plan: NuggetAgreePlan, output: TableFormat) -> int:
+def agree(plan: scoring.NuggetAgreePlan, output: TableFormat) -> int:
     """How far the matches of a judge agree with those of people of the same pairs, with intervals over topics."""
     with progress("comparing matches"):
-        agreement = compare_matches(plan)
-    print_grids(agreement_grids(agreement), output.format)
+        agreement = scoring.compare_matches(plan)
+    print_grids(scoring.agreement_grids(agreement), output.format)
     return 0
 
 
-def score(plan: NuggetScorePlan, output: TableFormat) -> int:
+def score(plan: scoring.NuggetScorePlan, output: TableFormat) -> int:
     """The recall of runs: which share of the nuggets of a turn the responses support, by people's matches or a judge's.
 
     Names of measures are nuggetizer's. With --gold, the recall by a judge is corrected by people's matches of a part of
@@ -185,7 +162,7 @@ def score(plan: NuggetScorePlan, output: TableFormat) -> int:
     carries; with --citations, ARGUE's measures.
     """
     with progress("scoring runs"):
-        scored = score_nuggets(plan)
+        scored = scoring.score_nuggets(plan)
     print_grids(scored.grids, output.format)
     for note in scored.notes:
         say(f"note: {note}")
@@ -197,8 +174,10 @@ def score(plan: NuggetScorePlan, output: TableFormat) -> int:
 def rank_example(folder: Path, out: Path) -> dict[str, int | None]:
     """The ranks of the example's runs by the nuggets that their responses support, matched by word overlap."""
     bank, matches = folder / "examples" / "nuggets.jsonl", folder / "nuggets"
-    match_nuggets(NuggetMatchPlan(pool=out, bank=bank, model=OVERLAP, out=matches))
-    scored = score_nuggets(NuggetScorePlan(pool=out, bank=bank, matches=(matches,), out=folder / "nugget-scores"))
+    questions.match_nuggets(questions.NuggetMatchPlan(pool=out, bank=bank, model=OVERLAP, out=matches))
+    scored = scoring.score_nuggets(
+        scoring.NuggetScorePlan(pool=out, bank=bank, matches=(matches,), out=folder / "nugget-scores")
+    )
     return {row.run_id: row.rank for row in scored.scores if row.measure == MAIN}
 
 

@@ -17,19 +17,9 @@ from judge.ask.prompt import NUGGET, NUGGET_PRECISION, RENDERER_VERSION, check_u
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
+from judge.extra.nuggets import records
 from judge.extra.nuggets.forms import CREATED, bank_bytes, read_bank
 from judge.extra.nuggets.labels import LABEL_FAILURES, nuggets_digest, nuggets_for
-from judge.extra.nuggets.records import (
-    CLAIM_LABELS,
-    MATCH_LABELS,
-    ClaimLabel,
-    LabelFailure,
-    MatchedNugget,
-    MatchLabel,
-    Nugget,
-    NuggetBank,
-    ResponseClaims,
-)
 from judge.extra.nuggets.scoring import read_pool_with_runs
 from judge.gold.rows import text_digest
 from judge.io.files import jsonl_bytes, read_stored, sha256
@@ -55,17 +45,17 @@ class NuggetQuestion(NamedTuple):
     """A response, and the nuggets of its turn and topic that it is asked about: one for a match, all for claims."""
 
     response: PooledResponse
-    nuggets: tuple[Nugget, ...]
+    nuggets: tuple[records.Nugget, ...]
 
 
-def match_questions(pool: Pool, bank: NuggetBank) -> tuple[NuggetQuestion, ...]:
+def match_questions(pool: Pool, bank: records.NuggetBank) -> tuple[NuggetQuestion, ...]:
     """Every response with each nugget of its turn, then with each of its topic, in the order of pool and bank."""
     return tuple(
         NuggetQuestion(response, (nugget,)) for response, nuggets in claim_questions(pool, bank) for nugget in nuggets
     )
 
 
-def claim_questions(pool: Pool, bank: NuggetBank) -> tuple[NuggetQuestion, ...]:
+def claim_questions(pool: Pool, bank: records.NuggetBank) -> tuple[NuggetQuestion, ...]:
     """Every response whose turn or topic has nuggets, with all of them, in the order of the pool."""
     scopes = bank.by_scope()
     return tuple(
@@ -85,11 +75,11 @@ def check_match_prompt(criterion: Criterion) -> None:
     """Refuse a prompt that does not ask for a match."""
     if criterion.name != NUGGET:
         raise UsageError(f'{criterion.prompt_id}: no prompt about a nugget: expected `criterion = "{NUGGET}"` in it')
-    strange = [level.label for level in criterion.scale.levels if level.label not in MATCH_LABELS]
+    strange = [level.label for level in criterion.scale.levels if level.label not in records.MATCH_LABELS]
     if strange or criterion.answer != "grade":
         raise UsageError(
             f"{criterion.prompt_id}: {', '.join(strange) or criterion.answer}: expected one grade a nugget, and labels "
-            f"among {', '.join(MATCH_LABELS)}"
+            f"among {', '.join(records.MATCH_LABELS)}"
         )
 
 
@@ -100,7 +90,7 @@ def check_claim_prompt(criterion: Criterion) -> None:
             f'{criterion.prompt_id}: no prompt about claims: expected `criterion = "{NUGGET_PRECISION}"` in it'
         )
     labels = [level.label for level in criterion.sentence_levels]
-    if not {"nugget", "none", "no_claim"} <= set(labels) <= set(CLAIM_LABELS):
+    if not {"nugget", "none", "no_claim"} <= set(labels) <= set(records.CLAIM_LABELS):
         raise UsageError(
             f"{criterion.prompt_id}: labels of sentences are {', '.join(labels) or 'none'}: expected nugget, none and "
             "no_claim, and passage where it shows passages"
@@ -114,18 +104,18 @@ def check_claim_prompt(criterion: Criterion) -> None:
 
 def answers_of(
     questions: Sequence[NuggetQuestion], results: Sequence[Judgment | Failure], criterion: Criterion
-) -> tuple[list[Any], list[LabelFailure]]:
+) -> tuple[list[Any], list[records.LabelFailure]]:
     """The answers of a judge and those that are missing, in the order of the questions."""
     one = criterion.name == NUGGET
     answers: list[Any] = []
-    missing: list[LabelFailure] = []
+    missing: list[records.LabelFailure] = []
     for question, result in zip(questions, results, strict=True):
         # Of a response that claims nothing, the grade is that of "unable", and the sentences have labels.
         if isinstance(result, Judgment) and not (one and result.unable):
             answers.append(_answer(question, result, criterion))
             continue
         missing.append(
-            LabelFailure(
+            records.LabelFailure(
                 turn_id=question.response.turn_id,
                 nugget_id=question.nuggets[0].nugget_id if one else None,
                 response_id=question.response.response_id,
@@ -139,7 +129,9 @@ def answers_of(
     return answers, missing
 
 
-def _answer(question: NuggetQuestion, result: Judgment, criterion: Criterion) -> MatchedNugget | ResponseClaims:
+def _answer(
+    question: NuggetQuestion, result: Judgment, criterion: Criterion
+) -> records.MatchedNugget | records.ResponseClaims:
     """The answer about one nugget as a match, or that about the sentences of a response as their labels."""
     facts: dict[str, Any] = {
         "turn_id": question.response.turn_id,
@@ -154,17 +146,17 @@ def _answer(question: NuggetQuestion, result: Judgment, criterion: Criterion) ->
         "repaired": result.repaired,
     }
     if criterion.name == NUGGET_PRECISION:
-        return ResponseClaims(
-            labels=cast("tuple[ClaimLabel, ...]", tuple(result.sentences)),
+        return records.ResponseClaims(
+            labels=cast("tuple[records.ClaimLabel, ...]", tuple(result.sentences)),
             passages="passages" in criterion.inputs,
             nuggets_sha256=nuggets_digest(question.nuggets),
             **facts,
         )
     (nugget,) = question.nuggets
     label = next(level.label for level in criterion.scale.levels if level.grade == result.grade)
-    return MatchedNugget(
+    return records.MatchedNugget(
         nugget_id=nugget.nugget_id,
-        label=cast("MatchLabel", label),
+        label=cast("records.MatchLabel", label),
         nugget_sha256=digest(nugget.text),
         expected=result.expected,
         probabilities=result.probabilities,
@@ -179,14 +171,14 @@ def spread_evenly(questions: Sequence[_Question], limit: int | None) -> tuple[_Q
     return tuple(questions[place * len(questions) // limit] for place in range(limit))
 
 
-def _match_counts(matches: Iterable[MatchedNugget]) -> dict[str, int]:
+def _match_counts(matches: Iterable[records.MatchedNugget]) -> dict[str, int]:
     counts = Counter(match.label for match in matches)
-    return {label: counts[label] for label in MATCH_LABELS}
+    return {label: counts[label] for label in records.MATCH_LABELS}
 
 
-def _claim_counts(claims: Iterable[ResponseClaims]) -> dict[str, int]:
+def _claim_counts(claims: Iterable[records.ResponseClaims]) -> dict[str, int]:
     counts = Counter(label for row in claims for label in row.labels)
-    return {label: counts[label] for label in reversed(CLAIM_LABELS)}
+    return {label: counts[label] for label in reversed(records.CLAIM_LABELS)}
 
 
 class NuggetCommand(NamedTuple):
@@ -200,7 +192,7 @@ class NuggetCommand(NamedTuple):
     """The questions, in the manifest."""
     check: Callable[[Criterion], None]
     """Refuses a prompt that asks something else."""
-    questions: Callable[[Pool, NuggetBank], tuple[NuggetQuestion, ...]]
+    questions: Callable[[Pool, records.NuggetBank], tuple[NuggetQuestion, ...]]
     labels: Callable[[Sequence[Any]], dict[str, int]]
     """How many answers have each label, the best one first."""
 
@@ -318,7 +310,7 @@ class NuggetAnswers(Record, frozen=True):
 
     answers: Table[Any]
     """A match for each pair of response and nugget, or the labels of the sentences of each response."""
-    failures: Table[LabelFailure]
+    failures: Table[records.LabelFailure]
     account: JudgeAccount
     notes: tuple[str, ...]
     """A sentence each."""

@@ -13,19 +13,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 
+from judge.ask import opening
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import JOURNAL, Asking, JobForecast, Judge
 from judge.ask.criteria import choose_prompts
-from judge.ask.opening import (
-    OVERLAP,
-    ask_free,
-    check_turns,
-    default_models,
-    judging_options,
-    open_judge,
-    recalls,
-    takes,
-)
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION, check_unit, unit_of
@@ -34,19 +25,8 @@ from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run, read_certificate
 from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow
 from judge.errors import InputError, UsageError
+from judge.extra.probe import card as cards
 from judge.extra.probe.alterations import Inapplicable, ProbeItem, Twin, WantedLabels
-from judge.extra.probe.card import (
-    CARD,
-    MARGIN,
-    PROBE_LAYOUT,
-    ProbeCard,
-    ProbedJudge,
-    canary_rows,
-    probe_markdown,
-    probe_pictures,
-    probe_row,
-    probe_tsv,
-)
 from judge.extra.probe.probes import KINDS, Probe, ProbeKind, ProbePair, probes_of, standing, why_missing
 from judge.io.files import file_in, json_bytes, jsonl_bytes, read_stored, sha256
 from judge.io.folder import check_apart, check_outside, replace_folder
@@ -179,7 +159,7 @@ class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, JournalOption, sec
     """Responses that are drawn."""
     kinds: Annotated[tuple[ProbeKind, ...], Option(metavar="KIND")] = KINDS
     """Kinds of alterations (default all)."""
-    margin: Annotated[AboveZero, Option(metavar="M")] = MARGIN
+    margin: Annotated[AboveZero, Option(metavar="M")] = cards.MARGIN
     """The shift, in levels of the scale, that does not matter."""
     resampling_seed: Annotated[Seed, Option(metavar="N")] = 2023
     """Seed of the draw and of the alterations."""
@@ -232,8 +212,10 @@ class ProbeInputs:
         chosen = choose_prompts(plan.criteria, plan.prompts, DEFAULT_CRITERIA)
         self.criteria = tuple({prompt.digest: prompt for several in chosen.values() for prompt in several}.values())
         _check_criteria(self.criteria, kinds)
-        names = tuple(dict.fromkeys(plan.models)) or default_models()[-1:]
-        self.judge = open_judge(names, plan.options, self.criteria, plan.settings, keys=keys and not recalls(plan))
+        names = tuple(dict.fromkeys(plan.models)) or opening.default_models()[-1:]
+        self.judge = opening.open_judge(
+            names, plan.options, self.criteria, plan.settings, keys=keys and not opening.recalls(plan)
+        )
         self.certificate = _certificate(plan, self.judge, self.criteria)
         pool, self.turns = _read(plan, unit_of(self.criteria), steps)
         self.drawn_from = pool
@@ -248,7 +230,7 @@ class ProbeInputs:
                 + ("; --passages FILE gives the texts of the passages" if with_passages and pool.responses else "")
             )
         turn_ids = {item.response.turn_id for item in self.items}
-        check_turns(self.criteria, turn_ids, self.turns or {}, plan.topics)
+        opening.check_turns(self.criteria, turn_ids, self.turns or {}, plan.topics)
         self.posed = tuple(
             Posed(criterion, item, tuple((each, make_twin(each, item, criterion, seed)) for each in of))
             for criterion in self.criteria
@@ -275,7 +257,7 @@ class ProbeInputs:
             "passages": sha256(passages_jsonl(pool)),
             "criteria": {prompt.prompt_id: prompt.digest for prompt in self.criteria},
             "judge": [model.name for model in self.judge.models],
-            "options": judging_options(plan.options, self.judge.models),
+            "options": opening.judging_options(plan.options, self.judge.models),
             "parser": PARSER_VERSION,
             "renderer": RENDERER_VERSION,
             "kinds": list(self.kinds),
@@ -304,7 +286,7 @@ def _certificate(plan: ProbePlan, judge: Judge, criteria: Sequence[Criterion]) -
     certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
     differing: list[str] = []
     for model in judge.models:
-        options = judging_options(plan.options, (model,))
+        options = opening.judging_options(plan.options, (model,))
         for criterion in criteria:
             different = different_items(match_run(certificate, [criterion], model.name, options))
             if not different:
@@ -341,7 +323,7 @@ _GROWING = frozenset({"items", "kinds", "margin", "certificate"})
 class ProbeOutcome(Record, frozen=True):
     """What a probe found."""
 
-    card: ProbeCard
+    card: cards.ProbeCard
     pairs: tuple[ProbePair, ...]
     certificate: Certificate | None
     """The certificate with the probe in it; None without one, or where it is of another judge."""
@@ -406,7 +388,7 @@ def _outcome(
     """What the results come to, by model and then in the order of the tasks; the files are written."""
     plan, overlap, size = inputs.plan, _overlap(inputs), len(inputs.tasks)
     pairs: list[ProbePair] = []
-    judges: list[ProbedJudge] = []
+    judges: list[cards.ProbedJudge] = []
     for number, model in enumerate(inputs.judge.models):
         answers = results[number * size : (number + 1) * size]
         mine = [*_pairs(inputs, model.name, iter(answers), iter(overlap))]
@@ -414,17 +396,17 @@ def _outcome(
         judges += _probed_judges(inputs, model, answers, mine)
     items, topics = len(inputs.items), len({item.response.topic_id for item in inputs.items})
     drawn = items, topics, len(inputs.drawn_from.responses), inputs.incomplete
-    card = ProbeCard(PROBE_LAYOUT, __version__, plan.resampling_seed, plan.margin, *drawn, tuple(judges))
+    card = cards.ProbeCard(cards.PROBE_LAYOUT, __version__, plan.resampling_seed, plan.margin, *drawn, tuple(judges))
     files = {
-        CARD: json_bytes(card),
-        "probe.tsv": probe_tsv(card),
-        "probe.md": probe_markdown(card),
+        cards.CARD: json_bytes(card),
+        "probe.tsv": cards.probe_tsv(card),
+        "probe.md": cards.probe_markdown(card),
         "twins.jsonl": jsonl_bytes(pairs),
-        **probe_pictures(card),
+        **cards.probe_pictures(card),
     }
     certificate = None
     if inputs.certificate is not None:
-        certificate, unbound = with_probe(inputs.certificate, card, sha256(files[CARD]), inputs.criteria)
+        certificate, unbound = with_probe(inputs.certificate, card, sha256(files[cards.CARD]), inputs.criteria)
         notes += unbound
         if certificate is not None:
             files[CERTIFICATE] = json_bytes(certificate)
@@ -441,9 +423,9 @@ def _manifest(inputs: ProbeInputs, status: str) -> bytes:
 
 def _overlap(inputs: ProbeInputs) -> list[Judgment | Failure | None]:
     """What word overlap says of each task; None under a prompt that it cannot grade under. It costs nothing."""
-    graded = {criterion.digest for criterion in inputs.criteria if takes(OVERLAP, criterion)}
+    graded = {criterion.digest for criterion in inputs.criteria if opening.takes(opening.OVERLAP, criterion)}
     tasks = [task for task in inputs.tasks if task.criterion.digest in graded]
-    results = iter(ask_free(OVERLAP, tasks, inputs.pool, inputs.turns))
+    results = iter(opening.ask_free(opening.OVERLAP, tasks, inputs.pool, inputs.turns))
     return [next(results) if task.criterion.digest in graded else None for task in inputs.tasks]
 
 
@@ -484,24 +466,24 @@ def _pairs(
 
 def _probed_judges(
     inputs: ProbeInputs, model: Model, answers: Sequence[Judgment | Failure], pairs: Sequence[ProbePair]
-) -> Iterator[ProbedJudge]:
+) -> Iterator[cards.ProbedJudge]:
     for criterion in inputs.criteria:
         mine = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
         steps = len(criterion.scale.levels) - 1
         judgments = (each for each in answers if isinstance(each, Judgment))
         returned = {each.model for each in judgments if each.model and each.criterion_digest == criterion.digest}
-        asked = model.name, judging_options(inputs.plan.options, (model,)), tuple(sorted(returned))
+        asked = model.name, opening.judging_options(inputs.plan.options, (model,)), tuple(sorted(returned))
         by_probe = (
             (probe, [pair for pair in mine if pair.probe == probe.name]) for probe in probes_of(criterion, inputs.kinds)
         )
-        rows = tuple(probe_row(probe, its_pairs, steps, inputs.plan.margin) for probe, its_pairs in by_probe)
+        rows = tuple(cards.probe_row(probe, its_pairs, steps, inputs.plan.margin) for probe, its_pairs in by_probe)
         versions = PARSER_VERSION, RENDERER_VERSION, steps + 1
         named = criterion.name, criterion.prompt_id, criterion.digest
-        yield ProbedJudge(*named, *asked, *versions, rows, canary_rows(mine, steps))
+        yield cards.ProbedJudge(*named, *asked, *versions, rows, cards.canary_rows(mine, steps))
 
 
 def with_probe(
-    certificate: Certificate, card: ProbeCard, digest: str, criteria: Sequence[Criterion]
+    certificate: Certificate, card: cards.ProbeCard, digest: str, criteria: Sequence[Criterion]
 ) -> tuple[Certificate | None, tuple[str, ...]]:
     """The certificate with the probe in the entries that it is of, and a sentence for each entry that it is not of.
 
@@ -529,7 +511,7 @@ def with_probe(
     return msgspec.structs.replace(made, digest=certificate_digest(made)), tuple(notes)
 
 
-def _certified(card: ProbeCard, of: ProbedJudge, digest: str) -> CertifiedProbe:
+def _certified(card: cards.ProbeCard, of: cards.ProbedJudge, digest: str) -> CertifiedProbe:
     rows = tuple(
         CertifiedRow(row.probe, row.expects, row.missing, row.measure, row.moved.value, row.word) for row in of.rows
     )

@@ -26,9 +26,9 @@ from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.judges.backends.baseline import BASELINES
 from judge.plugins import need
+from judge.pool.lists import read_families
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
-from judge.runs.families import read_families
 from judge.runs.records import Turn
 from judge.runs.topics import topic_turns
 

@@ -8,17 +8,7 @@ from judge.io.ids import natural_key, safe_names
 from judge.io.text import digest, name_of, printable_id, prose, shown, table
 from judge.records import Problem
 from judge.runs.check import CODES
-from judge.runs.check.problems import (
-    EXAMPLES,
-    TOKEN_RULES,
-    FileReport,
-    amounts_of,
-    by_code,
-    found_codes,
-    meaning,
-    number_of,
-    total,
-)
+from judge.runs.check import problems as codes
 from judge.runs.records import TokenRule
 
 PAGE_EXAMPLES = 20
@@ -29,7 +19,7 @@ EXCLUSIONS = 50
 """The most exclusions that a page lists."""
 
 
-def page_names(files: Sequence[FileReport]) -> dict[str, str]:
+def page_names(files: Sequence[codes.FileReport]) -> dict[str, str]:
     """The name of each file's page: its run id if no other file has it, else its file name; never that of the index."""
     names = {file.file: _base(file.file) for file in files}
     taken = [*names.values(), *(file.run_id for file in files if file.run_id)]
@@ -44,13 +34,13 @@ def page_names(files: Sequence[FileReport]) -> dict[str, str]:
     return pages
 
 
-def team_names(files: Sequence[FileReport]) -> dict[str, str]:
+def team_names(files: Sequence[codes.FileReport]) -> dict[str, str]:
     """The name of each team's page, in a folder of its own, so that no run's page has it."""
     teams = sorted({file.team for file in files if file.format is not None and file.team}, key=natural_key)
     return {team: f"{TEAMS}/{name}.md" for team, name in safe_names(teams).items()}
 
 
-def team_page(team: str, runs: Sequence[tuple[FileReport, str]]) -> str:
+def team_page(team: str, runs: Sequence[tuple[codes.FileReport, str]]) -> str:
     """All that one team should know: its runs in a table, then the page that stands beside each of them."""
     rows = [
         (
@@ -69,7 +59,7 @@ def team_page(team: str, runs: Sequence[tuple[FileReport, str]]) -> str:
 
 
 def index_page(
-    files: Sequence[FileReport],
+    files: Sequence[codes.FileReport],
     pages: Mapping[str, str],
     teams: Mapping[str, str] | None = None,
     several_years: str | None = None,
@@ -84,10 +74,10 @@ def index_page(
         name = name_of(_base(file.file))
         link = f"[{name}]({pages[file.file]})" if file.file in pages else name
         run_id = name_of(printable_id(file.run_id)) if file.run_id else "-"
-        amounts = (str(file.errors), str(file.warnings), prose(found_codes(file)) or "-")
+        amounts = (str(file.errors), str(file.warnings), prose(codes.found_codes(file)) or "-")
         rows.append((link, run_id, file.format or "-", *amounts, _amount_out(file)))
     header = ("file", "run", "format", "errors", "warnings", "codes", "not judged")
-    parts = ["# Validation", f"{total(files)}.", table(header, rows, numbers=False)]
+    parts = ["# Validation", f"{codes.total(files)}.", table(header, rows, numbers=False)]
     if several_years is not None:
         parts.insert(2, f"**error several_years**: {prose(several_years)}.")
     if teams:
@@ -95,7 +85,7 @@ def index_page(
     return "\n\n".join(parts) + "\n"
 
 
-def _amount_out(file: FileReport) -> str:
+def _amount_out(file: codes.FileReport) -> str:
     """The number of a file's exclusions, or "the run" where all of it is out."""
     if file.format is None:
         return "-"
@@ -104,12 +94,12 @@ def _amount_out(file: FileReport) -> str:
     return "the run" if _is_out(file) else str(len(file.exclusions))
 
 
-def _is_out(file: FileReport) -> bool:
+def _is_out(file: codes.FileReport) -> bool:
     return any(exclusion.turn_id == "*" for exclusion in file.exclusions)
 
 
 def run_page(
-    file: FileReport, limit: int, rule: TokenRule, *, strict: bool = False, examples: int | None = None
+    file: codes.FileReport, limit: int, rule: TokenRule, *, strict: bool = False, examples: int | None = None
 ) -> str:
     """One file's page for its team: the problems, how to fix them, and the exclusions.
 
@@ -124,7 +114,7 @@ def run_page(
     return "\n\n".join(parts) + "\n"
 
 
-def _summary(file: FileReport, strict: bool) -> str:
+def _summary(file: codes.FileReport, strict: bool) -> str:
     rows = [("file", name_of(_base(file.file)))]
     if file.format is not None:
         rows += [
@@ -134,7 +124,7 @@ def _summary(file: FileReport, strict: bool) -> str:
             ("turns, responses", f"{file.turns}, {file.responses}"),
             ("SHA-256 of the file", file.digest or "-"),
         ]
-    rows.append(("found", amounts_of(file.errors, file.warnings)))
+    rows.append(("found", codes.amounts_of(file.errors, file.warnings)))
     kinds = "An error keeps a response, a turn or the run from being judged; a warning does not."
     if strict:
         kinds = "Warnings are counted as errors here; what will not be judged is listed below."
@@ -143,13 +133,13 @@ def _summary(file: FileReport, strict: bool) -> str:
     return f"{table(('', ''), rows, numbers=False)}\n\n{kinds}"
 
 
-def _codes(file: FileReport, examples: int | None) -> Iterator[str]:
-    for severity, code, problems in by_code(file.problems):
+def _codes(file: codes.FileReport, examples: int | None) -> Iterator[str]:
+    for severity, code, problems in codes.by_code(file.problems):
         shown_here = problems if examples is None else problems[:examples]
-        lines = [f"## {severity}: {code} ({number_of(problems)})", "", f"{prose(meaning(code))}."]
+        lines = [f"## {severity}: {code} ({codes.number_of(problems)})", "", f"{prose(codes.meaning(code))}."]
         if code in CODES and CODES[code].advice:
             lines += ["", f"To fix it: {CODES[code].advice}."]
-        if code in CODES and CODES[code].cause and len(problems) > EXAMPLES:
+        if code in CODES and CODES[code].cause and len(problems) > codes.EXAMPLES:
             lines += ["", f"Likely cause of so many: {CODES[code].cause}."]
         rows = [
             (name_of(problem.turn_id or "-"), prose(problem.path) or "-", _message(file, problem))
@@ -157,11 +147,11 @@ def _codes(file: FileReport, examples: int | None) -> Iterator[str]:
         ]
         lines += ["", table(("turn", "place", "found"), rows, numbers=False)]
         if len(problems) > len(shown_here):
-            lines += ["", _left_out(number_of(problems[len(shown_here) :]))]
+            lines += ["", _left_out(codes.number_of(problems[len(shown_here) :]))]
         yield "\n".join(lines)
 
 
-def _message(file: FileReport, problem: Problem) -> str:
+def _message(file: codes.FileReport, problem: Problem) -> str:
     """A problem's message without the folder and without other teams' files and runs."""
     message, row = problem.message, CODES.get(problem.code)
     if row and row.page:
@@ -176,7 +166,7 @@ def _base(file: str) -> str:
     return PurePath(file).name
 
 
-def _judged(file: FileReport) -> str:
+def _judged(file: codes.FileReport) -> str:
     head = "## What will not be judged\n\n"
     if file.format is None:
         return head + "Nothing of this file, since it cannot be read as a run."
@@ -199,8 +189,8 @@ def _left_out(n: int) -> str:
     return f"{n} more {'is' if n == 1 else 'are'} not listed here."
 
 
-def _lengths(file: FileReport, limit: int, rule: TokenRule) -> str:
-    labels = dict(TOKEN_RULES)
+def _lengths(file: codes.FileReport, limit: int, rule: TokenRule) -> str:
+    labels = dict(codes.TOKEN_RULES)
     rows = [
         (labels[row.rule] + (" (the rule)" if row.rule == rule else ""), *map(str, (row.median, row.longest, row.over)))
         for row in file.tokens
@@ -209,14 +199,14 @@ def _lengths(file: FileReport, limit: int, rule: TokenRule) -> str:
     return f"## Length of the responses\n\n{table(header, rows)}"
 
 
-def _checks(file: FileReport) -> str:
+def _checks(file: codes.FileReport) -> str:
     head = "## What was checked\n\n"
     if file.format is None:
         return head + "That the file can be read as a run."
     made = "The form of the file and the rules of its format: ids, ranks, scores, lengths, passages and statements."
     if not file.unchecked:
         return head + made
-    rows = [(name_of(code), prose(meaning(code))) for code in file.unchecked]
+    rows = [(name_of(code), prose(codes.meaning(code))) for code in file.unchecked]
     return f"{head}{made} Not checked, for want of topics or of the collection's list of passages:\n\n" + table(
         ("code", "what it would say"), rows, numbers=False
     )

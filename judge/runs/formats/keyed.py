@@ -17,29 +17,15 @@ from judge.io.ids import topic_of
 from judge.io.text import shown, storable
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog, member
-from judge.runs.formats.shape import (
-    IKAT_PASSAGE_ID,
-    NAMES,
-    Format,
-    Names,
-    ReadRun,
-    ResponsePlace,
-    Rules,
-    TurnPlace,
-    names_of,
-    read_run_of,
-    read_turn,
-    too_many,
-    turn_label,
-)
+from judge.runs.formats import shape
 from judge.runs.records import Provenance, Response, RunTurn
 
 _MOST_TURNS = 1_000
 """The most turns of a conversation that are read, each with all before it."""
 _FIRST = 20
 """Turns that are looked at to recognize an interactive run."""
-_LATER = Names("assistant_text", "assistant_citations", "assistant_meta.ptkb_provenance")
-_IKAT2025 = Rules(
+_LATER = shape.Names("assistant_text", "assistant_citations", "assistant_meta.ptkb_provenance")
+_IKAT2025 = shape.Rules(
     run_id="$.metadata.run_id",
     form="lines",
     run_type="$.metadata.run_type",
@@ -48,7 +34,7 @@ _IKAT2025 = Rules(
     keyed=True,
     flags_used=True,
     ptkb="texts",
-    passage_id=IKAT_PASSAGE_ID,
+    passage_id=shape.IKAT_PASSAGE_ID,
     year=2025,
 )
 _INTERACTIVE = msgspec.structs.replace(
@@ -59,10 +45,10 @@ _INTERACTIVE = msgspec.structs.replace(
     own_turns=True,
     run_type="$.metadata.type",
     run_types=("interactive",),
-    names=(NAMES, _LATER),
+    names=(shape.NAMES, _LATER),
 )
 _MEMBERS = {
-    NAMES: ("rank", "user_utterance", "text", "citations", "ptkb_provenance"),
+    shape.NAMES: ("rank", "user_utterance", "text", "citations", "ptkb_provenance"),
     _LATER: ("rank", "user_utterance", "user_meta", "assistant_text", "assistant_citations", "assistant_meta"),
 }
 """The members of an interactive run's response, by its names."""
@@ -114,31 +100,31 @@ def entries_of(document: Document) -> Iterator[tuple[str, Any]]:
         yield "line 1: $", document.value
 
 
-def _read(document: Document, *, rules: Rules) -> ReadRun:
+def _read(document: Document, *, rules: shape.Rules) -> shape.ReadRun:
     """The run in `document`, with the first run id, type and team that its turns give."""
     log = ProblemLog(document.file, document.problems)
     entries = list(entries_of(document))
-    if too_many(log, "$", [value for _, value in entries]) or (rules.own_turns and _too_long(log, entries)):
-        return ReadRun(None, tuple(log.problems))
-    turns: list[tuple[RunTurn, TurnPlace]] = []
+    if shape.too_many(log, "$", [value for _, value in entries]) or (rules.own_turns and _too_long(log, entries)):
+        return shape.ReadRun(None, tuple(log.problems))
+    turns: list[tuple[RunTurn, shape.TurnPlace]] = []
     first = dict.fromkeys(("run_id", "team_id", "type") if rules.own_turns else ("run_id", "run_type", "team_id"), "")
     read = _interactive_turn if rules.own_turns else _turn
     for path, value in entries:
-        log.turn_id = turn_label(value, rules.turn_id)
+        log.turn_id = shape.turn_label(value, rules.turn_id)
         turns.append(read(log, path, value, first))
     log.turn_id = None
     if not turns:
         if not document.unreadable:
             log.add("no_turns", "$", "the run has no turns")
-        return ReadRun(None, tuple(log.problems))
+        return shape.ReadRun(None, tuple(log.problems))
     format = "interactive" if rules.own_turns else "ikat2025"
     run_type = (first["type"] or format) if rules.own_turns else first["run_type"]
-    return read_run_of(log, document, format, turns, first["run_id"], run_type, first["team_id"])
+    return shape.read_run_of(log, document, format, turns, first["run_id"], run_type, first["team_id"])
 
 
 def _too_long(log: ProblemLog, entries: Iterable[tuple[str, Any]]) -> bool:
     """Whether a conversation has too many turns to be read; if so, a problem is added."""
-    labels = (turn_label(value, _INTERACTIVE.turn_id) for _, value in entries)
+    labels = (shape.turn_label(value, _INTERACTIVE.turn_id) for _, value in entries)
     topics = Counter(topic_of(label) for label in labels if label is not None)
     topic_id, most = max(topics.items(), key=lambda item: item[1], default=("", 0))
     if most > _MOST_TURNS:
@@ -146,31 +132,31 @@ def _too_long(log: ProblemLog, entries: Iterable[tuple[str, Any]]) -> bool:
     return most > _MOST_TURNS
 
 
-def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tuple[RunTurn, TurnPlace]:
+def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tuple[RunTurn, shape.TurnPlace]:
     fields = Fields(log.add, path, value, ("metadata", "turn_id", "responses", "references"))
     _read_metadata(log, fields, (), first, "line")
     # The guidelines forbid references in generation-only runs, so their citations are in none.
     references = _read_references(log, fields, free_without=first["run_type"] == "generation-only")
-    return read_turn(log, fields, partial(_response, references=references), True, references=references.scores)
+    return shape.read_turn(log, fields, partial(_response, references=references), True, references=references.scores)
 
 
 def _response(
     log: ProblemLog, path: str, value: Any, needs_text: bool, *, references: References
-) -> tuple[Response, ResponsePlace]:
+) -> tuple[Response, shape.ResponsePlace]:
     fields = Fields(log.add, path, value, ("rank", "text", "citations", "ptkb_provenance"))
     provenance = _read_cited(log, fields, "citations", references)
     ptkb = _read_statements(log, fields, "ptkb_provenance")
     response = Response(fields.integer("rank"), fields.text("text", optional=not needs_text), provenance, ptkb)
-    return response, ResponsePlace(path)
+    return response, shape.ResponsePlace(path)
 
 
-def _interactive_turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tuple[RunTurn, TurnPlace]:
+def _interactive_turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tuple[RunTurn, shape.TurnPlace]:
     fields = Fields(log.add, path, value, ("metadata", "responses", "references"))
     turn_id = _read_metadata(log, fields, ("description", "track_persona", "extra", "topic_id"), first, "turn")
     references = _read_references(log, fields, free_without=True)
     users: Users = {}
     read = partial(_interactive_response, references=references, users=users)
-    turn, place = read_turn(log, fields, read, True, references=references.scores, turn_id=turn_id)
+    turn, place = shape.read_turn(log, fields, read, True, references=references.scores, turn_id=turn_id)
     # What the user said does not depend on the response, so the best-ranked one stands for all.
     utterance, ptkb = users[min(users)] if users else (None, ())
     return RunTurn(turn.turn_id, turn.responses, utterance, ptkb), place
@@ -178,8 +164,8 @@ def _interactive_turn(log: ProblemLog, path: str, value: Any, first: dict[str, s
 
 def _interactive_response(
     log: ProblemLog, path: str, value: Any, needs_text: bool, *, references: References, users: Users
-) -> tuple[Response, ResponsePlace]:
-    names = names_of(_INTERACTIVE, value) if type(value) is dict else NAMES
+) -> tuple[Response, shape.ResponsePlace]:
+    names = shape.names_of(_INTERACTIVE, value) if type(value) is dict else shape.NAMES
     fields = Fields(log.add, path, value, _MEMBERS[names])
     rank = fields.integer("rank")
     utterance = fields.text("user_utterance")
@@ -196,7 +182,7 @@ def _interactive_response(
     provenance = _read_cited(log, fields, names.citations, references)
     text = fields.text(names.text, optional=not needs_text)
     response = Response(rank, text, provenance, _read_statements(log, meta, "ptkb_provenance"))
-    return response, ResponsePlace(path, names=names)
+    return response, shape.ResponsePlace(path, names=names)
 
 
 def _read_metadata(log: ProblemLog, fields: Fields, others: Sequence[str], first: dict[str, str], turn: str) -> str:
@@ -297,13 +283,13 @@ def _read_statements(log: ProblemLog, fields: Fields, name: str) -> tuple[str, .
     return tuple(entry if type(entry) is str else "" for entry in entries)
 
 
-IKAT2025 = Format(
+IKAT2025 = shape.Format(
     "iKAT 2025: JSON Lines, one turn a line; a turn has `references`, and a response cites those that it uses.",
     _IKAT2025,
     _is_ikat2025,
     partial(_read, rules=_IKAT2025),
 )
-INTERACTIVE = Format(
+INTERACTIVE = shape.Format(
     "Interactive runs of iKAT 2025 and after: a JSON array or JSON Lines, a turn each, with what the simulated user "
     "said.",
     _INTERACTIVE,

@@ -5,23 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judge.extra.evaluate.breakdown import (
-    PairedRuns,
-    Reading,
-    average_run,
-    best_first,
-    breakdown,
-    breakdown_pictures,
-    by_group,
-    by_ptkb,
-    by_run_and_group,
-    comparison,
-    group_means,
-    groups_of,
-    median_or_better,
-    stacked,
-    turn_facts,
-)
+from judge.extra.evaluate import breakdown
 from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
 from judge.io.table import Table
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
@@ -46,30 +30,38 @@ RUNS = (LOW, TOP, MID)
 
 
 def test_the_median_run_is_in_and_those_below_it_are_out() -> None:
-    assert [found.run_id for found in median_or_better(RUNS)] == ["top", "mid"]
+    assert [found.run_id for found in breakdown.median_or_better(RUNS)] == ["top", "mid"]
     # The median of 0.1 and 0.8 lies between them.
-    assert [found.run_id for found in median_or_better((LOW, TOP))] == ["top"]
-    assert [found.run_id for found in median_or_better(RUNS, Reading(higher_is_better=False))] == ["low", "mid"]
-    assert median_or_better([run("none", {})]) == ()
+    assert [found.run_id for found in breakdown.median_or_better((LOW, TOP))] == ["top"]
+    assert [found.run_id for found in breakdown.median_or_better(RUNS, breakdown.Reading(higher_is_better=False))] == [
+        "low",
+        "mid",
+    ]
+    assert breakdown.median_or_better([run("none", {})]) == ()
     equal = run("also", {turn_id: 0.1 * 2 + value - 0.2 for turn_id, value in MID.turns.items()})
-    assert {found.run_id for found in median_or_better((LOW, TOP, MID, equal))} == {"top", "mid", "also"}
+    assert {found.run_id for found in breakdown.median_or_better((LOW, TOP, MID, equal))} == {"top", "mid", "also"}
 
 
 def test_runs_come_best_first_and_those_without_a_mean_last() -> None:
     runs = (run("none", {}), LOW, run("b10", MID.turns), run("b9", MID.turns))
-    assert [found.run_id for found in best_first(runs)] == ["b9", "b10", "low", "none"]
-    assert [found.run_id for found in best_first(runs, Reading(higher_is_better=False))] == ["low", "b9", "b10", "none"]
+    assert [found.run_id for found in breakdown.best_first(runs)] == ["b9", "b10", "low", "none"]
+    assert [found.run_id for found in breakdown.best_first(runs, breakdown.Reading(higher_is_better=False))] == [
+        "low",
+        "b9",
+        "b10",
+        "none",
+    ]
 
 
 def test_an_average_is_over_the_runs_that_have_a_value() -> None:
-    assert average_run((MID, TOP)).turns == pytest.approx({"1_1": 0.6, "1_2": 0.6, "2_1": 0.6, "3_1": 0.6})
-    partly = average_run((run("a", {"1_1": 1.0}, "answered"), run("b", {"1_1": 0.0, "2_1": 1.0}, "answered")))
+    assert breakdown.average_run((MID, TOP)).turns == pytest.approx({"1_1": 0.6, "1_2": 0.6, "2_1": 0.6, "3_1": 0.6})
+    partly = breakdown.average_run((run("a", {"1_1": 1.0}, "answered"), run("b", {"1_1": 0.0, "2_1": 1.0}, "answered")))
     assert (partly.turns, partly.over) == ({"1_1": 0.5, "2_1": 1.0}, "answered")
 
 
 def test_a_topic_has_the_average_of_the_better_runs_and_the_spread_of_all() -> None:
-    facts = turn_facts(TOP.turns)
-    grid = by_group(RUNS, groups_of(facts, "topic"), "topic")
+    facts = breakdown.turn_facts(TOP.turns)
+    grid = breakdown.by_group(RUNS, breakdown.groups_of(facts, "topic"), "topic")
     assert grid.columns == ("measure", "topic", "turns", "average", "minimum", "median", "maximum")
     assert [line[1:3] for line in grid] == [("1", 2), ("2", 1), ("3", 1)]
     # Topic 1: (0.2 + 0.4 + 1.0 + 0.8) / 4; the runs' own means are 0, 0.3 and 0.9.
@@ -80,15 +72,15 @@ def test_a_topic_has_the_average_of_the_better_runs_and_the_spread_of_all() -> N
 
 
 def test_a_depth_has_an_interval_over_its_topics() -> None:
-    facts = turn_facts(TOP.turns)
-    means = group_means(TOP, groups_of(facts, "depth"))
+    facts = breakdown.turn_facts(TOP.turns)
+    means = breakdown.group_means(TOP, breakdown.groups_of(facts, "depth"))
     assert means[1] == mean_interval([1.0, 0.6, 0.8], ["1", "2", "3"], bounds=(0, 1), what="values")
     assert means[1].low is not None and means[1].topics == 3
     assert (means[2].value, means[2].low) == (0.8, None)
 
 
 def test_without_topics_a_number_is_a_depth_and_a_node_of_a_tree_is_none() -> None:
-    facts = turn_facts(["9-1_10", "9-1_2", "132_1-1", "x", "1_99999999"])
+    facts = breakdown.turn_facts(["9-1_10", "9-1_2", "132_1-1", "x", "1_99999999"])
     assert [(fact.turn_id, fact.topic, fact.depth, fact.ptkb) for fact in facts.values()] == [
         *(("1_99999999", "1", None, None), ("9-1_2", "9-1", 2, None)),
         *(("9-1_10", "9-1", 10, None), ("132_1-1", "132", None, None), ("x", "x", None, None)),
@@ -97,28 +89,28 @@ def test_without_topics_a_number_is_a_depth_and_a_node_of_a_tree_is_none() -> No
 
 def test_topics_tell_the_depth_in_a_tree_and_which_turns_need_the_ptkb() -> None:
     topics = [Topic("9-1", None, (), (turn("9-1_1", 1, "1"), turn("9-1_2", 2)))]
-    facts = turn_facts(["9-1_1", "9-1_2", "9-1_3"], topics)
+    facts = breakdown.turn_facts(["9-1_1", "9-1_2", "9-1_3"], topics)
     assert [(fact.depth, fact.ptkb) for fact in facts.values()] == [(1, True), (2, False), (3, None)]
-    assert groups_of(facts, "ptkb") == {"9-1_1": "with", "9-1_2": "without"}
+    assert breakdown.groups_of(facts, "ptkb") == {"9-1_1": "with", "9-1_2": "without"}
     tree = [Topic("132", None, (), (turn("132_1-1", 1, ptkb=False), turn("132_1-3", 2, ptkb=False)))]
-    facts = turn_facts(["132_1-1", "132_1-3"], tree)
+    facts = breakdown.turn_facts(["132_1-1", "132_1-3"], tree)
     assert [(fact.depth, fact.ptkb) for fact in facts.values()] == [(1, None), (2, None)]
 
 
 def test_the_published_topics_tell_depths(shared: Path) -> None:
     ikat = read_topics(shared / "ikat/2023/2023_test_topics.json")
-    facts = turn_facts([turn.turn_id for topic in ikat for turn in topic.turns], ikat)
+    facts = breakdown.turn_facts([turn.turn_id for topic in ikat for turn in topic.turns], ikat)
     assert all(fact.depth == int(turn_id.rpartition("_")[2]) for turn_id, fact in facts.items())
     assert sum(fact.ptkb is True for fact in facts.values()) == 112
     cast = read_topics(shared / "cast2022/2022_evaluation_topics_tree_v1.0.json")
-    facts = turn_facts(["132_1-1", "132_1-3", "132_2-1"], cast)
+    facts = breakdown.turn_facts(["132_1-1", "132_1-3", "132_2-1"], cast)
     # The second branch leaves the first one after its first response.
     assert [fact.depth for fact in facts.values()] == [1, 2, 3]
 
 
 def test_turns_with_statements_stand_before_those_without_and_all_depths_before_each() -> None:
     topics = [Topic(str(n), None, (), (turn(f"{n}_1", 1, "1"), turn(f"{n}_2", 2))) for n in (1, 2, 3)]
-    grid = by_ptkb(RUNS, turn_facts(TOP.turns, topics))
+    grid = breakdown.by_ptkb(RUNS, breakdown.turn_facts(TOP.turns, topics))
     groups = [("with", None, 3), ("without", None, 1), ("with", 1, 3), ("without", 2, 1)]
     assert [line[:4] for line in grid] == [("m", *group) for group in groups]
     # (0.2 + 1.0 + 0.6 + 0.6 + 0.4 + 0.8) / 6
@@ -126,7 +118,7 @@ def test_turns_with_statements_stand_before_those_without_and_all_depths_before_
 
 
 def test_each_run_has_a_line_for_each_group() -> None:
-    grid = by_run_and_group((LOW, TOP), turn_facts(TOP.turns))
+    grid = breakdown.by_run_and_group((LOW, TOP), breakdown.turn_facts(TOP.turns))
     assert [line[1:5] for line in grid[:5]] == [
         *(("top", "topic", "1", 2), ("top", "topic", "2", 1), ("top", "topic", "3", 1)),
         *(("top", "depth", "1", 3), ("top", "depth", "2", 1)),
@@ -138,12 +130,12 @@ def test_tables_are_stacked_under_names_with_each_note_once() -> None:
     grids: list[Table[Any]] = [
         Table([("m", name)], ("measure", "run"), "Runs", ("A note.",)) for name in ("mid", "top")
     ]
-    grid = stacked("Both", grids, ("a", "b"))
+    grid = breakdown.stacked("Both", grids, ("a", "b"))
     assert grid.columns[:3] == ("criterion", "measure", "run")
     assert [line[:3] for line in grid] == [("a", "m", "mid"), ("b", "m", "top")]
     assert len(grid.notes) == 1
     with pytest.raises(ValueError, match="different columns"):
-        stacked("Both", [grids[0], by_group(RUNS, {}, "topic")])
+        breakdown.stacked("Both", [grids[0], breakdown.by_group(RUNS, {}, "topic")])
 
 
 def over_ten(name: str, values: list[float]) -> MeasuredRun:
@@ -152,53 +144,55 @@ def over_ten(name: str, values: list[float]) -> MeasuredRun:
 
 def test_letters_follow_the_adjusted_p_values() -> None:
     runs = (over_ten("top", [1.0] * 9 + [0.9]), over_ten("low", [0.0] * 9 + [0.1]), over_ten("also", [0.1] + [0.0] * 9))
-    compared = comparison(runs, np.random.default_rng(0))
+    compared = breakdown.comparison(runs, np.random.default_rng(0))
     assert compared.letters == {"top": "a", "low": "b", "also": "b"}
     # Ten topics that all go one way: 2 of 2^10 signs.
     pairs = [(pair.run_a, pair.run_b, pair.p) for pair in compared.pairs]
     assert pairs[:2] == [("top", other, 2 / 2**10) for other in ("also", "low")]
     assert compared.sentence.endswith("2 of 3 pairs are (p at most 0.05, adjusted for all pairs).")
-    lower = comparison(runs, np.random.default_rng(0), Reading(higher_is_better=False))
+    lower = breakdown.comparison(runs, np.random.default_rng(0), breakdown.Reading(higher_is_better=False))
     assert lower.letters == {"top": "b", "low": "a", "also": "a"}
 
 
-def by_pair(compared: PairedRuns) -> Table[Any]:
-    return breakdown("pair", compared, (), {})
+def by_pair(compared: breakdown.PairedRuns) -> Table[Any]:
+    return breakdown.breakdown("pair", compared, (), {})
 
 
 def test_on_few_topics_there_are_no_letters() -> None:
-    compared = comparison(RUNS, np.random.default_rng(0))
+    compared = breakdown.comparison(RUNS, np.random.default_rng(0))
     assert compared.letters == {}
     assert compared.sentence == "m: no letters, since no two runs are compared: that needs 8 topics in common."
-    (line,) = by_pair(comparison((LOW, TOP), np.random.default_rng(0)))
+    (line,) = by_pair(breakdown.comparison((LOW, TOP), np.random.default_rng(0)))
     assert (line[1], line[2], line[4], line[5], line[-1]) == ("top", "low", None, None, "fewer than 8 topics")
-    assert comparison((), np.random.default_rng(0)).pairs == ()
+    assert breakdown.comparison((), np.random.default_rng(0)).pairs == ()
 
 
 def test_one_run_alone_has_no_letters_however_many_topics() -> None:
-    compared = comparison((over_ten("top", [1.0] * 9 + [0.9]),), np.random.default_rng(0))
+    compared = breakdown.comparison((over_ten("top", [1.0] * 9 + [0.9]),), np.random.default_rng(0))
     assert compared.sentence == "m: no letters, since there is only one run."
     assert by_pair(compared).notes == ("m: no pair, since there is only one run.",)
 
 
 def test_a_table_of_pairs_says_what_it_shows() -> None:
     runs = (over_ten("top", [1.0] * 9 + [0.9]), over_ten("low", [0.0] * 9 + [0.1]))
-    notes = by_pair(comparison(runs, np.random.default_rng(0))).notes
+    notes = by_pair(breakdown.comparison(runs, np.random.default_rng(0))).notes
     assert notes == (
         "m: 1 of 1 pair is told apart (p at most 0.05, adjusted for all pairs).",
         "[ ]: 95 % interval of the pair alone, over topics. p: of the pair alone, by the signs of whole topics; "
         "p_adjusted: among all pairs.",
     )
-    themes = by_pair(comparison(runs, np.random.default_rng(0), Reading(cluster="theme"))).notes
+    themes = by_pair(breakdown.comparison(runs, np.random.default_rng(0), breakdown.Reading(cluster="theme"))).notes
     assert "over themes" in themes[1]
     # On few topics there are no letters, and no intervals to explain.
-    few = by_pair(comparison(RUNS, np.random.default_rng(0))).notes
+    few = by_pair(breakdown.comparison(RUNS, np.random.default_rng(0))).notes
     assert few == ("m: no pair is tested, since that needs 8 topics in common.",)
 
 
 def test_only_tables_with_intervals_explain_them() -> None:
-    facts = turn_facts(TOP.turns)
-    of_topic, of_depth = (by_group(RUNS, groups_of(facts, by), by).notes for by in ("topic", "depth"))
+    facts = breakdown.turn_facts(TOP.turns)
+    of_topic, of_depth = (
+        breakdown.by_group(RUNS, breakdown.groups_of(facts, by), by).notes for by in ("topic", "depth")
+    )
     assert not any("95 %" in note for note in of_topic)
     (note,) = [note for note in of_depth if "95 %" in note]
     assert note.endswith("none where all topics have the same mean.")
@@ -208,10 +202,10 @@ def test_only_tables_with_intervals_explain_them() -> None:
 def test_pictures_are_those_that_the_facts_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     topics = [Topic(str(n), None, (), (turn(f"{n}_1", 1, "1"), turn(f"{n}_2", 2))) for n in (1, 2, 3)]
     names = {"runs", "topics", "depths", "ptkb"}
-    drawn = breakdown_pictures(RUNS, turn_facts(TOP.turns, topics), "relevance")
+    drawn = breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.turns, topics), "relevance")
     assert drawn.keys() == {f"{name}.{ending}" for name in names for ending in ("svg", "png")}
-    assert drawn == breakdown_pictures(RUNS, turn_facts(TOP.turns, topics), "relevance")
+    assert drawn == breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.turns, topics), "relevance")
     for name in ("interval_plot", "curve_plot"):
         monkeypatch.setattr(f"judge.extra.evaluate.breakdown.{name}", lambda *given: (b"svg", b"png"))
-    assert "ptkb.svg" not in breakdown_pictures(RUNS, turn_facts(TOP.turns), "relevance")
-    assert breakdown_pictures([run("none", {})], {}, "relevance") == {}
+    assert "ptkb.svg" not in breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.turns), "relevance")
+    assert breakdown.breakdown_pictures([run("none", {})], {}, "relevance") == {}

@@ -8,21 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.extra.evaluate import measured
 from judge.extra.evaluate.breakdown import turn_facts
 from judge.extra.evaluate.intake import RankedRun, passage_ranking, ranked_runs
-from judge.extra.evaluate.measured import (
-    MAIN_OF_PASSAGES,
-    PASSAGE_MEASURES,
-    Evaluation,
-    Evaluator,
-    MeasureChoice,
-    ask,
-    means,
-    ranking_tables,
-    side_by_side,
-    tool_scores,
-    turns_tsv,
-)
 from judge.pool.lists import read_grades
 from judge.records import Estimate
 
@@ -38,16 +26,18 @@ def ranked(run_id: str, **turns: str) -> RankedRun:
 
 
 def evaluated(
-    *runs: RankedRun, asked: MeasureChoice | None = None, grades: Mapping[str, Mapping[str, int]] = GRADES
-) -> Evaluation:
-    evaluator = Evaluator("some.qrels", grades, asked or ask(PASSAGE_MEASURES, MAIN_OF_PASSAGES))
+    *runs: RankedRun, asked: measured.MeasureChoice | None = None, grades: Mapping[str, Mapping[str, int]] = GRADES
+) -> measured.Evaluation:
+    evaluator = measured.Evaluator(
+        "some.qrels", grades, asked or measured.ask(measured.PASSAGE_MEASURES, measured.MAIN_OF_PASSAGES)
+    )
     for run in runs:
         assert evaluator.problem(run) is None
         evaluator.add(run)
     return evaluator.result()
 
 
-def values(evaluation: Evaluation) -> dict[tuple[str, str], float | None]:
+def values(evaluation: measured.Evaluation) -> dict[tuple[str, str], float | None]:
     return {(score.run_id, score.measure): score.estimate.value for score in evaluation.scores}
 
 
@@ -69,16 +59,16 @@ ONE = ranked("one", t1_1="bxa", t1_2="xe", t9_9="z")
     ("SetF", 2 * (2 / 3) * 1 / (2 / 3 + 1), 1 / 2),
 ])  # fmt: skip
 def test_values_and_means_by_hand(measure: str, first: float, second: float) -> None:
-    (of_all,) = (score for score in evaluated(ONE, asked=ask([], measure)).scores)
+    (of_all,) = (score for score in evaluated(ONE, asked=measured.ask([], measure)).scores)
     assert of_all.turns == pytest.approx({"1_1": first, "1_2": second, "2_1": 0.0})
     assert of_all.estimate.value == pytest.approx((first + second) / 3)
-    (of_answered,) = (score for score in evaluated(ONE, asked=ask([], measure, over="answered")).scores)
+    (of_answered,) = (score for score in evaluated(ONE, asked=measured.ask([], measure, over="answered")).scores)
     assert of_answered.turns == pytest.approx({"1_1": first, "1_2": second})
     assert of_answered.estimate.value == pytest.approx((first + second) / 2)
 
 
 def test_the_lowest_relevant_grade_is_that_of_trec_eval() -> None:
-    asked = ask(["P@10", "nDCG@5", "RR(rel=1)"], "AP", relevant=2)
+    asked = measured.ask(["P@10", "nDCG@5", "RR(rel=1)"], "AP", relevant=2)
     assert asked.measures == ("P(rel=2)@10", "nDCG@5", "RR", "AP(rel=2)")
     found = values(evaluated(ONE, asked=asked))
     # Only a is relevant, at rank 3 of 1_1; 1_2 has no relevant passage at all.
@@ -88,11 +78,11 @@ def test_the_lowest_relevant_grade_is_that_of_trec_eval() -> None:
 
 
 def test_the_table_counts_what_is_passed_over() -> None:
-    grid = means(evaluated(ONE, ranked("none", t1_1="x", t1_2="")))
+    grid = measured.means(evaluated(ONE, ranked("none", t1_1="x", t1_2="")))
     assert grid.columns[:4] == ("run", "answered", "nDCG@5", "letters")
     assert [line[:2] for line in grid] == [("one", 2), ("none", 1)]
-    both = [evaluated(ONE, asked=ask(["RR"], "RR", over=over)) for over in ("qrels", "answered")]
-    assert [means(found).columns[-1] for found in both] == ["over_answered", "over_qrels"]
+    both = [evaluated(ONE, asked=measured.ask(["RR"], "RR", over=over)) for over in ("qrels", "answered")]
+    assert [measured.means(found).columns[-1] for found in both] == ["over_answered", "over_qrels"]
     conventions = [(found.main[0].estimate.value, found.runs[0].other) for found in both]
     assert conventions == [(1.5 / 3, 1.5 / 2), (1.5 / 2, 1.5 / 3)]
     assert grid.title == "Passages by some.qrels: 3 turns, over all turns of the qrels, unanswered ones 0"
@@ -105,14 +95,16 @@ def test_the_table_counts_what_is_passed_over() -> None:
 def test_a_turn_whose_grades_are_all_below_0_has_nothing_relevant() -> None:
     """trec_eval hangs or ends the process there, for good."""
     grades = {"1_1": {"a": -1, "b": -2}, "1_2": {"d": 1, "x": -1}}
-    found = evaluated(ONE, asked=ask(["P@10", "nDCG", "AP", "Bpref", "infAP", "Judged@5"], "RR"), grades=grades)
+    found = evaluated(
+        ONE, asked=measured.ask(["P@10", "nDCG", "AP", "Bpref", "infAP", "Judged@5"], "RR"), grades=grades
+    )
     of_turn = {score.measure: score.turns["1_1"] for score in found.scores}
     assert of_turn == dict.fromkeys(found.asked.measures, 0.0) | {"Judged@5": 2 / 3}
     assert found.barren == 1
 
 
 def test_a_measure_counts_once_in_the_spelling_of_ir_measures() -> None:
-    assert ask(["nDCG@5", "AP", "MAP", "P(rel=1)@3"], "NDCG@5").measures == ("nDCG@5", "AP", "P@3")
+    assert measured.ask(["nDCG@5", "AP", "MAP", "P(rel=1)@3"], "NDCG@5").measures == ("nDCG@5", "AP", "P@3")
 
 
 @pytest.mark.parametrize(("run", "message"), [
@@ -120,7 +112,7 @@ def test_a_measure_counts_once_in_the_spelling_of_ir_measures() -> None:
     (ranked("r", t1_1=""), "names no passage for any turn"),
 ])  # fmt: skip
 def test_a_run_without_a_turn_of_the_grades_is_a_problem(run: RankedRun, message: str) -> None:
-    problem = Evaluator("some.qrels", GRADES, ask(["AP"], "RR")).problem(run)
+    problem = measured.Evaluator("some.qrels", GRADES, measured.ask(["AP"], "RR")).problem(run)
     assert message in problem.message
 
 
@@ -128,14 +120,14 @@ def test_a_run_of_another_year_is_a_problem_though_ids_are_equal() -> None:
     grades = {f"{topic}_{n}": {"a": 1} for topic in ("9-1", "10-1", "11-1") for n in (1, 2)}  # of 2023
     later = [f"9-1_{n}" for n in range(1, 12)] + ["1-1_1"]  # of 2025
     run = RankedRun("r", "r.run", {turn: [("a", 1.0)] for turn in later}, years=frozenset({2025}))
-    problem = Evaluator("2023.qrels", grades, ask(["AP"], "RR")).problem(run)
+    problem = measured.Evaluator("2023.qrels", grades, measured.ask(["AP"], "RR")).problem(run)
     assert problem.message.startswith("has turns of 2025, 2023.qrels those of 2023")
 
 
 def test_assessments_stand_side_by_side() -> None:
-    asked = ask(["RR"], "RR")
+    asked = measured.ask(["RR"], "RR")
     other = evaluated(ONE, asked=asked, grades={"1_2": {"e": 1}})
-    grid = side_by_side([evaluated(ONE, asked=asked), other])
+    grid = measured.side_by_side([evaluated(ONE, asked=asked), other])
     assert grid.columns == ("run", "some.qrels", "some.qrels")
     (line,) = grid
     assert [cell.value for cell in line if isinstance(cell, Estimate)] == [(1 + 1 / 2) / 3, 1 / 2]
@@ -143,14 +135,14 @@ def test_assessments_stand_side_by_side() -> None:
 
 def test_tables_of_depth_and_ptkb_need_facts() -> None:
     found = evaluated(ONE)
-    assert ranking_tables([found], turn_facts(GRADES), "ptkb") == ()
-    assert ranking_tables([found], turn_facts(["132_1-1"]), "depth") == ()
-    (depths,) = ranking_tables([found], turn_facts(GRADES), "depth")
+    assert measured.ranking_tables([found], turn_facts(GRADES), "ptkb") == ()
+    assert measured.ranking_tables([found], turn_facts(["132_1-1"]), "depth") == ()
+    (depths,) = measured.ranking_tables([found], turn_facts(GRADES), "depth")
     assert [line[1:3] for line in depths] == [(1, 2), (2, 1)]
 
 
 def test_every_turn_of_every_run_is_written() -> None:
-    text = turns_tsv([evaluated(ONE, asked=ask(["RR"], "RR"))])
+    text = measured.turns_tsv([evaluated(ONE, asked=measured.ask(["RR"], "RR"))])
     assert text == (
         "qrels\trun\tturn\tRR\n"
         "some.qrels\tone\t1_1\t1.000000\nsome.qrels\tone\t1_2\t0.500000\nsome.qrels\tone\t2_1\t0.000000\n"
@@ -159,9 +151,9 @@ def test_every_turn_of_every_run_is_written() -> None:
 
 def test_names_are_those_of_trec_eval_where_it_has_one() -> None:
     measures = "nDCG P@20 R@1000 AP AP@1000 RR SetF Judged@5 P(rel=3)@5 P(rel=1)@5".split()
-    found = evaluated(ONE, asked=ask(measures, "nDCG@5", relevant=2))
+    found = evaluated(ONE, asked=measured.ask(measures, "nDCG@5", relevant=2))
     names = "ndcg P_20 recall_1000 map map_cut_1000 recip_rank set_F Judged@5 P(rel=3)@5 P@5 ndcg_cut_5".split()
-    assert [score.measure for score in tool_scores([found], trec_eval=True)] == names
+    assert [score.measure for score in measured.tool_scores([found], trec_eval=True)] == names
 
 
 # What changes nothing, and what must hold
@@ -177,7 +169,9 @@ def test_the_ideal_run_has_the_greatest_value(grades: dict[str, dict[str, int]])
     ideal = {turn: sorted(rows, key=lambda item: -rows[item]) for turn, rows in grades.items()}
     run = ranked("ideal", **{f"t{turn}": "".join(items) for turn, items in ideal.items()})
     found = values(
-        evaluated(run, grades=grades, asked=ask(["nDCG@3", "nDCG", "R@1000", "AP", "RR", "Judged@5"], "nDCG@5"))
+        evaluated(
+            run, grades=grades, asked=measured.ask(["nDCG@3", "nDCG", "R@1000", "AP", "RR", "Judged@5"], "nDCG@5")
+        )
     )
     assert found == pytest.approx(dict.fromkeys(found, 1.0))
 
@@ -185,7 +179,7 @@ def test_the_ideal_run_has_the_greatest_value(grades: dict[str, dict[str, int]])
 @given(st.permutations(range(4)), st.lists(ITEMS, min_size=4, max_size=4))
 def test_the_order_of_runs_changes_nothing(order: Sequence[int], items: list[list[str]]) -> None:
     runs = [ranked(f"r{k}", t1_1="".join(each), t1_2="".join(each[::-1])) for k, each in enumerate(items)]
-    asked = ask(["RR"], "nDCG@5")
+    asked = measured.ask(["RR"], "nDCG@5")
     assert evaluated(*runs, asked=asked) == evaluated(*(runs[k] for k in order), asked=asked)
 
 
@@ -217,8 +211,8 @@ def test_every_value_is_that_of_pytrec_eval(shared: Path, run: str, qrels: str, 
 
     grades = read_grades(shared / qrels)
     (submitted,) = ranked_runs(shared / run, passage_ranking, [])
-    asked = ask(PASSAGE_MEASURES, MAIN_OF_PASSAGES, relevant=relevant)
-    found = tool_scores([evaluated(submitted, asked=asked, grades=grades)], trec_eval=True)
+    asked = measured.ask(measured.PASSAGE_MEASURES, measured.MAIN_OF_PASSAGES, relevant=relevant)
+    found = measured.tool_scores([evaluated(submitted, asked=asked, grades=grades)], trec_eval=True)
     evaluator = pytrec_eval.RelevanceEvaluator(grades, TREC_EVAL, relevance_level=relevant)
     expected = evaluator.evaluate({turn: dict(items) for turn, items in submitted.ranking.items() if items})
     assert {score.measure for score in found} == TREC_EVAL | {"Judged@5", "Judged@20"}

@@ -8,20 +8,8 @@ from hypothesis import strategies as st
 from ir_measures import P
 
 from judge.errors import InputError
+from judge.extra.evaluate import graded
 from judge.extra.evaluate.breakdown import TABLES, turn_facts
-from judge.extra.evaluate.graded import (
-    TURN_COLUMNS,
-    ResponseMeasure,
-    ResponseQrels,
-    ScoredRun,
-    described,
-    evaluated_criterion,
-    first_of_lines,
-    response_table,
-    runs_of_pool,
-    scored_runs,
-    turn_lines,
-)
 from judge.extra.evaluate.scores import Over
 from judge.io.ids import TrecRun
 from judge.pool.records import Pool
@@ -38,20 +26,20 @@ def scale(*grades: int, polarity: str = "higher", positive: tuple[int, ...] = (2
 
 def qrels(
     grades: Grades, of: Scale | None = None, threshold: int | None = None, name: str = "groundedness"
-) -> ResponseQrels:
-    return ResponseQrels(name, "a.qrel", {turn: dict(rows) for turn, rows in grades.items()}, of, threshold)
+) -> graded.ResponseQrels:
+    return graded.ResponseQrels(name, "a.qrel", {turn: dict(rows) for turn, rows in grades.items()}, of, threshold)
 
 
 GRADES = {"1_1": {"R1": 3, "R2": 1}, "1_2": {"R3": 2}, "2_1": {"R4": 1}, "3_1": {"R5": 2, "R6": 0}}
 RUN = {"a": {"1_1": "R1", "1_2": "R9", "2_1": "R4", "9_1": "R7"}}
 
 
-def value(run: ScoredRun, measure: ResponseMeasure, over: Over) -> float | None:
+def value(run: graded.ScoredRun, measure: graded.ResponseMeasure, over: Over) -> float | None:
     return run.scores[measure, over].estimate.value
 
 
 def test_both_conventions_and_the_worst_grade_are_counted_apart() -> None:
-    (run,) = scored_runs(RUN, qrels(GRADES, scale(0, 1, 2, 3)))
+    (run,) = graded.scored_runs(RUN, qrels(GRADES, scale(0, 1, 2, 3)))
     assert (len(run.first), run.unjudged, run.outside) == (3, 1, ("9_1",))
     # Grades 3, none, 1, and one turn unanswered.
     assert value(run, "mean", "qrels") == (3 + 0 + 1 + 0) / 4
@@ -63,28 +51,28 @@ def test_both_conventions_and_the_worst_grade_are_counted_apart() -> None:
 
 def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
     of = scale(0, 1, 2, 3, polarity="lower", positive=(0, 1))
-    evaluated = evaluated_criterion(RUN, qrels(GRADES, of))
+    evaluated = graded.evaluated_criterion(RUN, qrels(GRADES, of))
     (run,) = evaluated.runs
     assert value(run, "mean", "qrels") == (3 + 0 + 1 + 0) / 4
     assert value(run, "mean", "worst") == (3 + 3 + 1 + 3) / 4
     assert value(run, "positive", "worst") == value(run, "positive", "qrels") == 1 / 4
     assert evaluated.over == "worst"
-    notes = response_table([evaluated], turn_facts(GRADES), "run").notes
+    notes = graded.response_table([evaluated], turn_facts(GRADES), "run").notes
     assert any("over_qrels rewards a run for what it does not answer" in note for note in notes)
     assert any("counts 0, as in trec_eval, although lower is better" in note for note in notes)
 
 
 def test_a_scale_above_zero_has_a_worst_grade_of_its_own() -> None:
     grades = {"1_1": {"R1": 4}, "1_2": {"R3": 2}}
-    (scored,) = scored_runs({"a": {"1_1": "R1"}}, qrels(grades, scale(1, 2, 3, 4, positive=(3, 4))))
+    (scored,) = graded.scored_runs({"a": {"1_1": "R1"}}, qrels(grades, scale(1, 2, 3, 4, positive=(3, 4))))
     assert value(scored, "mean", "qrels") == (4 + 0) / 2
     assert value(scored, "mean", "worst") == (4 + 1) / 2
 
 
 def test_without_a_scale_there_is_a_mean_and_by_a_threshold_a_share() -> None:
-    (run,) = scored_runs(RUN, qrels(GRADES))
+    (run,) = graded.scored_runs(RUN, qrels(GRADES))
     assert run.scores.keys() == {("mean", "qrels"), ("mean", "answered")}
-    (run,) = scored_runs(RUN, qrels(GRADES, threshold=1))
+    (run,) = graded.scored_runs(RUN, qrels(GRADES, threshold=1))
     assert value(run, "positive", "qrels") == 2 / 4
 
 
@@ -103,7 +91,7 @@ def test_without_a_scale_there_is_a_mean_and_by_a_threshold_a_share() -> None:
 ])  # fmt: skip
 def test_a_level_of_trec_eval_is_claimed_only_where_it_tells_the_positive_grades(of, threshold, level) -> None:
     assert qrels(GRADES, of, threshold).level == level
-    assert (f"trec_eval -l {level} " in described(qrels(GRADES, of, threshold))) == (level is not None)
+    assert (f"trec_eval -l {level} " in graded.described(qrels(GRADES, of, threshold))) == (level is not None)
 
 
 def test_a_threshold_counts_towards_the_good_end() -> None:
@@ -122,12 +110,12 @@ QRELS = st.dictionaries(TURNS, st.dictionaries(IDS, st.integers(0, 3), min_size=
 @given(run=RUNS, grades=QRELS, level=st.integers(1, 3))
 def test_the_share_is_that_of_ir_measures_and_of_trec_eval(run, grades, level) -> None:
     of = qrels(grades, threshold=level)
-    ours = first_of_lines(TrecRun("a", run))
+    ours = graded.first_of_lines(TrecRun("a", run))
     if not any(ours[turn] in grades[turn] for turn in ours.keys() & grades.keys()):
         with pytest.raises(InputError):
-            scored_runs({"a": ours}, of)
+            graded.scored_runs({"a": ours}, of)
         return
-    (scored,) = scored_runs({"a": ours}, of)
+    (scored,) = graded.scored_runs({"a": ours}, of)
     measure = P(rel=level) @ 1
     assert value(scored, "positive", "qrels") == ir_measures.calc_aggregate([measure], grades, run)[measure]
     per_turn = {metric.query_id: metric.value for metric in ir_measures.iter_calc([measure], grades, run)}
@@ -140,17 +128,17 @@ def test_the_share_is_that_of_ir_measures_and_of_trec_eval(run, grades, level) -
 
 def test_runs_without_a_graded_response_are_refused_with_the_reason() -> None:
     with pytest.raises(InputError, match=r"a.qrel: no turn of these qrels is answered by any run \(they answer 9_1\)"):
-        scored_runs({"a": {"9_1": "R1"}}, qrels(GRADES))
+        graded.scored_runs({"a": {"9_1": "R1"}}, qrels(GRADES))
     with pytest.raises(InputError, match=r"none of the runs' first responses has a grade there \(R9 in turn 1_1"):
-        scored_runs({"a": {"1_1": "R9"}}, qrels(GRADES))
+        graded.scored_runs({"a": {"1_1": "R9"}}, qrels(GRADES))
     with pytest.raises(InputError, match="they answer nothing"):
-        scored_runs({"a": {}}, qrels(GRADES))
+        graded.scored_runs({"a": {}}, qrels(GRADES))
 
 
 def test_a_run_beside_the_qrels_is_a_counted_row_and_no_silent_zero() -> None:
     runs = RUN | {"none": {}, "strange": {"9_1": "R1"}}
-    evaluated = evaluated_criterion(runs, qrels(GRADES, scale(0, 1, 2, 3)))
-    grid = response_table([evaluated], turn_facts(GRADES), "run")
+    evaluated = graded.evaluated_criterion(runs, qrels(GRADES, scale(0, 1, 2, 3)))
+    grid = graded.response_table([evaluated], turn_facts(GRADES), "run")
     (line,) = [line for line in grid if line[1:3] == ("mean", "strange")]
     assert line[3].value == 0.0 and line[4].value is None
     assert line[5:8] == (4, 0, 0)
@@ -158,15 +146,16 @@ def test_a_run_beside_the_qrels_is_a_counted_row_and_no_silent_zero() -> None:
 
 def test_a_pool_has_its_first_responses_and_runs_of_which_nothing_was_pooled() -> None:
     pool = Pool((pooled("R00001", "1_1", ("a", 2)), pooled("R00002", "1_1", ("a", 1), ("b", 3))), {}, ())
-    assert runs_of_pool(pool) == {"a": {"1_1": "R00002"}, "b": {"1_1": "R00002"}}
+    assert graded.runs_of_pool(pool) == {"a": {"1_1": "R00002"}, "b": {"1_1": "R00002"}}
 
 
 def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() -> None:
     made = [
-        evaluated_criterion(RUN, qrels(GRADES, scale(0, 1, 2, 3), name=name)) for name in ("relevance", "naturalness")
+        graded.evaluated_criterion(RUN, qrels(GRADES, scale(0, 1, 2, 3), name=name))
+        for name in ("relevance", "naturalness")
     ]
     facts = turn_facts(GRADES)
-    grid = response_table(made, facts, "run")
+    grid = graded.response_table(made, facts, "run")
     assert grid.columns == (
         *("criterion", "measure", "run", "over_qrels", "over_answered", "turns", "answered", "unjudged", "letters"),
     )
@@ -175,13 +164,13 @@ def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() 
     ]
     for table in TABLES:
         if table != "ptkb":
-            assert response_table(made, facts, table).columns[:2] == ("criterion", "measure")
+            assert graded.response_table(made, facts, table).columns[:2] == ("criterion", "measure")
 
 
 def test_every_turn_of_a_run_has_a_line_with_what_became_of_it() -> None:
-    evaluated = evaluated_criterion(RUN, qrels(GRADES, scale(0, 1, 2, 3)))
-    lines = "".join(turn_lines([evaluated], turn_facts(GRADES))).splitlines()
-    assert lines[0].split("\t") == TURN_COLUMNS
+    evaluated = graded.evaluated_criterion(RUN, qrels(GRADES, scale(0, 1, 2, 3)))
+    lines = "".join(graded.turn_lines([evaluated], turn_facts(GRADES))).splitlines()
+    assert lines[0].split("\t") == graded.TURN_COLUMNS
     assert [line.split("\t") for line in lines[1:]] == [
         ["groundedness", "a", "1_1", "1", "1", "", "R1", "graded", "3", "true"],
         ["groundedness", "a", "1_2", "1", "2", "", "R9", "unjudged", "", ""],

@@ -13,20 +13,7 @@ from hypothesis import strategies as st
 
 from judge.cli import main
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate.wording import (
-    LONGEST,
-    ROUGES,
-    RunTexts,
-    WordingOutcome,
-    WordingPlan,
-    corpus_bleu,
-    evaluate_wording,
-    read_references,
-    rouge_scores,
-    rouge_words,
-    run_texts,
-    worded_run,
-)
+from judge.extra.evaluate import wording
 from judge.records import Problem
 from judge.runs.records import Topic, Turn
 from tests.calibration_world import contents
@@ -45,14 +32,16 @@ BLEU = 100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4)
 
 
 def test_bleu_by_hand() -> None:
-    assert corpus_bleu([NEAR], [[REFERENCE]]).value == pytest.approx(BLEU)
+    assert wording.corpus_bleu([NEAR], [[REFERENCE]]).value == pytest.approx(BLEU)
     # Together 5 words stand beside 10, so the brevity penalty is exp(1 - 10 / 5).
-    assert corpus_bleu([NEAR, ""], [[REFERENCE], ["v w x y z"]]).value == pytest.approx(BLEU * math.exp(1 - 2))
-    assert corpus_bleu([NEAR], [[REFERENCE]]).signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
+    assert wording.corpus_bleu([NEAR, ""], [[REFERENCE], ["v w x y z"]]).value == pytest.approx(BLEU * math.exp(1 - 2))
+    assert wording.corpus_bleu([NEAR], [[REFERENCE]]).signature.startswith(
+        "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|"
+    )
 
 
 def test_a_text_may_have_more_references_than_another() -> None:
-    found = corpus_bleu([NEAR, NEAR], [[REFERENCE, NEAR], [NEAR]])
+    found = wording.corpus_bleu([NEAR, NEAR], [[REFERENCE, NEAR], [NEAR]])
     assert found.value == pytest.approx(100)
     assert found.signature.startswith("nrefs:var|")
 
@@ -73,8 +62,8 @@ def test_a_text_may_have_more_references_than_another() -> None:
     ("हिंदी", ["हिंदी"], (1, 0, 1)),
 ])  # fmt: skip
 def test_rouge_by_hand(text: str, references: list[str], values: tuple[float, ...]) -> None:
-    found = rouge_scores({"t": text}, {"t": references})
-    assert [found[name]["t"] for name in ROUGES] == pytest.approx(values)
+    found = wording.rouge_scores({"t": text}, {"t": references})
+    assert [found[name]["t"] for name in wording.ROUGES] == pytest.approx(values)
 
 
 WORDS = st.lists(st.sampled_from(["the", "ferry", "leaves", "leaving", "noon", "Noon.", "a_b", "<x>"]), max_size=9).map(
@@ -91,11 +80,11 @@ def test_the_packages_own_functions_say_the_same(pairs: list[tuple[str, list[str
     # An empty text in place of a missing reference would change the lengths.
     streams: list[Sequence[Any]] = [[given[n] if n < len(given) else None for given in references] for n in range(3)]
     streams = [stream for stream in streams if any(each is not None for each in stream)]
-    assert corpus_bleu(texts, references).value == sacrebleu.corpus_bleu(texts, streams, force=True).score
+    assert wording.corpus_bleu(texts, references).value == sacrebleu.corpus_bleu(texts, streams, force=True).score
     scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
-    found = rouge_scores(dict(enumerate(texts)), dict(enumerate(references)))  # type: ignore[arg-type]
+    found = wording.rouge_scores(dict(enumerate(texts)), dict(enumerate(references)))  # type: ignore[arg-type]
     for place, (text, given_) in enumerate(pairs):
-        for name in ROUGES:
+        for name in wording.ROUGES:
             best = max(scorer.score(one, text)[name].fmeasure for one in given_)
             # Without a word in any reference the package says 0.
             assert found[name].get(place, None if any(given_) else 0.0) == best  # type: ignore[call-overload]
@@ -105,13 +94,13 @@ def test_the_packages_own_functions_say_the_same(pairs: list[tuple[str, list[str
 def test_the_words_of_ascii_are_the_packages_own(text: str) -> None:
     from rouge_score.tokenizers import DefaultTokenizer
 
-    assert rouge_words(text) == DefaultTokenizer(use_stemmer=False).tokenize(text)
+    assert wording.rouge_words(text) == DefaultTokenizer(use_stemmer=False).tokenize(text)
 
 
 def test_a_turn_whose_references_have_no_word_has_no_rouge(tmp_path: Path) -> None:
-    run = RunTexts("a", "a.json", {"1-1_1": "a b", "1-1_2": "a"})
+    run = wording.RunTexts("a", "a.json", {"1-1_1": "a b", "1-1_2": "a"})
     references = {"1-1_1": ("a b",), "1-1_2": ("¿?", "…")}
-    found = worded_run(run, references, "references").rouge["rouge1"]
+    found = wording.worded_run(run, references, "references").rouge["rouge1"]
     assert (found.turns, found.estimate.value) == ({"1-1_1": 1.0}, 1.0)
     manual = run_file(tmp_path / "r.json", "r", {"1-1_1": ["a b"], "1-1_2": ["¿?"]})
     outcome = measured(run_file(tmp_path / "a.json", "a", {"1-1_1": ["a b"], "1-1_2": ["a"]}), references=[manual])
@@ -119,12 +108,12 @@ def test_a_turn_whose_references_have_no_word_has_no_rouge(tmp_path: Path) -> No
 
 
 def test_an_unanswered_turn_counts_as_an_empty_text_or_not_at_all() -> None:
-    run = RunTexts("a", "a.json", {"1-1_1": NEAR, "9-9_9": "x"})
+    run = wording.RunTexts("a", "a.json", {"1-1_1": NEAR, "9-9_9": "x"})
     references = {"1-1_1": (REFERENCE,), "2-1_1": ("v w x y z",)}
-    every = worded_run(run, references, "references")
+    every = wording.worded_run(run, references, "references")
     assert (every.answered, every.rouge["rouge1"].turns) == (1, {"1-1_1": pytest.approx(4 / 5), "2-1_1": 0.0})
     assert every.bleu is not None and every.bleu.value == pytest.approx(BLEU / math.e)
-    answered = worded_run(run, references, "answered")
+    answered = wording.worded_run(run, references, "answered")
     assert answered.rouge["rouge1"].estimate.value == pytest.approx(4 / 5)
     assert answered.bleu is not None and answered.bleu.value == pytest.approx(BLEU)
 
@@ -145,8 +134,8 @@ def run_file(path: Path, run_id: str, texts: dict[str, Any]) -> Path:
 def test_the_first_response_by_rank_stands_for_a_run(tmp_path: Path) -> None:
     path = run_file(tmp_path / "a.json", "a", {"1-1_1": ["second", "first"], "1-1_2": [" "]})
     problems: list[Problem] = []
-    (run,) = run_texts(path, problems)
-    assert isinstance(run, RunTexts)
+    (run,) = wording.run_texts(path, problems)
+    assert isinstance(run, wording.RunTexts)
     assert run.texts == {"1-1_1": "first"}
 
 
@@ -156,14 +145,14 @@ def test_references_come_from_manual_runs_and_from_topics(tmp_path: Path) -> Non
     turn = Turn("1-1_2", "1-1", "Why?", None, (), (), response="D.")
     silent = Turn("1-1_3", "1-1", "Why?", None, (), (), response=" ")
     topics = (Topic("1-1", None, (), (turn, silent)),)
-    found, _ = read_references([first, second], topics, "topics.json")
+    found, _ = wording.read_references([first, second], topics, "topics.json")
     assert list(found.items()) == [("1-1_1", ("A.", "C.")), ("1-1_2", ("D.",)), ("1-1_10", ("B.",))]
     with pytest.raises(InputError, match="no turn has a manual response"):
-        read_references([], (Topic("1-1", None, (), (silent,)),), "topics.json")
+        wording.read_references([], (Topic("1-1", None, (), (silent,)),), "topics.json")
 
 
-def measured(*runs: Path, **more: Any) -> WordingOutcome:
-    return evaluate_wording(WordingPlan(runs=runs, **more))
+def measured(*runs: Path, **more: Any) -> wording.WordingOutcome:
+    return wording.evaluate_wording(wording.WordingPlan(runs=runs, **more))
 
 
 def test_a_copy_of_the_manual_run_has_every_word_of_it(tmp_path: Path) -> None:
@@ -171,7 +160,7 @@ def test_a_copy_of_the_manual_run_has_every_word_of_it(tmp_path: Path) -> None:
     copy = put(tmp_path / "copy.json", text)
     (run,) = measured(copy, references=[MANUAL]).runs
     assert run.bleu is not None and run.bleu.value == pytest.approx(100)
-    assert all(run.rouge[name].estimate.value == 1 for name in ROUGES)
+    assert all(run.rouge[name].estimate.value == 1 for name in wording.ROUGES)
 
 
 @pytest.mark.slow
@@ -193,11 +182,14 @@ def test_runs_and_references_that_cannot_be_compared_are_refused(tmp_path: Path)
     reference = run_file(tmp_path / "r.json", "r", {"1-1_1": ["A."]})
     other = run_file(tmp_path / "other.json", "other", {"2-1_1": ["B."]})
     assert [problem.code for problem in refused(measured, other, references=[reference])] == ["no_common_turn"]
-    long = run_file(tmp_path / "long.json", "long", {"1-1_1": ["—,a" * (LONGEST + 1)]})
+    long = run_file(tmp_path / "long.json", "long", {"1-1_1": ["—,a" * (wording.LONGEST + 1)]})
     again = run_file(tmp_path / "again.json", "other", {"1-1_1": ["B."]})
     problems = refused(measured, long, other, again, references=[reference])
     assert [problem.code for problem in problems] == ["text_too_long", "duplicate_run_id"]
-    assert refused(measured, other, references=[long])[0].message == f"{LONGEST + 1} words: expected at most {LONGEST}"
+    assert (
+        refused(measured, other, references=[long])[0].message
+        == f"{wording.LONGEST + 1} words: expected at most {wording.LONGEST}"
+    )
     assert "no references for other runs" in refused(measured, other, references=[INTERACTIVE])[0].message
     with pytest.raises(InputError, match="no run is left to measure"):
         measured(INTERACTIVE, references=[reference])

@@ -5,17 +5,7 @@ from msgspec import structs
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
-from judge.extra.nuggets.create import (
-    BLOCK,
-    NuggetSource,
-    SourceKind,
-    TurnMerging,
-    candidates_of,
-    creation_failure,
-    importance_task,
-    turn_sources,
-    weighed,
-)
+from judge.extra.nuggets import create
 from judge.extra.nuggets.records import Nugget
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
@@ -60,8 +50,10 @@ FAILED = Failure("R1", "1-1_2", "1-1", "c", "v", "unreadable", "why", "Hm.", "se
     ("responses", {"1-1_2": ["R00001", "R00003"], "1-1_10": ["R00002"]}),
     ("both", {"1-1_2": ["p2", "p1", "R00001", "R00003"], "1-1_10": ["p3", "R00002"]}),
 ])  # fmt: skip
-def test_the_sources_of_a_turn_are_its_passages_and_responses(kind: SourceKind, expected: dict[str, list[str]]) -> None:
-    found = turn_sources(POOL, kind)
+def test_the_sources_of_a_turn_are_its_passages_and_responses(
+    kind: create.SourceKind, expected: dict[str, list[str]]
+) -> None:
+    found = create.turn_sources(POOL, kind)
     named = {turn: [each.passage or each.response_id for each in sources] for turn, sources in found.by_turn.items()}
     assert list(named.items()) == list(expected.items())
     assert (found.lacking, found.irrelevant, found.own_turns) == (int(kind != "responses"), 0, 1)
@@ -69,21 +61,21 @@ def test_the_sources_of_a_turn_are_its_passages_and_responses(kind: SourceKind, 
 
 def test_qrels_say_which_passages_are_sources_and_which_comes_first() -> None:
     grades = {"1-1_2": {"p1": 3, "p2": 2}, "1-1_10": {"p3": 1}}
-    found = turn_sources(POOL, "passages", grades, 2)
+    found = create.turn_sources(POOL, "passages", grades, 2)
     assert [(each.passage, each.relevance) for each in found.by_turn["1-1_2"]] == [("p1", 3), ("p2", 2)]
     assert "1-1_10" not in found.by_turn
     assert found.irrelevant == 1
-    assert turn_sources(POOL, "both", {}, 1).by_turn["1-1_10"][0].response_id == "R00002"
+    assert create.turn_sources(POOL, "both", {}, 1).by_turn["1-1_10"][0].response_id == "R00002"
 
 
-def source(name: str, relevance: int | None = None) -> NuggetSource:
+def source(name: str, relevance: int | None = None) -> create.NuggetSource:
     is_response = name.startswith("R")
-    return NuggetSource("1-1_2", name, None if is_response else name, name if is_response else None, relevance)
+    return create.NuggetSource("1-1_2", name, None if is_response else name, name if is_response else None, relevance)
 
 
 def test_the_first_of_every_source_comes_before_the_second_of_any() -> None:
     listed = [(source("p1", 2), ("A.", "B.", "C.")), (source("p2", 3), ("D.",)), (source("R00001"), ("a", "E."))]
-    found = candidates_of(listed)
+    found = create.candidates_of(listed)
     assert [candidate.text for candidate in found] == ["A.", "D.", "B.", "E.", "C."]
     # `a` is `A.` in other letters: one candidate of both sources, with the grade of the passage.
     assert found[0] == Nugget("", "1-1", "A.", "1-1_2", relevance=2, passages=("p1",), responses=("R00001",))
@@ -95,37 +87,37 @@ def candidates(*texts: str) -> list[Nugget]:
 
 
 def test_candidates_are_merged_block_by_block() -> None:
-    texts = [f"Fact {number}." for number in range(BLOCK + 2)]
-    merging = TurnMerging("1-1_2", candidates(*texts), 30)
+    texts = [f"Fact {number}." for number in range(create.BLOCK + 2)]
+    merging = create.TurnMerging("1-1_2", candidates(*texts), 30)
     first = merging.task(MERGING)
-    assert (first.known, first.candidates) == ((), tuple(texts[:BLOCK]))
-    merging.take(labeled("1-1_2", ["new", "repeat"] + ["repeat"] * (BLOCK - 2)))
+    assert (first.known, first.candidates) == ((), tuple(texts[: create.BLOCK]))
+    merging.take(labeled("1-1_2", ["new", "repeat"] + ["repeat"] * (create.BLOCK - 2)))
     assert not merging.done
     second = merging.task(MERGING)
-    assert (second.known, second.candidates) == (("Fact 0.",), tuple(texts[BLOCK:]))
+    assert (second.known, second.candidates) == (("Fact 0.",), tuple(texts[create.BLOCK :]))
     merging.take(labeled("1-1_2", ["repeat", "new"]))
     assert merging.done
-    assert [candidate.text for candidate in merging.kept] == ["Fact 0.", f"Fact {BLOCK + 1}."]
+    assert [candidate.text for candidate in merging.kept] == ["Fact 0.", f"Fact {create.BLOCK + 1}."]
 
 
 def test_the_very_first_candidate_repeats_nothing() -> None:
-    merging = TurnMerging("1-1_2", candidates("A.", "B."), 30)
+    merging = create.TurnMerging("1-1_2", candidates("A.", "B."), 30)
     merging.take(labeled("1-1_2", ["repeat", "repeat"]))
     assert [candidate.text for candidate in merging.kept] == ["A."]
 
 
 def test_enough_nuggets_end_the_merging() -> None:
-    merging = TurnMerging("1-1_2", candidates(*map(str, range(BLOCK + 5))), 3)
-    merging.take(labeled("1-1_2", ["new"] * BLOCK))
+    merging = create.TurnMerging("1-1_2", candidates(*map(str, range(create.BLOCK + 5))), 3)
+    merging.take(labeled("1-1_2", ["new"] * create.BLOCK))
     assert merging.done
     assert [candidate.text for candidate in merging.kept] == ["0", "1", "2"]
     assert len(merging.waiting) == 5
 
 
 def test_one_candidate_needs_no_call_and_a_failure_ends_the_turn() -> None:
-    alone = TurnMerging("1-1_2", candidates("A."), 30)
+    alone = create.TurnMerging("1-1_2", candidates("A."), 30)
     assert alone.done and [candidate.text for candidate in alone.kept] == ["A."]
-    failed = TurnMerging("1-1_2", candidates("A.", "B."), 30)
+    failed = create.TurnMerging("1-1_2", candidates("A.", "B."), 30)
     failed.take(FAILED)
     assert failed.done and not failed.kept and failed.failure is FAILED
 
@@ -133,8 +125,8 @@ def test_one_candidate_needs_no_call_and_a_failure_ends_the_turn() -> None:
 def test_weighed_nuggets_keep_their_sources() -> None:
     first, second = candidates("A.", "B.")
     kept = [structs.replace(first, passages=("p1",), responses=("R00001",), relevance=3), second]
-    assert importance_task("1-1_2", kept, IMPORTANCE).candidates == ("A.", "B.")
-    rows = weighed("1-1_2", kept, labeled("1-1_2", ["vital", "okay"]), "server/m")
+    assert create.importance_task("1-1_2", kept, IMPORTANCE).candidates == ("A.", "B.")
+    rows = create.weighed("1-1_2", kept, labeled("1-1_2", ["vital", "okay"]), "server/m")
     assert [(row.nugget_id, row.topic_id, row.text, row.importance) for row in rows] == [
         ("1-1_2/1", "1-1", "A.", "vital"),
         ("1-1_2/2", "1-1", "B.", "okay"),
@@ -146,7 +138,7 @@ def test_weighed_nuggets_keep_their_sources() -> None:
 
 
 def test_a_failure_names_its_source() -> None:
-    row = creation_failure("creation", FAILED, source("p1"))
+    row = create.creation_failure("creation", FAILED, source("p1"))
     assert (row.turn_id, row.step, row.passage, row.response_id, row.reason, row.raw) == (
         *("1-1_2", "creation", "p1", None),
         *("unreadable", "Hm."),

@@ -9,6 +9,7 @@ import numpy as np
 
 from judge.crowd.released import GRADES, KINDS, RELEVANT, Name, Part, qrels_path, read_resource, read_turns
 from judge.errors import InputError, refuse
+from judge.extra.reproduce import regin
 from judge.extra.reproduce.published import (
     PublishedNumber,
     ReleasedFile,
@@ -18,17 +19,6 @@ from judge.extra.reproduce.published import (
     find_released,
     lengths_grid,
     nothing_found,
-)
-from judge.extra.reproduce.regin import (
-    check,
-    examples,
-    of_turns,
-    other_texts,
-    qrels_bytes,
-    qrels_of,
-    regenerate,
-    retests,
-    without_relevant,
 )
 from judge.io.ids import natural_key, parse_qrels, topic_of
 from judge.io.table import Cell, Table
@@ -132,19 +122,19 @@ def reproduce(folder: Path) -> Reproduction:
 
 def _readme(part: Part, turns: Sequence[str] | None) -> list[PublishedNumber]:
     """The README's statements as numbers that should be 0."""
-    of_checks = check(part, turns)
+    of_checks = regin.check(part, turns)
     rows = [
         _claim(part, f"{path}: lines that the judgments do not give", different, _why(part, path, of_checks))
         for path, different in _different_lines(part, turns)
     ]
     if part.kind.bank in part.released:
         absent = [row.item_id for row in part.rows if row.item_id not in part.bank]
-        rows.append(_claim(part, "judged items that the bank lacks", len(absent), examples(absent)))
-        texts, spaces = other_texts(part)
-        reason = f"{spaces} of {len(texts)} in white space only: {examples([row.item_id for row in texts])}"
+        rows.append(_claim(part, "judged items that the bank lacks", len(absent), regin.examples(absent)))
+        texts, spaces = regin.other_texts(part)
+        reason = f"{spaces} of {len(texts)} in white space only: {regin.examples([row.item_id for row in texts])}"
         rows.append(_claim(part, "judged texts other than the bank's", len(texts), reason))
-    for name, left in without_relevant(part).items():
-        reason = f"not filtered, against the README: {examples(left)}"
+    for name, left in regin.without_relevant(part).items():
+        reason = f"not filtered, against the README: {regin.examples(left)}"
         rows.append(_claim(part, f"{name}: turns without a grade of {RELEVANT} or more", len(left), reason))
     rows += _shown(part)
     return rows
@@ -157,7 +147,9 @@ def _shown(part: Part) -> list[PublishedNumber]:
     if any(row.turn_id == turn_id for row in part.rows):
         absent = [item for item in items if (turn_id, item) not in set(part.keys)]
         rows.append(
-            _claim(part, f"{turn_id}: pooled items of the README's example not judged", len(absent), examples(absent))
+            _claim(
+                part, f"{turn_id}: pooled items of the README's example not judged", len(absent), regin.examples(absent)
+            )
         )
     grades = [row.grades["relevance"] for row in part.rows if (row.turn_id, row.item_id) == KNOWN_BAD]
     if grades:
@@ -172,12 +164,12 @@ def _claim(part: Part, measure: str, ours: int, reason: str) -> PublishedNumber:
 
 def _different_lines(part: Part, turns: Sequence[str] | None) -> list[tuple[str, int]]:
     """Each released pool and qrels file with how many lines it has too many or too few."""
-    made = regenerate(part, turns)
+    made = regin.regenerate(part, turns)
     mi_subset = qrels_path(part.kind.mi_subset)
     if part.kind.criterion_of_subsets and mi_subset not in made and mi_subset in part.released:
         # Which turns are in the subset only the file itself can say where no list is given.
         whole = part.graded(part.kind.criterion_of_subsets)
-        made[mi_subset] = qrels_bytes(of_turns(whole, _turns_of(part, mi_subset)))
+        made[mi_subset] = regin.qrels_bytes(regin.of_turns(whole, _turns_of(part, mi_subset)))
     found = []
     for path in (part.kind.pool, *map(qrels_path, part.kind.qrels)):
         if path in part.released and path in made:
@@ -214,7 +206,7 @@ def _release(part: Part, turns: Sequence[str] | None) -> list[PublishedNumber]:
     for criterion, printed in released.grades.items():
         found = Counter(row.grades[criterion] for row in part.rows)
         cells += [(f"{criterion} {grade}", printed[grade], found[grade]) for grade in GRADES]
-    subsets = qrels_of(part, turns)
+    subsets = regin.qrels_of(part, turns)
     for name, printed_rows in released.subsets.items():
         if name in subsets:
             cells.append((f"rows of {name}", printed_rows, len(subsets[name])))
@@ -236,7 +228,7 @@ def _partial(missing: Sequence[str]) -> str:
         return f"rows of topic {missing[0]} are not in this folder"
     first, last = int(missing[0]), int(missing[-1])
     whole = last - first + 1 == len(missing)
-    return f"rows of topics {f'{first}-{last}' if whole else examples(missing)} are not in this folder"
+    return f"rows of topics {f'{first}-{last}' if whole else regin.examples(missing)} are not in this folder"
 
 
 SEED = 2022
@@ -260,7 +252,7 @@ def _retests(parts: Sequence[Part]) -> Table[Any]:
         "they do with each other.",
     ]
     for part in parts:
-        grades, twice = {(row.turn_id, row.item_id): row.grades for row in part.rows}, retests(part)
+        grades, twice = {(row.turn_id, row.item_id): row.grades for row in part.rows}, regin.retests(part)
         for criterion in part.kind.all_turns:
             by_topic: dict[str, list[tuple[int, int]]] = defaultdict(list)
             for turn_id, *items in twice:
