@@ -80,7 +80,12 @@ ANNEXES = {
             "nuggets agree": "a judge's matches against people's of the same pairs",
             "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
         },
-        {"demo.nuggets": "judge.extra.nuggets.cli:rank_example"},
+        {
+            "demo.nuggets": "judge.extra.nuggets.cli:rank_example",
+            "nuggets.create": "judge.extra.nuggets.create",
+            "nuggets.questions": "judge.extra.nuggets.questions",
+            "nuggets.scoring": "judge.extra.nuggets.scoring",
+        },
     ),
     "evaluate": Annex(
         {
@@ -142,6 +147,7 @@ ANNEXES = {
         },
         {"sources.rag2024": "judge.extra.reproduce.published.rag2024:labels_as_gold"},
     ),
+    "autojudge": Annex({}),
 }
 """The annexes, by the names of their folders."""
 

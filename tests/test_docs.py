@@ -191,7 +191,7 @@ def reader(mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictu
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     label_at_once(monkeypatch)
     # Nobody visits the review desk of a page.
-    monkeypatch.setattr("judge.extra.desk.review.serve_desk", lambda app, listener, ready: ready())
+    monkeypatch.setattr("judge.extra.desk.app.serve_desk", lambda app, listener, ready: ready())
     write_example(tmp_path)
     monkeypatch.chdir(tmp_path)
 

@@ -14,8 +14,18 @@ import msgspec
 
 from judge.errors import InputError
 from judge.io.steps import Meter, Step, Steps, quiet
-from judge.passages import streams
 from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
+from judge.passages.streams import (
+    BOM,
+    MAX_LINE,
+    MAX_TEXT,
+    CollectionProblems,
+    UnknownForm,
+    expanded,
+    packing,
+    refuse_foreign,
+    whole_lines,
+)
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table
 from judge.records import Passage
 
@@ -57,8 +67,8 @@ class _Build:
 
     def __init__(self, paths: Sequence[Path], folder: Path, steps: Steps) -> None:
         self._folder = folder
-        self.problems = streams.CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
-        self._files = streams.expanded(paths, self.problems)
+        self.problems = CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
+        self._files = expanded(paths, self.problems)
         # Every file is checked first: the last of a thousand may be packed.
         for file in self._files:
             if message := _unfit(file):
@@ -96,12 +106,12 @@ class _Build:
         try:
             with file.open("rb") as stream:
                 before = os.fstat(stream.fileno())
-                offset = len(streams.BOM) if stream.read(len(streams.BOM)) == streams.BOM else 0
+                offset = len(BOM) if stream.read(len(BOM)) == BOM else 0
                 stream.seek(offset)
                 line = 0
-                for block in streams.whole_lines(iter(functools.partial(stream.read, _BLOCK), b""), streams.MAX_LINE):
+                for block in whole_lines(iter(functools.partial(stream.read, _BLOCK), b""), MAX_LINE):
                     if block is None:
-                        bad(line + 1, f"a line of more than {streams.MAX_LINE >> 20} MiB")
+                        bad(line + 1, f"a line of more than {MAX_LINE >> 20} MiB")
                         return
                     self._meter(len(block))
                     for content in block[:-1].split(b"\n"):
@@ -154,14 +164,14 @@ def _unfit(file: Path) -> str | None:
             return "an index needs plain files, not a pipe"
         with file.open("rb") as stream:
             start = stream.read(_EDGE)
-        streams.refuse_foreign(start)
-    except streams.UnknownForm as error:
+        refuse_foreign(start)
+    except UnknownForm as error:
         return str(error)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    if packed := streams.packing(start):
+    if packed := packing(start):
         return f"the file is packed ({packed}); an index needs plain JSONL: unpack it, or name only the plain files"
-    if start.removeprefix(streams.BOM).lstrip()[:1] not in (b"{", b""):
+    if start.removeprefix(BOM).lstrip()[:1] not in (b"{", b""):
         return "expected JSON Lines, which begin with '{'"
     return None
 
@@ -214,7 +224,7 @@ def _text(stored: bytes, passage_id: str, where: str) -> str:
     if name != passage_id:
         raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
     # One character too many is enough for the refusal.
-    return text[: streams.MAX_TEXT + 1]
+    return text[: MAX_TEXT + 1]
 
 
 def _seen(stream: IO[bytes], name: str) -> _File:

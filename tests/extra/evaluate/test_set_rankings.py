@@ -35,7 +35,7 @@ def run(run_id: str, **turns: str) -> OrderedRun:
 @pytest.fixture(autouse=True, scope="module")
 def _few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.extra.evaluate.set_rankings.REPLICATES", 200)
+        patch.setattr("judge.extra.evaluate.sets.REPLICATES", 200)
         patch.setattr("judge.extra.evaluate.set_rankings.FLIPS", 999)
         yield
 

@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of a probe's time and is tested elsewhere."""
-    monkeypatch.setattr("judge.extra.probe.job.probe_pictures", lambda card: {"probe.svg": b"", "probe.png": b""})
+    monkeypatch.setattr("judge.extra.probe.card.probe_pictures", lambda card: {"probe.svg": b"", "probe.png": b""})
 
 
 FALLING = ("swapped", "dropped", "invented", "altered", "negation")
