@@ -12,7 +12,7 @@ from docs.site.build import build, site_pages
 from docs.site.commands import actions, page_of
 from docs.site.docstrings import markdown
 from docs.site.links import problems
-from docs.site.pages import led, summary
+from docs.site.pages import MOST_WORDS, led, summary, words
 from docs.site.rows import reasons
 from docs.site.statistics import modules, public_functions
 from judge.ask.criteria import bundled_criteria
@@ -28,10 +28,7 @@ from judge.stats.ranking import SYSTEM, TIED
 from tests.browsing import NARROW, faults, overflow
 
 # The reader of Markdown uses names of Sphinx that a later Sphinx drops.
-pytestmark = [
-    pytest.mark.filterwarnings(f"ignore:.*Check CHANGES for Sphinx API:{kind}")
-    for kind in ("DeprecationWarning", "PendingDeprecationWarning")
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*Check CHANGES for Sphinx API")
 
 site = functools.cache(site_pages)
 
@@ -51,18 +48,23 @@ def test_a_command_has_a_page_with_every_option(command: str) -> None:
 
 @pytest.mark.slow
 def test_every_row_of_the_program_has_an_entry() -> None:
-    pages = site()
     wanted = {
-        "python": [f"### `{name}`\n" for name in judge.__all__ if not name.startswith("_")],
+        "python": [f"# `{name}`\n" for name in judge.__all__ if not name.startswith("_")],
         "codes": [f"| `{name}` |" for name in (*CODES, *EXCLUDED, *FailureReason.__args__)],  # type: ignore[attr-defined]
-        "formats": [f"## `{name}`\n" for name in FORMATS],
+        "formats": [f"# `{name}`\n" for name in FORMATS],
         "datasets": [f"| `{name}` |" for name in DATASETS],
-        "prompts": [f"## `{criterion.prompt_id}`\n" for criterion in bundled_criteria()],
-        "statistics": [f"### `{name}`\n" for name in (*STATISTICS, *EXPECTED, *PROBABILITY, *SYSTEM, *TIED)],
-        "statistics-functions": [f"### `{name}`\n" for module in modules() for name, _ in public_functions(module)],
+        "prompts": [f"# `{criterion.prompt_id}`\n" for criterion in bundled_criteria()],
+        "statistics.": [f"# `{name}`\n" for name in (*STATISTICS, *EXPECTED, *PROBABILITY, *SYSTEM, *TIED)],
+        "statistics-functions": [f"# `{name}`\n" for module in modules() for name, _ in public_functions(module)],
     }
-    missing = [line for name, lines in wanted.items() for line in lines if line not in pages[f"reference/{name}.md"]]
-    assert missing == []
+    for name, lines in wanted.items():
+        text = "".join(text for page, text in site().items() if page.startswith(f"reference/{name}"))
+        assert [line for line in lines if line not in text] == []
+
+
+@pytest.mark.slow
+def test_no_page_is_longer_than_a_reader_bears() -> None:
+    assert [(name, words(text)) for name, text in site().items() if words(text) > MOST_WORDS] == []
 
 
 def test_every_reason_has_a_meaning() -> None:

@@ -10,7 +10,7 @@ from docs.site import links
 from docs.site.commands import FIRST, command_pages, page_of
 from docs.site.files import files_page
 from docs.site.names import names_page
-from docs.site.pages import DOCS, contents, subjects, title, with_navigation, written_pages
+from docs.site.pages import DOCS, contents, parted, subjects, title, with_navigation, written_pages
 from docs.site.rows import card_pages, row_pages
 from docs.site.statistics import statistics_pages
 from judge.cli import COMMANDS
@@ -26,7 +26,7 @@ def site_pages() -> dict[str, str]:
     """Every page of the site, by its place in it."""
     written = written_pages()
     made = command_pages(written) | files_page(written) | row_pages() | statistics_pages(written) | names_page()
-    pages = with_navigation(written | made | card_pages(written["cards/index.md"]))
+    pages = parted(with_navigation(written | made | card_pages(written["cards/index.md"])))
     pages[FIRST] += contents([page_of(command).rpartition("/")[2] for command in COMMANDS])
     for name in GENERATED:
         words = title(pages[f"reference/{name}"])
@@ -74,6 +74,7 @@ def amended(html: str) -> str:
 
 
 AMENDED = {
+    '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
     'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
     '<div class="table-wrapper': '<div tabindex="0" role="region" aria-label="Table" class="table-wrapper',
 }

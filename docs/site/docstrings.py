@@ -57,6 +57,14 @@ def fields(cls: type[Any]) -> Iterator[tuple[str, str, str, str]]:
             yield from _own_fields(base)
 
 
+def readable(annotation: ast.expr) -> str:
+    """A type without what a command line is told about it."""
+    match annotation:
+        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[first, *_])):
+            return readable(first)
+    return ast.unparse(annotation)
+
+
 @functools.cache
 def _own_fields(cls: type[Any]) -> tuple[tuple[str, str, str, str], ...]:
     node = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
@@ -72,5 +80,5 @@ def _own_fields(cls: type[Any]) -> tuple[tuple[str, str, str, str], ...]:
         if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
             about = inspect.cleandoc(str(following.value.value))
         default = "" if statement.value is None else ast.unparse(statement.value)
-        found.append((statement.target.id, ast.unparse(statement.annotation), default, about))
+        found.append((statement.target.id, readable(statement.annotation), default, about))
     return tuple(found)

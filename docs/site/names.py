@@ -22,34 +22,36 @@ def homes() -> dict[str, tuple[str, Any]]:
 
 
 def names_page() -> dict[str, str]:
-    """The page of the public names: jobs first, each a function beside its plan, then the rest by room."""
-    rooms: dict[str, list[str]] = {}
+    """The page of the public names: jobs first, each a function beside its plan, then the rest, by module."""
+    modules: dict[str, list[str]] = {}
     for name, (module, _) in homes().items():
-        rooms.setdefault(module.split(".")[1], []).append(name)
+        modules.setdefault(module, []).append(name)
     parts = [
         "# Python\n\nEverything below is a name of the package: `judge.run`, `judge.Plan`. Nothing heavy is imported "
         "before a name is asked for. Each job is a plan and a function that takes it; commands and Python share them.",
         markdown((judge.__doc__ or "").partition("\n\n")[2]),
     ]
-    for room in rooms:
-        parts.append(f"## {room.capitalize()}")
-        for name in sorted(rooms[room], key=str.lower):
-            parts += _entry(name, *homes()[name])
+    for module, names in sorted(modules.items(), key=lambda each: (not each[0].startswith("judge.jobs"), each[0])):
+        parts.append(f"## {code(module)}")
+        for name in sorted(names, key=str.lower):
+            parts += _entry(name, homes()[name][1])
     return {PAGE: "\n\n".join(part for part in parts if part) + "\n"}
 
 
-def _entry(name: str, module: str, found: Any) -> list[str]:
-    text = markdown(found.__doc__ or "")
-    parts = [f"### {code(name)}", f"From `{module}`."]
+def _entry(name: str, found: Any) -> list[str]:
+    text = found.__doc__ or ""
+    parts = [f"### {code(name)}"]
     if inspect.isclass(found):
         rows = [
             (code(field), code(kind), code(default) if default else "", cell(about))
             for field, kind, default, about in fields(found)
         ]
-        parts += [text, table(("field", "type", "default", "meaning"), rows) if rows else ""]
+        # The table has the arguments of a plan with their types.
+        parts += [markdown(text.partition("\nArgs:")[0] if rows else text)]
+        parts += [table(("field", "type", "default", "meaning"), rows)] if rows else []
         parts += _methods(found)
     else:
-        parts += [signature(name, inspect.unwrap(found)), text]
+        parts += [signature(name, inspect.unwrap(found)), markdown(text)]
     return parts
 
 

@@ -1,5 +1,6 @@
 """The pages of the site: those that people write, at one place each in the navigation, with their links led there."""
 
+import itertools
 import posixpath
 import re
 from collections.abc import Callable, Mapping
@@ -70,6 +71,36 @@ def outside_fences(text: str, change: Callable[[str], str]) -> str:
 def relative(target: str, page: str) -> str:
     """The link from one page of the site to another."""
     return posixpath.relpath(target, posixpath.dirname(page) or ".")
+
+
+MOST_WORDS = 2500
+"""Of a page; a longer one that the program makes is parted."""
+
+
+def words(text: str) -> int:
+    """The words of a page; signs that draw a table are none."""
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
+def parted(pages: Mapping[str, str]) -> dict[str, str]:
+    """The pages, a long one of the program as a first page that lists its parts, and a page for each part beside it."""
+    found: dict[str, str] = {}
+    for name, text in pages.items():
+        if words(text) <= MOST_WORDS or not name.startswith(("reference/", "cards/")):
+            found[name] = text
+            continue
+        masked = _FENCED.sub(lambda match: "-" * len(match[0]), text)
+        begins = [match.start() for match in re.finditer("^## ", masked, re.MULTILINE)]
+        stem, listed = re.sub(r"(?<!/)$", "-", name.removesuffix(".md").removesuffix("index")), {}
+        for begin, end in itertools.pairwise([*begins, len(text)]):
+            part = outside_fences(text[begin:end], lambda of: re.sub("^#(?=#+ )", "", of, flags=re.MULTILINE))
+            within = ", ".join(re.findall("^## (.+)$", outside_fences(part, str), re.MULTILINE))
+            home = f"{stem}{re.sub(r'[^a-z0-9]+', '-', title(part).lower()).strip('-')}.md"
+            found[home] = part
+            listed[relative(home, name)] = f"[{title(part)}]({relative(home, name)}){within and f': {within}'}"
+        lines = "".join(f"- {line}\n" for line in listed.values())
+        found[name] = f"{text[: begins[0]]}{lines}{contents([*listed])}"
+    return found
 
 
 def title(text: str) -> str:
