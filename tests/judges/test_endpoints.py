@@ -3,14 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from judge.errors import (
-    AuthenticationError,
-    JudgeError,
-    OperationalError,
-    RateLimitError,
-    RejectedError,
-    TransientError,
-)
+from judge import errors
 from judge.judges.endpoints import Endpoints
 from judge.judges.records import Completion, Request
 from tests.mock import ask
@@ -19,20 +12,20 @@ pytestmark = pytest.mark.fast
 
 A, B = "http://a/v1", "http://b/v1"
 DONE = Completion(text="0", finish_reason="stop", model="m")
-KEY, MOVED = AuthenticationError("refused"), OperationalError("moved")
-FAULT = TransientError("fault")
-FULL = RateLimitError("full")
-BAD = RejectedError("bad")
+KEY, MOVED = errors.AuthenticationError("refused"), errors.OperationalError("moved")
+FAULT = errors.TransientError("fault")
+FULL = errors.RateLimitError("full")
+BAD = errors.RejectedError("bad")
 
 
-def full(seconds: float) -> RateLimitError:
-    return RateLimitError("full", seconds)
+def full(seconds: float) -> errors.RateLimitError:
+    return errors.RateLimitError("full", seconds)
 
 
 class World:
     """Two servers, each with its replies, the last one repeated; and a clock."""
 
-    def __init__(self, a: Sequence[JudgeError | None], b: Sequence[JudgeError | None] = (None,)) -> None:
+    def __init__(self, a: Sequence[errors.JudgeError | None], b: Sequence[errors.JudgeError | None] = (None,)) -> None:
         self.now = 1000.0
         self.asked: list[str] = []
         self.replies = {A: list(a), B: list(b)}
@@ -61,7 +54,7 @@ class World:
 
 
 # The failures of two servers; what the first call fails for, and what the next one fails for.
-CASES: list[tuple[JudgeError, JudgeError, JudgeError, JudgeError]] = [
+CASES: list[tuple[errors.JudgeError, errors.JudgeError, errors.JudgeError, errors.JudgeError]] = [
     (full(600), full(20), full(20), full(20)),
     (full(600), FAULT, FAULT, FAULT),
     (full(600), FULL, FULL, FULL),
@@ -70,7 +63,7 @@ CASES: list[tuple[JudgeError, JudgeError, JudgeError, JudgeError]] = [
     (KEY, full(20), full(20), full(20)),
     (FAULT, KEY, FAULT, FAULT),
     (FAULT, FULL, FAULT, FAULT),
-    (TransientError("slow", 7), full(3), TransientError("slow", 3), full(3)),
+    (errors.TransientError("slow", 7), full(3), errors.TransientError("slow", 3), full(3)),
     (KEY, KEY, KEY, KEY),
     (KEY, MOVED, KEY, KEY),
 ]
@@ -78,14 +71,14 @@ CASES: list[tuple[JudgeError, JudgeError, JudgeError, JudgeError]] = [
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("turned", [False, True])
-def test_what_two_servers_that_fail_come_to(case: tuple[JudgeError, ...], turned: bool) -> None:
+def test_what_two_servers_that_fail_come_to(case: tuple[errors.JudgeError, ...], turned: bool) -> None:
     one, two, *expected = case
     world = World([two], [one]) if turned else World([one], [two])
     for error in expected:
         (caught,) = world.call()
-        if not isinstance(error, OperationalError):
+        if not isinstance(error, errors.OperationalError):
             assert type(caught) is type(error)
-        assert isinstance(caught, OperationalError) == isinstance(error, OperationalError)
+        assert isinstance(caught, errors.OperationalError) == isinstance(error, errors.OperationalError)
         assert getattr(caught, "retry_after", None) == getattr(error, "retry_after", None)
         assert A in str(caught) and B in str(caught)
 
