@@ -58,7 +58,12 @@ class _Field(NamedTuple):
 
 
 Functions = Mapping[str, Callable[..., int]]
-"""The functions of a command by action, each with plans as its parameters; a command without actions has one, ""."""
+"""The functions of a command by action, each with plans and options as its parameters; a command without
+actions has one, ""."""
+
+
+class _Alone(Options):
+    """An option that is a parameter of a function."""
 
 
 def declare(parser: CommandParser, functions: Functions) -> None:
@@ -91,13 +96,24 @@ def parsed_call(parser: CommandParser, functions: Functions, words: Sequence[str
     if line.get("save_config") is not None:
         return functools.partial(_save, Path(line["save_config"]), parser.prog, chosen)
     call = {"argv": argv, "chosen": chosen}
-    return functools.partial(
-        functions[action], *(each.with_values(**call) if isinstance(each, Call) else each for each in plans)
-    )
+    return functools.partial(functions[action], *(_argument(each, call) for each in plans))
+
+
+def _argument(plan: Options, call: Mapping[str, Any]) -> Any:
+    if isinstance(plan, _Alone):
+        return getattr(plan, *type(plan).model_fields)
+    return plan.with_values(**call) if isinstance(plan, Call) else plan
 
 
 def _plans_of(function: Callable[..., int]) -> list[type[Options]]:
-    return [parameter.annotation for parameter in inspect.signature(function).parameters.values()]
+    return list(map(_plan_of, inspect.signature(function).parameters.values()))
+
+
+def _plan_of(parameter: inspect.Parameter) -> type[Options]:
+    if isinstance(parameter.annotation, type):
+        return parameter.annotation
+    field: Any = parameter.annotation, ... if parameter.default is parameter.empty else parameter.default
+    return create_model(parameter.name, __base__=_Alone, **{parameter.name: field})
 
 
 def _fields(plans: Iterable[type[Options]]) -> Iterator[_Field]:

@@ -1,28 +1,29 @@
 """Gold grades: check them, import them, split and seal them, plan what to label next, write sheets for it."""
 
 from collections import Counter
+from typing import Annotated
+
+from pydantic import Field
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say, say_all
 from judge.io.ids import cluster_of
+from judge.io.plan import Option
 from judge.io.text import count
 from judge.jobs import gold
 
-
-class GoldListing(JsonOutput, section="output"):
-    """How problems are listed."""
-
-    all: bool = False
-    """List more than 5 problems of one code and file."""
+_More = Annotated[
+    bool, Field(description="List more than 5 problems of one code and file."), Option("all", section="output")
+]
 
 
-def check(plan: gold.GoldCheckPlan, output: GoldListing) -> int:
+def check(plan: gold.GoldCheckPlan, output: JsonOutput, more: _More = False) -> int:
     """List every problem of gold files; 1 if one is an error."""
     checked = gold.check_gold_files(plan)
     if output.as_json:
         print_json(checked.problems)
     else:
-        for line in problem_lines(checked.problems, None if output.all else SHOWN):
+        for line in problem_lines(checked.problems, None if more else SHOWN):
             print_listed(line)
     errors = sum(problem.severity == "error" for problem in checked.problems)
     say(

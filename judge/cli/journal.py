@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say, say_all
-from judge.io.plan import Option, Options
+from judge.io.plan import Option
 from judge.io.text import count, printable
 from judge.jobs.manifest import JOURNAL
 from judge.jobs.reparsing import ReparsePlan, reparse
@@ -33,50 +33,35 @@ def _place(given: str | Path) -> str | Path:
 _Place = Annotated[str | Path, BeforeValidator(_place)]
 
 
-class JournalPath(Options):
-    """Which journal is read."""
-
-    path: Annotated[_Place, Option(metavar="PATH", place="only")]
-    """A journal, a folder with its journal.sqlite, or postgresql://…"""
-
-
-class JournalPaths(Options):
-    """Which journals are read."""
-
-    paths: Annotated[tuple[_Place, ...], Option(metavar="PATH", place="only")]
-    """Journals, their folders or exports, or postgresql://…"""
-
-
-class NewJournal(Options):
-    """Where a journal is written."""
-
-    out: Annotated[Path, Option(short="o", metavar="NEW")]
-    """The new journal."""
+_PATH = Option(metavar="PATH", place="only")
+_Journal = Annotated[_Place, Field(description="A journal, a folder with its journal.sqlite, or postgresql://…"), _PATH]
+_Journals = Annotated[
+    tuple[_Place, ...], Field(description="Journals, their folders or exports, or postgresql://…"), _PATH
+]
+_New = Annotated[Path, Field(description="The new journal."), Option(short="o", metavar="NEW")]
+_Export = Annotated[
+    Path | None,
+    Field(description="A new file (default, as with -: standard output)."),
+    Option(short="o", metavar="FILE"),
+]
 
 
-class ExportFile(Options):
-    """Where completions are written."""
-
-    out: Annotated[Path | None, Option(short="o", metavar="FILE")] = None
-    """A new file (default, as with -: standard output)."""
-
-
-def verify(plan: JournalPath, output: JsonOutput) -> int:
+def verify(path: _Journal, output: JsonOutput) -> int:
     """List the completions that are not what was recorded; 1 if there is one."""
-    report = journal_tools.verify_journal(plan.path)
+    report = journal_tools.verify_journal(path)
     _print_report(report, as_json=output.as_json)
-    if report.problems and not is_database(plan.path):
-        say(f"`judge journal salvage {plan.path} -o NEW` keeps what is sound")
+    if report.problems and not is_database(path):
+        say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
     return 1 if report.problems else 0
 
 
-def salvage(plan: JournalPath, new: NewJournal, output: JsonOutput) -> int:
+def salvage(path: _Journal, out: _New, output: JsonOutput) -> int:
     """Write what is sound into a new journal; 1 if something is not."""
-    report = journal_tools.salvage_journal(plan.path, new.out)
+    report = journal_tools.salvage_journal(path, out)
     _print_report(report, as_json=output.as_json)
-    old = without_credentials(str(plan.path))
-    say(f"what is sound is in {new.out}; in place of {old}, it lets the same command go on")
-    if not is_database(plan.path) and (log := Path(f"{plan.path}-wal")).exists():
+    old = without_credentials(str(path))
+    say(f"what is sound is in {out}; in place of {old}, it lets the same command go on")
+    if not is_database(path) and (log := Path(f"{path}-wal")).exists():
         say(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
     return 1 if report.problems else 0
 
@@ -96,9 +81,9 @@ def _print_facts(facts: Mapping[str, object]) -> None:
         print_fact(name, str(fact))
 
 
-def stats(plan: JournalPath, output: JsonOutput) -> int:
+def stats(path: _Journal, output: JsonOutput) -> int:
     """Say what each judge took: calls, tokens, money, time."""
-    spending = journal_tools.read_spending(plan.path)
+    spending = journal_tools.read_spending(path)
     if output.as_json:
         print_json(spending)
         return 0
@@ -106,7 +91,7 @@ def stats(plan: JournalPath, output: JsonOutput) -> int:
         print_text(row.judge, "heading")
         _print_facts({f"  {name}": text for name, text in _facts(row).items()})
     if not spending:
-        say(f"{without_credentials(str(plan.path))}: holds no completion")
+        say(f"{without_credentials(str(path))}: holds no completion")
     return 0
 
 
@@ -133,13 +118,13 @@ def _unknown(number: int) -> str:
     return f"; unknown for {number:,}" if number else ""
 
 
-def export(plan: JournalPath, file: ExportFile) -> int:
+def export(path: _Journal, out: _Export = None) -> int:
     """Write the completions as JSON lines, without keys."""
-    if file.out not in (None, Path("-")):
-        number = journal_tools.export_journal(plan.path, file.out)
-        say(f"{count(number, 'completion')} in {file.out}")
+    if out not in (None, Path("-")):
+        number = journal_tools.export_journal(path, out)
+        say(f"{count(number, 'completion')} in {out}")
         return 0
-    for line in journal_tools.exported_lines(plan.path):
+    for line in journal_tools.exported_lines(path):
         text = line.decode()
         # A terminal is not to be controlled by what strangers wrote; a file or a program gets the bytes as they are.
         sys.stdout.write(f"{printable(text.rstrip())}\n" if sys.stdout.isatty() else text)
@@ -167,9 +152,9 @@ def reparse_replies(plan: ReparsePlan, output: JsonOutput) -> int:
     return 1 if outcome.changes else 0
 
 
-def merge(plan: JournalPaths, new: NewJournal, output: JsonOutput) -> int:
+def merge(paths: _Journals, out: _New, output: JsonOutput) -> int:
     """Write several journals into a new one, of which the first answer stays; 1 if answers are in conflict."""
-    report = journal_tools.merge_journals(plan.paths, new.out)
+    report = journal_tools.merge_journals(paths, out)
     facts = {"completions": report.taken, "repeated": report.repeated}
     if output.as_json:
         print_json({**facts, "conflicts": report.conflicts})

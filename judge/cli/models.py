@@ -8,11 +8,13 @@ as local/PATH.gguf. JUDGE_CACHE names another folder for the weights.
 import sys
 from typing import Annotated, Any
 
+from pydantic import Field
+
 from judge.ask.progress import fetch_reporter
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_text, say
 from judge.errors import UsageError
-from judge.io.plan import Option, Options
+from judge.io.plan import Option
 from judge.io.steps import ProgressLine
 from judge.io.text import did_you_mean
 from judge.judges.catalog import CATALOG, ModelWeights
@@ -33,21 +35,17 @@ def list_models(output: JsonOutput) -> int:
     return 0
 
 
-class PullPlan(Options):
-    """The options of `judge models pull`."""
-
-    names: Annotated[tuple[str, ...], Option(metavar="NAME", place="only")]
-    """Names of local models, as `judge models list` shows them."""
+_NAMES = Field(description="Names of local models, as `judge models list` shows them.")
 
 
-def pull(plan: PullPlan) -> int:
+def pull(names: Annotated[tuple[str, ...], _NAMES, Option(metavar="NAME", place="only")]) -> int:
     """Fetch weights, or continue a fetch that was interrupted."""
-    names = [name.removeprefix("local/") for name in plan.names]
-    for name in names:
+    known = [name.removeprefix("local/") for name in names]
+    for name in known:
         if name not in CATALOG:
             hint = did_you_mean(name, CATALOG)
             raise UsageError(f"no local model called {name!r}{hint} (there are {', '.join(CATALOG)})")
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(known):
         with ProgressLine(sys.stderr) as line:
             print(ensure(CATALOG[name], fetch_reporter(line)))
     return 0

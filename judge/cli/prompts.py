@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+from pydantic import Field
 
 from judge.ask.criteria import (
     bundled_criteria,
@@ -70,18 +71,14 @@ def show(plan: PromptPlan) -> int:
     return 0
 
 
-class PromptCheckPlan(Options):
-    """The options of `judge prompts check`."""
-
-    paths: Annotated[tuple[Path, ...], Option(metavar="PATH", place="only")]
-    """A prompt file."""
+_FILE = Field(description="A prompt file.")
 
 
-def check(plan: PromptCheckPlan, output: JsonOutput) -> int:
+def check(paths: Annotated[tuple[Path, ...], _FILE, Option(metavar="PATH", place="only")], output: JsonOutput) -> int:
     """List every problem of prompt files; 1 if a checked file is not a valid prompt."""
     if not output.as_json:
-        return max(_check(path) for path in plan.paths)
-    checked = [_checked(path) for path in plan.paths]
+        return max(_check(path) for path in paths)
+    checked = [_checked(path) for path in paths]
     print_json(checked)
     return int(any(row["problems"] for row in checked))
 

@@ -1,12 +1,14 @@
 """What judged folders say: leaderboards, reports, bundles, and the next collection planned by them."""
 
 import sys
+from typing import Annotated
+
+from pydantic import Field
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import USUAL, print_json, print_listed, print_table, print_text, progress, say, say_all
 from judge.cli.tables import print_corrected, print_leaderboard, print_ratings
 from judge.errors import UsageError
-from judge.io.plan import Options
 from judge.io.text import count, decimals, fold, interval, number
 from judge.jobs.judged import read_judged
 from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, TopicsPlan, correct_leaderboard, plan_topics
@@ -85,24 +87,20 @@ def _print_corrected(outcome: CorrectionOutcome) -> None:
     print("\n".join(["", *(line for text in flags for line in fold(text, USUAL))]), file=sys.stderr)
 
 
-class SummaryOption(Options):
-    """What is printed in place of a report."""
-
-    summary: bool = False
-    """Print the verdicts and the leaderboards alone, as Markdown for the summary of a build, and write no report."""
+_SUMMARY = "Print the verdicts and the leaderboards alone, as Markdown for the summary of a build, and write no report."
 
 
-def report(plan: ReportPlan, short: SummaryOption) -> int:
+def report(plan: ReportPlan, summary: Annotated[bool, Field(description=_SUMMARY)] = False) -> int:
     """Write a report on output folders: one page to open in a browser, and the same as Markdown with pictures.
 
     OUT is a folder of `judge run` or `judge calibrate`; several are set side by side. The page needs no network and
     asks for nothing. With --gold, people's grades stand beside the judge's: agreement and corrected means; the look at
     the gold is put on record beside it, as by `judge calibrate`.
     """
-    if short.summary and plan.out is not None:
+    if summary and plan.out is not None:
         raise UsageError("--summary prints and writes no report, so it takes no --out")
     with progress("reading folders") as steps:
-        if short.summary:
+        if summary:
             print(summary_text(plan, steps), end="")
             return 0
         outcome = write_report(plan, steps)

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import Field
+
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, progress, say
 from judge.errors import UsageError
-from judge.io.plan import OneOf, Option, Options
+from judge.io.plan import OneOf, Option
 from judge.io.text import count, printable
 from judge.jobs.options import NamedRuns
 from judge.jobs.results_parquet import PARQUET, ResultsConvertPlan, convert_results
@@ -28,24 +30,21 @@ SCHEMA = 1
 """Version of what --json prints."""
 
 
-class ProblemListing(JsonOutput, section="output"):
-    """What is printed."""
-
-    all: bool = False
-    """List more than 3 problems of a code and file (20 on a page); of those in one list of passages, 10 are listed and
-    the others counted."""
-
-
-class Fixing(Options, section="fixed copies"):
-    """Where fixed copies go."""
-
-    fix: bool = False
-    """Write fixed copies of the runs to the folder of -o, and a log of every fix."""
-    out: Annotated[Path | None, Option(short="o", metavar="DIR")] = None
-    """Where --fix writes; outside the runs' folder."""
+_MORE = (
+    "List more than 3 problems of a code and file (20 on a page); of those in one list of passages, 10 are listed and "
+    "the others counted."
+)
+_FIX = "Write fixed copies of the runs to the folder of -o, and a log of every fix."
+_OUT = Field(description="Where --fix writes; outside the runs' folder.")
 
 
-def validate(plan: ValidationPlan, output: ProblemListing, fixing: Fixing) -> int:
+def validate(
+    plan: ValidationPlan,
+    output: JsonOutput,
+    more: Annotated[bool, Field(description=_MORE), Option("all", section="output")] = False,
+    fix: Annotated[bool, Field(description=_FIX), Option(section="fixed copies")] = False,
+    out: Annotated[Path | None, _OUT, Option(short="o", metavar="DIR", section="fixed copies")] = None,
+) -> int:
     """List everything that is wrong with the runs of folders and files, all at once.
 
     An error means that a response, a turn or a run cannot be judged; a warning, that it is judged although a guideline
@@ -53,11 +52,9 @@ def validate(plan: ValidationPlan, output: ProblemListing, fixing: Fixing) -> in
     code 0 if there is no error, 1 if there is one, 2 if a file cannot be read as a run at all (everything else is still
     listed). With --fix, 0 and 1 say what is wrong with the copies, and with the files that have none.
     """
-    if fixing.fix != (fixing.out is not None):
+    if fix != (out is not None):
         raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
-    plan = plan.with_values(
-        lengths=output.as_json, page_examples=None if output.all else PAGE_EXAMPLES, fixed_dir=fixing.out
-    )
+    plan = plan.with_values(lengths=output.as_json, page_examples=None if more else PAGE_EXAMPLES, fixed_dir=out)
     with progress("checking runs") as steps:
         outcome = validate_runs(plan, steps)
     for name, reason in outcome.refused:
@@ -71,7 +68,7 @@ def validate(plan: ValidationPlan, output: ProblemListing, fixing: Fixing) -> in
         print()
         if outcome.several_years is not None:
             print_listed(f"error several_years: {outcome.several_years}")
-        for line in text_lines(outcome.files, None if output.all else EXAMPLES):
+        for line in text_lines(outcome.files, None if more else EXAMPLES):
             print_listed(line)
         if outcome.fixed is not None:
             _print_fixed(outcome.fixed)
@@ -98,14 +95,10 @@ def _print_fixed(fixed: FixedRuns) -> None:
 LENGTHS = ("run", "rule", "responses", "over", "at limit", "longest", "cut", "emptied", "unanswered")
 
 
-class LengthsOutput(JsonOutput, section="output"):
-    """How the lengths are printed."""
-
-    tsv: bool = False
-    """Print the figures as tab-separated values."""
+_Tsv = Annotated[bool, Field(description="Print the figures as tab-separated values."), Option(section="output")]
 
 
-def tokens(plan: LengthsPlan, output: LengthsOutput) -> int:
+def tokens(plan: LengthsPlan, output: JsonOutput, tsv: _Tsv = False) -> int:
     """Count the tokens of each run's responses by every rule, and say what each policy for the limit would change.
 
     For each run and rule: how many responses are over the limit, how many are exactly at it (many suggest that the team
@@ -119,7 +112,7 @@ def tokens(plan: LengthsPlan, output: LengthsOutput) -> int:
         say(f"{name}: holds nothing that can be judged; `judge validate` says why")
     if output.as_json:
         print_json(outcome.runs)
-    elif output.tsv:
+    elif tsv:
         sys.stdout.write(lengths_tsv(outcome.runs))
     else:
         _print_lengths(outcome.runs, outcome.limit)

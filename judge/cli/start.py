@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import shtab
+from pydantic import Field
 
 from judge.cli import COMMANDS as SUMMARIES
 from judge.cli import command_parser
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import columns, print_json, progress, styled
-from judge.io.plan import Option, Options
+from judge.io.plan import Option
 from judge.io.text import fold, printable
 from judge.jobs.doctor import CheckFinding, DoctorPlan, examine
 from judge.judges.credentials import redact
@@ -55,21 +56,14 @@ def _print_findings(findings: Sequence[CheckFinding]) -> None:
 Shell = Literal["bash", "zsh", "fish"]
 
 
-class CompletionPlan(Options):
-    """Everything `judge completion` can be told."""
-
-    shell: Annotated[Shell, Option(metavar="SHELL", place="only")]
-    """The shell."""
-
-
-def completion(plan: CompletionPlan) -> int:
+def completion(shell: Annotated[Shell, Field(description="The shell."), Option(metavar="SHELL", place="only")]) -> int:
     """Print a script that completes commands, options and choices in a shell.
 
     bash: put `eval "$(judge completion bash)"` into ~/.bashrc. zsh: the same with zsh into ~/.zshrc, after compinit.
     fish: `judge completion fish > ~/.config/fish/completions/judge.fish`. The script is made once and starts no
     process; print it anew after an upgrade.
     """
-    print(shtab.complete(_whole_parser(), shell=plan.shell))
+    print(shtab.complete(_whole_parser(), shell=shell))
     return 0
 
 
