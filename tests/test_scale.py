@@ -43,24 +43,12 @@ def test_costs_and_times_are_the_products_on_the_page() -> None:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (dollars(0.6111), "$0.61"),
-        (dollars(8.4), "$8.40"),
-        (dollars(84), "$84"),
-        (dollars(9.96), "$10"),
-        (dollars(366_700), "$370,000"),
-        (duration(69), "69 s"),
-        (duration(99), "1.6 min"),
-        (duration(5400), "1.5 h"),
-        (duration(47 * 3600), "47 h"),
-        (duration(330_000), "3.8 days"),
-        (number(145.5), "150"),
-        (number(3.03), "3"),
-        (number(2_340_000), "2,300,000"),
-        (size(88e6), "88 MB"),
-        (size(8.8e9), "8.8 GB"),
-        (size(1.2e12), "1.2 TB"),
+        (dollars(0.6111), "$0.61"), (dollars(8.4), "$8.40"), (dollars(84), "$84"), (dollars(9.96), "$10"),
+        (dollars(366_700), "$370,000"), (duration(69), "69 s"), (duration(99), "1.6 min"), (duration(5400), "1.5 h"),
+        (duration(47 * 3600), "47 h"), (duration(330_000), "3.8 days"), (number(145.5), "150"), (number(3.03), "3"),
+        (number(2_340_000), "2,300,000"), (size(88e6), "88 MB"), (size(8.8e9), "8.8 GB"), (size(1.2e12), "1.2 TB"),
     ],
-)
+)  # fmt: skip
 def test_figures_have_two_digits(shown: str, expected: str) -> None:
     assert shown == expected
 

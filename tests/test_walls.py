@@ -16,25 +16,9 @@ from judge.judges.backends import BACKENDS
 PACKAGE = Path(__file__).parent.parent / "judge"
 
 DOORS = [
-    "records",
-    "errors",
-    "plugins",
-    "stats",
-    "io",
-    "runs",
-    "passages",
-    "judges",
-    "pool",
-    "ask",
-    "gold",
-    "results",
-    "crowd",
-    "calibrate",
-    "jobs",
-    "report",
-    "cli",
-    "extra",
-]
+    "records", "errors", "plugins", "stats", "io", "runs", "passages", "judges", "pool", "ask", "gold", "results",
+    "crowd", "calibrate", "jobs", "report", "cli", "extra",
+]  # fmt: skip
 """The rooms at the top of the package, in the order of the pipeline; a room imports only what stands above it."""
 
 PURE_ROOMS = {"records", "errors", "stats", "results"}

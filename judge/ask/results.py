@@ -28,7 +28,7 @@ from judge.io.ids import QrelRow, natural_key, parse_qrels
 from judge.io.table import Table, Tabular
 from judge.io.text import count, storable
 from judge.judges.records import provider_name
-from judge.records import FailureReason, Problem
+from judge.records import Estimate, FailureReason, Problem
 
 Result = Judgment | Failure
 _Kind = TypeVar("_Kind", Judgment, Failure)
@@ -339,6 +339,8 @@ class Labels(msgspec.Struct, frozen=True):
     labels: tuple[Label, ...]
     models_returned: tuple[str, ...] = ()
     """The models as the providers named them, sorted."""
+    first_place: Estimate | None = None
+    """Of pairs: the advantage of the response that is shown first."""
 
 
 _Group = tuple[list[Label], set[str]]

@@ -1,7 +1,7 @@
 """Every statistic of one judge on one split, with its intervals, and what moves the judge away from the assessors."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from judge.calibrate.findings import (
     CalibrationMapRow,
     ExpectedLine,
     FamilyContrast,
+    PreferenceRow,
     ProbabilityRow,
     Slope,
     Split,
@@ -27,7 +28,7 @@ from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.alternative import alternative_annotator
 from judge.stats.discrimination import EXPECTED, PROBABILITY, Expected, Forecasts, ProbabilityStatistic, brier_of_shares
-from judge.stats.means import slope_interval, welch
+from judge.stats.means import mean_interval, slope_interval, welch
 from judge.stats.ranking import split_half, system_agreement
 from judge.stats.reliability import alpha_interval
 from judge.stats.resampling import all_resampled, jackknife_interval, resampled
@@ -275,6 +276,61 @@ def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: i
     statistics = system_agreement(*tables, np.random.default_rng(seed), higher_is_better=better, replicates=replicates)
     halves = split_half(*tables, np.random.default_rng(seed), higher_is_better=better)
     return SystemAgreement(*_key(panel, column, split), len(masks), statistics, halves)
+
+
+PREFERENCE = {
+    "accuracy": "the share of the same preference, where judge and assessors prefer one response",
+    "near": "accuracy in the third of these pairs whose runs the assessors prefer about as often as each other",
+    "middle": "accuracy in the next third",
+    "far": "accuracy in the third of the largest gaps",
+    "decisive": "the share of the judge's verdicts that prefer one response",
+    "decisive_human": "the share of the assessors' verdicts that prefer one response",
+    "flipped": "the share of pairs whose verdict changed with the order",
+    "first_human": "the share of the assessors' preferences that are for the response shown first",
+    "first_place": "the logarithm of the odds between equal runs that the judge prefers the response shown first",
+}
+"""The statistics of a judge of pairs; `first_place` is of all pairs that it compared, the others of those with gold."""
+
+
+def preference(panel: Panel, column: Column, split: Split) -> PreferenceRow | None:
+    """How a judge of pairs prefers one response, beside the assessors; None of anything but pairs."""
+    if not any(item.seconds for item in panel.items):
+        return None
+    mask, topics = panel.within(split), np.array(panel.topics)[panel.topic]
+    ahead = np.sign(2 * np.arange(len(panel.grades)) - len(panel.grades) + 1) * (1 if panel.higher_is_better else -1)
+    human, judge, given = ahead[panel.human], ahead[column.codes], mask & (column.codes >= 0)
+    flipped = mask & np.array([reason == "flipped" for reason in column.reasons])
+    both = np.flatnonzero(given & (human != 0) & (judge != 0))
+    by_gap = both[np.argsort(_gaps(panel, human, mask)[both], kind="stable")]
+
+    def share(of: NDArray[np.bool_], among: NDArray[Any]) -> Estimate:
+        return mean_interval(of[among].tolist(), topics[among].tolist(), bounds=(0, 1), what="such verdicts")
+
+    thirds = np.array_split(by_gap, 3)
+    found = {
+        "accuracy": share(judge == human, both),
+        **{name: share(judge == human, third) for name, third in zip(("near", "middle", "far"), thirds, strict=True)},
+        "decisive": share(judge != 0, given),
+        "decisive_human": share(human != 0, mask),
+        "flipped": share(flipped, given | flipped),
+        "first_human": share(human > 0, mask & (human != 0)),
+        "first_place": column.origin and column.origin.first_place,
+    }
+    return PreferenceRow(*_key(panel, column, split), {name: of for name, of in found.items() if of})
+
+
+def _gaps(panel: Panel, human: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """How far the runs of each pair are apart (N,), by how often assessors prefer them (N,) in the pairs of a mask."""
+    won: dict[str, list[float]] = defaultdict(list)
+    for item, said, inside in zip(panel.items, human.tolist(), mask.tolist(), strict=True):
+        for run_id, side in (*((run_id, 1) for run_id in item.runs), *((run_id, -1) for run_id in item.seconds)):
+            won[run_id] += [said * side] * inside
+    mean = {run_id: float(np.mean(of)) if of else 0.0 for run_id, of in won.items()}
+    first, second = (
+        np.array([np.mean([mean[run_id] for run_id in side]) for side in sides])
+        for sides in zip(*((item.runs, item.seconds) for item in panel.items), strict=True)
+    )
+    return np.asarray(np.abs(first - second), dtype=np.float64)
 
 
 def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> AlternativeRow | None:

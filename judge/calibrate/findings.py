@@ -184,6 +184,13 @@ class SystemAgreement(JudgeRow, frozen=True):
     """The assessors' and the judge's tau-b from one half of the topics to the other."""
 
 
+class PreferenceRow(JudgeRow, frozen=True):
+    """How a judge of pairs prefers one response, beside the assessors."""
+
+    statistics: dict[str, Estimate]
+    """By name, in the order of `PREFERENCE`."""
+
+
 class AlternativeRow(JudgeRow, frozen=True):
     """An `AlternativeTest` of one judge, or why there is none; its numbers are to be quoted together or not at all."""
 
@@ -340,6 +347,7 @@ class Calibration(msgspec.Struct, frozen=True):
     alternative: tuple[AlternativeRow, ...]
     warnings: tuple[str, ...]
     """What a reader must know before any number; printed in every output."""
+    preferences: tuple[PreferenceRow, ...] = ()
     expected: tuple[ExpectedLine, ...] = ()
     probabilities: tuple[ProbabilityRow, ...] = ()
     equivalence: tuple[EquivalenceRow, ...] = ()

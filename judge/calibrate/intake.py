@@ -10,17 +10,20 @@ import msgspec
 from msgspec.structs import replace
 
 from judge.ask.results import OFF_SCALE, Label, Labels, on_scale, parse_columns, read_labels
-from judge.calibrate.panel import Panel, gold_items, make_panel
+from judge.calibrate.panel import NOT_JUDGED, Panel, gold_items, make_panel
 from judge.errors import InputError, UsageError
-from judge.gold.rows import GoldByResponse, GoldRow, finder, match, parse_gold
+from judge.gold.rows import GoldByResponse, GoldRow, finder, match, one_order, parse_gold
 from judge.gold.seal import sealed_beside
 from judge.io.files import read_stored, sha256, unpack
 from judge.io.ids import Cluster, topic_of
 from judge.io.text import count
 from judge.judges.backends import backend_facts
 from judge.pool.bank import read_pool_folder
+from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Level, Problem, Scale
+from judge.results.pairs import duels, first_place, share_of_first
+from judge.results.turns import TurnGrade
 
 OffScale = Literal["missing", "error"]
 """What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""
@@ -176,8 +179,10 @@ def make_panels(
     matched: GoldByResponse | None = None
     unmatched: tuple[GoldRow, ...] = ()
     if pool is not None:
+        gold = one_order(gold, pool, {criterion: scale.ends for criterion, scale in scales.items()})
         matched, unmatched = match(gold, pool, name)
     items = gold_items(gold, matched)
+    sources = [_of_both_orders(source, criteria, scales, cluster) for source in sources]
     labels = [judged for source in sources for judged in _translated(source, pool, gold)]
     panels = []
     for criterion in sorted(items):
@@ -200,6 +205,47 @@ def make_panels(
         about, known = (criterion, scale, items[criterion], pairs), () if alone else baselines
         panels.append(make_panel(*about, pool=pool, baselines=known, binary=binary, cluster=cluster))
     return tuple(panels), len(unmatched)
+
+
+def _of_both_orders(
+    source: LabelSource, criteria: Mapping[str, Criterion], scales: Mapping[str, Scale], cluster: Cluster
+) -> LabelSource:
+    """The labels of a source; of pairs the verdicts in which both orders agree, of which each order has one."""
+    if source.pool is None or source.pool.unit != "pair":
+        return source
+    others, found = other_orders(source.pool), []
+    run_ids = {entry.run_id for response in source.pool.responses for entry in response.runs}
+    for judged in source.labels:
+        scale = criteria[judged.prompt].scale if judged.prompt else next(iter(scales.values()))
+        given = {(label.response_id, label.sample): label for label in judged.labels}
+        outcomes = {
+            label.response_id: label.reason if label.grade is None else TurnGrade(label.grade, label.expected)
+            for label in judged.labels
+            if label.sample == 0
+        }
+        advantage = first_place(duels(source.pool, outcomes, scale), run_ids, cluster)
+        labels = tuple(
+            _verdict(label, given.get((others[label.response_id].response_id, label.sample)), scale)
+            if label.response_id in others
+            else label
+            for label in judged.labels
+        )
+        found.append(replace(judged, labels=labels, first_place=advantage))
+    return replace(source, labels=tuple(found))
+
+
+def _verdict(label: Label, other: Label | None, scale: Scale) -> Label:
+    """The label of a pair, without a grade where that of the other order says otherwise or has none."""
+    if label.grade is None:
+        return label
+    if other is None or other.grade is None:
+        reason = NOT_JUDGED if other is None else other.reason
+    elif share_of_first(label.grade, scale) + share_of_first(other.grade, scale) != 1:
+        reason = "flipped"
+    else:
+        # Label probabilities are of one order.
+        return replace(label, expected=None, probabilities=None)
+    return replace(label, grade=None, reason=reason, expected=None, probabilities=None)
 
 
 def off_scale_warnings(panels: Sequence[Panel]) -> list[str]:

@@ -187,6 +187,8 @@ class GradedItem(msgspec.Struct, frozen=True):
     """Length of its text; None without a pool."""
     named: str = ""
     """Digest of its text or its id, as the gold names it: the same in every pool."""
+    seconds: tuple[str, ...] = ()
+    """Of a pair: the runs that gave the response shown second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,7 +429,9 @@ def _items(
         words = known.tokens.whitespace if known else None
         names = min(item_of(row).response for row in gold[turn_id, response_id])
         ordered = tuple(sorted(runs, key=natural_key))
-        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), ordered, words, names))
+        of_pair = known is not None and known.unit == "pair"
+        seconds = tuple(entry.run_id for entry in known.runs if entry.rank == 2) if known and of_pair else ()
+        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), ordered, words, names, seconds))
     return tuple(items)
 
 

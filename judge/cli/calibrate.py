@@ -86,15 +86,10 @@ def drift(plan: DriftPlan, output: JsonOutput) -> int:
 def _cells(row: Drift) -> tuple[str, ...]:
     low, high = (number(end, signed=True) for end in (row.within.low, row.within.high))
     return (
-        row.after,
-        row.prompt or "-",
-        f"{row.n}/{row.topics}",
-        interval(row.change, signed=True),
-        "-" if row.within.low is None else f"[{low}, {high}]",
-        interval(row.unchanged),
-        *map(str, (row.higher, row.lower, row.lost, row.gained)),
-        row.word,
-    )
+        row.after, row.prompt or "-", f"{row.n}/{row.topics}", interval(row.change, signed=True),
+        "-" if row.within.low is None else f"[{low}, {high}]", interval(row.unchanged),
+        *map(str, (row.higher, row.lower, row.lost, row.gained)), row.word,
+    )  # fmt: skip
 
 
 COMMANDS = {"calibrate": calibrate, "drift": drift}

@@ -58,22 +58,17 @@ def _summary(graded: Study, warnings: Sequence[Problem]) -> dict[str, Any]:
         "aggregator": graded.settings.aggregator,
         "criteria": {
             name: {
-                "rule": grades.rule,
-                "items": len(grades.n),
-                "labels": int(grades.n.sum()),
-                "tied": int(grades.tied.sum()),
-                "unvoted": int(grades.unvoted.sum()),
-                "few_labels": len(graded.few[name]),
-                "without_grade": int((grades.n == 0).sum()),
-                "changed_by_filter": graded.changed.get(name),
-                "alpha": overall[name],
+                "rule": grades.rule, "items": len(grades.n), "labels": int(grades.n.sum()),
+                "tied": int(grades.tied.sum()), "unvoted": int(grades.unvoted.sum()),
+                "few_labels": len(graded.few[name]), "without_grade": int((grades.n == 0).sum()),
+                "changed_by_filter": graded.changed.get(name), "alpha": overall[name],
             }
             for name, grades in graded.grades.items()
         },
         "filter": removed,
         "flagged_workers": len({row.worker for row in graded.workers if row.flags}),
         "warnings": list(warnings),
-    }
+    }  # fmt: skip
 
 
 COMMANDS = {"crowd": crowd}

@@ -53,14 +53,9 @@ def pull(names: Annotated[tuple[str, ...], _NAMES, Option(metavar="NAME", place=
 
 def _row(weights: ModelWeights) -> dict[str, Any]:
     return {
-        "model": f"local/{weights.name}",
-        "title": weights.title,
-        "bytes": weights.size,
-        "license": weights.license,
-        "about": weights.about,
-        "sha256": weights.sha256,
-        "fetched": is_here(weights),
-    }
+        "model": f"local/{weights.name}", "title": weights.title, "bytes": weights.size, "license": weights.license,
+        "about": weights.about, "sha256": weights.sha256, "fetched": is_here(weights),
+    }  # fmt: skip
 
 
 COMMANDS = {"models": {"list": list_models, "pull": pull}}

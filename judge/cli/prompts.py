@@ -86,18 +86,12 @@ def check(paths: Annotated[tuple[Path, ...], _FILE, Option(metavar="PATH", place
 def _row(criterion: Criterion, default: bool) -> dict[str, Any]:
     scale = criterion.scale
     return {
-        "prompt": criterion.prompt_id,
-        "default": default,
+        "prompt": criterion.prompt_id, "default": default,
         "levels": {level.label: level.grade for level in scale.levels},
-        "unable": scale.unable.grade if scale.unable else None,
-        "polarity": scale.polarity,
-        "positive": list(scale.positive),
-        "unit": criterion.unit,
-        "inputs": list(criterion.inputs),
-        "answer": criterion.answer,
-        "version": criterion.version,
-        "digest": criterion.digest,
-    }
+        "unable": scale.unable.grade if scale.unable else None, "polarity": scale.polarity,
+        "positive": list(scale.positive), "unit": criterion.unit, "inputs": list(criterion.inputs),
+        "answer": criterion.answer, "version": criterion.version, "digest": criterion.digest,
+    }  # fmt: skip
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -149,14 +149,10 @@ def _verdict(
     line = "; ".join(f"{name}: {_word(result)}" for name, result in zip(names, row, strict=True))
     asked = [[result.judge, result.criterion_digest, result.sample, result.request_digest] for result in row]
     common: dict[str, Any] = {
-        **{name: getattr(row[0], name) for name in ("response_id", "turn_id", "topic_id")},
-        "criterion": criterion.name,
-        "variant": criterion.variant,
-        "judge": judge,
-        "criterion_digest": criterion.digest,
-        "request_digest": sha256(msgspec.json.encode(asked)),
-        "sample": 0,
-    }
+        **{name: getattr(row[0], name) for name in ("response_id", "turn_id", "topic_id")}, "criterion": criterion.name,
+        "variant": criterion.variant, "judge": judge, "criterion_digest": criterion.digest,
+        "request_digest": sha256(msgspec.json.encode(asked)), "sample": 0,
+    }  # fmt: skip
     levels = sorted(criterion.scale.levels, key=lambda level: level.grade)
     if unable > graded and 2 * len(given) >= len(row) and criterion.scale.unable is not None:
         grade, expected, probabilities = criterion.scale.unable.grade, None, None

@@ -179,7 +179,7 @@ def _weighted_majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGra
     weights = consensus.log_odds(
         labels.worker, labels.item, labels.code, rest, len(labels.workers), smoothing=settings.smoothing
     )
-    votes = consensus.weighted_votes(labels.worker, labels.item, labels.code, weights.weight, counts.shape)
+    votes = consensus.weighted_votes(labels.worker, labels.item, labels.code, weights["weight"], counts.shape)
     mute = ~votes.any(axis=1)
     votes[mute] = counts[mute]
     rule = (
@@ -187,7 +187,7 @@ def _weighted_majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGra
         f"with the majority of the others' labels, {settings.smoothing:g} pseudo-labels on either side; all "
         f"alike where all weigh 0; without one {TIES[settings.tie].words}"
     )
-    return graded(labels, consensus.majority(counts, labels.grades, **how, votes=votes), rule, weights._asdict())
+    return graded(labels, consensus.majority(counts, labels.grades, **how, votes=votes), rule, weights)
 
 
 def _mean(labels: CrowdLabels, _: CrowdSettings) -> CrowdGrades:

@@ -9,6 +9,7 @@ from judge.crowd.labels import Item
 from judge.crowd.sheets import LabelSheet
 from judge.errors import UsageError
 from judge.gold import Words
+from judge.gold.draft import OF_PAIR
 from judge.io.text import shown
 from judge.records import Problem, Record, Severity
 
@@ -31,6 +32,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "worker": ("worker", "worker_id", "performer", "assessor"),
     "turn_id": ("turn_id",),
     "response_id": ("response_id", "item_id", "question_id"),
+    "second_id": ("second_id",),
     "task": ("task",),
     "criterion": ("criterion",),
     "label": ("label", "grade"),
@@ -166,9 +168,15 @@ def pattern_of(text: str, option: str, groups: str) -> re.Pattern[str]:
 
 
 def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "pl.DataFrame":
-    """The frame with turn and response in columns of their own; a task or response without a turn is a problem."""
+    """The frame with turn and response in columns of their own; a task or response without a turn is a problem.
+
+    A pair of responses is one, with both ids as its id.
+    """
     import polars as pl
 
+    if "second_id" in frame.columns:
+        pair = pl.when(pl.col("second_id") != "").then(pl.concat_str("response_id", pl.lit(OF_PAIR), "second_id"))
+        frame = frame.with_columns(response_id=pair.fill_null("")).drop("second_id")
     if "task" in frame.columns:
         pattern = pattern_of(layout.task, "--task", "(?P<turn_id>…) and (?P<response_id>…)")
         item = next(name for name in ITEM_GROUPS if name in pattern.groupindex)

@@ -41,14 +41,15 @@ def crowd_files(
     *,
     unit: Unit = "response",
     texts: Mapping[Item, str] | None = None,
+    digests: Mapping[Item, str] = {},
     turns: Collection[str] | None = None,
     filter_min: int = FILTER_MIN,
 ) -> dict[str, bytes]:
     """File name to content, without the manifest.
 
-    `turns`: those of the subset qrels; `filter_min`: the grade that a turn must have at least once to be in the
-    filtered qrels. An InputError if turns of the subset have no grade. A UsageError if names of criteria would give the
-    same field of the JSON.
+    `digests`: the names in gold of items whose text does not name them; `turns`: those of the subset qrels;
+    `filter_min`: the grade that a turn must have at least once to be in the filtered qrels. An InputError if turns of
+    the subset have no grade. A UsageError if names of criteria would give the same field of the JSON.
     """
     fields = _json_fields(study.labels, unit)
     grades = {
@@ -82,7 +83,8 @@ def crowd_files(
         if turns is not None:
             files[f"qrels/subset/{name}"] = _qrels(of_item, turns)
     files[f"{unit}_judgments.json"] = _judgments(items, grades, texts, unit, fields)
-    files["gold.jsonl"] = gold_jsonl(_gold_rows(grades, texts, study))
+    names = {**{item: text_digest(text) for item, text in texts.items()}, **digests}
+    files["gold.jsonl"] = gold_jsonl(_gold_rows(grades, names, study))
     files |= audit_files(study, f"{unit}_id")
     files["summary.md"] = summary_markdown(study, unit, _incomplete(items, grades, texts, unit)).encode()
     return files
@@ -160,7 +162,7 @@ def _judgments(
     return json.dumps(turns, indent=4, ensure_ascii=False).encode()
 
 
-def _gold_rows(grades: GradedItems, texts: Mapping[Item, str], study: Study) -> Iterator[GoldRow]:
+def _gold_rows(grades: GradedItems, digests: Mapping[Item, str], study: Study) -> Iterator[GoldRow]:
     """The grades as gold with their soft labels.
 
     If a turn has one text under two ids, the second grade is given to a second assessor.
@@ -170,7 +172,7 @@ def _gold_rows(grades: GradedItems, texts: Mapping[Item, str], study: Study) -> 
         graded = study.grades[criterion]
         shares = iter(graded.shares[graded.code >= 0].tolist())
         for item, grade in of_item.items():
-            digest = text_digest(texts[item]) if item in texts else None
+            digest = digests.get(item)
             key = item.turn_id, digest or item.item_id, criterion
             seen[key] += 1
             assessor = ASSESSOR if seen[key] == 1 else f"{ASSESSOR}#{seen[key]}"

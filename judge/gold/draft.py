@@ -16,6 +16,7 @@ from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem
 from judge.runs.document import open_document
+from judge.runs.records import TokenCount
 
 Fault = tuple[str, str, str]
 """Code, JSON path and message of a problem."""
@@ -113,6 +114,20 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     return tuple(row for _, row in rows.values())
 
 
+OF_PAIR = "|"
+"""What stands between the ids of the responses of a pair that has no id of its own."""
+
+
+def banked(bank: Mapping[str, str], turn_id: str, item_id: str) -> PooledResponse | None:
+    """The text of a bank, or the pair of texts, that has an id, as a response; None without."""
+    ids = (item_id,) if item_id in bank else item_id.partition(OF_PAIR)[::2]
+    if not all(name in bank for name in ids):
+        return None
+    text, *second = (bank[name] for name in ids)
+    about = item_id, turn_id, topic_of(turn_id), text, (), TokenCount(0, 0, 0, None), False, ()
+    return PooledResponse(*about, "pair" if second else "response", "".join(second))
+
+
 def read_bank(path: Path) -> dict[str, str]:
     """The texts of a response bank, a JSON object from id to text; an InputError if the file is none."""
     document = open_document(path)
@@ -150,9 +165,10 @@ def _add_text(
     if values.get("text_sha256") is not None or not isinstance(response_id, str):
         return []
     if options.bank is not None:
-        if response_id not in options.bank:
+        found = banked(options.bank, "", response_id)
+        if found is None:
             return [("not_in_bank", "$.response_id", f"{shown(response_id)} has no text in the bank")]
-        values["text_sha256"] = text_digest(options.bank[response_id])
+        values["text_sha256"] = response_digest(found)
     if options.pool is not None:
         response = by_id.get((str(values.get("turn_id")), response_id))
         if response is None:

@@ -7,10 +7,11 @@ differ between pools and texts do not. The run is needed because one text may re
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
@@ -19,6 +20,7 @@ from judge.io.files import MAX_PROBLEMS, StrPath, jsonl_bytes, numbered, read_st
 from judge.io.ids import natural_key, topic_of
 from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
+from judge.pool.pairs import other_orders
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, Record, Scale
 
@@ -200,6 +202,29 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Gold
     if problems:
         raise InputError(f"{name}: different grades of one response", problems)
     return matched, tuple(unmatched)
+
+
+def one_order(rows: Sequence[GoldRow], pool: Pool, ends: Mapping[str, Sequence[int]]) -> tuple[GoldRow, ...]:
+    """The rows; of a pool of pairs those of one pair all in the order of its first row, with grades turned around.
+
+    A grade that an assessor gave in the other order too is given to a second assessor (`ann#2`). `ends`: criterion to
+    its lowest and highest grade; rows of other criteria, off the scale or without a pair stay as they are.
+    """
+    others = other_orders(pool)
+    find, shown_as, own, found = finder(pool), dict[str, PooledResponse](), dict[tuple[str, ...], str](), []
+    for row in rows if others else ():
+        pair, (low, high) = find(row), ends.get(row.criterion, (0, -1))
+        if pair and low <= row.grade <= high:
+            name = min(pair.response_id, others[pair.response_id].response_id)
+            first = shown_as.setdefault(name, pair)
+            again = own.setdefault((name, row.criterion, row.assessor), pair.response_id) != pair.response_id
+            row = replace(row, assessor=row.assessor + "#2" * again)
+            if first is not pair:
+                shares = row.distribution and {str(low + high - int(of)): p for of, p in row.distribution.items()}
+                named = {"response_id": first.response_id, "text_sha256": response_digest(first)}
+                row = replace(row, **named, grade=low + high - row.grade, distribution=shares)
+        found.append(row)
+    return tuple(found if others else rows)
 
 
 def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:

@@ -26,21 +26,10 @@ _WIDTH = 4.6
 _NAME, _HEADING = 44, 80
 """The most columns of a name and of a heading."""
 _STYLE = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "text.color": INK,
-    "text.usetex": False,
-    "axes.edgecolor": GRAY,
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.unicode_minus": True,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "judge",
-}
+    "font.family": "DejaVu Sans", "font.size": 9, "text.color": INK, "text.usetex": False, "axes.edgecolor": GRAY,
+    "axes.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
+    "axes.unicode_minus": True, "xtick.color": INK, "ytick.color": INK, "svg.fonttype": "path", "svg.hashsalt": "judge",
+}  # fmt: skip
 
 
 def blank(rows: int) -> "tuple[Figure, Axes]":

@@ -21,13 +21,15 @@ from judge.crowd.study import Study, cautions, study
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.errors import UsageError
 from judge.gold import Words, folded, level_words
-from judge.gold.draft import read_bank
+from judge.gold.draft import banked, read_bank
+from judge.gold.rows import response_digest
 from judge.io.installed import need_extra
 from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Pairs, Positive, graded_texts, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.plugins import need, refuse_absent
 from judge.pool.bank import pool_file, read_pool_folder
+from judge.pool.records import PooledResponse
 from judge.records import Criterion, Problem
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.worker_models import PRIORS
@@ -78,7 +80,8 @@ class CrowdPlan(LabelTables):
     criteria: Annotated[tuple[str, ...], Option("criterion", metavar="NAME", repeat=True)] = ()
     """Take only this criterion (repeatable); a single one names the criterion of tables that name none."""
     columns: Annotated[Pairs, Option("column", metavar="FIELD=COLUMN", repeat=True)] = Field(default_factory=dict)
-    """Column of worker, turn_id, response_id, task, criterion, label, seconds, or label:NAME of one criterion."""
+    """Column of worker, turn_id, response_id, second_id (of a pair), task, criterion, label, seconds, or label:NAME of
+    one criterion."""
     bank: Annotated[Path | None, Option(metavar="FILE|OUT")] = None
     """Texts: bank (JSON), pool.jsonl or its folder."""
     unit: Literal["response", "question"] = "response"
@@ -159,7 +162,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     plan = in_folders(plan, with_judgments=(JUDGMENTS,))
     warnings: list[Problem] = []
     known_file = read_known(Path(plan.known)) if plan.known is not None else None
-    by_item, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
+    bank, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
     stated = tuple(map(find_criterion, plan.prompts))
     steps(Step("reading labels"))
     layout = Layout(
@@ -180,11 +183,13 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     for turn_id, item_id in graded.audit.unlabeled if graded.audit is not None else ():
         message = f"nobody labeled {item_id}"
         problems.append(Problem("unlabeled_known_item", "warning", str(plan.known), turn_id, "", message))
-    texts = _texts(graded.labels.values(), by_item, str(plan.bank), problems) if plan.bank is not None else None
+    found = _banked(graded.labels.values(), bank, str(plan.bank), problems) if plan.bank is not None else None
+    texts = None if found is None else {item: response.shown for item, response in found.items()}
+    digests = {item: response_digest(response) for item, response in (found or {}).items()}
     empty = _empty(graded)
     subset = read_turns(plan.subset_turns) if plan.subset_turns is not None else None
     steps(Step("writing tables"))
-    files = crowd_files(graded, unit=plan.unit, texts=texts, turns=subset, filter_min=plan.filter_min)
+    files = crowd_files(graded, unit=plan.unit, texts=texts, digests=digests, turns=subset, filter_min=plan.filter_min)
     if plan.with_judgments:
         joint = need("diagnostics.joint", "--with-judgments")
         judges = [judge for path in plan.with_judgments for judge in read_labels(path, grades_only=True)]
@@ -243,29 +248,28 @@ def _empty(graded: Study) -> list[Problem]:
     return [Problem("no_label_left", "warning", name, None, "", message) for name in names]
 
 
-def _bank(path: Path) -> tuple[Mapping[str | Item, str], Mapping[str, str] | None]:
-    """Texts by id, or by turn and id from a pool; and the turn of each id, which only a pool knows."""
+def _bank(path: Path) -> tuple[Mapping[str, str] | Mapping[Item, PooledResponse], Mapping[str, str] | None]:
+    """Texts by id, or the items of a pool; and the turn of each id, which only a pool knows."""
     if not (path.is_dir() or path.name.removesuffix(".gz").endswith(".jsonl")):
-        by_id: dict[str | Item, str] = dict(read_bank(path).items())
-        return by_id, None
+        return read_bank(path), None
     pool = read_pool_folder(path)
-    texts: dict[str | Item, str] = {Item(pooled.turn_id, pooled.response_id): pooled.shown for pooled in pool.responses}
-    return texts, {pooled.response_id: pooled.turn_id for pooled in pool.responses}
+    by_item = {Item(pooled.turn_id, pooled.response_id): pooled for pooled in pool.responses}
+    return by_item, {pooled.response_id: pooled.turn_id for pooled in pool.responses}
 
 
-def _texts(
-    labels: Iterable[CrowdLabels], by_item: Mapping[str | Item, str], bank: str, warnings: LabelProblems
-) -> dict[Item, str]:
-    """The texts of the labeled items; items without one go to the warnings."""
-    texts: dict[Item, str] = {}
+def _banked(
+    labels: Iterable[CrowdLabels], bank: Mapping[Any, Any], name: str, warnings: LabelProblems
+) -> dict[Item, PooledResponse]:
+    """The labeled items with their texts; items without one go to the warnings."""
+    found: dict[Item, PooledResponse] = {}
     for item in dict.fromkeys(item for of_criterion in labels for item in of_criterion.items):
-        text = by_item.get(item, by_item.get(item.item_id))
-        if text is None:
+        response = bank.get(item) or banked(bank, *item)
+        if response is None:
             message = f"{item.item_id} has no text in the bank"
-            warnings.append(Problem("not_in_bank", "warning", bank, item.turn_id, "", message))
+            warnings.append(Problem("not_in_bank", "warning", name, item.turn_id, "", message))
         else:
-            texts[item] = text
-    return texts
+            found[item] = response
+    return found
 
 
 def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from judge.gold import GradeMeanings
 from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import Draft, ImportOptions, SourceContent, read_bank
 from judge.gold.plan import LabelingPlan, make_plan, read_plan
-from judge.gold.rows import GoldRow, gold_jsonl, read_gold
+from judge.gold.rows import GoldRow, finder, gold_jsonl, read_gold
 from judge.gold.seal import GOLD_FILES, Seal, refuse_other, write_split
 from judge.gold.sheets import GoldSheet, make_sheet
 from judge.gold.sheets.kinds import LARGEST_CELL, SHEETS, SheetOptions, long_cells
@@ -34,6 +34,7 @@ from judge.jobs.crowd import LabelTables
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_file, pool_jsonl, read_pool_folder
 from judge.pool.conversation import turns_shown
+from judge.pool.pairs import one_each
 from judge.pool.records import Pool
 from judge.records import Scale
 from judge.runs.topics import topic_turns
@@ -222,13 +223,15 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     if not criteria and pool.unit == "dialogue":
         raise UsageError(f"{plan.pool}: a pool of dialogues: name the criteria to label (--criteria)")
     _check_units(set(criteria), (), pool)
+    gold = [row for path in plan.gold for row in read_gold(path)]
+    shown = {response.response_id for response in map(finder(pool), gold) if response}
     drawn = make_plan(
-        pool,
+        one_each(pool, plan.seed, shown),
         plan.n,
         plan.seed,
         criteria=criteria or DEFAULT_CRITERIA,
         judgments=judgments,
-        gold=[row for path in plan.gold for row in read_gold(path)],
+        gold=gold,
         per_run=plan.per_run,
     )
     out, content = plan.out, jsonl_bytes(drawn.rows)
@@ -377,7 +380,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     # The conversation of an interactive run is in the pool, so it is shown without topics too.
     if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):
         turns = turns_shown(pool, turns)
-    sheet = make_sheet(pool, prompts, rows, turns)
+    sheet = make_sheet(one_each(pool, plan.seed) if rows is None else pool, prompts, rows, turns)
     options = SheetOptions(tuple(plan.assessors), plan.double, plan.items_per_task, plan.seed)
     files = SHEETS[plan.to](sheet, options)
     replace_folder(plan.out, files, "sheet.sha256", inputs=inputs)

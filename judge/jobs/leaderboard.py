@@ -14,7 +14,7 @@ import msgspec
 from judge.ask.results import JUDGMENTS, is_jury
 from judge.calibrate.report.plots import raw_vs_corrected
 from judge.errors import InputError, UsageError
-from judge.gold.rows import GoldRow, match
+from judge.gold.rows import GoldRow, match, one_order
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, Look, open_sealed, read_seal, read_unsealed, seal_of
 from judge.io.files import file_sha256, read_stored, sha256
 from judge.io.folder import make_folder, replace_folder, write_atomic
@@ -96,8 +96,6 @@ def correct_leaderboard(
         raise UsageError("--fallback family needs --families, which says what family a run is of")
     plan = in_folders(plan, gold=GOLD_FILES, test=TEST_FILES, seal=(SEAL,))
     judged = judged or read_judged(plan.folder, plan.criterion, plan.cluster, plan.prompts)
-    if judged.pool.unit == "pair":
-        raise UsageError(f"{plan.folder}: pairs were compared there, and gold corrects grades of responses alone")
     if plan.out is not None:
         make_folder(plan.out.parent if _is_file(plan.out) else plan.out)
     gold = read_unsealed(plan.gold, "they are opened with --test, which puts it on record")
@@ -179,6 +177,7 @@ def _corrected(
     """The criteria with gold, their rows, and the cautions to read with them."""
     families = {} if plan.families is None else read_families(plan.families)
     name = ", ".join(str(path) for path in (*plan.gold, plan.test) if path)
+    gold = one_order(gold, judged.pool, {criterion.name: criterion.scale.ends for criterion in judged.criteria})
     matched, unmatched = match(gold, judged.pool, name)
     criteria = tuple(prompt for prompt in judged.criteria if any(criterion == prompt.name for _, criterion in matched))
     if not criteria:
@@ -202,8 +201,9 @@ def _corrected(
             grades = measured_gold(criterion, judged.pool, runs, grades)
             if partly := sum(not grade.whole for grade in grades.values()):
                 all_cautions.append(
-                    f"{criterion.name}: of {count(partly, 'response')} only some citations have gold, and the others "
-                    "do not count: right where assessors could not judge them, wrong where citations were drawn singly"
+                    f"{criterion.name}: of {count(partly, 'response')} only some {labeled.unit}s have gold, and the "
+                    "others do not count: right where assessors could not judge them, wrong where "
+                    f"{labeled.unit}s were drawn singly"
                 )
         all_cautions += [f"{labeled.name}: {text}" for text in cautions(runs, grades)]
         check_sample(runs, grades, plan.target, name)

@@ -102,18 +102,13 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
         rare["jury"] = {name: notes.about(name) for name in notes.verdicts}
     return json_bytes(
         {
-            **pooled,
-            "status": "complete" if plan.limit is None else "trial",
-            "asked": {"limit": plan.limit, "judgments": len(inputs.tasks)},
-            "prices": judge.prices,
-            "spending": [row.results for row in outcome.accounts],
-            "certificate": outcome.statement,
-            "counts": counts,
+            **pooled, "status": "complete" if plan.limit is None else "trial",
+            "asked": {"limit": plan.limit, "judgments": len(inputs.tasks)}, "prices": judge.prices,
+            "spending": [row.results for row in outcome.accounts], "certificate": outcome.statement, "counts": counts,
             "models_returned": sorted({each.model for each in replies if isinstance(each, Judgment) and each.model}),
-            **{name: value for name, value in rare.items() if value is not None},
-            **judge.recorded(replies),
+            **{name: value for name, value in rare.items() if value is not None}, **judge.recorded(replies),
         }
-    )
+    )  # fmt: skip
 
 
 def _kind(result: Judgment | Failure) -> str:

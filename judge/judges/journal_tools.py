@@ -19,25 +19,10 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.io.files import StrPath
 from judge.io.folder import Pieces, temporary_name, write_atomic
 from judge.io.ids import natural_key
+from judge.judges import journal_store
 from judge.judges.chat import without_secrets
 from judge.judges.credentials import known_secrets, without_credentials
 from judge.judges.journal import Journal
-from judge.judges.journal_store import (
-    COLUMNS,
-    DamagedRow,
-    Recorded,
-    Row,
-    RowLine,
-    Store,
-    check_row,
-    completion_of,
-    encoder,
-    open_store,
-    paged,
-    recorded,
-    request_digest,
-    sealed,
-)
 from judge.judges.prices import CallSum, Spending
 
 LONGEST = 1 << 26
@@ -50,22 +35,22 @@ _ADDRESS = ("base_url", "api_base", "replicas", "environment")
 """Parameters of older journals that say where a judge was asked; the others say what it was asked."""
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(RowLine).decode
+_decode = msgspec.json.Decoder(journal_store.RowLine).decode
 
 
-def read_journal(place: StrPath) -> Iterator[Recorded]:
+def read_journal(place: StrPath) -> Iterator[journal_store.Recorded]:
     """The completions of a journal or of a file exported from one, each checked. Errors are those of `placed_rows`."""
-    return (recorded(row) for _, row in placed_rows(place))
+    return (journal_store.recorded(row) for _, row in placed_rows(place))
 
 
-def placed_rows(place: StrPath) -> Iterator[tuple[str | int, Row]]:
+def placed_rows(place: StrPath) -> Iterator[tuple[str | int, journal_store.Row]]:
     """The rows of a journal that no process is writing, in the order of their digests, or of an exported file.
 
     Each is checked, and comes after what it is found by: its digest, or the byte at which its line begins. An
     InputError if a row is damaged; other errors are those of `open_store`.
     """
     if not is_exported(place):
-        with contextlib.closing(open_store(place)) as store:
+        with contextlib.closing(journal_store.open_store(place)) as store:
             for row in store.pages():
                 yield row[0], store.sound(row, tuple)
         return
@@ -76,7 +61,7 @@ def placed_rows(place: StrPath) -> Iterator[tuple[str | int, Row]]:
                 number += 1
                 yield begin, read_line(text)
                 begin += len(text)
-    except DamagedRow as error:
+    except journal_store.DamagedRow as error:
         why = f"no completion as `judge journal export` writes it: {error}"
         raise InputError(f"{place}: line {number}: {why}") from error
     except OSError as error:
@@ -92,15 +77,15 @@ def is_exported(place: StrPath) -> bool:
     return False
 
 
-def read_line(text: bytes) -> Row:
+def read_line(text: bytes) -> journal_store.Row:
     """The row in a line of an exported file; a DamagedRow if it is none, or not what was recorded."""
     try:
         values = msgspec.structs.astuple(_decode(text))
         row = tuple(bytes(value).decode() if isinstance(value, msgspec.Raw) else value for value in values)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise DamagedRow(str(error)) from error
-    check_row(row)
-    recorded(row)
+        raise journal_store.DamagedRow(str(error)) from error
+    journal_store.check_row(row)
+    journal_store.recorded(row)
     return row
 
 
@@ -111,17 +96,17 @@ class JournalReport(NamedTuple):
     problems: tuple[tuple[str, str], ...]
 
 
-def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
+def _check(store: journal_store.Store, take: Callable[[list[journal_store.Row]], object]) -> JournalReport:
     """Hand over the sound completions of a journal, as this version records them, and report on all of them."""
     # By hashes of the digests: a journal may hold millions.
     sound, problems = set[int](), dict[str, str]()
-    for page in paged(store.scan(), _TOGETHER):
-        kept: list[Row] = []
+    for page in journal_store.paged(store.scan(), _TOGETHER):
+        kept: list[journal_store.Row] = []
         for row in page:
             try:
                 kept.append(_todays_row(row))
                 sound.add(hash(row[0]))
-            except DamagedRow as error:
+            except journal_store.DamagedRow as error:
                 problems.setdefault(str(row[0]), str(error))
         take(kept)
     with contextlib.suppress(InputError):
@@ -131,28 +116,28 @@ def _check(store: Store, take: Callable[[list[Row]], object]) -> JournalReport:
     return JournalReport(len(sound), tuple(sorted(problems.items())))
 
 
-def _todays_row(row: Row) -> Row:
+def _todays_row(row: journal_store.Row) -> journal_store.Row:
     """A row, checked, as this version of judge records it: the older one had the address of the judge in the digest."""
     try:
-        check_row(row)
-    except DamagedRow:
-        if row[-1] != hashlib.sha256(encoder.encode(row[:10])).hexdigest():
+        journal_store.check_row(row)
+    except journal_store.DamagedRow:
+        if row[-1] != hashlib.sha256(journal_store.encoder.encode(row[:10])).hexdigest():
             raise
     else:
-        recorded(row)
+        journal_store.recorded(row)
         return row
-    old = recorded(row)
+    old = journal_store.recorded(row)
     parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
     address = next((str(old.parameters[name]) for name in _ADDRESS if old.parameters.get(name)), None)
     completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
-    texts = encoder.encode(parameters).decode(), msgspec.json.encode(completion).decode()
-    digest = request_digest(old.judge, parameters, old)
-    return sealed((digest, old.judge, texts[0], *row[3:9], texts[1], row[10]))
+    texts = journal_store.encoder.encode(parameters).decode(), msgspec.json.encode(completion).decode()
+    digest = journal_store.request_digest(old.judge, parameters, old)
+    return journal_store.sealed((digest, old.judge, texts[0], *row[3:9], texts[1], row[10]))
 
 
 def verify_journal(place: StrPath) -> JournalReport:
     """Check every completion of a journal that no process is writing; an InputError if nothing of it can be read."""
-    with contextlib.closing(open_store(place, "salvage")) as store:
+    with contextlib.closing(journal_store.open_store(place, "salvage")) as store:
         report = _check(store, lambda rows: None)
         problems = [*(("", f"SQLite: {line}") for line in store.problems(_SHOWN)), *report.problems]
     if problems and not report.sound and not report.problems:
@@ -166,7 +151,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     A UsageError if there is something at `new`. An InputError if nothing in the journal is sound; other errors are
     those of `open_store`. An OperationalError if the new journal cannot be written.
     """
-    with contextlib.closing(open_store(path, "salvage")) as store, _new_journal(new) as target:
+    with contextlib.closing(journal_store.open_store(path, "salvage")) as store, _new_journal(new) as target:
         report = _check(store, target.record)
         if not report.sound:
             raise InputError(f"{store.name}: holds no completion that is sound")
@@ -203,14 +188,14 @@ def exported_lines(place: StrPath) -> Iterator[bytes]:
     """The completions of a journal by their digests, a line each, without keys. Errors are those of `placed_rows`."""
     secrets = known_secrets()
     for _, row in placed_rows(place):
-        completion = completion_of(row)
+        completion = journal_store.completion_of(row)
         # A row that held a key gets the checksum of the rest.
         if (clean := without_secrets(completion, secrets)) != completion:
-            row = sealed((*row[:9], msgspec.json.encode(clean).decode(), row[10]))
-        values = dict(zip(COLUMNS, row, strict=True))
+            row = journal_store.sealed((*row[:9], msgspec.json.encode(clean).decode(), row[10]))
+        values = dict(zip(journal_store.COLUMNS, row, strict=True))
         for name in ("parameters", "messages", "completion"):
             values[name] = msgspec.Raw(values[name])
-        yield _encode(RowLine(**values)) + b"\n"
+        yield _encode(journal_store.RowLine(**values)) + b"\n"
 
 
 def export_journal(place: StrPath, out: StrPath) -> int:
@@ -248,24 +233,24 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
     with _new_journal(new) as target:
         for place in places:
             path = without_credentials(str(place))
-            for page in paged((row for _, row in placed_rows(place)), _TOGETHER):
+            for page in journal_store.paged((row for _, row in placed_rows(place)), _TOGETHER):
                 earlier = target.store.rows(row[0] for row in page)
                 for row in page:
                     first = earlier.setdefault(row[0], row)
                     repeated += first is not row
                     if _answer(first) != _answer(row):
-                        about = dict(zip(COLUMNS[6:9], row[6:9], strict=True))
+                        about = dict(zip(journal_store.COLUMNS[6:9], row[6:9], strict=True))
                         conflicts.append({"digest": row[0], "path": path, **about})
                 target.record(page)
             if not is_exported(place):
-                with contextlib.closing(open_store(place)) as store:
+                with contextlib.closing(journal_store.open_store(place)) as store:
                     target.store.add_facts(store)
         return MergeReport(len(target), repeated, tuple(conflicts))
 
 
-def _answer(row: Row) -> tuple[object, ...]:
+def _answer(row: journal_store.Row) -> tuple[object, ...]:
     """What a verdict is read from; time and tokens differ whenever the same is asked twice."""
-    completion = completion_of(row)
+    completion = journal_store.completion_of(row)
     return completion.text, completion.finish_reason, completion.probabilities
 
 
@@ -287,10 +272,10 @@ def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
     """
     sums: dict[str, CallSum] = defaultdict(CallSum)
     times: dict[str, tuple[str, str]] = {}
-    with contextlib.closing(open_store(place)) as store:
+    with contextlib.closing(journal_store.open_store(place)) as store:
         for row in store.pages():
             judge, moment = row[1], row[10]
-            sums[judge].add(store.sound(row, completion_of))
+            sums[judge].add(store.sound(row, journal_store.completion_of))
             first, last = times.get(judge, (moment, moment))
             times[judge] = min(first, moment), max(last, moment)
     return tuple(_spending(judge, sums[judge], *times[judge]) for judge in sorted(sums, key=natural_key))

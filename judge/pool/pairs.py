@@ -6,7 +6,7 @@ drawn about equally often, as far as the runs answered; and a larger draw begins
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from math import gcd
 
@@ -63,6 +63,27 @@ def pairs_pool(pool: Pool, most: int | None = None, seed: int = 1) -> Pool:
         passages={},
         exclusions=tuple(sorted((*pool.exclusions, *rows), key=exclusion_order)),
     )
+
+
+def other_orders(pool: Pool) -> dict[str, PooledResponse]:
+    """Response id of each pair to the same pair in the other order; empty for a pool of another unit."""
+    if pool.unit != "pair":
+        return {}
+    pairs = {(item.turn_id, normalize(item.text), normalize(item.second)): item for item in pool.responses}
+    return {item.response_id: pairs[turn_id, second, first] for (turn_id, first, second), item in pairs.items()}
+
+
+def one_each(pool: Pool, seed: int, shown: Collection[str] = ()) -> Pool:
+    """The pool with one order of each pair, for people: that of the ids which were `shown`, else one by chance."""
+    others = other_orders(pool)
+
+    def kept(item: PooledResponse) -> bool:
+        ids = item.response_id, others[item.response_id].response_id
+        if any(name in shown for name in ids):
+            return item.response_id in shown
+        return (item.response_id == min(ids)) is (int(digest(f"{seed}\n{item.turn_id}\n{min(ids)}"), 16) % 2 == 0)
+
+    return msgspec.structs.replace(pool, responses=tuple(item for item in pool.responses if not others or kept(item)))
 
 
 def _pair(response_id: str, first: Sequence[PooledResponse], second: Sequence[PooledResponse]) -> PooledResponse:

@@ -376,19 +376,14 @@ class _Lister:
         if recorded is not None:
             reply = recorded.completion.text or recorded.completion.raw or reply
         shown: dict[str, Any] = {
-            "reason": said.reason,
-            "expected": said.expected,
-            "probabilities": said.probabilities,
+            "reason": said.reason, "expected": said.expected, "probabilities": said.probabilities,
             "rationale": self._reference(said.rationale, searched=True),
-            "detail": self._reference(said.detail, searched=True),
-            "reply": self._reference(reply),
-            "sentences": said.sentences or None,
-            "model": said.model,
-            "repaired": said.repaired or None,
+            "detail": self._reference(said.detail, searched=True), "reply": self._reference(reply),
+            "sentences": said.sentences or None, "model": said.model, "repaired": said.repaired or None,
             "sample": said.sample or None,
             "sent": [[one.role, self._quoted(one.content)] for one in recorded.messages] if recorded else None,
             "votes": [self._opinion(vote, sent) for vote in said.votes] or None,
-        }
+        }  # fmt: skip
         # Most of these have no value, and a page holds thousands of them.
         given = {name: value for name, value in shown.items() if value is not None}
         return {"id": said.response_id, "judge": said.judge, "prompt": said.prompt, "grade": said.grade, **given}

@@ -15,7 +15,8 @@ from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.io.ids import Cluster, natural_key
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Problem
-from judge.results.citations import Measure, cited_responses
+from judge.results.citations import Measure, cited_responses, response_of
+from judge.results.pairs import share_of_first
 from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
 from judge.results.turns import RunTurns, run_flags, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
@@ -64,10 +65,12 @@ def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dic
 def measured_gold(
     measure: Measure, pool: Pool, runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]
 ) -> dict[str, GoldGrade]:
-    """Gold of citations as gold of responses.
+    """Gold of citations, or of pairs, each in one order, as gold of responses.
 
-    A citation without gold does not count. What cites nothing needs no label, so it was chosen for certain.
+    A citation or pair without gold does not count. What cites nothing needs no label, so it was chosen for certain.
     """
+    if measure.of.unit == "pair":
+        return _won_gold(measure, pool, gold)
     found: dict[str, GoldGrade] = {}
     cited = cited_responses(pool)
     strata = all(grade.stratum is not None for grade in gold.values())
@@ -87,6 +90,31 @@ def measured_gold(
                     whole=len(known) == sum(map(len, sentences)),
                 )
     return found
+
+
+def _won_gold(measure: Measure, pool: Pool, gold: Mapping[str, GoldGrade]) -> dict[str, GoldGrade]:
+    """Gold of pairs, each in one order, as gold of responses: the share of wins in a turn, of the pairs with gold."""
+    known: dict[str, list[tuple[float, GoldGrade]]] = defaultdict(list)
+    pairs: Counter[str] = Counter()
+    for response in pool.responses:
+        grade = gold.get(response.response_id)
+        for entry in response.runs:
+            name = response_of(entry.run_id, response.turn_id, []).response_id
+            pairs[name] += 1
+            if grade is not None:
+                first = share_of_first(grade.grade, measure.of.scale)
+                known[name].append((first if entry.rank == 1 else 1 - first, grade))
+    return {
+        name: GoldGrade(
+            grade=math.fsum(share for share, _ in of) / len(of),
+            probability=of[0][1].probability,
+            stratum=of[0][1].stratum,
+            rows=tuple(row for _, grade in of for row in grade.rows),
+            # Each pair is pooled in two orders.
+            whole=2 * len(of) == pairs[name],
+        )
+        for name, of in known.items()
+    }
 
 
 def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], name: str) -> None:

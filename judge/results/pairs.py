@@ -11,6 +11,7 @@ from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Heading, Table, TsvColumns, fields, records_table
 from judge.io.text import count, interval, markdown_cell
 from judge.pool.build import normalize
+from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record, Scale
 from judge.results.rows import noted
@@ -89,27 +90,30 @@ apart. Both hold for all runs at once with 95 % confidence. Equal responses are 
 
 def duels(pool: Pool, outcomes: Mapping[str, Any], scale: Scale) -> list[Duel]:
     """The pairs of a pool; `outcomes` has the grade of a response id, or the reason why there is none."""
-    texts = {(item.turn_id, normalize(item.text), normalize(item.second)): item for item in pool.responses}
+    others = other_orders(pool)
     found: list[Duel] = []
-    for (turn_id, text, second), item in texts.items():
-        if text > second:
+    for item in pool.responses:
+        if normalize(item.text) > normalize(item.second):
             continue
-        answers = [outcomes.get(each.response_id) for each in (item, texts[turn_id, second, text])]
+        answers = [outcomes.get(each.response_id) for each in (item, others[item.response_id])]
         first, other = (_share(answer, scale) for answer in answers)
         said = first, None if other is None else 1 - other
         outcome: Any = said[0] if said[0] == said[1] else "flipped"
         if None in said:
             outcome = answers[said.index(None)]
         runs = (tuple(entry.run_id for entry in item.runs if entry.rank == rank) for rank in (1, 2))
-        found.append((turn_id, (next(runs), next(runs)), said, outcome))
+        found.append((item.turn_id, (next(runs), next(runs)), said, outcome))
     return found
 
 
 def _share(answer: Any, scale: Scale) -> float | None:
     """What the response shown first got."""
-    if answer is None or isinstance(answer, str) or answer.unable:
-        return None
-    ahead: float = (2 * answer.grade - sum(scale.ends)) * (1 if scale.polarity == "higher" else -1)
+    return None if answer is None or isinstance(answer, str) or answer.unable else share_of_first(answer.grade, scale)
+
+
+def share_of_first(grade: float, scale: Scale) -> float:
+    """What a grade gives the response shown first: 1 where it is the better one, .5 in a tie, else 0."""
+    ahead = (2 * grade - sum(scale.ends)) * (1 if scale.polarity == "higher" else -1)
     return 0.5 + 0.5 * ((ahead > 0) - (ahead < 0))
 
 
@@ -117,22 +121,16 @@ def rated_runs(
     compared: Sequence[Duel], run_ids: Iterable[str], criterion: Criterion, cluster: Cluster
 ) -> tuple[list[RatingRow], list[tuple[object, ...]], str]:
     """The rows of the runs, best first; those of pairs of runs; and a sentence on the places of the responses."""
-    order = {run_id: place for place, run_id in enumerate(sorted(run_ids, key=natural_key))}
-    topics = {turn_id: cluster_of(topic_of(turn_id), cluster) for turn_id, *_ in compared}
-    codes = {topic: code for code, topic in enumerate(sorted(set(topics.values()), key=natural_key))}
-    counts, single = (np.zeros((len(codes), len(order), len(order), 3)) for _ in range(2))
+    order, topics, counts = _empty(compared, run_ids, cluster)
     tallies: dict[tuple[str, str], Counter[object]] = defaultdict(Counter)
-    for turn_id, runs, (first, second), outcome in compared:
-        topic, decided = codes[topics[turn_id]], isinstance(outcome, float)
+    for turn_id, runs, _, outcome in compared:
+        topic, decided = topics[turn_id], isinstance(outcome, float)
         for a, b in product(*runs):
             i, j = order[a], order[b]
             tallies[a, b][outcome if decided or outcome == "flipped" else "missing"] += 1
             tallies[b, a][1 - outcome if decided else "flipped" if outcome == "flipped" else "missing"] += 1
             if decided:
                 counts[topic, i, j, round(2 - 2 * outcome)] += 1
-            if first is not None and second is not None:
-                single[topic, i, j, round(2 - 2 * first)] += 1
-                single[topic, j, i, round(2 * second)] += 1
     met = ((a, b) for a, b in tallies if order[a] < order[b])
     lines = [
         (criterion.name, a, b, *(tallies[a, b][kind] for kind in _KINDS))
@@ -142,7 +140,30 @@ def rated_runs(
     for (a, _), tally in tallies.items():
         of_runs[a] += tally
     rows = _rows(ratings(counts), counts, of_runs, criterion.name, cluster)
-    return rows, lines, _of_places(single, compared)
+    return rows, lines, _of_places(first_place(compared, run_ids, cluster), compared)
+
+
+def _empty(
+    compared: Sequence[Duel], run_ids: Iterable[str], cluster: Cluster
+) -> tuple[dict[str, int], dict[str, int], Floats]:
+    """The place of each run, that of the topic of each turn, and counts as of `ratings`, still 0."""
+    order = {run_id: place for place, run_id in enumerate(sorted(run_ids, key=natural_key))}
+    topics = {turn_id: cluster_of(topic_of(turn_id), cluster) for turn_id, *_ in compared}
+    codes = {topic: code for code, topic in enumerate(sorted(set(topics.values()), key=natural_key))}
+    counts = np.zeros((len(codes), len(order), len(order), 3))
+    return order, {turn_id: codes[topic] for turn_id, topic in topics.items()}, counts
+
+
+def first_place(compared: Sequence[Duel], run_ids: Iterable[str], cluster: Cluster) -> Estimate:
+    """The advantage of the first place, of pairs with a verdict in both orders: h of `ratings`."""
+    order, topics, counts = _empty(compared, run_ids, cluster)
+    for turn_id, runs, (first, second), _ in compared:
+        if first is not None and second is not None:
+            for i, j in ((order[a], order[b]) for a, b in product(*runs)):
+                counts[topics[turn_id], i, j, round(2 - 2 * first)] += 1
+                counts[topics[turn_id], j, i, round(2 * second)] += 1
+    found = ratings(counts, home=True)
+    return Estimate(None, None, None, 0, 0, found.reason) if isinstance(found, Undefined) else found[2]
 
 
 def _rows(
@@ -176,7 +197,7 @@ def _rows(
     )
 
 
-def _of_places(single: Floats, compared: Sequence[Duel]) -> str:
+def _of_places(advantage: Estimate, compared: Sequence[Duel]) -> str:
     """How far the place of a response decides."""
     known = [
         (first, 1 - second, outcome)
@@ -189,8 +210,7 @@ def _of_places(single: Floats, compared: Sequence[Duel]) -> str:
     if not known:
         return "No pair has a verdict in both orders."
     share = f"{100 * sum(ahead) / len(ahead):.0f} %" if ahead else "none"
-    found = ratings(single, home=True)
-    home = f"unknown ({found.reason})" if isinstance(found, Undefined) else interval(found[2], 2)
+    home = f"unknown ({advantage.reason})" if advantage.value is None else interval(advantage, 2)
     return (
         f"Of verdicts that prefer one response, {share} prefer the first; the advantage of its place (logarithm of the "
         f"odds between equal runs) is {home}. {flipped} of {count(len(known), 'pair')} flipped with the "

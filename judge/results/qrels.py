@@ -68,24 +68,17 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
     scale, level = criterion.scale, criterion.scale.unable
     unable_ones = f"responses judged {level.label!r} are left out" if level else "the scale has no 'unable' level"
     return {
-        "file": qrel_name(criterion),
-        "note": NOTE,
-        "calibration": calibration,
-        "criterion": criterion.name,
+        "file": qrel_name(criterion), "note": NOTE, "calibration": calibration, "criterion": criterion.name,
         **({"unit": "dialogue", "rows": "topic_id 0 response_id grade"} if criterion.unit == "dialogue" else {}),
-        "prompt": criterion.prompt_id,
-        "prompt_version": criterion.version,
-        "prompt_digest": criterion.digest,
+        "prompt": criterion.prompt_id, "prompt_version": criterion.version, "prompt_digest": criterion.digest,
         "scale": {
             "levels": [_level(level) for level in scale.levels],
             "polarity": scale.polarity,
             "positive": sorted(scale.positive),
             "unable": _level(scale.unable) if scale.unable else None,
         },
-        "reading": f"{scale.polarity} grades are better; {unable_ones}",
-        "share": _share(scale, len(listed)),
-        "judges": sorted(judges),
-        "models_returned": sorted(models),
+        "reading": f"{scale.polarity} grades are better; {unable_ones}", "share": _share(scale, len(listed)),
+        "judges": sorted(judges), "models_returned": sorted(models),
         "counts": {
             "graded": counts.total(),
             "by_grade": {str(level.grade): counts[level.grade] for level in scale.levels},
@@ -93,7 +86,7 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
             "failures": dict(sorted(failures.items())),
         },
         **_sentences(results, criterion),
-    }
+    }  # fmt: skip
 
 
 def _sentences(results: Sequence[Judgment | Failure], criterion: Criterion) -> dict[str, Any]:

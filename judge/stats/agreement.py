@@ -13,18 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.plugins import OpenTable
-from judge.stats.tables import (
-    Floats,
-    ScaleType,
-    Undefined,
-    Weights,
-    agreement_weights,
-    is_weighted,
-    margins,
-    ratio,
-    row_sums,
-    sums,
-)
+from judge.stats import tables
 
 
 def unit_counts(C: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -34,7 +23,9 @@ def unit_counts(C: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.repeat((eye[:, None] + eye).reshape(k * k, k), C.reshape(-1), axis=0)
 
 
-def krippendorff_alpha(counts: NDArray[np.int64], grades: Sequence[int], level: ScaleType) -> float | Undefined:
+def krippendorff_alpha(
+    counts: NDArray[np.int64], grades: Sequence[int], level: tables.ScaleType
+) -> float | tables.Undefined:
     """Alpha of any number of raters from how often each unit got each grade (units x k), or why it is undefined.
 
     `ordinal` is Krippendorff's metric, which depends on how often each grade was given; it is not Gwet's.
@@ -42,19 +33,19 @@ def krippendorff_alpha(counts: NDArray[np.int64], grades: Sequence[int], level: 
     """
     pairable = counts[counts.sum(axis=1) >= 2]
     if not len(pairable):
-        return Undefined("no unit has two grades")
+        return tables.Undefined("no unit has two grades")
     if pairable.any(axis=0).sum() == 1:
-        return Undefined("all raters gave one and the same grade throughout")
+        return tables.Undefined("all raters gave one and the same grade throughout")
     return float(krippendorff.alpha(value_counts=pairable, value_domain=sorted(grades), level_of_measurement=level))
 
 
-def alpha_of_coincidences(level: ScaleType, coincidences: NDArray[Any], grades: Sequence[int]) -> Floats:
+def alpha_of_coincidences(level: tables.ScaleType, coincidences: NDArray[Any], grades: Sequence[int]) -> tables.Floats:
     """Alpha of each of B tables of coincidences (B x k x k); nan where only one grade was given.
 
     α = 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck. The ordinal metric is the distance between mid-ranks, since
     Σ_{g=c..k} n_g - (n_c + n_k)/2 = |M_k - M_c| with M_c = Σ_{g≤c} n_g - n_c/2.
     """
-    flat, given, _ = sums(coincidences)
+    flat, given, _ = tables.sums(coincidences)
     k = given.shape[1]
     if level == "ordinal":
         ranks = np.cumsum(given, axis=1) - given / 2
@@ -66,10 +57,10 @@ def alpha_of_coincidences(level: ScaleType, coincidences: NDArray[Any], grades: 
         fixed = 1.0 - np.eye(k) if level == "nominal" else (g[:, None] - g) ** 2
         observed, expected = flat @ fixed.reshape(-1), ((given @ fixed) * given).sum(axis=1)
     # Weights of a resample may add up to less than 1, where n - 1 would be negative; counts cannot.
-    return 1.0 - ratio(np.maximum(given.sum(axis=1) - 1, 0) * observed, expected)
+    return 1.0 - tables.ratio(np.maximum(given.sum(axis=1) - 1, 0) * observed, expected)
 
 
-Formula = Callable[[NDArray[Any], Sequence[int]], Floats]
+Formula = Callable[[NDArray[Any], Sequence[int]], tables.Floats]
 """From B tables (B x k x k) and the scale's grades to B values; nan where a table does not define the statistic."""
 
 
@@ -85,7 +76,7 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of formula: a `mean` of 1 is not perfect agreement; `alpha` of counts is computed by krippendorff."""
     interval: Literal["t", "fisher", "jackknife"]
     """The interval over topics: cluster-robust, or on Fisher's z with the bootstrap's or the jackknife's error."""
-    scale: ScaleType
+    scale: tables.ScaleType
     """How the formula takes grades: as names, an order or numbers."""
     best: Literal["greatest", "least", "zero"] = "greatest"
     """The best value; around a best value of zero the sign tells a direction."""
@@ -95,16 +86,16 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is shown: in TSV files only, also in calibration.md, or on the terminal as well."""
     bracketed: bool = False
     """Whether calibration.md shows the interval, not the value alone."""
-    terms: Callable[[Sequence[int]], Floats] | None = None
+    terms: Callable[[Sequence[int]], tables.Floats] | None = None
     """The f sums of cells that it depends on (k² x f); the cells themselves if None."""
-    slopes: Callable[[Floats, Sequence[int]], tuple[Floats, Floats]] | None = None
+    slopes: Callable[[tables.Floats, Sequence[int]], tuple[tables.Floats, tables.Floats]] | None = None
     """Its values at B columns of terms (f x B), and how they rise with each term; taken from small steps if None."""
     worst_case: bool = False
     """Whether it has a column with every missing grade taken as the one farthest from the assessors'."""
     primary: Literal["two grades", "more grades"] | None = None
     """The scales on which verdicts and comparisons go by it."""
 
-    def __call__(self, C: NDArray[Any], grades: Sequence[int]) -> Floats:
+    def __call__(self, C: NDArray[Any], grades: Sequence[int]) -> tables.Floats:
         """The value of each table."""
         return self.formula(C, grades)
 
@@ -113,7 +104,7 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the sign tells a direction."""
         return self.best == "zero"
 
-    def worth(self, values: Floats) -> Floats:
+    def worth(self, values: tables.Floats) -> tables.Floats:
         """Values turned so that the greatest is the best."""
         return values if self.best == "greatest" else -np.abs(values)
 
@@ -137,31 +128,33 @@ class PairMean(msgspec.Struct, frozen=True):
     (-0.25, -0.25)
     """
 
-    score: Callable[[Floats], NDArray[Any]]
+    score: Callable[[tables.Floats], NDArray[Any]]
     """From judge minus human to the score, for arrays."""
 
-    def scores(self, grades: Sequence[int]) -> Floats:
+    def scores(self, grades: Sequence[int]) -> tables.Floats:
         """The score of a pair in each cell of a table (k x k)."""
         g = np.array(sorted(grades), dtype=np.float64)
         return np.asarray(self.score(g - g[:, None]), dtype=np.float64)
 
-    def __call__(self, C: NDArray[Any], grades: Sequence[int]) -> Floats:
+    def __call__(self, C: NDArray[Any], grades: Sequence[int]) -> tables.Floats:
         """The mean of each table."""
-        flat, human, _ = sums(C)
-        return ratio(flat @ self.scores(grades).reshape(-1), human.sum(axis=1))
+        flat, human, _ = tables.sums(C)
+        return tables.ratio(flat @ self.scores(grades).reshape(-1), human.sum(axis=1))
 
 
-def point(name: str, C: NDArray[Any], grades: Sequence[int]) -> float | Undefined:
+def point(name: str, C: NDArray[Any], grades: Sequence[int]) -> float | tables.Undefined:
     """A statistic of one table (k x k, human grades in rows; counts or weights), or why it is undefined."""
     statistic = STATISTICS[name]
     if not C.sum():
-        return Undefined("no pairs")
+        return tables.Undefined("no pairs")
     same = (C.any(axis=1) | C.any(axis=0)).sum() == 1
-    if statistic.family == "alpha" and not same and not is_weighted(C):
+    if statistic.family == "alpha" and not same and not tables.is_weighted(C):
         return krippendorff_alpha(unit_counts(C), grades, statistic.scale)
     value = float(statistic(C[None], grades)[0])
     if np.isnan(value):
-        return Undefined(f"{'both raters gave one and the same' if same else 'one rater gave one'} grade throughout")
+        return tables.Undefined(
+            f"{'both raters gave one and the same' if same else 'one rater gave one'} grade throughout"
+        )
     return value
 
 
@@ -171,7 +164,7 @@ def primary_statistic(k: int) -> str:
     return next(name for name, statistic in STATISTICS.items() if statistic.primary == scales)
 
 
-def _kappa(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
+def _kappa(kind: tables.Weights, C: NDArray[Any], grades: Sequence[int]) -> tables.Floats:
     """κ = 1 - Σ P∘D / Σ (r cᵀ)∘D with D = 1 - W; nan where both raters gave one and the same grade.
 
     Of 50 pairs 15 differ. Chance would make 25 · 20 + 25 · 30 of 50 · 50 differ:
@@ -190,19 +183,21 @@ def _kappa(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     >>> f"{1 - (1 / 4 / 3) / ((3 / 4 + 3) / 9):.6f}", f"{point('wkappa', C, (0, 1, 2)):.6f}"
     ('0.800000', '0.800000')
     """
-    flat, human, judge = sums(C)
-    D = 1.0 - agreement_weights(grades, kind)
-    return 1.0 - ratio(row_sums(human) * (flat @ D.reshape(-1)), row_sums((human @ D) * judge))
+    flat, human, judge = tables.sums(C)
+    D = 1.0 - tables.agreement_weights(grades, kind)
+    return 1.0 - tables.ratio(tables.row_sums(human) * (flat @ D.reshape(-1)), tables.row_sums((human @ D) * judge))
 
 
-def _kappa_terms(kind: Weights, grades: Sequence[int]) -> Floats:
+def _kappa_terms(kind: tables.Weights, grades: Sequence[int]) -> tables.Floats:
     """The sums that kappa depends on: the margins r and c, and the disagreement d = Σ C∘D."""
-    return np.column_stack([*margins(len(grades)), 1.0 - agreement_weights(grades, kind).reshape(-1)])
+    return np.column_stack([*tables.margins(len(grades)), 1.0 - tables.agreement_weights(grades, kind).reshape(-1)])
 
 
-def _kappa_slopes(kind: Weights, terms: Floats, grades: Sequence[int]) -> tuple[Floats, Floats]:
+def _kappa_slopes(
+    kind: tables.Weights, terms: tables.Floats, grades: Sequence[int]
+) -> tuple[tables.Floats, tables.Floats]:
     """κ = 1 - n d / rᵀDc, ∂κ/∂r = ((1 - κ) Dc - d) / rᵀDc, ∂κ/∂c = (1 - κ) Dr / rᵀDc and ∂κ/∂d = -n / rᵀDc."""
-    k, D = len(grades), 1.0 - agreement_weights(grades, kind)
+    k, D = len(grades), 1.0 - tables.agreement_weights(grades, kind)
     r, c, d = terms[:k], terms[k:-1], terms[-1]
     n, Dr, Dc = r.sum(axis=0), D @ r, D @ c
     by_chance = (Dr * c).sum(axis=0)
@@ -211,7 +206,7 @@ def _kappa_slopes(kind: Weights, terms: Floats, grades: Sequence[int]) -> tuple[
     return 1.0 - beyond, np.concatenate([beyond * Dc - d, beyond * Dr, -n[None]]) / by_chance
 
 
-def _alpha(level: ScaleType, C: NDArray[Any], grades: Sequence[int]) -> Floats:
+def _alpha(level: tables.ScaleType, C: NDArray[Any], grades: Sequence[int]) -> tables.Floats:
     """α = 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck, from coincidences o = C + Cᵀ with margins n_c and the sum n.
 
     δ² is 1 by name, the squared difference by number, and that of the mid-ranks by order.
@@ -232,7 +227,7 @@ def _alpha(level: ScaleType, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     return alpha_of_coincidences(level, C + C.swapaxes(1, 2), grades)
 
 
-def _gwet(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
+def _gwet(kind: tables.Weights, C: NDArray[Any], grades: Sequence[int]) -> tables.Floats:
     """AC1 and AC2: (p_a - p_e) / (1 - p_e), p_e = ΣW Σ π(1 - π) / (k(k - 1)) with π the mean of both marginals.
 
     The formula gives 1 where only one grade was given. Such a table says nothing about chance, so the value is nan.
@@ -250,16 +245,16 @@ def _gwet(kind: Weights, C: NDArray[Any], grades: Sequence[int]) -> Floats:
     >>> f"{(p_a - p_e) / (1 - p_e):.6f}", f"{point('ac2', C, (0, 1, 2)):.6f}"
     ('0.785714', '0.785714')
     """
-    flat, human, judge = sums(C)
-    k, W = human.shape[1], agreement_weights(grades, kind)
+    flat, human, judge = tables.sums(C)
+    k, W = human.shape[1], tables.agreement_weights(grades, kind)
     n = human.sum(axis=1)
-    p_a = ratio(flat @ W.reshape(-1), n)
+    p_a = tables.ratio(flat @ W.reshape(-1), n)
     share = (human + judge) / np.where(n > 0, 2 * n, 1)[:, None]
     p_e = W.sum() / (k * (k - 1)) * (share * (1 - share)).sum(axis=1)
     return np.where((share > 0).sum(axis=1) > 1, (p_a - p_e) / (1 - p_e), np.nan)
 
 
-def _tau_b(C: NDArray[Any], grades: Sequence[int]) -> Floats:
+def _tau_b(C: NDArray[Any], grades: Sequence[int]) -> tables.Floats:
     """Kendall's τ_b: concordant minus discordant pairs of items, over √(pairs untied by human · untied by judge).
 
     Items (0, 0), (0, 1) and (1, 1): of 3 pairs of items one is concordant, one is tied by each side alone.
@@ -267,13 +262,13 @@ def _tau_b(C: NDArray[Any], grades: Sequence[int]) -> Floats:
     >>> 1 / (2 * 2) ** 0.5, point("tau_b", np.array([[1, 1], [0, 1]]), (0, 1))
     (0.5, 0.5)
     """
-    flat, human, judge = sums(C)
+    flat, human, judge = tables.sums(C)
     k, n = human.shape[1], human.sum(axis=1)
     S = np.triu(np.ones((k, k)), 1)
     # Σ_ab S_ia C_ab (Sᵀ - S)_bj: pairs beyond (i, j) on both sides, minus those beyond on one and before on the other.
     beyond = flat @ np.kron(S, S - S.T).T
     by_human, by_judge = (np.sqrt(n**2 - (side**2).sum(axis=1)) for side in (human, judge))
-    return ratio(2 * (flat * beyond).sum(axis=1), by_human * by_judge)
+    return tables.ratio(2 * (flat * beyond).sum(axis=1), by_human * by_judge)
 
 
 _COHEN_1960 = "J. Cohen (1960), A coefficient of agreement for nominal scales, Educ. Psychol. Meas. 20(1), 37-46"

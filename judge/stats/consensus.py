@@ -106,15 +106,6 @@ def without_one(counts: Counts, grades: Sequence[int], *, share: str = "pluralit
     return rest
 
 
-class WorkerWeights(NamedTuple):
-    """The weight of each worker's vote, and the agreement that it comes from."""
-
-    weight: Floats
-    """(W,), 0 or more."""
-    agreement: Floats
-    """(W,), smoothed share of labels equal to the majority of the item's other labels."""
-
-
 def log_odds(
     worker: NDArray[np.integer[Any]],
     item: NDArray[np.integer[Any]],
@@ -123,8 +114,8 @@ def log_odds(
     workers: int,
     *,
     smoothing: float = 0.5,
-) -> WorkerWeights:
-    """Weights of workers from their agreement with the rest of the crowd.
+) -> dict[str, Floats]:
+    """The `weight` of each worker (W,), 0 or more, from the `agreement` with the rest of the crowd (W,).
 
     Of n labels on items that others labeled too, c equal the majority of the others: a = (c + s) / (n + 2s) and
     weight = max(0, ln a / (1 - a) + ln (k - 1)). That is the optimal weight of a voter who is right with probability a
@@ -143,7 +134,7 @@ def log_odds(
     agreed = np.bincount(worker[others == code], minlength=workers)
     agreement = (agreed + smoothing) / (n + 2 * smoothing)
     weight = np.log(agreement / (1 - agreement)) + np.log(k - 1)
-    return WorkerWeights(np.maximum(weight, 0.0), agreement)
+    return {"weight": np.maximum(weight, 0.0), "agreement": agreement}
 
 
 def weighted_votes(

@@ -40,15 +40,11 @@ def test_the_model_that_was_asked_is_no_news(judge: str, model: str | None) -> N
 @pytest.mark.parametrize(
     ("judge", "model"),
     [
-        ("openai/gpt-4", "gpt-4-turbo-2024-04-09"),
-        ("openai/gpt-4.1", "gpt-4.1-mini"),
-        ("openai/gpt-4.1-mini", "gpt-4.1"),
-        ("server/strong", "weak"),
-        ("server/gpt-4", "gpt-40"),
-        ("server/gpt-4", "gpt-4.1"),
-        ("server/claude-3", "claude-3-5"),
+        ("openai/gpt-4", "gpt-4-turbo-2024-04-09"), ("openai/gpt-4.1", "gpt-4.1-mini"),
+        ("openai/gpt-4.1-mini", "gpt-4.1"), ("server/strong", "weak"), ("server/gpt-4", "gpt-40"),
+        ("server/gpt-4", "gpt-4.1"), ("server/claude-3", "claude-3-5"),
     ],
-)
+)  # fmt: skip
 def test_another_model_is_named(judge: str, model: str) -> None:
     (note,) = notes(judge, model, model)
     assert note.startswith(f"{judge}: its replies name another model than the one asked: '{model}' (2).")

@@ -212,20 +212,10 @@ def test_no_combination_of_parts_beats_the_verdict_given(form: AnswerForm) -> No
 
 
 LABEL = {
-    "2": 2,
-    " 2\n": 2,
-    "2.": 2,
-    "**2**": 2,
-    "Grade: 2": 2,
-    "7": "unreadable",
-    "2 3": "unreadable",
-    "23": "unreadable",
-    "": "unreadable",
-    "It is 2": "unreadable",
-    "0\nGrade: 3": "unreadable",
-    "0\nIt ends so:\n\nGrade: 3": "unreadable",
+    "2": 2, " 2\n": 2, "2.": 2, "**2**": 2, "Grade: 2": 2, "7": "unreadable", "2 3": "unreadable", "23": "unreadable",
+    "": "unreadable", "It is 2": "unreadable", "0\nGrade: 3": "unreadable", "0\nIt ends so:\n\nGrade: 3": "unreadable",
     "A reason.\nGrade: 2": "unreadable",
-}
+}  # fmt: skip
 
 
 FORMS = {"text": TEXT, "json": JSON, "label": LABEL}
@@ -326,19 +316,11 @@ def test_what_was_found_and_what_was_expected_is_told() -> None:
 
 # p over 0, 1, 2, 3, unable → Σ p·grade over 0..3 ÷ Σ p over 0..3
 EXPECTED = [
-    ({"0": 0.5, "3": 0.5}, (0 * 0.5 + 3 * 0.5) / 1.0),
-    ({"1": 0.2, "2": 0.2, "unable": 0.4}, (1 * 0.2 + 2 * 0.2) / 0.4),
-    ({"2": 0.2, "unable": 0.2}, 2 * 0.2 / 0.2),
-    ({"2": 0.2, "unable": 0.3}, None),
-    ({"unable": 1.0}, None),
-    ({"2": 1.0, "other": 5.0}, 2.0),
-    ({"other": 1.0}, None),
-    ({"2": 0.0}, None),
-    ({"2": -0.1, "1": 1.1}, None),
-    ({"2": math.nan, "1": 1.0}, None),
-    ({}, None),
-    (None, None),
-]
+    ({"0": 0.5, "3": 0.5}, (0 * 0.5 + 3 * 0.5) / 1.0), ({"1": 0.2, "2": 0.2, "unable": 0.4}, (1 * 0.2 + 2 * 0.2) / 0.4),
+    ({"2": 0.2, "unable": 0.2}, 2 * 0.2 / 0.2), ({"2": 0.2, "unable": 0.3}, None), ({"unable": 1.0}, None),
+    ({"2": 1.0, "other": 5.0}, 2.0), ({"other": 1.0}, None), ({"2": 0.0}, None), ({"2": -0.1, "1": 1.1}, None),
+    ({"2": math.nan, "1": 1.0}, None), ({}, None), (None, None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("probabilities", "expected"), EXPECTED)

@@ -41,16 +41,11 @@ def rows_of(of: Panel, options: CalibrationOptions = OPTIONS) -> dict[str, Equiv
 @pytest.mark.parametrize(
     ("low", "high", "word"),
     [
-        (-0.09, 0.09, "EQUIVALENT"),
-        (-0.1, 0.09, "INCONCLUSIVE"),
-        (-0.09, 0.1, "INCONCLUSIVE"),
-        (-0.5, 0.5, "INCONCLUSIVE"),
-        (0.11, 0.3, "DIFFERENT"),
-        (-0.3, -0.11, "DIFFERENT"),
-        (0.09, 0.3, "INCONCLUSIVE"),
+        (-0.09, 0.09, "EQUIVALENT"), (-0.1, 0.09, "INCONCLUSIVE"), (-0.09, 0.1, "INCONCLUSIVE"),
+        (-0.5, 0.5, "INCONCLUSIVE"), (0.11, 0.3, "DIFFERENT"), (-0.3, -0.11, "DIFFERENT"), (0.09, 0.3, "INCONCLUSIVE"),
         (None, None, "INCONCLUSIVE"),
     ],
-)
+)  # fmt: skip
 def test_the_word_is_where_the_interval_lies_to_a_margin_of_a_tenth(low, high, word) -> None:
     assert word_of(Estimate(0.0, low, high, 10, 5), 0.1) == word
 

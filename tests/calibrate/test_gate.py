@@ -85,14 +85,10 @@ def test_what_is_no_requirement_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [
-        (0.4, 0.9, "TRUSTED"),
-        (0.41, 0.9, "TRUSTED"),
-        (0.39, 0.9, "INCONCLUSIVE"),
-        (0.1, 0.4, "INCONCLUSIVE"),
-        (0.1, 0.39, "NOT TRUSTED"),
-        (None, None, "INCONCLUSIVE"),
+        (0.4, 0.9, "TRUSTED"), (0.41, 0.9, "TRUSTED"), (0.39, 0.9, "INCONCLUSIVE"), (0.1, 0.4, "INCONCLUSIVE"),
+        (0.1, 0.39, "NOT TRUSTED"), (None, None, "INCONCLUSIVE"),
     ],
-)
+)  # fmt: skip
 def test_the_lower_end_decides_and_the_upper_one_condemns(low, high, expected) -> None:
     # The value is .95 throughout: it decides nothing.
     assert word(agreement(wkappa=interval(low, high, 0.95))) == expected

@@ -215,14 +215,10 @@ def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     "prompt",
     [
-        "groundedness/\u0000.md",
-        "../../../etc/passwd",
-        "x" * 5000 + "/y",
-        "groundedness/" + "y" * 5000 + ".md",
-        "/",
+        "groundedness/\u0000.md", "../../../etc/passwd", "x" * 5000 + "/y", "groundedness/" + "y" * 5000 + ".md", "/",
         "\n/\t",
     ],
-)
+)  # fmt: skip
 def test_a_prompt_named_in_a_file_is_no_path(tmp_path: Path, capsys: pytest.CaptureFixture[str], prompt: str) -> None:
     gold, path = stored(tmp_path, world=WORLD[:5])
     said = [judgment(one.turn_id, one.response_id, one.gold, "m", prompt, digest="0" * 64) for one in WORLD[:5]]

@@ -116,15 +116,9 @@ def put_pool(folder):
     text = "The run's own."
     key = f"{IDS[5]}#{hashlib.sha256(text.encode()).hexdigest()}"
     response = {
-        "response_id": "R00001",
-        "turn_id": "9-1_1",
-        "topic_id": "9-1",
-        "text": "Text.",
-        "passages": [IDS[4], key],
-        "tokens": {"bare": 2, "english": 2, "whitespace": 1, "cut": None},
-        "truncated": False,
-        "runs": [],
-    }
+        "response_id": "R00001", "turn_id": "9-1_1", "topic_id": "9-1", "text": "Text.", "passages": [IDS[4], key],
+        "tokens": {"bare": 2, "english": 2, "whitespace": 1, "cut": None}, "truncated": False, "runs": [],
+    }  # fmt: skip
     line = {"id": IDS[5], "contents": text, "key": key, "source": "run"}
     (pool / "passages.jsonl").write_text(json.dumps(line) + "\n")
     (pool / "pool.jsonl").write_text(json.dumps(response) + "\n")

@@ -86,13 +86,9 @@ def test_json_lists_every_file_and_problem_with_all_its_fields(folder, capsys):
     assert file.pop("digest") == hashlib.sha256(path.read_bytes()).hexdigest()
     assert len(file["problems"]) == len(file["exclusions"]) == 9
     assert file["problems"][0] == {
-        "code": "empty_text",
-        "severity": "error",
-        "file": str(path),
-        "turn_id": "9-1_1",
-        "path": "$.turns[0].responses[0].text",
-        "message": "the text is only white space",
-    }
+        "code": "empty_text", "severity": "error", "file": str(path), "turn_id": "9-1_1",
+        "path": "$.turns[0].responses[0].text", "message": "the text is only white space",
+    }  # fmt: skip
     assert "unknown_turn" in file["unchecked"]
     rest = {name: file[name] for name in ("run_id", "team", "run_type", "format", "turns", "responses", "errors")}
     assert list(rest.values()) == ["r", None, "manual", "ikat2024", 9, 9, 9]

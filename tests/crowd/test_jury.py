@@ -53,17 +53,11 @@ def only(said: list[Said], aggregator: str = "majority") -> Judgment | Failure:
 @pytest.mark.parametrize(
     ("said", "grade", "expected"),
     [
-        ([3, 3, 0], 3, 2.0),
-        ([0, 1], 1, 0.5),
-        ([0, 0, 3, 3], 2, 1.5),
-        ([2, "unreadable"], 2, 2.0),
-        ([2, 3, "unreadable", "unable"], 3, 2.5),
-        ([1, 1, "unable"], 1, 1.0),
-        (["unable", "unable", 3], -1, None),
-        (["unable", "refused"], -1, None),
-        (["unable", "unable", 1, "refused"], -1, None),
+        ([3, 3, 0], 3, 2.0), ([0, 1], 1, 0.5), ([0, 0, 3, 3], 2, 1.5), ([2, "unreadable"], 2, 2.0),
+        ([2, 3, "unreadable", "unable"], 3, 2.5), ([1, 1, "unable"], 1, 1.0), (["unable", "unable", 3], -1, None),
+        (["unable", "refused"], -1, None), (["unable", "unable", 1, "refused"], -1, None),
     ],
-)
+)  # fmt: skip
 def test_the_majority_decides_and_a_tie_goes_to_the_mean_half_up(said, grade: int, expected: float | None) -> None:
     one = only(said)
     assert isinstance(one, Judgment)

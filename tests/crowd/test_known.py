@@ -16,15 +16,9 @@ from tests.crowd.world import SCALE, Rows, crowd, rows
 
 KNOWN = KnownItem("1_1", "K", "relevance", (0, 1))
 RELEVANCE: Rows = [
-    ("ann", "1_1", "K", 0),
-    ("ben", "1_1", "K", 2),
-    ("cid", "1_1", "K", 3),
-    ("ann", "1_2", "A", 3),
-    ("ben", "1_2", "A", 0),
-    ("cid", "1_2", "A", 0),
-    ("ben", "2_1", "A", 1),
-    ("cid", "1_3", "B", 1),
-]
+    ("ann", "1_1", "K", 0), ("ben", "1_1", "K", 2), ("cid", "1_1", "K", 3), ("ann", "1_2", "A", 3),
+    ("ben", "1_2", "A", 0), ("cid", "1_2", "A", 0), ("ben", "2_1", "A", 1), ("cid", "1_3", "B", 1),
+]  # fmt: skip
 NOVELTY: Rows = [("cid", "1_1", "K", 0), ("cid", "1_2", "A", 2), ("dan", "1_2", "A", 1)]
 
 

@@ -220,33 +220,15 @@ def test_a_required_field_may_not_be_missing(field: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("turn_id", ""),
-        ("turn_id", 7),
-        ("topic_id", "\ud800"),
-        ("criterion", None),
-        ("assessor", "  "),
-        ("run_id", "a\0b"),
-        ("run_id", ["harbor"]),
-        ("grade", "3"),
-        ("grade", 3.0),
-        ("grade", True),
-        ("grade", None),
-        ("text_sha256", DIGEST.upper()),
-        ("text_sha256", DIGEST[:-1]),
-        ("text_sha256", DIGEST + "\n"),
-        ("made", "guess"),
-        ("made", None),
-        ("made", ["blind"]),
-        ("inclusion_probability", 0),
-        ("inclusion_probability", 1.01),
-        ("inclusion_probability", float("nan")),
-        ("inclusion_probability", float("inf")),
-        ("inclusion_probability", True),
-        ("inclusion_probability", "1"),
-        ("stratum", 1),
-        ("split", "train"),
+        ("turn_id", ""), ("turn_id", 7), ("topic_id", "\ud800"), ("criterion", None), ("assessor", "  "),
+        ("run_id", "a\0b"), ("run_id", ["harbor"]), ("grade", "3"), ("grade", 3.0), ("grade", True), ("grade", None),
+        ("text_sha256", DIGEST.upper()), ("text_sha256", DIGEST[:-1]), ("text_sha256", DIGEST + "\n"),
+        ("made", "guess"), ("made", None), ("made", ["blind"]), ("inclusion_probability", 0),
+        ("inclusion_probability", 1.01), ("inclusion_probability", float("nan")),
+        ("inclusion_probability", float("inf")), ("inclusion_probability", True), ("inclusion_probability", "1"),
+        ("stratum", 1), ("split", "train"),
     ],
-)
+)  # fmt: skip
 def test_a_value_that_does_not_fit_is_named_with_its_path(field: str, value: object) -> None:
     assert faults(jsonl({**FULL, field: value})) == [("wrong_value", f"line 1: $.{field}")]
 

@@ -85,13 +85,9 @@ def test_each_step_has_a_rate_of_its_own() -> None:
         for _ in counted("writing", iter("abc"), 3, line):
             clock.now += 20
     assert stream.getvalue().splitlines() == [
-        "reading runs: 1/2, 0.1/s, 10 s left",
-        "reading runs: 2/2, 0.1/s",
-        "drawing: 12 s so far",
-        "writing: 1/3, 0.1/s, 40 s left",
-        "writing: 2/3, 0.1/s, 20 s left",
-        "writing: 3/3, 0.1/s",
-    ]
+        "reading runs: 1/2, 0.1/s, 10 s left", "reading runs: 2/2, 0.1/s", "drawing: 12 s so far",
+        "writing: 1/3, 0.1/s, 40 s left", "writing: 2/3, 0.1/s, 20 s left", "writing: 3/3, 0.1/s",
+    ]  # fmt: skip
 
 
 def test_the_judging_loop_keeps_its_cost_and_tells_the_time_left() -> None:

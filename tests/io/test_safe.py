@@ -46,18 +46,11 @@ def test_what_is_escaped_comes_back(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "cell"),
     [
-        ('=HYPERLINK("x")', '\\=HYPERLINK("x")'),
-        ("+1+cmd|' /C calc'!A0", "\\+1+cmd|' /C calc'!A0"),
-        ("-2+3", "\\-2+3"),
-        ("@SUM(1)", "\\@SUM(1)"),
-        ('"=1+1"', '\\"=1+1"'),
-        ("\t=1+1", "\\t=1+1"),
-        ("-0.25", "-0.25"),
-        ("+3", "+3"),
-        ("-", "-"),
-        ("run-1=a", "run-1=a"),
+        ('=HYPERLINK("x")', '\\=HYPERLINK("x")'), ("+1+cmd|' /C calc'!A0", "\\+1+cmd|' /C calc'!A0"),
+        ("-2+3", "\\-2+3"), ("@SUM(1)", "\\@SUM(1)"), ('"=1+1"', '\\"=1+1"'), ("\t=1+1", "\\t=1+1"), ("-0.25", "-0.25"),
+        ("+3", "+3"), ("-", "-"), ("run-1=a", "run-1=a"),
     ],
-)
+)  # fmt: skip
 def test_no_cell_is_a_formula(text: str, cell: str) -> None:
     assert escape_cell(text) == cell
 
@@ -74,18 +67,11 @@ def test_what_is_no_escape_stays_when_unescaped() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (None, "null"),
-        (True, "true"),
-        (1.5, "1.5"),
-        (10**400, "an integer of more than 20 digits"),
-        ({"a": 1}, "an object with 1 entries"),
-        ([], "a list with 0 entries"),
-        ("it's", '"it\'s"'),
-        ("a\x1b\u202e", r"'a\x1b\u202e'"),
-        ("x" * SHOWN, f"'{'x' * SHOWN}'"),
-        ("x" * 10**6, f"'{'x' * SHOWN}'…"),
+        (None, "null"), (True, "true"), (1.5, "1.5"), (10**400, "an integer of more than 20 digits"),
+        ({"a": 1}, "an object with 1 entries"), ([], "a list with 0 entries"), ("it's", '"it\'s"'),
+        ("a\x1b\u202e", r"'a\x1b\u202e'"), ("x" * SHOWN, f"'{'x' * SHOWN}'"), ("x" * 10**6, f"'{'x' * SHOWN}'…"),
     ],
-)
+)  # fmt: skip
 def test_shown(value: object, expected: str) -> None:
     assert shown(value) == expected
     # Python refuses to print it.

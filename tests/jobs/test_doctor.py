@@ -17,17 +17,8 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
+from judge.jobs import doctor
 from judge.jobs import doctor as machine
-from judge.jobs.doctor import (
-    CheckFinding,
-    CheckReport,
-    DoctorPlan,
-    ExaminedJudge,
-    caching,
-    clock,
-    examine,
-    structured,
-)
 from judge.judges.backends.server import ServerModel
 from judge.judges.chat import Pinged
 from judge.judges.records import Completion, Request
@@ -37,12 +28,12 @@ from tests.mock import Mock
 pytestmark = pytest.mark.usefixtures("no_keys")
 
 
-def by_check(report: CheckReport, model: str | None = None) -> dict[str, CheckFinding]:
+def by_check(report: doctor.CheckReport, model: str | None = None) -> dict[str, doctor.CheckFinding]:
     return {finding.check: finding for finding in report.findings if finding.model == model}
 
 
 def test_every_check_of_the_machine_has_one_line(tmp_path: Path) -> None:
-    report = examine(DoctorPlan(folder=tmp_path))
+    report = doctor.examine(doctor.DoctorPlan(folder=tmp_path))
     assert len(report.findings) == len(machine.MACHINE_CHECKS) == len(by_check(report))
     assert report.sound
     assert by_check(report)["tokens"].state == "ok"
@@ -56,7 +47,7 @@ def test_keys_are_named_and_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert machine.keys(tmp_path)[:2] == ("warning", "empty, or with characters that no key has: JUDGE_API_KEY")
     monkeypatch.delenv("JUDGE_API_KEY")
     assert machine.keys(tmp_path)[1] == "set: OPENAI_API_KEY"
-    assert "nobody" not in str(examine(DoctorPlan(folder=tmp_path)))
+    assert "nobody" not in str(doctor.examine(doctor.DoctorPlan(folder=tmp_path)))
 
 
 Usage = namedtuple("Usage", "total used free")
@@ -114,17 +105,19 @@ def test_a_failure_makes_the_exit_code_1_and_a_wrong_name_2(capsys: pytest.Captu
     assert main(["doctor", "--model", "nobody"]) == 2
     assert main(["doctor", "--base-url", "http://localhost:1"]) == 2
     with pytest.raises(UsageError, match="none is named"):
-        examine(DoctorPlan(base_url="http://localhost:1"))
+        doctor.examine(doctor.DoctorPlan(base_url="http://localhost:1"))
 
 
 def test_a_checker_scores_a_sentence_and_is_asked_for_no_grade() -> None:
     """The passage has all content words of the sentence."""
-    findings = [finding for finding in examine(DoctorPlan(models=["checker/overlap"])).findings if finding.model]
+    findings = [
+        finding for finding in doctor.examine(doctor.DoctorPlan(models=["checker/overlap"])).findings if finding.model
+    ]
     assert [(finding.check, finding.state, finding.found) for finding in findings] == [
         ("set up", "ok", "options and files can be used"),
         ("answer", "ok", "a sentence that its passage says is supported with probability 1.00"),
     ]
-    failed = examine(DoctorPlan(models=["checker/chat/m"], base_url="http://127.0.0.1:9")).findings[-1]
+    failed = doctor.examine(doctor.DoctorPlan(models=["checker/chat/m"], base_url="http://127.0.0.1:9")).findings[-1]
     assert (failed.check, failed.state) == ("answer", "fails")
 
 
@@ -132,34 +125,34 @@ def test_weights_that_are_not_fetched_are_a_warning_with_the_way_to_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JUDGE_CACHE", str(tmp_path))
-    report = examine(DoctorPlan(models=["local/smollm2-135m"], folder=tmp_path))
+    report = doctor.examine(doctor.DoctorPlan(models=["local/smollm2-135m"], folder=tmp_path))
     (found,) = by_check(report, "local/smollm2-135m").values()
     assert (found.state, found.found) == ("warning", "the weights are not here (98 MB)")
     assert found.advice.startswith("`judge models pull smollm2-135m` fetches them")
     assert report.sound
 
 
-def finding_of(check: Any, judge: ExaminedJudge) -> CheckFinding | None:
+def finding_of(check: Any, judge: doctor.ExaminedJudge) -> doctor.CheckFinding | None:
     """What a check of a judge finds where it waits for nobody."""
     running = check(judge)
     try:
         running.send(None)
     except StopIteration as stop:
-        found: CheckFinding | None = stop.value
+        found: doctor.CheckFinding | None = stop.value
         return found
     raise AssertionError("it waits")
 
 
 def test_clocks_and_schemas() -> None:
-    judge = ExaminedJudge("server/m", "http://localhost:1")
-    assert finding_of(clock, judge) is None
+    judge = doctor.ExaminedJudge("server/m", "http://localhost:1")
+    assert finding_of(doctor.clock, judge) is None
     judge.pinged = Pinged(200, 0.1, 75.4, False, None)
-    found = finding_of(clock, judge)
+    found = finding_of(doctor.clock, judge)
     assert (found.state, found.found) == ("warning", "75 s behind that of the server")
     judge.pinged = Pinged(200, 0.1, -2.0, False, None)
-    found = finding_of(clock, judge)
+    found = finding_of(doctor.clock, judge)
     assert (found.state, found.found) == ("ok", "2 s ahead of that of the server")
-    found = finding_of(structured, judge)
+    found = finding_of(doctor.structured, judge)
     assert found.state == "warning"
 
 
@@ -176,12 +169,12 @@ def test_what_a_provider_says_of_its_cache(monkeypatch: pytest.MonkeyPatch, cach
         return Completion("Grade: yes", "stop", "m", prompt_tokens=1400, cached_tokens=cached)
 
     monkeypatch.setattr(ServerModel, "complete", complete)
-    found = finding_of(caching, ExaminedJudge("server/m", "http://localhost:1"))
+    found = finding_of(doctor.caching, doctor.ExaminedJudge("server/m", "http://localhost:1"))
     assert (found.state, found.found) == ("ok", said)
 
 
-def of_server(base_url: str, name: str = "server/m") -> dict[str, CheckFinding]:
-    return by_check(examine(DoctorPlan(models=[name], base_url=base_url)), name)
+def of_server(base_url: str, name: str = "server/m") -> dict[str, doctor.CheckFinding]:
+    return by_check(doctor.examine(doctor.DoctorPlan(models=[name], base_url=base_url)), name)
 
 
 @pytest.mark.slow
@@ -217,7 +210,7 @@ def test_a_wrong_key_and_a_missing_key(mock: Mock, monkeypatch: pytest.MonkeyPat
     assert found["answer"].state == "fails"
     assert "wrong-key" not in str(found)
     assert "schema" not in found
-    found = by_check(examine(DoctorPlan(models=["openai/gpt-4o"])), "openai/gpt-4o")
+    found = by_check(doctor.examine(doctor.DoctorPlan(models=["openai/gpt-4o"])), "openai/gpt-4o")
     assert found["set up"].found == "openai/gpt-4o needs a key: set the environment variable OPENAI_API_KEY"
     assert list(found) == ["set up"]
 

@@ -38,14 +38,10 @@ def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.
         except UsageError:
             cascade = None
         return [
-            notes(judge, "another"),
-            given_price(judge, {"anthropic/m": FREE}),
-            offer,
-            requests.OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model,
-            cascade,
-            judges_in(f"{judge}@0.1:0.8+openai/gpt-x"),
-            backend_facts(judge),
-        ]
+            notes(judge, "another"), given_price(judge, {"anthropic/m": FREE}), offer,
+            requests.OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model, cascade,
+            judges_in(f"{judge}@0.1:0.8+openai/gpt-x"), backend_facts(judge),
+        ]  # fmt: skip
 
     assert str(treated(copy)).replace(f"{copy}/", f"{backend}/") == str(treated(backend))
 

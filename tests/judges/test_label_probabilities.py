@@ -201,16 +201,11 @@ def test_no_probability_is_further_off_than_is_said(shares: list[float], top: in
 @pytest.mark.parametrize(
     "logprobs",
     [
-        None,
-        "yes",
-        {"content": None},
-        {"content": [{"token": "2"}]},
+        None, "yes", {"content": None}, {"content": [{"token": "2"}]},
         {"content": [{"token": "2", "logprob": "high", "top_logprobs": []}]},
-        {"content": [{"token": "2", "logprob": 0.0, "bytes": [999], "top_logprobs": [{}]}]},
-        {"content": 3},
-        {},
+        {"content": [{"token": "2", "logprob": 0.0, "bytes": [999], "top_logprobs": [{}]}]}, {"content": 3}, {},
     ],
-)
+)  # fmt: skip
 def test_what_is_no_such_list_costs_no_grade(logprobs: Any) -> None:
     body = json.loads(OPENAI)
     body["choices"][0]["logprobs"] = logprobs

@@ -119,13 +119,9 @@ def test_parameters_name_all_that_shapes_an_answer_and_nothing_of_this_machine(t
     parameters = dict(few.parameters(asked))
     assert str(parameters.pop("engine")).startswith("openvino-genai 2")
     assert parameters == {
-        "weights": SMALL.sha256,
-        "n_ctx": 8192,
-        "temperature": 0.0,
-        "seed": 0,
-        "labels": ["0", "1", "2", "3"],
+        "weights": SMALL.sha256, "n_ctx": 8192, "temperature": 0.0, "seed": 0, "labels": ["0", "1", "2", "3"],
         "max_tokens": 1,
-    }
+    }  # fmt: skip
     assert str(tmp_path) not in str(LocalModel(gguf(tmp_path), ModelOptions()).parameters(asked))
 
 

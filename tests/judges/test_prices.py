@@ -66,13 +66,9 @@ def test_prices_are_read_from_toml_and_from_json(tmp_path: Path) -> None:
 
 def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
     content = {
-        "a": {"in": 1},
-        "b": {"in": -1, "out": "2", "cached": True},
-        "c": 3,
-        "d": {"in": 1, "out": 2, "cache": 0.5},
-        "e": {"in": 1e300, "out": 1},
-        "good": {"in": 1, "out": 2},
-    }
+        "a": {"in": 1}, "b": {"in": -1, "out": "2", "cached": True}, "c": 3, "d": {"in": 1, "out": 2, "cache": 0.5},
+        "e": {"in": 1e300, "out": 1}, "good": {"in": 1, "out": 2},
+    }  # fmt: skip
     with pytest.raises(InputError, match="7 problems, so no price of this file is used") as refused:
         read_prices(put(tmp_path / "prices", json.dumps(content)))
     told = {problem.path: problem.message for problem in refused.value.problems}

@@ -6,19 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.errors import (
-    AuthenticationError,
-    ContentFilterError,
-    ContextLengthError,
-    JudgeError,
-    OperationalError,
-    QuotaError,
-    RateLimitError,
-    RejectedError,
-    StructureUnsupported,
-    TransientError,
-    UsageError,
-)
+from judge import errors
 from judge.judges.backends import open_model
 from judge.judges.limits import Allowance, RateLimits
 from judge.judges.model import ModelOptions
@@ -55,38 +43,46 @@ def said(message: str, status: int = 400, **more: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("step", "expected", "message"),
     [
-        (said("slow down", 429), RateLimitError, "status 429: slow down"),
-        (said("empty", 429, code="insufficient_quota"), QuotaError, "status 429: empty"),
-        (said("Insufficient Balance", 402), QuotaError, "Insufficient Balance"),
-        (said("oops", 500), TransientError, "status 500: oops"),
-        ({"status": 503, "body": "busy"}, TransientError, "status 503: busy"),
-        (said("slow", 408), TransientError, "status 408: slow"),
-        (said(f"bad {SECRET}", 401), AuthenticationError, r"401: bad \*\*\*.*API key"),
-        ({"status": 401, "body": {"error": "who?"}}, AuthenticationError, "API key"),
-        (said("no access", 403), AuthenticationError, "403: no access"),
-        (said("which model?", 404), AuthenticationError, "404: which model"),
-        ({"status": 404, "body": {"detail": "Not Found"}}, AuthenticationError, "Not Found"),
-        ({"status": 404, "body": {"error": {"code": "model_not_found"}}}, AuthenticationError, "model"),
-        (said("This model's maximum context length is 9 tokens"), ContextLengthError, "400: This model's maximum"),
-        (said("model's context length is only 9 tokens"), ContextLengthError, "context length is only 9"),
-        (said("long", code="context_length_exceeded"), ContextLengthError, "status 400: long"),
-        ({"status": 413, "body": "too large"}, ContextLengthError, "too large"),
-        (said("no", code="content_filter"), ContentFilterError, "status 400: no"),
-        (said("Invalid prompt: violating our usage policy: flagged"), ContentFilterError, "Invalid prompt"),
-        (said("no json_schema here"), StructureUnsupported, "json_schema"),
-        (said("bad"), RejectedError, "status 400: bad"),
-        ({"status": 422, "body": {"detail": "bad seed"}}, RejectedError, "bad seed"),
-        ({"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""}, OperationalError, "to http://other,"),
-        ({"status": 200, "body": "<html>"}, TransientError, "status 200, but not JSON: it begins '<html>'"),
-        ({"status": 200, "body": {"choices": []}}, RejectedError, "no choices"),
-        ({"status": 200, "body": {"hello": 1}}, (RejectedError, TransientError), "choices"),
-        ({"drop": True}, TransientError, "ServerDisconnectedError"),
-        ({"delay": 1.0}, TransientError, "no answer within 0.3 s"),
+        (said("slow down", 429), errors.RateLimitError, "status 429: slow down"),
+        (said("empty", 429, code="insufficient_quota"), errors.QuotaError, "status 429: empty"),
+        (said("Insufficient Balance", 402), errors.QuotaError, "Insufficient Balance"),
+        (said("oops", 500), errors.TransientError, "status 500: oops"),
+        ({"status": 503, "body": "busy"}, errors.TransientError, "status 503: busy"),
+        (said("slow", 408), errors.TransientError, "status 408: slow"),
+        (said(f"bad {SECRET}", 401), errors.AuthenticationError, r"401: bad \*\*\*.*API key"),
+        ({"status": 401, "body": {"error": "who?"}}, errors.AuthenticationError, "API key"),
+        (said("no access", 403), errors.AuthenticationError, "403: no access"),
+        (said("which model?", 404), errors.AuthenticationError, "404: which model"),
+        ({"status": 404, "body": {"detail": "Not Found"}}, errors.AuthenticationError, "Not Found"),
+        ({"status": 404, "body": {"error": {"code": "model_not_found"}}}, errors.AuthenticationError, "model"),
+        (
+            said("This model's maximum context length is 9 tokens"),
+            errors.ContextLengthError,
+            "400: This model's maximum",
+        ),
+        (said("model's context length is only 9 tokens"), errors.ContextLengthError, "context length is only 9"),
+        (said("long", code="context_length_exceeded"), errors.ContextLengthError, "status 400: long"),
+        ({"status": 413, "body": "too large"}, errors.ContextLengthError, "too large"),
+        (said("no", code="content_filter"), errors.ContentFilterError, "status 400: no"),
+        (said("Invalid prompt: violating our usage policy: flagged"), errors.ContentFilterError, "Invalid prompt"),
+        (said("no json_schema here"), errors.StructureUnsupported, "json_schema"),
+        (said("bad"), errors.RejectedError, "status 400: bad"),
+        ({"status": 422, "body": {"detail": "bad seed"}}, errors.RejectedError, "bad seed"),
+        (
+            {"status": 307, "headers": {"Location": "http://other/v1"}, "body": ""},
+            errors.OperationalError,
+            "to http://other,",
+        ),
+        ({"status": 200, "body": "<html>"}, errors.TransientError, "status 200, but not JSON: it begins '<html>'"),
+        ({"status": 200, "body": {"choices": []}}, errors.RejectedError, "no choices"),
+        ({"status": 200, "body": {"hello": 1}}, (errors.RejectedError, errors.TransientError), "choices"),
+        ({"drop": True}, errors.TransientError, "ServerDisconnectedError"),
+        ({"delay": 1.0}, errors.TransientError, "no answer within 0.3 s"),
     ],
 )
 def test_failures_are_told_apart_after_one_request(mock: Mock, judge: str, step, expected, message) -> None:
     mock.script(step)
-    with pytest.raises(JudgeError, match=message) as failed:
+    with pytest.raises(errors.JudgeError, match=message) as failed:
         once(mock, judge, timeout=0.3)
     assert type(failed.value) in (expected if isinstance(expected, tuple) else (expected,))
     assert SECRET not in f"{failed.value!r} {failed.value}"
@@ -96,7 +92,7 @@ def test_failures_are_told_apart_after_one_request(mock: Mock, judge: str, step,
 
 def test_retry_after_is_handed_on(mock: Mock, judge: str) -> None:
     mock.config(p429=1, retry_after=0.3)
-    with pytest.raises(TransientError) as limited:
+    with pytest.raises(errors.TransientError) as limited:
         once(mock, judge)
     assert limited.value.retry_after == 0.3
     assert mock.stats()["requests"] == 1
@@ -112,22 +108,22 @@ def test_a_refusal_keeps_its_words(mock: Mock, judge: str) -> None:
 
 def test_text_that_is_no_unicode_fails_alone(mock: Mock, judge: str) -> None:
     broken = msgspec.structs.replace(ask(), messages=(Message("user", "a \ud800"),))
-    with pytest.raises(RejectedError, match="cannot be sent"):
+    with pytest.raises(errors.RejectedError, match="cannot be sent"):
         once(mock, judge, broken)
     assert mock.stats()["requests"] == 0
 
 
-def told(mock: Mock, judge: str, calls: int) -> list[RateLimits | JudgeError | None]:
+def told(mock: Mock, judge: str, calls: int) -> list[RateLimits | errors.JudgeError | None]:
     """What the judge says of its limits after each call, or the error of the call."""
 
-    async def whole() -> list[RateLimits | JudgeError | None]:
+    async def whole() -> list[RateLimits | errors.JudgeError | None]:
         model = open_model(judge, ModelOptions(base_url=mock.base_url))
-        found: list[RateLimits | JudgeError | None] = []
+        found: list[RateLimits | errors.JudgeError | None] = []
         try:
             for number in range(calls):
                 try:
                     await model.complete(ask(text=f"question {number}"))
-                except JudgeError as error:
+                except errors.JudgeError as error:
                     found.append(error)
                 found.append(model.limits)
         finally:
@@ -147,7 +143,7 @@ def test_limits_are_known_after_a_reply_and_after_a_refusal(mock: Mock, judge: s
         assert limits.tokens == tokens
         assert (limits.requests.limit, limits.requests.left) == (2, left)
         assert 100 * (2 - left) - 15 < (limits.requests.reset or 0) <= 100 * (2 - left)
-    assert type(error) is RateLimitError
+    assert type(error) is errors.RateLimitError
     # The server's own wish is longer than the one that it was told to have.
     assert 85 < (error.retry_after or 0) <= 100
 
@@ -165,7 +161,7 @@ def test_a_provider_that_says_nothing_leaves_nothing(mock: Mock, judge: str) -> 
 def test_the_wish_of_every_provider_comes_through(mock: Mock, judge: str, provider: str, seconds: float | None) -> None:
     mock.config(provider=provider, p429=1, retry_after=31.5)
     error, _ = told(mock, judge, 1)
-    assert type(error) is RateLimitError
+    assert type(error) is errors.RateLimitError
     assert error.retry_after == seconds
 
 
@@ -175,7 +171,7 @@ def test_the_wish_of_every_provider_comes_through(mock: Mock, judge: str, provid
 def test_what_no_wait_outlasts_is_no_rate_limit(mock: Mock, judge: str, refusal: str) -> None:
     mock.config(refuse=refusal)
     error, _ = told(mock, judge, 1)
-    assert type(error) is QuotaError
+    assert type(error) is errors.QuotaError
     assert "asking again does not help" in str(error)
 
 
@@ -195,7 +191,7 @@ def test_what_no_wait_outlasts_is_no_rate_limit(mock: Mock, judge: str, refusal:
     ],
 )
 def test_what_can_never_work_is_refused_before_anything_is_sent(judge, options, message) -> None:
-    with pytest.raises(UsageError, match=message) as refused:
+    with pytest.raises(errors.UsageError, match=message) as refused:
         open_model(judge, ModelOptions(**options)).check([])
     assert "pw" not in str(refused.value)
 
@@ -211,7 +207,7 @@ def test_what_can_never_work_is_refused_before_anything_is_sent(judge, options, 
 )
 def test_missing_keys_are_named(monkeypatch: pytest.MonkeyPatch, judge: str, variables: str) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(UsageError, match=variables):
+    with pytest.raises(errors.UsageError, match=variables):
         open_model(judge, ModelOptions()).check([])
 
 
@@ -225,5 +221,5 @@ def test_reasoning_models_get_another_limit_and_no_temperature(mock: Mock, judge
     sent = mock.last()[1]
     assert sent["max_completion_tokens"] == 9
     assert not {"max_tokens", "temperature"} & set(sent)
-    with pytest.raises(UsageError, match="temperature"):
+    with pytest.raises(errors.UsageError, match="temperature"):
         open_model(judge, ModelOptions(base_url=mock.base_url, temperature=0.5)).check([])

@@ -52,17 +52,10 @@ def test_what_a_reply_loses(variables: dict[str, str], text: str, shown: str, mo
 
 
 WAYS = [
-    PASSWORD,
-    quote(PASSWORD, safe=""),
-    json.dumps(PASSWORD),
-    json.dumps(PASSWORD, ensure_ascii=False),
-    json.dumps(PASSWORD).replace("/", r"\/"),
-    encoded(PASSWORD),
-    encoded(PASSWORD).rstrip("="),
-    f"Basic {encoded(f'ann:{PASSWORD}')}",
-    f"http://ann:{quote(PASSWORD, safe='')}@host",
-    f"http://ann:{PASSWORD}@host",
-]
+    PASSWORD, quote(PASSWORD, safe=""), json.dumps(PASSWORD), json.dumps(PASSWORD, ensure_ascii=False),
+    json.dumps(PASSWORD).replace("/", r"\/"), encoded(PASSWORD), encoded(PASSWORD).rstrip("="),
+    f"Basic {encoded(f'ann:{PASSWORD}')}", f"http://ann:{quote(PASSWORD, safe='')}@host", f"http://ann:{PASSWORD}@host",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -134,19 +127,10 @@ def test_a_message_loses_the_first_half_of_a_secret_too(text: str, shown: str, m
 
 HEX = "0123456789abcdef" * 2
 SHAPED = [
-    "sk-" + "aB3" * 8,
-    "sk-proj-" + "aB3_" * 8,
-    "sk-ant-api03-" + "aB3-" * 8,
-    "sk-" + HEX,
-    "AIza" + "Sy0-_" * 7,
-    "AKIA" + "ABCD2345" * 2,
-    "gsk_" + "aB3" * 8,
-    "hf_" + "aB" * 12,
-    "ghp_" + "a1" * 12,
-    "xai-" + "aB3" * 9,
-    "nvapi-" + "aB3" * 9,
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0",
-]
+    "sk-" + "aB3" * 8, "sk-proj-" + "aB3_" * 8, "sk-ant-api03-" + "aB3-" * 8, "sk-" + HEX, "AIza" + "Sy0-_" * 7,
+    "AKIA" + "ABCD2345" * 2, "gsk_" + "aB3" * 8, "hf_" + "aB" * 12, "ghp_" + "a1" * 12, "xai-" + "aB3" * 9,
+    "nvapi-" + "aB3" * 9, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0",
+]  # fmt: skip
 """Made-up keys, each in the shape of a provider's."""
 
 

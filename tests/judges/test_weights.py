@@ -72,13 +72,9 @@ def test_progress_ends_with_all_bytes_verified(tmp_path: Path) -> None:
     heard: list[tuple[str, int, int]] = []
     ensure(WEIGHTS, lambda *step: heard.append(step), cache=tmp_path, fetch=Index())
     assert heard == [
-        ("fetching tiny", 0, 10),
-        ("fetching tiny", 4, 10),
-        ("fetching tiny", 4 + 4, 10),
-        ("fetching tiny", 4 + 4 + 2, 10),
-        ("verifying tiny", 0, 10),
-        ("verifying tiny", 10, 10),
-    ]
+        ("fetching tiny", 0, 10), ("fetching tiny", 4, 10), ("fetching tiny", 4 + 4, 10),
+        ("fetching tiny", 4 + 4 + 2, 10), ("verifying tiny", 0, 10), ("verifying tiny", 10, 10),
+    ]  # fmt: skip
 
 
 def test_an_interrupted_fetch_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -100,14 +96,10 @@ def test_an_interrupted_fetch_goes_on_where_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("partial", "asked"),
     [
-        (b"", ["tiny-0", "tiny-1", "tiny-2"]),
-        (b"aaa", ["tiny-0", "tiny-1", "tiny-2"]),
-        (b"aaaab", ["tiny-1", "tiny-2"]),
-        (b"aaaabbbb", ["tiny-2"]),
-        (b"aaaabbbbcc", []),
-        (b"aaaabbbbccTOO MUCH", []),
+        (b"", ["tiny-0", "tiny-1", "tiny-2"]), (b"aaa", ["tiny-0", "tiny-1", "tiny-2"]),
+        (b"aaaab", ["tiny-1", "tiny-2"]), (b"aaaabbbb", ["tiny-2"]), (b"aaaabbbbcc", []), (b"aaaabbbbccTOO MUCH", []),
     ],
-)
+)  # fmt: skip
 def test_only_whole_parts_of_a_killed_fetch_are_kept(tmp_path: Path, partial: bytes, asked: list[str]) -> None:
     models = tmp_path / "models"
     stale = models / ".Tiny-Q4.abc"

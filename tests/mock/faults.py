@@ -328,15 +328,10 @@ def said(provider: Provider, status: int, limit: float, left: float, rate: float
     full = (limit - left) / rate if rate else 0.0
     asked = 0.0 if wish is None else wish
     fields = {
-        "limit": int(limit),
-        "left": int(left),
-        "go": go(full),
-        "whole": math.ceil(full),
+        "limit": int(limit), "left": int(left), "go": go(full), "whole": math.ceil(full),
         "rfc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(math.ceil(time.time() + full))),
-        "wish": max(1, math.ceil(asked)),
-        "ms": math.ceil(1000 * asked),
-        "seconds": f"{asked:.3f}",
-    }
+        "wish": max(1, math.ceil(asked)), "ms": math.ceil(1000 * asked), "seconds": f"{asked:.3f}",
+    }  # fmt: skip
     fields["words"] = provider.words.format(**fields) if wish is not None else ""
     headers = dict(provider.always)
     if status == 429 and wish is not None:

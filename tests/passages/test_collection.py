@@ -248,16 +248,8 @@ LONG = "l" * 39
 @pytest.mark.parametrize("wanted", [LONG, LONG + "a", LONG + "ab", LONG + "ac", LONG + 'a"', LONG + "é"])
 def test_ids_of_40_bytes_and_more(tmp_path: Path, wanted: str) -> None:
     others = [
-        LONG[1:],
-        LONG,
-        LONG + "a",
-        LONG + "ab",
-        LONG + "ac",
-        LONG + "abc",
-        LONG + 'a"',
-        LONG + 'a\\"',
-        LONG + "é",
-    ]
+        LONG[1:], LONG, LONG + "a", LONG + "ab", LONG + "ac", LONG + "abc", LONG + 'a"', LONG + 'a\\"', LONG + "é",
+    ]  # fmt: skip
     lines = "".join(json.dumps({"id": one, "contents": f"<{one}>"}, ensure_ascii=False) + "\n" for one in others)
     assert texts([written(tmp_path, lines)], wanted, "none") == {wanted: f"<{wanted}>"}
 

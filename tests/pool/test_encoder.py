@@ -145,12 +145,8 @@ def test_minilm_sees_a_paraphrase(minilm: Encoder) -> None:
 @pytest.mark.slow
 def test_a_text_has_one_vector_whatever_stands_beside_it(minilm: Encoder) -> None:
     texts = [
-        "noon",
-        "A much longer sentence about the ferry, the pier and the island.",
-        "",
-        "\x00\ud7ff",
-        "long " * 9000,
-    ]
+        "noon", "A much longer sentence about the ferry, the pier and the island.", "", "\x00\ud7ff", "long " * 9000,
+    ]  # fmt: skip
     together = minilm(texts)
     assert together.shape == (5, 384)
     assert np.isfinite(together).all()

@@ -136,15 +136,9 @@ def test_turns_are_offered_within_a_topic(page: Page, tmp_path: Path) -> None:
 
 
 SEARCHES = {
-    "SWIM": ["R00001", "R00001"],
-    "run-c": ["R00002"],
-    "noon ferry": ["R00001", "R00001"],
-    "may swim": ["R00001"],
-    "island": ["R00001", "R00001", "R00002"],
-    "r00004": ["R00004"],
-    "submarine": [],
-    "no text": ["R00002"],
-}
+    "SWIM": ["R00001", "R00001"], "run-c": ["R00002"], "noon ferry": ["R00001", "R00001"], "may swim": ["R00001"],
+    "island": ["R00001", "R00001", "R00002"], "r00004": ["R00004"], "submarine": [], "no text": ["R00002"],
+}  # fmt: skip
 
 
 def test_a_search_wants_all_words_in_texts_utterances_rationales_or_ids(page: Page, folder: Path) -> None:

@@ -66,20 +66,9 @@ ENTRIES = st.lists(
     st.tuples(
         st.sampled_from(
             [
-                GOOD,
-                OTHER,
-                "",
-                "x",
-                f"{GOOD}\n{OTHER}",
-                f"{GOOD}\n",
-                f"{GOOD} ",
-                "clueweb22-en0000-00-00000:",
-                "clueweb22-en٠٠٠٠-00-00000:0",
-                "clueweb22-en0000-00-00000:" + "1" * MAX_ID,
-                "MARCO_d-1",
-                "KILT_0-0\nKILT_0-1",
-                "{0}",
-                "\ud800",
+                GOOD, OTHER, "", "x", f"{GOOD}\n{OTHER}", f"{GOOD}\n", f"{GOOD} ", "clueweb22-en0000-00-00000:",
+                "clueweb22-en٠٠٠٠-00-00000:0", "clueweb22-en0000-00-00000:" + "1" * MAX_ID, "MARCO_d-1",
+                "KILT_0-0\nKILT_0-1", "{0}", "\ud800",
             ]
         )
         | st.builds("clueweb22-en0000-00-{:05}:{}".format, st.integers(0, 99999), st.integers(0, 30))
@@ -87,7 +76,7 @@ ENTRIES = st.lists(
         st.none() | st.floats() | st.sampled_from([float("inf"), -float("inf"), float("nan"), 0.0, -0.0, 1.0, 2.0]),
     ),
     max_size=30,
-)
+)  # fmt: skip
 
 
 @given(st.sampled_from(WITH_PASSAGES), ENTRIES, st.booleans(), st.sampled_from(["automatic", "only_response"]))

@@ -107,16 +107,10 @@ def test_every_id_of_the_collections_has_the_form_of_its_year(shared):
 
 
 CAST_IDS = {
-    "MARCO_30_1605964568-454576": True,
-    "KILT_20988739-1": True,
-    "WAPO_7X7AWMCHIQI6VENLZZBZVJOHYE-1": True,
-    "WAPO_18c5e19a-c5b6-11e6-85b5-76616a33048d-2": True,
-    "WAPO_18c5e19a": False,
-    "WAPO_-1": False,
-    "MARCO_30-": False,
-    "KILT_1-1 ": False,
-    "clueweb22-en0000-00-00000:0": False,
-}
+    "MARCO_30_1605964568-454576": True, "KILT_20988739-1": True, "WAPO_7X7AWMCHIQI6VENLZZBZVJOHYE-1": True,
+    "WAPO_18c5e19a-c5b6-11e6-85b5-76616a33048d-2": True, "WAPO_18c5e19a": False, "WAPO_-1": False, "MARCO_30-": False,
+    "KILT_1-1 ": False, "clueweb22-en0000-00-00000:0": False,
+}  # fmt: skip
 IKAT_IDS = {
     "clueweb22-en0004-67-08978:7": True,
     "clueweb22-en0004-67-08978:7\n": False,

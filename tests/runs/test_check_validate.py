@@ -570,14 +570,10 @@ def test_errors_take_out_what_they_concern_and_warnings_nothing(tmp_path):
     kept = {turn.turn_id: [response.rank for response in turn.responses] for turn in validated.run.turns}
     assert kept == {"9-1_1": [2], "9-1_2": [1]}
     assert [(one.turn_id, one.rank, one.reason) for one in validated.exclusions] == [
-        ("9-1_1", 1, "empty_text"),
-        ("9-1_1", 2, "duplicate_rank"),
-        ("9-1_2", None, "duplicate_turn"),
-        ("9-1_4", None, "turn_number_too_high"),
-        ("9-1_5", None, "turn_number_too_high"),
-        ("?", None, "missing_field"),
+        ("9-1_1", 1, "empty_text"), ("9-1_1", 2, "duplicate_rank"), ("9-1_2", None, "duplicate_turn"),
+        ("9-1_4", None, "turn_number_too_high"), ("9-1_5", None, "turn_number_too_high"), ("?", None, "missing_field"),
         ("?", None, "wrong_type"),
-    ]
+    ]  # fmt: skip
     assert validated.exclusions[0].detail == "$.turns[0].responses[0].text: the text is empty"
 
 

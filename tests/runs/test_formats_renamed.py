@@ -91,13 +91,9 @@ FILES = [
 
 POOL = "132_1-1 Q0 R0 1 0.0 tag\n132_1-1 Q0 R1 1 0.0 tag\n132_1-2 Q0 R0 1 0.0 tag\n"
 POOLS = (
-    POOL,
-    POOL.replace("132_1-2 Q0 R0", "132_1-1 Q0 R0"),
-    POOL.replace("132_1-2 Q0", "132_1-2"),
-    POOL.replace("R1", "R7"),
-    POOL.replace("0.0 tag\n", "0.0 other\n", 1),
-    POOL.replace("132_1-2", "132"),
-)
+    POOL, POOL.replace("132_1-2 Q0 R0", "132_1-1 Q0 R0"), POOL.replace("132_1-2 Q0", "132_1-2"),
+    POOL.replace("R1", "R7"), POOL.replace("0.0 tag\n", "0.0 other\n", 1), POOL.replace("132_1-2", "132"),
+)  # fmt: skip
 
 
 @pytest.mark.long

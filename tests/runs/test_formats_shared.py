@@ -46,14 +46,10 @@ def errors(checked):
 @pytest.mark.parametrize(
     ("name", "n_topics", "n_turns", "n_with_passages", "n_linked"),
     [
-        ("2023", 25, 332, 280, None),
-        ("train", 11, 95, 76, None),
-        ("2024", 17, 218, 191, None),
-        ("2025", 17, 188, 157, 134),
-        ("cast", 18, 205, None, 0),
-        ("cast automatic", 18, 205, None, 0),
+        ("2023", 25, 332, 280, None), ("train", 11, 95, 76, None), ("2024", 17, 218, 191, None),
+        ("2025", 17, 188, 157, 134), ("cast", 18, 205, None, 0), ("cast automatic", 18, 205, None, 0),
     ],
-)
+)  # fmt: skip
 def test_topics(shared, name, n_topics, n_turns, n_with_passages, n_linked):
     found = topics(shared, name)
     turns = [turn for topic in found for turn in topic.turns]

@@ -47,12 +47,8 @@ def user(number, parent=None, **fields):
 
 def system(number, parent, **fields):
     return {
-        "number": number,
-        "participant": "System",
-        "response": f"S{number}",
-        "provenance": [],
-        "parent": parent,
-    } | fields
+        "number": number, "participant": "System", "response": f"S{number}", "provenance": [], "parent": parent,
+    } | fields  # fmt: skip
 
 
 CAST = [
@@ -160,16 +156,10 @@ def test_every_fault_of_form_is_listed(tmp_path):
 
 def test_every_fault_of_a_tree_is_listed_once(tmp_path):
     nodes = [
-        user("1-1", utterance=3),
-        system("1-2", "1-1"),
-        user("1-3", "1-2"),
-        user("1-5", "1-3"),
-        user("1-3", "1-2"),
-        user("2-1", "2-9"),
-        user("3-1", "3-2"),
-        system("3-2", "3-1"),
+        user("1-1", utterance=3), system("1-2", "1-1"), user("1-3", "1-2"), user("1-5", "1-3"), user("1-3", "1-2"),
+        user("2-1", "2-9"), user("3-1", "3-2"), system("3-2", "3-1"),
         {"number": "4-1", "participant": "Robot", "utterance": "x"},
-    ]
+    ]  # fmt: skip
     assert faults(tmp_path, [{"number": 1, "turn": nodes}]) == [
         ("duplicate_turn", "$[0].turn[4].number"),
         ("broken_parent", "$[0].turn[5].parent"),
@@ -182,17 +172,11 @@ def test_every_fault_of_a_tree_is_listed_once(tmp_path):
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        (b"", "empty_file"),
-        (b"[{]", "not_json"),
-        (b"[{", "truncated_json"),
-        (b'["\xe9"]', "wrong_encoding"),
-        (b"{}", "wrong_type"),
-        (b'{\n "runs": []\n}', "wrong_type"),
-        (b'[{"number":\t1', "truncated_json"),
-        (b"[]", "wrong_type"),
-        (b'{"metadata": {}}\n{"metadata": {}}', "wrong_type"),
+        (b"", "empty_file"), (b"[{]", "not_json"), (b"[{", "truncated_json"), (b'["\xe9"]', "wrong_encoding"),
+        (b"{}", "wrong_type"), (b'{\n "runs": []\n}', "wrong_type"), (b'[{"number":\t1', "truncated_json"),
+        (b"[]", "wrong_type"), (b'{"metadata": {}}\n{"metadata": {}}', "wrong_type"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_no_topics_file_is_refused(tmp_path, content, code):
     assert [found for found, _ in faults(tmp_path, content)] == [code]
 
@@ -205,19 +189,10 @@ def test_a_missing_file_is_bad_input(tmp_path):
 
 NAMES = st.sampled_from(
     [
-        "number",
-        "title",
-        "ptkb",
-        "turns",
-        "turn",
-        "responses",
-        "turn_id",
-        "utterance",
-        "parent",
-        "participant",
+        "number", "title", "ptkb", "turns", "turn", "responses", "turn_id", "utterance", "parent", "participant",
         "response",
     ]
-)
+)  # fmt: skip
 SCALARS = (
     st.none() | st.integers() | st.floats() | st.sampled_from(["User", "System", "1-1", "\ud800"]) | st.text(max_size=4)
 )

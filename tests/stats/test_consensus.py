@@ -156,8 +156,8 @@ def test_weights_are_log_odds_of_agreement_with_the_others() -> None:
     counts = np.bincount(item * 4 + code, minlength=20).reshape(5, 4)
     weights = consensus.log_odds(worker, item, code, consensus.without_one(counts, GRADES), 4)
     a = 4.5 / 6  # 4 of 5, a half on either side
-    assert weights.agreement == pytest.approx([a, a, a, 1 / 2])
-    assert weights.weight == pytest.approx([math.log(a / (1 - a)) + math.log(3)] * 3 + [math.log(3)])
+    assert weights["agreement"] == pytest.approx([a, a, a, 1 / 2])
+    assert weights["weight"] == pytest.approx([math.log(a / (1 - a)) + math.log(3)] * 3 + [math.log(3)])
 
 
 def test_weights_of_guessers_are_zero() -> None:
@@ -165,8 +165,8 @@ def test_weights_of_guessers_are_zero() -> None:
     worker, item, code = np.array([0, 1, 2] * 4), np.repeat(np.arange(4), 3), np.array([0, 0, 1] * 4)
     rest = np.tile(np.array([0, 0], dtype=np.int8), (4, 1))
     weights = consensus.log_odds(worker, item, code, rest, 3, smoothing=1)
-    assert weights.agreement.tolist() == [5 / 6, 5 / 6, 1 / 6]
-    assert weights.weight == pytest.approx([math.log(5), math.log(5), 0])
+    assert weights["agreement"].tolist() == [5 / 6, 5 / 6, 1 / 6]
+    assert weights["weight"] == pytest.approx([math.log(5), math.log(5), 0])
     with pytest.raises(ValueError, match="always agrees"):
         consensus.log_odds(worker, item, code, rest, 3, smoothing=0)
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from judge.calibrate.agreement import PREFERENCE
 from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, Slope, TrustVerdict
-from judge.calibrate.report.lookup import best_first, merged
+from judge.calibrate.report.lookup import best_first, merged, why_undefined
 from judge.calibrate.report.pages import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
 from judge.io.files import json_bytes
@@ -116,8 +117,10 @@ TABLES: dict[str, TsvColumns] = {
         **_statistics(PROBABILITY),
         **fields("brier_of_shares"),
         **_basis("statistics.brier"),
-        "note": lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY),
+        "note": why_undefined,
     },
+    # A row for each judge of pairs.
+    "preferences": {**_JUDGE, **_statistics(PREFERENCE), **_basis("statistics.accuracy"), "note": why_undefined},
     # A row for each judge: how its ranking of the runs agrees with the assessors'.
     "systems": {
         **_JUDGE,

@@ -125,3 +125,8 @@ def merged(named: Iterable[tuple[str, str | None]]) -> str:
         if reason:
             by_reason.setdefault(reason, []).append(name)
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
+
+
+def why_undefined(row: Any) -> str:
+    """Every reason why a statistic of a row has no value or no interval."""
+    return merged((name, estimate.reason) for name, estimate in row.statistics.items())

@@ -51,6 +51,7 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     row = row_of(rows, chosen, split)
     for part in _SPLITS:
         yield from _agreement([row for row in rows if row.split == part], chosen)
+    yield from sections.PREFERENCES.findings(calibration, criterion)
     yield from _given([row for row in rows if row.split == split])
     yield from (Finding("", (said,)) for said in _beside([row for row in rows if row.split == split], row))
     if selection := selection_of(calibration, criterion):
@@ -393,7 +394,7 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     if selection := selection_of(calibration, criterion):
         yield Finding("", (selected(selection),))
     yield from (Finding("", (looked_at(look),)) for look in of(calibration.looks, criterion) if look.ledger != "seal")
-    for section in (sections.TOGETHER, sections.CASCADES, sections.EQUIVALENCE):
+    for section in (sections.PREFERENCES, sections.TOGETHER, sections.CASCADES, sections.EQUIVALENCE):
         yield from section.findings(calibration, criterion)
 
 

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from judge.calibrate.agreement import PREFERENCE
 from judge.calibrate.findings import Calibration, CascadeBounds, CascadeCost, CascadeRow, SystemAgreement
-from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, of, over
+from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, of, over, why_undefined
 from judge.calibrate.selection import ASSESSORS
 from judge.io.table import Heading, Table, p_cell
-from judge.io.text import code, escape, number, p_value, printable
+from judge.io.text import code, escape, interval, number, p_value, printable
 from judge.stats.discrimination import PROBABILITY
 from judge.stats.ranking import SYSTEM
 
@@ -67,8 +68,31 @@ FORECASTS = TableSection(
         ),
         ("brier of shares", "brier_of_shares"),
         ("n/topics", lambda row: over(row.statistics["brier"])),
-        (NOTE, lambda row: merged((name, row.statistics[name].reason) for name in PROBABILITY)),
+        (NOTE, why_undefined),
     ),
+)
+PREFERENCES = TableSection(
+    field="preferences",
+    title=lambda rows: "Does it prefer the responses that the assessors prefer?",
+    text=lambda rows: (
+        "A verdict counts where both orders agree on it. Assessors prefer one response in "
+        f"{interval(rows[0].statistics['decisive_human'], 2)} of all pairs, and of these the one shown first in "
+        f"{interval(rows[0].statistics['first_human'], 2)}."
+    ),
+    columns=(
+        *(("judge", "name"), ("grades", "split")),
+        *(
+            (
+                Heading(name.replace("_", " ") + " [95 %]", signed=name == "first_place", about=about),
+                _statistic_of(name),
+            )
+            for name, about in PREFERENCE.items()
+            if not name.endswith("_human")
+        ),
+        ("n/topics", lambda row: over(row.statistics["accuracy"])),
+        (NOTE, why_undefined),
+    ),
+    places=2,
 )
 ALTERNATIVE = TableSection(
     field="alternative",

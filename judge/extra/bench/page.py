@@ -199,15 +199,11 @@ AGREES: TsvColumns = {
     "beside people": lambda each: (each.beside_people or {}).get(primary(each)),
 }
 RUNS: TsvColumns = {
-    "dataset": lambda row: row[0],
-    "runs by": lambda row: row[1],
-    "runs": lambda row: row[2]["tau_b"].n,
-    "units": lambda row: row[2]["tau_b"].topics,
-    **{fact.label: _of_runs(name) for name, fact in SYSTEM.items()},
-    "people half to half": _of_runs(PEOPLE_HALVES),
-    "judge half to half": _of_runs(JUDGE_HALVES),
+    "dataset": lambda row: row[0], "runs by": lambda row: row[1], "runs": lambda row: row[2]["tau_b"].n,
+    "units": lambda row: row[2]["tau_b"].topics, **{fact.label: _of_runs(name) for name, fact in SYSTEM.items()},
+    "people half to half": _of_runs(PEOPLE_HALVES), "judge half to half": _of_runs(JUDGE_HALVES),
     "word overlap": _of_runs(OVERLAP_TAU),
-}
+}  # fmt: skip
 DATA: TsvColumns = {
     **fields("dataset=name criterion prompt"),
     "prompt digest": lambda each: each.prompt_digest and each.prompt_digest[:SHORT_DIGEST],

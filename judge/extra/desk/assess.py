@@ -44,6 +44,7 @@ from judge.io.text import count, shown, storable
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
+from judge.pool.pairs import one_each
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Level, Problem, Record
 from judge.runs.records import Turn
@@ -122,7 +123,7 @@ class Work:
         pool = read_pool_folder(plan.pool, *(("passages.jsonl",) if needed or there else ()))
         self.passages = {key: passage.text for key, passage in pool.passages.items()}
         check_unit(tuple(criteria.values()), pool.unit)
-        rows = _responses(pool, drawn, str(plan.plan))
+        rows = _responses(one_each(pool, plan.seed) if drawn is None else pool, drawn, str(plan.plan))
         self.responses = tuple(rows)
         shared = shared_items([response.response_id for response in rows], plan.shared, plan.seed)
         self.items = tuple(

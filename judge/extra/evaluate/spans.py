@@ -9,20 +9,8 @@ from typing import Annotated, Any
 import msgspec
 
 from judge.errors import InputError, UsageError, refuse
+from judge.extra.evaluate import span_scores
 from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
-from judge.extra.evaluate.span_scores import (
-    MERGINGS,
-    Conversations,
-    MergedRun,
-    Merging,
-    ScriptFigures,
-    SpanLine,
-    SpanScore,
-    group_grid,
-    script_figures,
-    span_grids,
-    span_score,
-)
 from judge.io.draw import interval_plot
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered, numbered_lines, stopped, text_of
 from judge.io.folder import replace_folder
@@ -60,12 +48,12 @@ def ranks_passages(path: Path) -> bool:
     raise InputError(f"{path}: the file is empty: expected `topic<TAB>span` or `topic Q0 passage rank score name`")
 
 
-def read_spans(path: Path, *, gold: bool = False) -> tuple[SpanLine, ...]:
+def read_spans(path: Path, *, gold: bool = False) -> tuple[span_scores.SpanLine, ...]:
     """Every line up to the last that is not blank: `topic<TAB>span`, for a run also with spaces between the two.
 
     In gold, every topic needs a span after a tab.
     """
-    lines: list[SpanLine] = []
+    lines: list[span_scores.SpanLine] = []
     problems: list[Problem] = []
     first: dict[str, int] = {}
     for number, line in numbered(text_of(path), str(path)):
@@ -73,7 +61,7 @@ def read_spans(path: Path, *, gold: bool = False) -> tuple[SpanLine, ...]:
             problems.append(stopped(str(path), number))
             break
         topic_id, text = [*re.split(r"[ \t]+", line.strip(" \t\r"), maxsplit=1), ""][:2]
-        lines.append(SpanLine(topic_id, text, "".join(line.split("\t")[1:2])))
+        lines.append(span_scores.SpanLine(topic_id, text, "".join(line.split("\t")[1:2])))
         if not topic_id:
             continue
         if first.setdefault(topic_id, number) != number:
@@ -90,7 +78,7 @@ def read_spans(path: Path, *, gold: bool = False) -> tuple[SpanLine, ...]:
     return tuple(lines)
 
 
-def read_groups(path: Path) -> Conversations:
+def read_groups(path: Path) -> span_scores.Conversations:
     """The topics of each conversation, a line each."""
     groups: list[tuple[str, ...]] = []
     problems: list[Problem] = []
@@ -109,7 +97,7 @@ def read_groups(path: Path) -> Conversations:
     return groups
 
 
-def topics_of(lines: Iterable[SpanLine]) -> dict[str, str]:
+def topics_of(lines: Iterable[span_scores.SpanLine]) -> dict[str, str]:
     """Topic to its span."""
     return {line.topic_id: line.text for line in lines if line.topic_id}
 
@@ -125,7 +113,7 @@ RelevantPassages = Mapping[str, frozenset[str]]
 
 
 def merged_qrels(
-    rows: Iterable[QrelRow], groups: Sequence[tuple[str, ...]], merging: Merging = "merged"
+    rows: Iterable[QrelRow], groups: Sequence[tuple[str, ...]], merging: span_scores.Merging = "merged"
 ) -> RelevantPassages:
     """The relevant passages of every topic that has any; a topic in no group is left out.
 
@@ -150,9 +138,9 @@ def merged_run(
     ranking: Mapping[str, Mapping[str, float]],
     relevant: RelevantPassages,
     groups: Sequence[tuple[str, ...]],
-    merging: Merging,
+    merging: span_scores.Merging,
     over: Over,
-) -> MergedRun:
+) -> span_scores.MergedRun:
     """AP, P@5 and RR of a run, with trec_eval's own order of passages: by score, equal scores by falling id.
 
     Intervals are over conversations, whose topics share their passages; the organizers' mean is over `answered`.
@@ -166,7 +154,7 @@ def merged_run(
         clusters = [conversations[topic_id] for topic_id in score.turns]
         estimate = mean_interval(list(score.turns.values()), clusters, bounds=(0.0, 1.0), what="values")
         scores.append(msgspec.structs.replace(score, estimate=estimate))
-    return MergedRun(run_id, merging, over, tuple(scores))
+    return span_scores.MergedRun(run_id, merging, over, tuple(scores))
 
 
 _NAMED = 10
@@ -191,16 +179,16 @@ class SpansPlan(Options):
 class SpansOutcome(msgspec.Struct, frozen=True):
     """The figures of every run."""
 
-    spans: tuple[SpanScore, ...]
-    script: tuple[ScriptFigures, ...]
-    passages: tuple[MergedRun, ...]
+    spans: tuple[span_scores.SpanScore, ...]
+    script: tuple[span_scores.ScriptFigures, ...]
+    passages: tuple[span_scores.MergedRun, ...]
     notes: tuple[str, ...]
     """What was skipped or left out, a sentence each."""
 
     @property
     def grids(self) -> dict[str, Table[Any]]:
         """The tables by the names of their files."""
-        return span_grids(self.spans, self.script, self.passages, self.notes)
+        return span_scores.span_grids(self.spans, self.script, self.passages, self.notes)
 
 
 def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
@@ -216,8 +204,8 @@ def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
     _check_needed(plan, of_passages.values())
     groups = read_groups(plan.equivalence) if plan.equivalence is not None else None
     notes: list[str] = []
-    spans: list[SpanScore] = []
-    script: list[ScriptFigures] = []
+    spans: list[span_scores.SpanScore] = []
+    script: list[span_scores.ScriptFigures] = []
     if plan.gold is not None:
         gold = read_spans(plan.gold, gold=True)
         span_groups = _groups(groups, topics_of(gold), "the gold", notes)
@@ -226,14 +214,14 @@ def evaluate_spans(plan: SpansPlan, steps: Steps = quiet) -> SpansOutcome:
             if not of_passages[path]:
                 lines = read_spans(path)
                 spans += _span_scores(path, name, lines, gold, span_groups, notes)
-                script += script_figures(name, lines, gold, span_groups)
-    passages: list[MergedRun] = []
+                script += span_scores.script_figures(name, lines, gold, span_groups)
+    passages: list[span_scores.MergedRun] = []
     if plan.qrels is not None:
         rows = parse_qrels(text_of(plan.qrels), str(plan.qrels))
         qrel_groups = _groups(groups, dict.fromkeys(row.turn_id for row in rows), "the qrels", notes)
         for path, name in counted("measuring passages", runs, len(runs), steps):
             if of_passages[path]:
-                mergings = MERGINGS if groups is not None else MERGINGS[:1]
+                mergings = span_scores.MERGINGS if groups is not None else span_scores.MERGINGS[:1]
                 passages += _passage_scores(path, name, rows, qrel_groups, mergings, notes)
     outcome = SpansOutcome(tuple(spans), tuple(script), tuple(passages), tuple(notes))
     if plan.out is not None:
@@ -253,7 +241,9 @@ def _check_needed(plan: SpansPlan, of_passages: Collection[bool]) -> None:
             raise UsageError(f"{option} is of no use here: no run of {kind} is given")
 
 
-def _groups(groups: Conversations | None, known: Mapping[str, object], name: str, notes: list[str]) -> Conversations:
+def _groups(
+    groups: span_scores.Conversations | None, known: Mapping[str, object], name: str, notes: list[str]
+) -> span_scores.Conversations:
     """The groups, or a group for each topic; what is special about them is noted."""
     if groups is None:
         notes.append(f"Without --equivalence, every topic of {name} is a group of its own.")
@@ -264,7 +254,7 @@ def _groups(groups: Conversations | None, known: Mapping[str, object], name: str
     return groups
 
 
-def _partial(groups: Conversations, gold: Mapping[str, str], name: str) -> list[str]:
+def _partial(groups: span_scores.Conversations, gold: Mapping[str, str], name: str) -> list[str]:
     """What is said of groups that the gold does not hold whole."""
     lacking = {topics: [topic_id for topic_id in topics if topic_id not in gold] for topics in groups}
     if all(lacking.values()):
@@ -282,11 +272,11 @@ def _partial(groups: Conversations, gold: Mapping[str, str], name: str) -> list[
 def _span_scores(
     path: Path,
     name: str,
-    lines: Sequence[SpanLine],
-    gold_lines: Sequence[SpanLine],
-    groups: Conversations,
+    lines: Sequence[span_scores.SpanLine],
+    gold_lines: Sequence[span_scores.SpanLine],
+    groups: span_scores.Conversations,
     notes: list[str],
-) -> list[SpanScore]:
+) -> list[span_scores.SpanScore]:
     """A run's scores: over the groups it answered, and over all groups of the gold where these are more."""
     predicted, gold = topics_of(lines), topics_of(gold_lines)
     if not predicted.keys() & gold.keys():
@@ -302,9 +292,9 @@ def _span_scores(
             f"{name}: {count(len(part), 'group')} skipped, since the run lacks {lacking}; over `qrels` "
             "a missing prediction is empty."
         )
-    scores = [span_score(name, predicted, gold, groups)]
+    scores = [span_scores.span_score(name, predicted, gold, groups)]
     if len(scores[0].groups) < len(complete):
-        scores.append(span_score(name, predicted, gold, groups, "qrels"))
+        scores.append(span_scores.span_score(name, predicted, gold, groups, "qrels"))
     if wordless := [" ".join(group.topics) for group in scores[0].groups if not group.gold]:
         notes.append(
             f"{name}: the gold has no words after analysis, so the overlap is 0, and there is no Jaccard where the "
@@ -320,15 +310,20 @@ def _span_scores(
 
 
 def _passage_scores(
-    path: Path, name: str, rows: Sequence[QrelRow], groups: Conversations, mergings: Sequence[Merging], notes: list[str]
-) -> list[MergedRun]:
+    path: Path,
+    name: str,
+    rows: Sequence[QrelRow],
+    groups: span_scores.Conversations,
+    mergings: Sequence[span_scores.Merging],
+    notes: list[str],
+) -> list[span_scores.MergedRun]:
     """A run's scores, by each way of merging; over all topics of the qrels too where these are more."""
     # Only scores order passages, as in trec_eval.
     ranking = parse_run(text_of(path), str(path)).scores
     graded = {row.turn_id for row in rows}
     if strange := [topic_id for topic_id in ranking if topic_id not in graded]:
         notes.append(f"{name}: {count(len(strange), 'topic')} not in the qrels: {_list(strange)}.")
-    scores: list[MergedRun] = []
+    scores: list[span_scores.MergedRun] = []
     for merging in mergings:
         relevant = merged_qrels(rows, groups, merging)
         if not ranking.keys() & relevant.keys():
@@ -348,7 +343,7 @@ def _list(topic_ids: Iterable[str]) -> str:
 
 
 def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
-    grids = outcome.grids | ({"groups": group_grid(outcome.spans)} if outcome.spans else {})
+    grids = outcome.grids | ({"groups": span_scores.group_grid(outcome.spans)} if outcome.spans else {})
     files = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
     overlaps = [(score.run_id, score.overlap) for score in outcome.spans if score.over == "answered"]
     answered = [run for run in outcome.passages if (run.merging, run.over) == ("merged", "answered")]

@@ -30,16 +30,8 @@ from typing import Annotated, Any, NamedTuple, get_args
 import msgspec
 
 from judge.errors import InputError, UsageError, refuse
+from judge.extra.nuggets import records
 from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
-from judge.extra.nuggets.records import (
-    AnswerRule,
-    BankProblems,
-    Importance,
-    Nugget,
-    NuggetBank,
-    first_object,
-    usable_topic_id,
-)
 from judge.io.files import StrPath, decode_lines, file_in, jsonl_bytes, read_stored, unpack
 from judge.io.ids import topic_of
 from judge.io.text import count, did_you_mean, shown
@@ -57,13 +49,13 @@ class BankForm(NamedTuple):
     about: str
     looks: Callable[[bytes], bool]
     """Whether content, without outer white space, looks like this form."""
-    read: Callable[[bytes, str, BankProblems], list[Nugget]]
+    read: Callable[[bytes, str, records.BankProblems], list[records.Nugget]]
     """From content and the file's name to nuggets; problems are added."""
-    write: Callable[[Sequence[Nugget]], bytes] | None
+    write: Callable[[Sequence[records.Nugget]], bytes] | None
     """None where banks are only read."""
 
 
-def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = None) -> NuggetBank:
+def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = None) -> records.NuggetBank:
     """Read a bank of nuggets, gzipped or not, with people's edits applied: a file, or a folder with bank and edits.
 
     `form` is a key of FORMS, None to see it from the content; `edits` are in place of those in the folder.
@@ -74,9 +66,9 @@ def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = No
     return msgspec.structs.replace(bank, nuggets=edited(bank.nuggets, read_edits(made), str(made)))
 
 
-def read_made_bank(path: StrPath, form: str | None = None) -> NuggetBank:
+def read_made_bank(path: StrPath, form: str | None = None) -> records.NuggetBank:
     """Read a bank as it was made, without people's edits; the arguments are those of `read_bank`."""
-    problems = BankProblems(str(path))
+    problems = records.BankProblems(str(path))
     return _whole(
         [_parsed(unpack(read_stored(file), str(file)), str(file), form, problems) for file in bank_files(path)],
         problems,
@@ -102,13 +94,13 @@ def edits_file(path: StrPath) -> Path | None:
     return edits if Path(path).is_dir() and edits.exists() else None
 
 
-def parse_bank(content: bytes, name: str, form: str | None = None) -> NuggetBank:
+def parse_bank(content: bytes, name: str, form: str | None = None) -> records.NuggetBank:
     """Read the nuggets in the bytes of a bank, not gzipped; `form` as for `read_bank`, `name` is for messages."""
-    problems = BankProblems(name)
+    problems = records.BankProblems(name)
     return _whole([_parsed(content, name, form, problems)], problems, name)
 
 
-def _parsed(content: bytes, name: str, form: str | None, problems: BankProblems) -> NuggetBank:
+def _parsed(content: bytes, name: str, form: str | None, problems: records.BankProblems) -> records.NuggetBank:
     """The nuggets of one file; its problems are added."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     if form is None:
@@ -121,15 +113,17 @@ def _parsed(content: bytes, name: str, form: str | None, problems: BankProblems)
     nuggets = _form(form).read(content, name, problems)
     if not nuggets and len(problems) == before:
         problems.add("empty_file", "", "expected one nugget or more")
-    return NuggetBank(form, tuple(nuggets))
+    return records.NuggetBank(form, tuple(nuggets))
 
 
-def _whole(banks: Sequence[NuggetBank], problems: BankProblems, name: str) -> NuggetBank:
+def _whole(banks: Sequence[records.NuggetBank], problems: records.BankProblems, name: str) -> records.NuggetBank:
     refuse(problems, f"{name}: not usable as a bank: {count(len(problems), 'problem')}")
-    return NuggetBank(banks[0].form, tuple(each for bank in banks for each in bank.nuggets), problems.unreferenced)
+    return records.NuggetBank(
+        banks[0].form, tuple(each for bank in banks for each in bank.nuggets), problems.unreferenced
+    )
 
 
-def bank_bytes(nuggets: Sequence[Nugget], form: str) -> bytes:
+def bank_bytes(nuggets: Sequence[records.Nugget], form: str) -> bytes:
     """The bytes of a bank in a form."""
     write = _form(form).write
     if write is None:
@@ -140,7 +134,7 @@ def bank_bytes(nuggets: Sequence[Nugget], form: str) -> bytes:
     return write(nuggets)
 
 
-def _refuse(nuggets: Sequence[Nugget], message: str, strange: Callable[[Nugget], bool]) -> None:
+def _refuse(nuggets: Sequence[records.Nugget], message: str, strange: Callable[[records.Nugget], bool]) -> None:
     """An InputError that names the first nuggets that a form cannot hold."""
     ids = [shown(nugget.nugget_id) for nugget in nuggets if strange(nugget)]
     if ids:
@@ -156,20 +150,20 @@ def _form(name: str) -> BankForm:
 Weight = Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
 
 
-class _Line(Nugget, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Line(records.Nugget, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A line of our own form, which need not name the topic of its turn."""
 
     topic_id: str | None = None  # type: ignore[assignment]
     weight: Weight | None = None
 
 
-_ORDER = dict.fromkeys(("nugget_id", "turn_id", "topic_id", "text", *Nugget.__struct_fields__))
+_ORDER = dict.fromkeys(("nugget_id", "turn_id", "topic_id", "text", *records.Nugget.__struct_fields__))
 """The fields of a line, as they are written."""
 
 
-def _read_own(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
-    nuggets: list[Nugget] = []
-    rules: dict[tuple[str | None, str], tuple[AnswerRule | None, float | None]] = {}
+def _read_own(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
+    nuggets: list[records.Nugget] = []
+    rules: dict[tuple[str | None, str], tuple[records.AnswerRule | None, float | None]] = {}
     for number, line in problems.sound(decode_lines(content, _Line, name, "bad_nugget")):
         path, before = f"line {number}: $", len(problems)
         turn_id, topic_id = line.turn_id, line.topic_id
@@ -186,11 +180,11 @@ def _read_own(content: bytes, name: str, problems: BankProblems) -> list[Nugget]
             problems.add("bad_nugget", path, "expected the aggregator and the weight of the question's other answers")
         if text is not None and len(problems) == before:
             given = msgspec.structs.asdict(line) | {"topic_id": topic_id or topic_of(turn_id or ""), "text": text}
-            nuggets.append(Nugget(**given))
+            nuggets.append(records.Nugget(**given))
     return nuggets
 
 
-def _write_own(nuggets: Sequence[Nugget]) -> bytes:
+def _write_own(nuggets: Sequence[records.Nugget]) -> bytes:
     """A line for each nugget; fields that say nothing are left out."""
     rows = ({field: getattr(nugget, field) for field in _ORDER} for nugget in nuggets)
     return jsonl_bytes({field: value for field, value in row.items() if value not in (None, ())} for row in rows)
@@ -201,7 +195,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
     text: Any = None
     criterion: Any = None
-    importance: Importance | None = None
+    importance: records.Importance | None = None
     weight: Weight | None = None
     mapped_sub_narrative: str | None = None
     axis: str | None = None
@@ -217,8 +211,8 @@ class _Query(msgspec.Struct, frozen=True):
 _LISTS = ("nuggets", "rubrics", "criteria")
 
 
-def _read_nuggetizers(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
-    nuggets: list[Nugget] = []
+def _read_nuggetizers(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
+    nuggets: list[records.Nugget] = []
     for number, line in problems.sound(decode_lines(content, _Query, name, "bad_nugget")):
         path = f"line {number}: $"
         scope = problems.scope(f"{path}.qid", line.qid)
@@ -239,16 +233,18 @@ def _read_nuggetizers(content: bytes, name: str, problems: BankProblems) -> list
             aspect = problems.text(f"{at}.{of}", told) if (told := getattr(listed, of)) else None
             if scope is not None and text is not None:
                 topic_id, turn_id = scope
-                found = Nugget(f"{line.qid}/{place + 1}", topic_id, text, turn_id, listed.importance, listed.weight)
+                found = records.Nugget(
+                    f"{line.qid}/{place + 1}", topic_id, text, turn_id, listed.importance, listed.weight
+                )
                 nuggets.append(msgspec.structs.replace(found, aspect=aspect))
     return nuggets
 
 
-def _write_nuggetizers(nuggets: Sequence[Nugget]) -> bytes:
+def _write_nuggetizers(nuggets: Sequence[records.Nugget]) -> bytes:
     """A line for each turn or topic, in the order of its first nugget; ids, sources and people are left out."""
     message = "nuggetizer needs an importance: {} have none (--vital-from gives it)"
     _refuse(nuggets, message, lambda nugget: nugget.importance is None)
-    queries: dict[str, list[Nugget]] = {}
+    queries: dict[str, list[records.Nugget]] = {}
     for nugget in nuggets:
         queries.setdefault(nugget.scope, []).append(nugget)
     return jsonl_bytes(
@@ -284,10 +280,10 @@ class _ArgueBank(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] | None = None
 
 
-def _read_argues(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
-    nuggets: list[Nugget] = []
+def _read_argues(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
+    nuggets: list[records.Nugget] = []
     # One object may be written over several lines; no string holds a line break.
-    content = content if first_object(content) else content.replace(b"\n", b" ")
+    content = content if records.first_object(content) else content.replace(b"\n", b" ")
     for number, line in problems.sound(decode_lines(content, _ArgueBank, name, "bad_nugget")):
         path, before = f"line {number}: $", len(problems)
         key, value = "query_id", line.query_id
@@ -313,7 +309,7 @@ def _held(path: str, held: _Held) -> list[tuple[str, msgspec.Raw]]:
     return [(f"{path}[{place}]", raw) for place, raw in enumerate(held or ())]
 
 
-def _asked(path: str, raw: msgspec.Raw, place: int, problems: BankProblems) -> Iterator[Nugget]:
+def _asked(path: str, raw: msgspec.Raw, place: int, problems: records.BankProblems) -> Iterator[records.Nugget]:
     """The answers of a question or, without any, the question or claim itself; ids are their places, without topic."""
     asked = problems.decoded(path, raw, _Asked)
     if asked is None:
@@ -321,7 +317,7 @@ def _asked(path: str, raw: msgspec.Raw, place: int, problems: BankProblems) -> I
     field = "question" if asked.claim is None else "claim"
     text = problems.text(f"{path}.{field}", getattr(asked, field)) or ""
     weight = None if isinstance(asked.importance, str) else asked.importance
-    importance = next((each for each in get_args(Importance) if each == str(asked.importance).lower()), None)
+    importance = next((each for each in get_args(records.Importance) if each == str(asked.importance).lower()), None)
     if isinstance(asked.importance, str) and importance is None:
         expected = f"expected vital, okay or a number, found {shown(asked.importance)}"
         problems.add("bad_nugget", f"{path}.importance", expected)
@@ -333,7 +329,7 @@ def _asked(path: str, raw: msgspec.Raw, place: int, problems: BankProblems) -> I
     if asked.sub_nuggets:
         problems.add("bad_nugget", f"{path}.sub_nuggets", "nuggets inside a nugget are not read: list them beside it")
     documents = _documents(path, asked, problems)
-    found = Nugget(str(place), "", text, importance=importance, weight=weight, passages=documents)
+    found = records.Nugget(str(place), "", text, importance=importance, weight=weight, passages=documents)
     for number, (at, one) in enumerate(_held(f"{path}.answers", asked.answers), 1):
         if (answer := problems.decoded(at, one, _Asked)) is not None:
             yield msgspec.structs.replace(
@@ -348,7 +344,7 @@ def _asked(path: str, raw: msgspec.Raw, place: int, problems: BankProblems) -> I
         yield found
 
 
-def _documents(path: str, asked: _Asked, problems: BankProblems) -> tuple[str, ...]:
+def _documents(path: str, asked: _Asked, problems: records.BankProblems) -> tuple[str, ...]:
     """The ids of the documents that bear out an answer or a claim."""
     ids = [each if isinstance(each, str) else each.get("doc_id") for each in asked.references or ()]
     for place, each in enumerate(ids):
@@ -370,11 +366,11 @@ def _is_cone_rags(content: bytes) -> bool:
     """Whether it is an object over several lines, or one whose values are objects."""
     if not content.startswith(b"{"):
         return False
-    first = first_object(content)
+    first = records.first_object(content)
     return all(isinstance(value, dict) for value in first.values())
 
 
-def _read_cone_rags(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
+def _read_cone_rags(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
     """The nuggets of a file; the number of a nugget and its turn make its id."""
     try:
         document = json.loads(content.decode("utf-8"), object_pairs_hook=_Repeated)
@@ -387,7 +383,7 @@ def _read_cone_rags(content: bytes, name: str, problems: BankProblems) -> list[N
     except (ValueError, RecursionError) as error:
         problems.add("not_json", "", f"not JSON: {str(error)[:200]}")
         return []
-    nuggets: list[Nugget] = []
+    nuggets: list[records.Nugget] = []
     for turn_id, listed in _members(document, "$", problems):
         path = member("$", turn_id)
         if not usable_turn_id(turn_id):
@@ -409,11 +405,11 @@ def _read_cone_rags(content: bytes, name: str, problems: BankProblems) -> list[N
             elif text is not None:
                 relevance = None if grade is None else int(grade)
                 nugget_id, topic_id = f"{turn_id}/{numbered[1]}", topic_of(turn_id)
-                nuggets.append(Nugget(nugget_id, topic_id, text, turn_id, relevance=relevance))
+                nuggets.append(records.Nugget(nugget_id, topic_id, text, turn_id, relevance=relevance))
     return nuggets
 
 
-def _members(value: Any, path: str, problems: BankProblems) -> list[tuple[str, Any]]:
+def _members(value: Any, path: str, problems: records.BankProblems) -> list[tuple[str, Any]]:
     """The members of an object; none, and a problem, if it is no object. A repeated key is a problem too."""
     if not isinstance(value, _Repeated):
         found = f"a list with {len(value)} entries" if isinstance(value, list) else shown(value)
@@ -427,7 +423,7 @@ def _members(value: Any, path: str, problems: BankProblems) -> list[tuple[str, A
     return list(first.items())
 
 
-def _write_cone_rags(nuggets: Sequence[Nugget]) -> bytes:
+def _write_cone_rags(nuggets: Sequence[records.Nugget]) -> bytes:
     """The object, with the nuggets of each turn numbered from 1; what CONE-RAG has no place for is left out."""
     _refuse(nuggets, "CONE-RAG's form is of turns: {} are of whole topics", lambda nugget: nugget.turn_id is None)
     turns: dict[str, dict[str, dict[str, str]]] = {}
@@ -444,7 +440,7 @@ _ID = re.compile(r"(\S+)-r[0-9]{1,6}")
 _HEADER = ["id", "rubrik"]
 
 
-def _read_rubrics(content: bytes, name: str, problems: BankProblems) -> list[Nugget]:
+def _read_rubrics(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
     """The questions of a file; each is a nugget of its topic, without importance."""
     try:
         text = content.decode("utf-8")
@@ -452,24 +448,24 @@ def _read_rubrics(content: bytes, name: str, problems: BankProblems) -> list[Nug
         line = content.count(b"\n", 0, error.start) + 1
         problems.add("wrong_encoding", f"line {line}", f"not UTF-8: {error.reason}")
         return []
-    nuggets: list[Nugget] = []
+    nuggets: list[records.Nugget] = []
     for line, row in _rubric_rows(text, problems):
         if len(row) != len(_HEADER):
             problems.add("wrong_columns", f"line {line}", f"{len(row)} cells: expected an id and a question")
             continue
         nugget_id, question = (cell.strip() for cell in row)
         path, named = f"line {line}: id", _ID.fullmatch(nugget_id)
-        if named is None or not usable_topic_id(named[1]):
+        if named is None or not records.usable_topic_id(named[1]):
             problems.add("bad_id", path, f"expected the id of a rubric such as 1-1-r2, found {shown(nugget_id)}")
             continue
         usable = problems.nugget_id(path, nugget_id)
         asked = problems.text(f"line {line}: rubrik", question)
         if usable and asked is not None:
-            nuggets.append(Nugget(nugget_id, named[1], asked))
+            nuggets.append(records.Nugget(nugget_id, named[1], asked))
     return nuggets
 
 
-def _rubric_rows(text: str, problems: BankProblems) -> Iterator[tuple[int, list[str]]]:
+def _rubric_rows(text: str, problems: records.BankProblems) -> Iterator[tuple[int, list[str]]]:
     """The first line of each row below the header, and its cells."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     header = True
@@ -493,34 +489,20 @@ def _rubric_rows(text: str, problems: BankProblems) -> Iterator[tuple[int, list[
 
 
 FORMS: dict[str, BankForm] = {
-    "nuggetizer": BankForm(
-        "nuggetizer's JSON Lines with `qid` and `nuggets`, or rubrics with `qid` and `rubrics`",
-        lambda content: any(isinstance(first_object(content).get(name), list) for name in _LISTS),
-        _read_nuggetizers,
-        _write_nuggetizers,
-    ),
-    "judge": BankForm(
-        "JSON Lines with `nugget_id` and `text`",
-        lambda content: not first_object(content).keys().isdisjoint(("nugget_id", "text")),
-        _read_own,
-        _write_own,
-    ),
-    "argue": BankForm(
-        "banks of RAGTIME and AutoJudge with `nugget_bank`",
-        lambda content: b'"nugget_bank"' in content,
-        _read_argues,
-        None,
-    ),
-    "cone-rag": BankForm(
-        "CONE-RAG's JSON object from turn to nuggets `[1]`, `[2]`", _is_cone_rags, _read_cone_rags, _write_cone_rags
-    ),
-    "rubrics": BankForm(
-        "a table of rubric questions with `id` and `rubrik`",
+    "nuggetizer": BankForm("nuggetizer's JSON Lines with `qid` and `nuggets`, or rubrics with `qid` and `rubrics`",
+        lambda content: any(isinstance(records.first_object(content).get(name), list) for name in _LISTS),
+        _read_nuggetizers, _write_nuggetizers),
+    "judge": BankForm("JSON Lines with `nugget_id` and `text`",
+        lambda content: not records.first_object(content).keys().isdisjoint(("nugget_id", "text")),
+        _read_own, _write_own),
+    "argue": BankForm("banks of RAGTIME and AutoJudge with `nugget_bank`",
+        lambda content: b'"nugget_bank"' in content, _read_argues, None),
+    "cone-rag": BankForm("CONE-RAG's JSON object from turn to nuggets `[1]`, `[2]`",
+        _is_cone_rags, _read_cone_rags, _write_cone_rags),
+    "rubrics": BankForm("a table of rubric questions with `id` and `rubrik`",
         lambda content: content.partition(b"\n")[0].replace(b'"', b"").strip().lower() == ",".join(_HEADER).encode(),
-        _read_rubrics,
-        None,
-    ),
-}
+        _read_rubrics, None),
+}  # fmt: skip
 """Name to form, in the order in which content is looked at."""
 WRITTEN = tuple(name for name, form in FORMS.items() if form.write is not None)
 """The forms that banks are written in."""

@@ -13,17 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
+from judge.extra.nuggets import scores
 from judge.extra.nuggets.labels import KnownClaims
 from judge.extra.nuggets.records import CLAIM_LABELS, ClaimLabel
-from judge.extra.nuggets.scores import (
-    MEASURES,
-    UNIT_COLUMNS,
-    RunUnit,
-    bounds_of,
-    counts_against_nobody,
-    told_reasons,
-    value_of,
-)
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.records import Estimate, Record
@@ -102,7 +94,7 @@ class NuggetPrecision(Record, frozen=True):
     run; None if there is no such unit."""
 
 
-def claim_units(units: Iterable[RunUnit], known: KnownClaims) -> tuple[ClaimUnit, ...]:
+def claim_units(units: Iterable[scores.RunUnit], known: KnownClaims) -> tuple[ClaimUnit, ...]:
     """What carries the claims of each unit, in the order of the units."""
     units = tuple(units)
     topics = {unit.topic_id for unit in units if unit.scope == unit.topic_id}
@@ -127,7 +119,9 @@ def precision_names(known: KnownClaims) -> tuple[str, ...]:
     return (*(name for name, labels in PRECISIONS.items() if known.passages or "passage" not in labels), F)
 
 
-def _unit(unit: RunUnit, responses: tuple[str, ...], known: KnownClaims, has_f: bool, reached: bool) -> ClaimUnit:
+def _unit(
+    unit: scores.RunUnit, responses: tuple[str, ...], known: KnownClaims, has_f: bool, reached: bool
+) -> ClaimUnit:
     lacking = [each for each in responses if each not in known.labels]
     reasons = {each: known.failures[each].reason if each in known.failures else "not_asked" for each in lacking}
     given = () if lacking else responses
@@ -143,9 +137,9 @@ def _unit(unit: RunUnit, responses: tuple[str, ...], known: KnownClaims, has_f: 
         names = [name for name in precision_names(known) if name != F]
         values = {name: sum(labels.get(label, 0) for label in PRECISIONS[name]) / claims for name in names}
     f1_bound: float | None = None
-    left_out = unit.status == "left_out" or any(counts_against_nobody(why, reached) for why in reasons.values())
+    left_out = unit.status == "left_out" or any(scores.counts_against_nobody(why, reached) for why in reasons.values())
     if has_f and not left_out:
-        recall = value_of(unit, MEASURES[RECALL]) or 0.0
+        recall = scores.value_of(unit, scores.MEASURES[RECALL]) or 0.0
         f1_bound = harmonic(values.get("nugget_precision", 0.0), recall) if claims else 0.0
         if claims and unit.status == "matched":
             values[F] = f1_bound
@@ -164,13 +158,16 @@ def harmonic(precision: float, recall: float) -> float:
 
 ReportShares = Mapping[str, tuple[float, float]]
 """Measure to what a report has of it, and to the most that it could have; without a measure that nobody knows."""
-COVERAGES = {"nugget_coverage": MEASURES[RECALL], "nugget_coverage_weighted": MEASURES["strict_weighted_score"]}
+COVERAGES = {
+    "nugget_coverage": scores.MEASURES[RECALL],
+    "nugget_coverage_weighted": scores.MEASURES["strict_weighted_score"],
+}
 ARGUE = ("citation_relevance", "citation_support", "sentence_support", *COVERAGES)
 ARGUE_F = {"f1": "nugget_coverage", "f1_weighted": "nugget_coverage_weighted"}
 """Name to the measure whose harmonic mean with `sentence_support` it is."""
 
 
-def report_shares(sentences: Sequence[Mapping[str, bool | None]], unit: RunUnit) -> ReportShares:
+def report_shares(sentences: Sequence[Mapping[str, bool | None]], unit: scores.RunUnit) -> ReportShares:
     """What ARGUE counts in a report: W. Walden et al. (2025), Auto-ARGUE, arXiv:2509.26184.
 
     `sentences`: the passages that each one cites, and whether they bear it out; None where nobody knows. Such a
@@ -215,7 +212,7 @@ def argue_values(reports: Sequence[ReportShares]) -> dict[str, float]:
     return values
 
 
-def argue_grid(reports: Mapping[str, Sequence[tuple[RunUnit, ReportShares]]], cluster: Cluster) -> Table[Any]:
+def argue_grid(reports: Mapping[str, Sequence[tuple[scores.RunUnit, ReportShares]]], cluster: Cluster) -> Table[Any]:
     """A line for each run and measure of ARGUE: over its reports together, and the mean over them.
 
     `reports`: run to its reports, each with its unit.
@@ -227,7 +224,7 @@ def argue_grid(reports: Mapping[str, Sequence[tuple[RunUnit, ReportShares]]], cl
         micro = argue_values([report for _, report in reports[run_id]])
         for name in (*ARGUE, *ARGUE_F):
             there = [(unit.topic_id, of[name]) for unit, of in zip(units, each, strict=True) if name in of]
-            bounds = bounds_of(units, COVERAGES[name]) if name in COVERAGES else (0.0, 1.0)
+            bounds = scores.bounds_of(units, COVERAGES[name]) if name in COVERAGES else (0.0, 1.0)
             clusters = [cluster_of(topic_id, cluster) for topic_id, _ in there]
             macro = mean_interval([value for _, value in there], clusters, bounds=bounds, what="reports")
             lines.append((run_id, name, micro.get(name), macro, len(there), len(units)))
@@ -297,9 +294,9 @@ def claims_grid(units: Iterable[ClaimUnit], names: Sequence[str]) -> Table[Any]:
     """A line for each run and unit; a value where the unit has it."""
     labels = "nugget=counts.nugget passage=counts.passage none=counts.none no_claim=counts.no_claim"
     columns: TsvColumns = {
-        **UNIT_COLUMNS,
+        **scores.UNIT_COLUMNS,
         "sentences": lambda unit: sum(unit.labels.values()),
         **fields(f"claims {labels} {' '.join(f'{name}=values.{name}' for name in names)}"),
-        "reasons": lambda unit: told_reasons(unit.reasons),
+        "reasons": lambda unit: scores.told_reasons(unit.reasons),
     }
     return records_table(columns, units, "Claims")

@@ -196,14 +196,9 @@ def _ranked(run: MatchedRun) -> dict[str, list[str]]:
 
 
 MEASURES = {
-    "P@1": f"P(rel={RELEVANT})@1",
-    "grade@1": "",
-    "nDCG@1": "nDCG@1",
-    "nDCG@3": "nDCG@3",
-    "nDCG@5": "nDCG@5",
-    "MRR": f"RR(rel={RELEVANT})",
-    "MAP": f"AP(rel={RELEVANT})",
-}
+    "P@1": f"P(rel={RELEVANT})@1", "grade@1": "", "nDCG@1": "nDCG@1", "nDCG@3": "nDCG@3", "nDCG@5": "nDCG@5",
+    "MRR": f"RR(rel={RELEVANT})", "MAP": f"AP(rel={RELEVANT})",
+}  # fmt: skip
 """Name to what ir_measures calls it; the grade of the first item, 0 where there is none, it has not."""
 
 

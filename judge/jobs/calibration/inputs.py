@@ -27,6 +27,7 @@ from judge.io.steps import Step, Steps, quiet
 from judge.judges.backends.baseline import BASELINES
 from judge.plugins import need
 from judge.pool.lists import read_families
+from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
 from judge.runs.records import Turn
@@ -249,8 +250,13 @@ def gold_scale(inputs: CalibrationInputs, criterion: str) -> Scale:
 def gold_tasks(
     rows: Sequence[GoldRow], pool: Pool, prompts: Sequence[Criterion], samples: int, name: str
 ) -> tuple[Task, ...]:
-    """A task for each response with gold, prompt of its criterion and sample; `name` is that of the gold."""
+    """A task for each response with gold, prompt of its criterion and sample; of pairs one for either order.
+
+    `name` is that of the gold.
+    """
     matched, _ = match(rows, pool, name)
+    others = other_orders(pool)
+    matched |= {(others[of].response_id, criterion): rows for (of, criterion), rows in matched.items() if others}
     return tuple(
         Task(response, prompt, sample)
         for prompt in prompts

@@ -16,41 +16,21 @@ from judge.judges.records import Request as Request
 from judge.plugins import OpenTable, refuse_absent
 from judge.records import Criterion as Criterion
 
-BACKENDS: OpenTable[Backend] = OpenTable(
-    "judges",
-    {
-        "baseline": Backend(
-            "judge.judges.backends.baseline",
-            BackendFacts(
-                local=True,
-                self_named=True,
-                baseline=True,
-                ready="a rule of this package; it needs nothing",
-                asked_to_test=False,
-            ),
-        ),
-        "litellm": Backend(
-            "judge.judges.backends.litellm",
-            BackendFacts(names_provider=True, batch={"anthropic/": "anthropic", "gemini/": "gemini", "": "litellm"}),
-        ),
-        "local": Backend(
-            "judge.judges.backends.local",
-            BackendFacts(local=True, self_named=True, extra="llama", ready="engine and weights are here"),
-        ),
-        "openai": Backend(
-            "judge.judges.backends.openai",
-            BackendFacts(key="OPENAI_API_KEY", usual_address="https://api.openai.com/v1", batch={"": "openai"}),
-        ),
-        "replay": Backend(
-            "judge.judges.backends.replay",
-            BackendFacts(local=True, ready="the recording can be read; nothing is sent", asked_to_test=False),
-        ),
-        "server": Backend(
-            "judge.judges.backends.server",
-            BackendFacts(key="JUDGE_API_KEY", batch={"": "server"}, ready="the address can be read"),
-        ),
-    },
-)
+_HERE = "judge.judges.backends."
+BACKENDS: OpenTable[Backend] = OpenTable("judges", {
+    "baseline": Backend(f"{_HERE}baseline", BackendFacts(local=True, self_named=True, baseline=True,
+        ready="a rule of this package; it needs nothing", asked_to_test=False)),
+    "litellm": Backend(f"{_HERE}litellm", BackendFacts(names_provider=True,
+        batch={"anthropic/": "anthropic", "gemini/": "gemini", "": "litellm"})),
+    "local": Backend(f"{_HERE}local", BackendFacts(local=True, self_named=True, extra="llama",
+        ready="engine and weights are here")),
+    "openai": Backend(f"{_HERE}openai", BackendFacts(key="OPENAI_API_KEY", usual_address="https://api.openai.com/v1",
+        batch={"": "openai"})),
+    "replay": Backend(f"{_HERE}replay", BackendFacts(local=True, ready="the recording can be read; nothing is sent",
+        asked_to_test=False)),
+    "server": Backend(f"{_HERE}server", BackendFacts(key="JUDGE_API_KEY", batch={"": "server"},
+        ready="the address can be read")),
+})  # fmt: skip
 """Backend name to its row, those of annexes and of other packages with them."""
 _CASCADE = re.compile(r"([^/]+/.+?)@[0-9.e-]+:[0-9.e-]+\+(.+)", re.DOTALL)
 

@@ -50,15 +50,10 @@ def overlap(responses: tuple[LabeledResponse, ...], positive: tuple[int, ...]) -
     # Published for the first two: .935 and .962, of RAG 2024 .841. FaithBench is half of the release, SummEdits 4 of 10
     # domains.
     [
-        ("begin-wow", 0.9353),
-        ("begin-cmu", 0.9621),
-        ("attributionbench", 0.7148),
-        ("rag24-support", 0.8367),
-        ("rag24-nuggets", 0.8264),
-        ("faithbench", 0.6051),
-        ("summedits", 0.4713),
+        ("begin-wow", 0.9353), ("begin-cmu", 0.9621), ("attributionbench", 0.7148), ("rag24-support", 0.8367),
+        ("rag24-nuggets", 0.8264), ("faithbench", 0.6051), ("summedits", 0.4713),
     ],
-)
+)  # fmt: skip
 def test_how_far_overlap_goes(shared: Path, name: str, auc: float) -> None:
     dataset = DATASETS[name]
     responses = tuple(dataset.read(shared).responses.values())

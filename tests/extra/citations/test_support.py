@@ -220,13 +220,7 @@ def test_what_is_about_whole_responses_is_refused(tmp_path: Path, capsys: pytest
             judge.Plan(**given, criteria=("support", "naturalness"), model=("baseline/overlap",), out=tmp_path / "o")
         )
     argv = [
-        "run",
-        "--runs",
-        "examples/runs/mill-fluent-invented.json",
-        "--criteria",
-        "support",
-        "-o",
-        str(tmp_path / "o"),
-    ]
+        "run", "--runs", "examples/runs/mill-fluent-invented.json", "--criteria", "support", "-o", str(tmp_path / "o"),
+    ]  # fmt: skip
     assert main([*argv, "--model", "checker/overlap"]) == 2
     assert "'mill-fluent-invented': their formats have no citations of sentences" in capsys.readouterr().err

@@ -17,7 +17,9 @@ from judge.errors import UsageError
 from judge.extra.desk.assess import label_words, level_keys, open_assess_desk, question
 from judge.extra.desk.store import DeskLabel, LabelStore
 from judge.jobs.folder import write_pool as write_harness_pool
+from judge.jobs.gold import GoldDrawPlan, draw_gold_plan
 from judge.jobs.pooling import Pooling, pool_runs
+from judge.pool.pairs import one_each, other_orders
 from judge.records import Level
 from tests.conftest import PROJECT
 from tests.extra.desk.visiting import Visitor
@@ -292,8 +294,20 @@ def test_both_responses_of_a_pair_are_shown_apart(tmp_path: Path) -> None:
     topics = PROJECT / "examples" / "topics.json"
     pooled = pool_runs(Pooling(runs=PROJECT / "examples" / "runs", topics=topics, unit="pair", draw=4))
     write_harness_pool(tmp_path / "out", pooled)
+    plan = GoldDrawPlan(
+        pool=tmp_path / "out", n=9, seed=1, per_run=1, criteria="preference", out=tmp_path / "plan.jsonl"
+    )
+    planned = [row.response_id for row in draw_gold_plan(plan).rows]
     with desk(tmp_path, prompts=["preference"], topics=topics) as opened:
-        page = opened.visitor.get(f"{opened.enter()}1").text
+        home = opened.enter()
+        page = opened.visitor.get(f"{home}1").text
+        # Two pairs were drawn, and a person sees each in one order, which the id names.
+        assert [opened.visitor.get(f"{home}{number}").status_code for number in (2, 3)] == [200, 404]
+    others = other_orders(pooled.pool)
+    assert sorted(planned + [others[name].response_id for name in planned]) == sorted(others)
+    sides = {seed: [one.text for one in one_each(pooled.pool, seed).responses] for seed in range(9)}
+    assert len(set(map(tuple, sides.values()))) == 4
+    assert one_each(pooled.pool, 1, [*others][:1]).responses[0].response_id == next(iter(others))
     shown = re.findall(r'<h1>(First|Second) response.*?</h1>\n<p class="loose">([^<]*)</p>', page)
     assert [place for place, _ in shown] == ["First", "Second"]
     assert tuple(unescape(text) for _, text in shown) in {(one.text, one.second) for one in pooled.pool.responses}

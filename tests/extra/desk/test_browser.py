@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page
 
 from judge.cli import main
 from judge.gold.rows import read_gold
+from judge.jobs.folder import write_pool as write_harness_pool
+from judge.jobs.pooling import Pooling, pool_runs
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.conftest import PROJECT
 from tests.extra.desk.world import write_judgments, write_pool
@@ -275,9 +277,17 @@ def test_pages_are_for_everybody(tmp_path, browser, serve, scheme, size) -> None
     long_pool(tmp_path)
     judgments = write_judgments(tmp_path, dict.fromkeys(range(1, 13), 2))
     prompts = ("--prompt", "relevance", "--prompt", "groundedness/sentences", "--topics", str(tmp_path / "topics.json"))
-    kinds: Sequence[tuple[str, ...]] = (prompts, (*ANN[2:], "--made", "postedit", "--judgments", str(judgments)))
+    given = {"runs": PROJECT / "examples" / "runs", "topics": PROJECT / "examples" / "topics.json"}
+    write_harness_pool(tmp_path / "pairs" / "out", pool_runs(Pooling(**given, unit="pair", draw=8)))
+    of_pairs = "--prompt", "preference", "--topics", str(given["topics"])
+    kinds: Sequence[tuple[str, ...]] = (
+        prompts,
+        (*ANN[2:], "--made", "postedit", "--judgments", str(judgments)),
+        of_pairs,
+    )
     for number, options in enumerate(kinds):
-        served = serve(tmp_path, "--assessor", "ann", *options, store=f"{number}.sqlite")
+        folder = tmp_path / "pairs" if options == of_pairs else tmp_path
+        served = serve(folder, "--assessor", "ann", *options, store=f"{number}.sqlite")
         context = browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
         page = context.new_page()
         watched = watch(page)

@@ -7,29 +7,19 @@ import ir_measures
 import numpy as np
 import pytest
 
+from judge.extra.evaluate import sets
 from judge.extra.evaluate.set_rankings import RankedBySets, ranked_by_sets, ranking_grids
-from judge.extra.evaluate.sets import (
-    MEAN,
-    GradeSet,
-    OrderedRun,
-    RunHoles,
-    ScoreRange,
-    common_turns,
-    measure_facts,
-    run_holes,
-    score,
-)
 
 Rows = Mapping[str, Mapping[str, int]]
 
 
-def of(rows: Rows, scale: Sequence[int] = (0, 1, 2, 3), **more: bool) -> GradeSet:
-    return GradeSet("qrels", {turn: dict(items) for turn, items in rows.items()}, tuple(scale), **more)
+def of(rows: Rows, scale: Sequence[int] = (0, 1, 2, 3), **more: bool) -> sets.GradeSet:
+    return sets.GradeSet("qrels", {turn: dict(items) for turn, items in rows.items()}, tuple(scale), **more)
 
 
-def run(run_id: str, **turns: str) -> OrderedRun:
+def run(run_id: str, **turns: str) -> sets.OrderedRun:
     """A run whose items are letters; turns are t1, t2 …"""
-    return OrderedRun(run_id, {turn: tuple(items) for turn, items in turns.items()})
+    return sets.OrderedRun(run_id, {turn: tuple(items) for turn, items in turns.items()})
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -40,8 +30,10 @@ def _few_draws() -> Iterator[None]:
         yield
 
 
-def ranked(runs: Sequence[OrderedRun], a: GradeSet, b: GradeSet, measure: str = MEAN) -> RankedBySets:
-    return ranked_by_sets(runs, a, b, common_turns(a, b), measure, "topic")
+def ranked(
+    runs: Sequence[sets.OrderedRun], a: sets.GradeSet, b: sets.GradeSet, measure: str = sets.MEAN
+) -> RankedBySets:
+    return ranked_by_sets(runs, a, b, sets.common_turns(a, b), measure, "topic")
 
 
 A = of({"t1": {"p": 3, "q": 0}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})
@@ -60,9 +52,11 @@ def test_the_mean_is_over_the_turns_whose_first_response_is_graded() -> None:
 
 def test_the_holes_of_a_mean_are_filled_with_the_worst_and_the_best_grade() -> None:
     b = of({"t1": {"p": 3}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})
-    found = run_holes(run("x", t1="q", t2="p", t3="z"), A, b, ("t1", "t2", "t3"), measure_facts(MEAN))
+    found = sets.run_holes(run("x", t1="q", t2="p", t3="z"), A, b, ("t1", "t2", "t3"), sets.measure_facts(sets.MEAN))
     # By B the grade of q in t1 is open: (0 + 2) / 2 to (3 + 2) / 2. z in t3 is in neither set and stays out.
-    assert found == RunHoles("x", 3, 1, 1, 0, 1, 2 / 3, 1 / 3, ScoreRange(1.0, 1.0), ScoreRange(1.0, 2.5))
+    assert found == sets.RunHoles(
+        "x", 3, 1, 1, 0, 1, 2 / 3, 1 / 3, sets.ScoreRange(1.0, 1.0), sets.ScoreRange(1.0, 2.5)
+    )
 
 
 def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
@@ -71,16 +65,16 @@ def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
     # By A x has 0 and 1, y has 3 and for the unanswered turn 3; by B only t2 of x is graded.
     means = [(each.run_id, each.a.estimate.value, each.b.estimate.value) for each in found.runs]
     assert means == [("x", 0.5, 1.0), ("y", 3.0, 3.0)]
-    assert found.holes[0].range_b == ScoreRange((0 + 1) / 2, (3 + 1) / 2)
+    assert found.holes[0].range_b == sets.ScoreRange((0 + 1) / 2, (3 + 1) / 2)
 
 
 def test_the_range_of_precision_is_exact() -> None:
     a = of({"t1": {"p": 1, "q": 0, "r": 2}})
     b = of({"t1": {"p": 1, "s": 1, "u": 0}})
     # Of p s r z A lacks s, B lacks r, and both lack z: P@4 is 2/4 to 3/4 by each.
-    found = run_holes(run("x", t1="psrz"), a, b, ("t1",), measure_facts("P@4"))
+    found = sets.run_holes(run("x", t1="psrz"), a, b, ("t1",), sets.measure_facts("P@4"))
     assert (found.both, found.only_a, found.only_b, found.neither) == (1, 1, 1, 1)
-    assert (found.range_a, found.range_b) == (ScoreRange(2 / 4, 3 / 4), ScoreRange(2 / 4, 3 / 4))
+    assert (found.range_a, found.range_b) == (sets.ScoreRange(2 / 4, 3 / 4), sets.ScoreRange(2 / 4, 3 / 4))
     assert (found.judged_a, found.judged_b) == (2 / 4, 2 / 4)
 
 
@@ -88,12 +82,12 @@ def test_the_range_of_precision_is_exact() -> None:
 def test_no_grades_of_the_holes_take_a_strict_measure_beyond_its_range(measure: str) -> None:
     a = of({"t1": {"p": 0, "q": 2, "r": 0}})
     b = of({"t1": {"s": 1, "u": 1, "v": 0}})
-    assert measure_facts(measure).strict
+    assert sets.measure_facts(measure).strict
     for items in ("psq", "spuqv", "rvzus", "qpr"):
         each = run("x", t1=items)
-        found = run_holes(each, a, b, ("t1",), measure_facts(measure))
+        found = sets.run_holes(each, a, b, ("t1",), sets.measure_facts(measure))
         values = [
-            score(measure, a, {"t1": {**a.grades["t1"], **dict(zip("suv", grades, strict=True))}}, each, ("t1",))
+            sets.score(measure, a, {"t1": {**a.grades["t1"], **dict(zip("suv", grades, strict=True))}}, each, ("t1",))
             for grades in itertools.product((0, 1, 3), repeat=3)
         ]
         low, high = found.range_a.low, found.range_a.high
@@ -103,16 +97,18 @@ def test_no_grades_of_the_holes_take_a_strict_measure_beyond_its_range(measure: 
 
 def test_ndcg_is_not_said_to_be_strict_because_other_grades_may_take_it_further() -> None:
     a, b = of({"t1": {"p": 3}}), of({"t1": {"p": 3, "z": 0}})
-    facts = measure_facts("nDCG@5")
+    facts = sets.measure_facts("nDCG@5")
     assert (facts.strict, facts.cutoff) == (False, 5)
-    found = run_holes(run("x", t1="pqrz"), a, b, ("t1",), facts)
+    found = sets.run_holes(run("x", t1="pqrz"), a, b, ("t1",), facts)
     # z at rank 4 with grade 3 makes the ideal 3 + 3 / log2(3); with grade 0 the run is ideal.
     filled = (3 + 3 / np.log2(5)) / (3 + 3 / np.log2(3))
     assert found.range_a.low == pytest.approx(filled)
     assert found.range_a.high == pytest.approx(1.0)
 
 
-def random_world(runs: int = 6, topics: int = 10, seed: int = 4) -> tuple[list[OrderedRun], GradeSet, GradeSet]:
+def random_world(
+    runs: int = 6, topics: int = 10, seed: int = 4
+) -> tuple[list[sets.OrderedRun], sets.GradeSet, sets.GradeSet]:
     """Runs of growing noise, and two sets of which the second is a noisy copy with holes."""
     rng = np.random.default_rng(seed)
     first: dict[str, dict[str, int]] = {}
@@ -130,7 +126,7 @@ def random_world(runs: int = 6, topics: int = 10, seed: int = 4) -> tuple[list[O
     for noise in range(runs):
         orders = (sorted(items, key=lambda item: -items[item] + rng.normal(0, 0.1 + noise)) for items in first.values())
         systems.append(
-            OrderedRun(f"run {noise}", {turn: tuple(order) for turn, order in zip(first, orders, strict=True)})
+            sets.OrderedRun(f"run {noise}", {turn: tuple(order) for turn, order in zip(first, orders, strict=True)})
         )
     return systems, of(first), of(second)
 
@@ -162,7 +158,7 @@ def test_the_judged_share_is_that_of_ir_measures() -> None:
 
 def test_a_set_ranks_as_itself_without_swaps_or_holes() -> None:
     systems, a, _ = random_world()
-    twin = OrderedRun("twin", systems[2].turns)
+    twin = sets.OrderedRun("twin", systems[2].turns)
     found = ranked([*systems, twin], a, a, "nDCG@5")
     values = {name: estimate.value for name, estimate in found.statistics.items()}
     assert values == pytest.approx(dict.fromkeys(values, 1.0) | {"swapped": 0.0})
@@ -206,7 +202,7 @@ def test_pairs_are_told_apart_by_each_set_on_its_own() -> None:
     # By A x is better on all 8 topics, so that of 2^8 signs 2 reach the sum; by B on 4 of 8, and y by more.
     a = of({f"{topic}_1": {"p": 3, "q": 1} for topic in range(8)})
     b = of({f"{topic}_1": {"p": 1, "q": 0} if topic < 4 else {"p": 0, "q": 3} for topic in range(8)})
-    runs = [OrderedRun(name, dict.fromkeys(a.grades, (item,))) for name, item in (("x", "p"), ("y", "q"))]
+    runs = [sets.OrderedRun(name, dict.fromkeys(a.grades, (item,))) for name, item in (("x", "p"), ("y", "q"))]
     (pair,) = ranked(runs, a, b).pairs
     assert (pair.order_a, pair.order_b, pair.swapped) == (1, -1, True)
     assert pair.p_a == 2 / 2**8
@@ -216,7 +212,7 @@ def test_pairs_are_told_apart_by_each_set_on_its_own() -> None:
 
 def test_fewer_than_8_topics_are_not_tested() -> None:
     a = of({f"{topic}_1": {"p": 3, "q": 1} for topic in range(7)})
-    runs = [OrderedRun(name, dict.fromkeys(a.grades, (item,))) for name, item in (("x", "p"), ("y", "q"))]
+    runs = [sets.OrderedRun(name, dict.fromkeys(a.grades, (item,))) for name, item in (("x", "p"), ("y", "q"))]
     (pair,) = ranked(runs, a, a).pairs
     assert (pair.p_a, pair.tested, pair.significant) == (None, False, (False, False))
 
@@ -225,17 +221,17 @@ def test_a_run_without_a_score_has_no_rank() -> None:
     found = ranked([run("x", t1="p"), run("y", t1="q"), run("z", t1="u", t2="u", t3="u")], A, A)
     assert [(each.run_id, each.rank_a) for each in found.runs] == [("x", 1), ("y", 2), ("z", None)]
     assert found.statistics["tau_b"].n == 2
-    assert found.holes[2].range_a == ScoreRange(None, None)
+    assert found.holes[2].range_a == sets.ScoreRange(None, None)
     assert found.holes[2].neither == 3
 
 
 def test_the_tables_say_what_they_show() -> None:
     runs = [run("x", t1="p", t2="p"), run("y", t1="q", t2="q")]
-    grids = {measure: ranking_grids([ranked(runs, A, A, measure)]) for measure in (MEAN, "nDCG@5")}
-    assert [note.partition(":")[0] for note in grids[MEAN]["runs"].notes] == ["a, b", "mean"]
+    grids = {measure: ranking_grids([ranked(runs, A, A, measure)]) for measure in (sets.MEAN, "nDCG@5")}
+    assert [note.partition(":")[0] for note in grids[sets.MEAN]["runs"].notes] == ["a, b", "mean"]
     assert [note.partition(":")[0] for note in grids["nDCG@5"]["runs"].notes] == ["a, b"]
-    assert grids[MEAN]["swaps"].notes == ("No pair is in opposite order.",)
-    assert {grids[MEAN][name].columns[1] for name in ("runs", "holes")} == {"run"}
+    assert grids[sets.MEAN]["swaps"].notes == ("No pair is in opposite order.",)
+    assert {grids[sets.MEAN][name].columns[1] for name in ("runs", "holes")} == {"run"}
     # Of several measures, each says its own.
     both = ranking_grids([ranked(runs, A, A, measure) for measure in ("nDCG@5", "P@5")])
     assert [note.split()[0] for note in both["tau_range"].notes] == ["nDCG@5", "P@5:"]

@@ -173,16 +173,11 @@ BAD_LINES = (
 
 def test_every_problem_of_our_form_is_listed_with_its_line() -> None:
     assert problems(BAD_LINES) == [
-        ("missing_field", "line 1: $"),
-        ("bad_id", "line 2: $.turn_id"),
-        ("empty_text", "line 3: $.text"),
-        ("duplicate_nugget", "line 4: $.nugget_id"),
-        ("bad_id", "line 5: $.topic_id"),
-        ("bad_id", "line 6: $.nugget_id"),
-        ("bad_nugget", "line 7: $.importance"),
-        ("bad_nugget", "line 8: $"),
+        ("missing_field", "line 1: $"), ("bad_id", "line 2: $.turn_id"), ("empty_text", "line 3: $.text"),
+        ("duplicate_nugget", "line 4: $.nugget_id"), ("bad_id", "line 5: $.topic_id"),
+        ("bad_id", "line 6: $.nugget_id"), ("bad_nugget", "line 7: $.importance"), ("bad_nugget", "line 8: $"),
         ("bad_nugget", "line 9: $"),
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "form", "found"), [

@@ -40,13 +40,9 @@ def test_every_problem_of_a_file_is_listed_with_its_line() -> None:
         + bad + b'"run_id":"a","assessor":"bob","colour":1}\n'
     )  # fmt: skip
     assert [(problem.path, problem.code) for problem in refused(parse_matches, content, "m")] == [
-        ("line 2: $", "bad_match"),
-        ("line 3: $.label", "bad_match"),
-        ("line 4: $", "bad_match"),
-        ("line 5: $", "bad_match"),
-        ("line 6: $.inclusion_probability", "bad_match"),
-        ("line 7: $", "bad_match"),
-    ]
+        ("line 2: $", "bad_match"), ("line 3: $.label", "bad_match"), ("line 4: $", "bad_match"),
+        ("line 5: $", "bad_match"), ("line 6: $.inclusion_probability", "bad_match"), ("line 7: $", "bad_match"),
+    ]  # fmt: skip
     with pytest.raises(InputError, match="not usable as matches"):
         parse_matches(b"\n", "m")
 

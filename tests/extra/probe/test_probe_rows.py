@@ -117,14 +117,9 @@ def test_a_row_with_many_missing_twins_does_not_hold() -> None:
 
 def test_every_item_is_in_one_place() -> None:
     pairs = [
-        pair("1", at(3), at(2)),
-        pair("2", at(3), at(3)),
-        pair("3", at(2), at(0)),
-        pair("3", at(0), at(0)),
-        pair("3", None, at(1)),
-        pair("4", at(3), None),
-        pair("4", at(3), None, inapplicable="no number"),
-    ]
+        pair("1", at(3), at(2)), pair("2", at(3), at(3)), pair("3", at(2), at(0)), pair("3", at(0), at(0)),
+        pair("3", None, at(1)), pair("4", at(3), None), pair("4", at(3), None, inapplicable="no number"),
+    ]  # fmt: skip
     row = probe_row(PROBE["negation"], pairs, 3, 0.25)
     assert (row.items, row.inapplicable, row.ungraded, row.no_room, row.missing) == (7, 1, 1, 1, 1)
     # Shifts -1, 0 and -2 of three topics; two of three fell.

@@ -46,12 +46,8 @@ def test_many_reasons_have_letters_of_two() -> None:
 
 
 HOSTILE = (
-    "=cmd|' /C calc'!A1",
-    "\u202erun\x1b[2J",
-    "<script>alert(1)</script>|$x$",
-    "a" * 300,
-    "run_automatic_dense_monot5",
-)
+    "=cmd|' /C calc'!A1", "\u202erun\x1b[2J", "<script>alert(1)</script>|$x$", "a" * 300, "run_automatic_dense_monot5",
+)  # fmt: skip
 
 
 def hostile(folder: Path) -> Path:

@@ -305,12 +305,8 @@ def test_errors_and_limits_come_back_with_each_call(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("cpus", "threads", "workers", "uses_cores", "expected"), [
-    ([4, 2], None, None, False, (1, 6)),
-    ([4, 2], None, 3, False, (1, 3)),
-    ([4, 2], None, None, True, (2, 3)),
-    ([4, 2], 1, None, True, (1, 6)),
-    ([4, 2], 8, None, True, (2, 3)),
-    ([8], 4, 4, True, (2, 4)),
+    ([4, 2], None, None, False, (1, 6)), ([4, 2], None, 3, False, (1, 3)), ([4, 2], None, None, True, (2, 3)),
+    ([4, 2], 1, None, True, (1, 6)), ([4, 2], 8, None, True, (2, 3)), ([8], 4, 4, True, (2, 4)),
     ([], None, None, True, (1, 1)),
 ])  # fmt: skip
 def test_workers_fit_into_the_cluster(cpus, threads, workers, uses_cores, expected) -> None:

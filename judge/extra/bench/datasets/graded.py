@@ -63,19 +63,12 @@ def _llmjudge_judges(folder: Path) -> Mapping[str, Mapping[str, float]]:
 
 
 LLMJUDGE = Dataset(
-    name="llmjudge",
-    title="LLMJudge, test: passages of queries, without texts",
-    criterion="relevance",
-    grades=(0, 1, 2, 3),
-    positive=(2, 3),
-    unit="topic",
+    name="llmjudge", title="LLMJudge, test: passages of queries, without texts", criterion="relevance",
+    grades=(0, 1, 2, 3), positive=(2, 3), unit="topic",
     licence="MIT for the judges' labels; none is named for the qrels",
-    source="llm4eval/LLMJudge: data/llmjudge_test_qrel_idx.txt; labels: llm4eval/LLMJudge-benchmark",
-    files=(QRELS,),
-    fill=_llmjudge,
-    stored=_llmjudge_judges,
-    size=4423,
-)
+    source="llm4eval/LLMJudge: data/llmjudge_test_qrel_idx.txt; labels: llm4eval/LLMJudge-benchmark", files=(QRELS,),
+    fill=_llmjudge, stored=_llmjudge_judges, size=4423,
+)  # fmt: skip
 
 JUDGMENTS = "qrels/response_judgments.json"
 TOPICS = "2022_evaluation_topics_tree_v1.0.json"
@@ -101,18 +94,12 @@ def _cast_regin(criterion: str, folder: Path, reading: DatasetReading) -> None:
 
 def _cast_regin_part(criterion: str) -> Dataset:
     return Dataset(
-        name=f"cast-regin-{criterion}",
-        title=f"CAsT-ReGIn, {criterion}: one grade of a crowd",
-        criterion=criterion,
-        grades=tuple(GRADES),
-        positive=tuple(grade for grade in GRADES if grade >= RELEVANT),
-        unit="topic",
+        name=f"cast-regin-{criterion}", title=f"CAsT-ReGIn, {criterion}: one grade of a crowd", criterion=criterion,
+        grades=tuple(GRADES), positive=tuple(grade for grade in GRADES if grade >= RELEVANT), unit="topic",
         licence="no licence file",
         source=f"grill-lab/CAsT-ReGIn: response_evaluation/{JUDGMENTS}; daltonj/treccastweb: 2022/{TOPICS}",
-        files=(JUDGMENTS, TOPICS),
-        fill=partial(_cast_regin, criterion),
-        size=2479,
-    )
+        files=(JUDGMENTS, TOPICS), fill=partial(_cast_regin, criterion), size=2479,
+    )  # fmt: skip
 
 
 NATURAL = (1, 2, 3)
@@ -157,18 +144,10 @@ def _turns(context: str) -> tuple[tuple[tuple[str, str], ...], str]:
 
 def _usr_part(name: str, title: str, file: str, size: int) -> Dataset:
     return Dataset(
-        name=name,
-        title=f"USR, {title}: naturalness by three annotators",
-        criterion="naturalness",
-        grades=NATURAL,
-        positive=(3,),
-        unit="dialogue",
-        licence="none is named",
-        source=f"shikib.com/{file}",
-        files=(file,),
-        fill=partial(_usr, file),
-        size=size,
-    )
+        name=name, title=f"USR, {title}: naturalness by three annotators", criterion="naturalness", grades=NATURAL,
+        positive=(3,), unit="dialogue", licence="none is named", source=f"shikib.com/{file}", files=(file,),
+        fill=partial(_usr, file), size=size,
+    )  # fmt: skip
 
 
 LONG, WIDE = "judgments_long.tsv", "output_processed.csv"

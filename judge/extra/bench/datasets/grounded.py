@@ -40,16 +40,9 @@ def _begin(name: str, folder: Path, reading: DatasetReading) -> None:
 def _begin_part(name: str, title: str, path: str, size: int, licence: str = "CC-BY 4.0") -> Dataset:
     file = path.rpartition("/")[2]
     return Dataset(
-        name=name,
-        title=f"BEGIN, {title}",
-        unit="evidence text",
-        licence=licence,
-        source=f"google/BEGIN-dataset: {path}",
-        files=(file,),
-        rung="easy",
-        fill=partial(_begin, file),
-        size=size,
-    )
+        name=name, title=f"BEGIN, {title}", unit="evidence text", licence=licence,
+        source=f"google/BEGIN-dataset: {path}", files=(file,), rung="easy", fill=partial(_begin, file), size=size,
+    )  # fmt: skip
 
 
 CLAIMS = "dev_all_subset_balanced.jsonl"
@@ -215,83 +208,38 @@ def _rag24_nuggets(folder: Path, reading: DatasetReading) -> None:
 
 
 FAITHBENCH = Dataset(
-    name="faithbench",
-    title="FaithBench: summaries by ten models, the worst label of any span",
-    grades=(0, 1, 2, 3),
-    positive=(2, 3),
-    unit="source document",
-    licence="CC BY-NC-SA 4.0",
-    source="vectara/FaithBench: data_for_release/batch_*.json",
-    files=(BATCHES,),
-    rung="hard",
-    fill=_faithbench,
-    stored=_detectors,
-    size=750,
-)
+    name="faithbench", title="FaithBench: summaries by ten models, the worst label of any span", grades=(0, 1, 2, 3),
+    positive=(2, 3), unit="source document", licence="CC BY-NC-SA 4.0",
+    source="vectara/FaithBench: data_for_release/batch_*.json", files=(BATCHES,), rung="hard", fill=_faithbench,
+    stored=_detectors, size=750,
+)  # fmt: skip
 
 GROUNDED = (
     _begin_part("begin-wow", "Wizard of Wikipedia, dev", "wow/begin_dev_wow.tsv", 430),
     _begin_part("begin-wow-test", "Wizard of Wikipedia, test", "wow/begin_test_wow.tsv", 3607),
     _begin_part("begin-cmu", "CMU DoG, dev", "cmu-dog/begin_dev_cmu.tsv", 416),
     _begin_part("begin-tc", "Topical Chat, dev", "topicalchat/begin_dev_tc.tsv", 383, "CDLA-Sharing 1.0"),
-    Dataset(
-        name="attributionbench",
+    Dataset(name="attributionbench", unit="question", files=(CLAIMS,), rung="middle", fill=_attributionbench, size=1198,
         title="AttributionBench, dev: claims of ExpertQA, Stanford-GenSearch, LFQA and AttributedQA",
-        unit="question",
-        licence="no licence file; each source has its own",
-        source=f"OSU-NLP-Group/AttributionBench: data/{CLAIMS}",
-        files=(CLAIMS,),
-        rung="middle",
-        fill=_attributionbench,
-        size=1198,
-    ),
-    Dataset(
-        name="rag24-support",
-        criterion="support",
+        licence="no licence file; each source has its own", source=f"OSU-NLP-Group/AttributionBench: data/{CLAIMS}"),
+    Dataset(name="rag24-support", criterion="support", grades=(0, 1, 2), positive=(2,), unit="topic",
         title="TREC RAG 2024, support: sentences with their first citation, labels that assessors post-edited",
-        grades=(0, 1, 2),
-        positive=(2,),
-        unit="topic",
         licence="labels CC-BY 4.0; segments of MS MARCO, for research that is not commercial",
         source=f"webis-de/ir_axioms: data/{SUPPORT[1:]}; texts, as lines of MS MARCO V2.1 segments, in {SEGMENTS}",
-        files=(SUPPORT, SEGMENTS),
-        rung="middle",
-        fill=_rag24,
-        size=4165,
-        runs=True,
+        files=(SUPPORT, SEGMENTS), rung="middle", fill=_rag24, size=4165, runs=True,
         published="GPT-4o, from whose labels people made these: same .72 (arXiv 2504.15205). On labels from scratch: "
         "GPT-5.5 on 6,742 first citations of 45 runs (castorini/RAGDoll): same .531, kappa .312, weighted kappa .476, "
         "tau-b .855 by mean grade; word overlap with thresholds from other topics, on 4,055 of them: same .577, "
-        "weighted kappa .478, tau-b .64 to .67.",
-    ),
-    Dataset(
-        name="rag24-nuggets",
-        criterion="support",
-        title="TREC RAG 2024, nuggets: whether an answer has a nugget, by assessors",
-        grades=(0, 1, 2),
-        positive=(2,),
-        unit="topic",
-        licence="CC-BY 4.0",
-        source="webis-de/ir_axioms: data/nugget_assignment.20241108.jl",
-        files=(ASSIGNMENTS,),
-        rung="middle",
-        fill=_rag24_nuggets,
-        size=13158,
-        runs=True,
+        "weighted kappa .478, tau-b .64 to .67."),
+    Dataset(name="rag24-nuggets", criterion="support", grades=(0, 1, 2), positive=(2,), unit="topic",
+        title="TREC RAG 2024, nuggets: whether an answer has a nugget, by assessors", licence="CC-BY 4.0",
+        source="webis-de/ir_axioms: data/nugget_assignment.20241108.jl", files=(ASSIGNMENTS,), rung="middle",
+        fill=_rag24_nuggets, size=13158, runs=True,
         published="GPT-5.5 on 884 answers to 20 topics (castorini/RAGDoll): tau-b .788 by share of positives, .770 by "
-        "that of vital nuggets.",
-    ),
+        "that of vital nuggets."),
     FAITHBENCH,
-    Dataset(
-        name="summedits",
+    Dataset(name="summedits", unit="document", licence="Apache-2.0", files=(DOMAINS,), rung="hard", fill=_summedits,
         title="SummEdits: summaries with and without an edited fact, of every domain that is there",
-        unit="document",
-        licence="Apache-2.0",
-        source="salesforce/factualNLG: data/summedits/summedits_*.json",
-        files=(DOMAINS,),
-        rung="hard",
-        fill=_summedits,
-        size=6348,
-    ),
-)
+        source="salesforce/factualNLG: data/summedits/summedits_*.json", size=6348),
+)  # fmt: skip
 """From the rung on which word overlap does best."""

@@ -1,0 +1,239 @@
+"""Pairs that people compared: their labels, a judge beside them, its certificate, and win rates corrected by them."""
+
+import csv
+import gzip
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import judge
+from judge.ask.criteria import find_criterion
+from judge.cli import main
+from judge.gold.rows import GoldRow, citation_digest, gold_jsonl, one_order, read_gold, response_digest, text_digest
+from judge.jobs.calibration import CalibrationPlan, calibrate_judges
+from judge.jobs.calibration.inputs import gold_tasks
+from judge.jobs.judged import read_judged
+from judge.jobs.leaderboard import CorrectionPlan, correct_leaderboard
+from judge.pool.pairs import other_orders
+from judge.pool.records import PooledResponse
+from tests.results.test_pairs import better, judged, runs, upsets
+
+LABELS = {"A": 2, "N": 1, "B": 0}
+
+
+def people(out: Path, grade: Callable[[PooledResponse], int | None], name: str = "gold.jsonl", p: float = 1.0) -> Path:
+    """Gold of pooled pairs as somebody grades them."""
+    pool = read_judged(out).pool
+    rows = [
+        GoldRow(
+            one.turn_id,
+            one.topic_id,
+            "preference",
+            said,
+            "ann",
+            text_sha256=response_digest(one),
+            inclusion_probability=p,
+        )
+        for one in pool.responses
+        if (said := grade(one)) is not None
+    ]
+    (out.parent / name).write_bytes(gold_jsonl(rows))
+    return out.parent / name
+
+
+def qualities(pair: PooledResponse) -> tuple[int, int]:
+    first, second = (int(re.findall(r"Fine (\d)", text)[0]) for text in (pair.text, pair.second))
+    return first, second
+
+
+def one_each(pair: PooledResponse) -> int | None:
+    """In topics 1 to 4, and 10 to 15, the better response is shown first, in others second; a and b are tied."""
+    first, second = qualities(pair)
+    if (first > second) is not (int(pair.topic_id) % 9 < 5 and pair.topic_id != "9"):
+        return None
+    return 1 if first + second == 5 else 2 * (first > second)
+
+
+def test_a_judge_of_pairs_is_compared_by_its_verdicts_in_both_orders(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    judged(tmp_path, upsets)
+    gold = people(out, one_each)
+    found = calibrate_judges(CalibrationPlan(gold=gold, judgments=out, out=tmp_path / "cal"))
+    row = next(row for row in found.calibration.agreement if not row.baseline)
+    # 6 pairs a topic, 3 of the ninth. In topic 3 all flip, in topic 4 the 3 with a are unreadable in an order or both.
+    assert (row.gold, row.n, row.without_grade) == (51, 42, {"flipped": 6, "unreadable": 3})
+    (said,) = found.calibration.preferences
+    of = {name: (estimate.value, estimate.n) for name, estimate in said.statistics.items()}
+    # People tie a and b in each topic. The judge is wrong in topic 1, and ties all of topic 2.
+    assert of["accuracy"] == (pytest.approx(25 / 30), 30)
+    assert of["decisive"] == (pytest.approx(36 / 42), 42) and of["decisive_human"] == (pytest.approx(42 / 51), 51)
+    assert of["flipped"] == (pytest.approx(6 / 48), 48) and of["first_human"] == (pytest.approx(20 / 42), 42)
+    assert sum(of[third][1] for third in ("near", "middle", "far")) == 30
+    assert said.statistics["first_place"].value == pytest.approx(float(re.findall(
+        r"equal runs\) is ([-+.\d]+)", read_judged(out).tables.advantages["preference"])[0]), abs=0.005)  # fmt: skip
+    assert "flipped [95 %]" in (tmp_path / "cal" / "calibration.md").read_text()
+    assert (tmp_path / "cal" / "preferences.tsv").read_text().count("\n") == 2
+
+
+def test_a_pair_in_another_order_is_the_same_pair(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pool = judged(tmp_path, better).pool
+    gold = people(out, one_each)
+    found = calibrate_judges(CalibrationPlan(gold=gold, judgments=out)).calibration
+    rows, others = read_gold(gold), other_orders(pool)
+    both = people(
+        out,
+        lambda pair: one_each(pair) if one_each(pair) is not None else 2 - (one_each(others[pair.response_id]) or 0),
+    )
+    twice = calibrate_judges(CalibrationPlan(gold=both, judgments=out)).calibration
+    for one, other in zip(found.agreement, twice.agreement, strict=True):
+        assert (one.name, one.n, one.coverage) == (other.name, 51, 1)
+    accuracies = [each.preferences[0].statistics["accuracy"] for each in (found, twice)]
+    assert accuracies[0] == accuracies[1] and accuracies[0].value == 1
+    # Who says another thing of the other order counts as a second assessor.
+    first = rows[0]
+    pair = next(one for one in pool.responses if response_digest(one) == first.text_sha256)
+    other = replace(first, text_sha256=response_digest(others[pair.response_id]), distribution={"0": 0.75, "2": 0.25})
+    turned = one_order([first, other], pool, {"preference": (0, 2)})
+    assert turned[0] == first
+    assert turned[1] == replace(other, assessor="ann#2", grade=2 - other.grade, response_id=pair.response_id,
+                                text_sha256=first.text_sha256, distribution={"2": 0.75, "0": 0.25})  # fmt: skip
+    assert one_order([replace(other, grade=7)], pool, {"preference": (0, 2)})[0].grade == 7
+
+
+def test_a_judge_of_pairs_is_asked_in_both_orders_certified_and_recognized(tmp_path: Path) -> None:
+    given, out = runs(tmp_path / "runs", topics=24), tmp_path / "out"
+
+    def at_times_wrong(first: int, second: int, shown: str) -> str:
+        if first + second == 5:
+            return "tie"
+        return better(
+            *((second, first) if re.search("Why (6|12|18|24)", shown) and first + second == 1 else (first, second)),
+            shown,
+        )
+
+    pool = judged(tmp_path, at_times_wrong, given=given).pool
+    gold = people(out, one_each)
+    asked = gold_tasks(read_gold(gold), pool, [find_criterion("preference")], 1, "gold")
+    assert len(asked) == 2 * len(read_gold(gold)) == len(pool.responses)
+    plan = CalibrationPlan(gold=gold, judgments=out, requirements=("wkappa.lo>=0.4",), out=tmp_path / "cal")
+    (verdict,) = calibrate_judges(plan).calibration.verdicts
+    assert verdict.word == "TRUSTED", verdict.reasons
+    certificate = tmp_path / "cal" / "certificate.json"
+    certified = judged(tmp_path, at_times_wrong, name="certified", given=given, certificate=certificate)
+    assert certified.banner.startswith("CALIBRATED")
+
+
+def test_win_rates_are_corrected_by_those_of_the_gold(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    judged(tmp_path, upsets, world={"topics": 12})
+    gold = people(out, one_each)
+    rows = {row.run_id: row for row in correct_leaderboard(CorrectionPlan(folder=out, gold=gold)).rows}
+    # Of the gold b loses to nobody: a tie with a, and wins over c and d, where d answered.
+    assert rows["b"].corrected.value == pytest.approx((2.5 / 3 * 9 + 1.5 / 2) / 10, abs=0.05)
+    assert rows["d"].corrected.value == 0 and rows["a"].criterion == "preference_win_rate"
+    part = people(out, lambda pair: one_each(pair) if pair.topic_id in "2468" else None, "part.jsonl", 1 / 3)
+    found = correct_leaderboard(CorrectionPlan(folder=out, gold=part, target="topics"))
+    assert not any("only some" in said for said in found.cautions)
+    some = people(out, lambda pair: one_each(pair) if min(qualities(pair)) else None, "some.jsonl", 0.5)
+    found = correct_leaderboard(CorrectionPlan(folder=out, gold=some))
+    assert any("only some pairs have gold" in said for said in found.cautions)
+
+
+def votes(path: Path, rows: Iterable[tuple[object, ...]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("worker", "turn_id", "response_id", "second_id", "label"), *rows])
+
+
+def test_a_crowds_labels_of_pairs_become_gold_that_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes(tmp_path / "votes.csv", [(f"w{n}", "1_1", "x", "y", label) for n, label in enumerate("AAB")])
+    (tmp_path / "bank.json").write_text('{"x": "Red.", "y": "Blue."}')
+    call = f"crowd {tmp_path}/votes.csv --criterion preference --prompt preference --bank {tmp_path}/bank.json"
+    call += " --label A=2 --label B=0"
+    assert main([*call.split(), "--out", str(tmp_path / "crowd")]) == 0
+    (row,) = read_gold(tmp_path / "crowd" / "gold.jsonl")
+    assert (row.response_id, row.grade) == ("x|y", 2)
+    assert row.text_sha256 == citation_digest("Red.", text_digest("Blue."))
+    assert main(f"gold import {call} --out {tmp_path}/gold.jsonl".split()) == 0
+    assert {row.text_sha256 for row in read_gold(tmp_path / "gold.jsonl")} == {row.text_sha256}
+    votes(tmp_path / "votes.csv", [("w", "1_1", "x", "", "A")])
+    assert main([*call.split(), "--out", str(tmp_path / "crowd")]) == 2
+    assert "response_id is empty" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_the_published_pairs_of_cragc(shared: Path, tmp_path: Path) -> None:
+    """CRAGC-25 (webis-de, CC-BY 4.0): five workers a pair, MACE posteriors, an LLM's verdicts in both orders."""
+
+    def read(name: str) -> list[dict[str, Any]]:
+        lines = gzip.decompress((shared / "rag24" / f"{name}.jsonl.gz").read_bytes()).splitlines()
+        return [json.loads(line) for line in lines]
+
+    pairs, texts = read("crowd_pairs"), {answer["response"]: answer for answer in read("crowd_answers")}
+    votes(tmp_path / "votes.csv", [
+        (worker, f"{pair['query_id']}_1", pair["response_a"], pair["response_b"], vote)
+        for pair in pairs for worker, vote in zip(pair["worker"], pair["quality_overall_vote"], strict=True)
+    ])  # fmt: skip
+    named = {pair[side] for pair in pairs for side in ("response_a", "response_b")}
+    (tmp_path / "bank.json").write_text(json.dumps({name: texts[name]["text"] for name in named}))
+    call = f"crowd {tmp_path}/votes.csv --criterion preference --prompt preference --bank {tmp_path}/bank.json"
+    call += f" --label A=2 --label B=0 --aggregator mace --prior flat --out {tmp_path}/crowd"
+    assert main(call.split()) == 0
+    gold = {row.response_id: row for row in read_gold(tmp_path / "crowd" / "gold.jsonl")}
+    ours = [gold[f"{pair['response_a']}|{pair['response_b']}"].distribution or {} for pair in pairs]
+    theirs = [pair["quality_overall_p_a"] for pair in pairs]
+    # Their MACE restarts at random and has priors. Of a plain majority of the five labels, 86.8 % are theirs.
+    near = [abs(said["2"] - p) for said, p in zip(ours, theirs, strict=True)]
+    assert sum(distance < 0.5 for distance in near) / len(pairs) == pytest.approx(0.911, abs=0.005)
+    assert sum(near) / len(pairs) == pytest.approx(0.131, abs=0.005)
+
+    # Six runs: people and GPT-4o, in three styles each.
+    answers: dict[str, dict[str, str]] = defaultdict(dict)
+    for name in named:
+        answers[f"{texts[name].get('kind', 'llm')}-{texts[name]['style']}"][texts[name]["topic"]] = texts[name]["text"]
+    (tmp_path / "runs").mkdir()
+    for run_id, by_topic in answers.items():
+        lines = [
+            {"run_id": run_id, "topic_id": topic, "references": [], "answer": [{"text": text}]}
+            for topic, text in by_topic.items()
+        ]
+        (tmp_path / "runs" / f"{run_id}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    topics = sorted({pair["query_id"] for pair in pairs})
+    (tmp_path / "topics.tsv").write_text("".join(f"{topic}\tWhy?\n" for topic in topics))
+    verdicts: dict[tuple[str, str], str] = {}
+    plain = lambda text: re.sub(r"\W", "", text)  # noqa: E731
+    for row in read("crowd_pairs_llm"):
+        if row["inference"] == "individual" and row["quality_overall"]:
+            verdicts.setdefault((row["response_a"], row["response_b"]), row["quality_overall"])
+    ids = {plain(texts[name]["text"]): name for name in named}
+
+    def label(messages: Any) -> str:
+        shown = re.findall(r"<(?:first|second)_response>\n(.*?)\n</", messages[1]["content"], re.DOTALL)
+        said = verdicts.get((ids[plain(shown[0])], ids[plain(shown[1])]))
+        return f"Grade: { {'a': 'first', 'n': 'tie', 'b': 'second'}[said] }" if said else "Not asked."
+
+    judge.run(judge.Plan(
+        runs=tmp_path / "runs", topics=tmp_path / "topics.tsv", profile="rag", criteria=("preference",),
+        model=(judge.FunctionJudge("llm/v1", label),), out=tmp_path / "out",
+    ))  # fmt: skip
+    found = calibrate_judges(
+        CalibrationPlan(gold=tmp_path / "crowd" / "gold.jsonl", judgments=tmp_path / "out")
+    ).calibration
+    # The same by hand: verdicts of both orders, against people's preferences where the crowds of both orders agree.
+    held: list[bool] = []
+    for (a, b), said in verdicts.items():
+        people_said = {2 - gold[f"{b}|{a}"].grade} if f"{b}|{a}" in gold else set()
+        people_said |= {gold[f"{a}|{b}"].grade} if f"{a}|{b}" in gold else set()
+        if a < b and {said, verdicts[b, a]} == {"a", "b"} and len(people_said) == 1:
+            held.append(people_said == {2 if said == "a" else 0})
+    accuracy = found.preferences[0].statistics["accuracy"]
+    assert (accuracy.n, accuracy.value) == (len(held), pytest.approx(sum(held) / len(held)))
+    assert (len(held), round(sum(held) / len(held), 3)) == (139, 0.604)
