@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from judge.errors import JudgeError as JudgeError
     from judge.errors import OperationalError as OperationalError
     from judge.errors import UsageError as UsageError
+    from judge.extra.bench import DatasetsPlan as DatasetsPlan
+    from judge.extra.bench import list_datasets as list_datasets
     from judge.extra.bench.job import BenchPlan as BenchPlan
     from judge.extra.bench.job import bench_judges as bench_judges
-    from judge.extra.bench.listing import DatasetsPlan as DatasetsPlan
-    from judge.extra.bench.listing import list_datasets as list_datasets
     from judge.extra.bench.page import CardsPlan as CardsPlan
     from judge.extra.bench.page import compare_bench as compare_bench
     from judge.extra.desk.assess import AssessPlan as AssessPlan
@@ -71,16 +71,16 @@ if TYPE_CHECKING:
     from judge.extra.nuggets.scoring import score_nuggets as score_nuggets
     from judge.extra.probe.job import ProbePlan as ProbePlan
     from judge.extra.probe.job import probe_judges as probe_judges
+    from judge.extra.reproduce import ReproductionPlan as ReproductionPlan
+    from judge.extra.reproduce import reproduce_published as reproduce_published
     from judge.extra.reproduce.cast_regin import ReginPlan as ReginPlan
     from judge.extra.reproduce.cast_regin import remake_cast_regin as remake_cast_regin
-    from judge.extra.reproduce.job import ReproductionPlan as ReproductionPlan
-    from judge.extra.reproduce.job import reproduce_published as reproduce_published
+    from judge.extra.scale import write_requests as write_requests
     from judge.extra.scale.batches import CompletionsPlan as CompletionsPlan
     from judge.extra.scale.batches import collect_batches as collect_batches
     from judge.extra.scale.batches import import_completions as import_completions
     from judge.extra.scale.batches import poll_batches as poll_batches
     from judge.extra.scale.batches import submit_batches as submit_batches
-    from judge.extra.scale.requests import write_requests as write_requests
     from judge.io.installed import __version__ as __version__
     from judge.io.steps import Step as Step
     from judge.io.table import Table as Table

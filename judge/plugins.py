@@ -58,7 +58,7 @@ ANNEXES = {
         {
             "engines.ray": "judge.extra.scale.ray:RayEngine",
             "journals.postgresql": "judge.extra.scale.postgres",
-            "rounds.requests": "judge.extra.scale.requests:under_way",
+            "rounds.requests": "judge.extra.scale:under_way",
         },
     ),
     "checkers": Annex(

@@ -50,8 +50,8 @@ from judge.crowd.released import read_study
 from judge.crowd.released import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.errors import InputError, JudgeError
+from judge.extra.bench import DATASETS
 from judge.extra.bench.card import parse_card
-from judge.extra.bench.listing import DATASETS
 from judge.extra.bench.page import compare_cards
 from judge.extra.checkers.onnx import open_tokenizer, read_model_files, windows
 from judge.extra.checkers.served import read_scores

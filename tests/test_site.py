@@ -17,7 +17,7 @@ from docs.site.rows import reasons
 from docs.site.statistics import modules, public_functions
 from judge.ask.criteria import bundled_criteria
 from judge.cli import COMMANDS
-from judge.extra.bench.listing import DATASETS
+from judge.extra.bench import DATASETS
 from judge.records import FailureReason
 from judge.report.sections import EXCLUDED
 from judge.runs.check import CODES

@@ -7,8 +7,8 @@ import judge.records
 from docs.site.markdown import cell, code, escaped, facts, fenced, table
 from docs.site.pages import DOCS
 from judge.ask.criteria import bundled_criteria, default_prompts
+from judge.extra.bench import DATASETS
 from judge.extra.bench.card import parse_card
-from judge.extra.bench.listing import DATASETS
 from judge.extra.bench.page import CardsPlan, card_page, compare_bench
 from judge.records import Criterion, Level
 from judge.report.sections import EXCLUDED

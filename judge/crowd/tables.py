@@ -443,10 +443,7 @@ class Rows:
         return CrowdLabels(criterion, grades, names, labeled, *arrays, None if seconds is None else seconds[rows])
 
     def _report(
-        self,
-        codes: NDArray[np.int32],
-        problems: Mapping[int, tuple[str, str]],
-        among: NDArray[np.bool_] | None = None,
+        self, codes: NDArray[np.int32], problems: Mapping[int, tuple[str, str]], among: NDArray[np.bool_] | None = None
     ) -> None:
         """Add a problem for each row with such a value."""
         if problems:

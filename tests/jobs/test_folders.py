@@ -45,7 +45,7 @@ RUNS = PROJECT / "examples/runs"
 CALLERS = set(
     """
     jobs/validation crowd/outputs jobs/calibration/__init__ extra/reproduce/cast_regin jobs/leaderboard
-    jobs/gold extra/evaluate/responses extra/evaluate/spans extra/bench/job extra/reproduce/job
+    jobs/gold extra/evaluate/responses extra/evaluate/spans extra/bench/job extra/reproduce/__init__
     extra/evaluate/measured extra/evaluate/qrels extra/evaluate/wording extra/nuggets/create extra/nuggets/questions
     extra/nuggets/scoring extra/probe/job jobs/folder jobs/release/__init__ jobs/run report/job
     """.split()

@@ -17,7 +17,7 @@ from tests.mock import ask
 
 pytestmark = pytest.mark.fast
 
-WITH_FACTS = ("scale.service", "scale.requests", "checkers.cascade")
+WITH_FACTS = ("scale.service", "scale", "checkers.cascade")
 """Modules of annexes that go by the facts of a backend."""
 
 

@@ -1,7 +1,145 @@
 """Bench: judges on public labels by people.
 
 datasets    how labels are read; grounded, graded: a reader a family of them
-listing     the table of datasets, their items drawn, and these as a pool
 card        the judge card, made of answers; page: as Markdown, and cards side by side
 job         `judge bench`
+
+Here are the public datasets: which are below a folder, how to get the others, and their items as a pool for a judge.
 """
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from judge.errors import InputError, UsageError
+from judge.extra.bench.datasets import Dataset, LabeledResponse, find_files, is_there
+from judge.extra.bench.datasets.graded import GRADED
+from judge.extra.bench.datasets.grounded import GROUNDED
+from judge.io.files import jsonl_bytes, read_stored, sha256
+from judge.io.ids import natural_key
+from judge.io.plan import Option, Options
+from judge.io.table import Table
+from judge.io.text import did_you_mean, digest
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Passage, Record
+from judge.runs.records import Exchange, TokenCount, Turn
+
+DATASETS = {dataset.name: dataset for dataset in (*GROUNDED, *GRADED)}
+"""By name, from the rung on which word overlap does best; a new one is its reader and its row beside the others."""
+
+
+class DatasetsPlan(Options):
+    """Everything `judge bench datasets` can be told."""
+
+    data: Annotated[Path, Option(metavar="DIR")]
+    """Folder with the datasets."""
+
+
+def list_datasets(plan: DatasetsPlan) -> Table[Any]:
+    """Every dataset that judge can read, in the order of `DATASETS`: which are there, and how to get the others.
+
+    An InputError if the folder cannot be read.
+    """
+    lines = tuple(
+        (
+            *(each.name, is_there(plan.data, each.files), each.criterion, each.rung, each.unit),
+            *(each.stored is not None, each.licence, each.source),
+        )
+        for each in DATASETS.values()
+    )
+    columns = ("dataset", "there", "criterion", "rung", "unit", "stored judges", "licence", "source")
+    note = "Judge downloads none of them: clone or download the source into the folder, and keep to its licence."
+    return Table(lines, columns, "Datasets", (note,))
+
+
+def choose_datasets(folder: Path, names: Sequence[str]) -> tuple[Dataset, ...]:
+    """The datasets of these names, or all that are there."""
+    for name in names:
+        if name not in DATASETS:
+            hint = did_you_mean(name, DATASETS)
+            raise UsageError(f"no dataset called {name!r}{hint} (there are {', '.join(DATASETS)})")
+    wanted = [DATASETS[name] for name in dict.fromkeys(names)] if names else list(DATASETS.values())
+    there = [dataset for dataset in wanted if is_there(folder, dataset.files)]
+    absent = [dataset for dataset in wanted if dataset not in there]
+    if names and absent:
+        raise InputError("; ".join(f"{folder}: {each.name} is not there: get {each.source}" for each in absent))
+    if not there:
+        raise InputError(
+            f"{folder}: none of the {len(wanted)} datasets is there; `judge bench datasets` says where each comes from"
+        )
+    return tuple(there)
+
+
+class Drawn(Record, frozen=True):
+    """A dataset with the items of it that a judge is measured on."""
+
+    dataset: Dataset
+    every: tuple[LabeledResponse, ...]
+    places: tuple[int, ...]
+    """Which of `every` are drawn, ascending."""
+    digest: str
+    files: Mapping[str, str]
+    skipped: Mapping[str, int]
+
+    @property
+    def items(self) -> tuple[LabeledResponse, ...]:
+        """The drawn items."""
+        return tuple(self.every[place] for place in self.places)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The response id of each drawn item; the same whichever other items are drawn."""
+        return tuple(f"{self.dataset.name}.{place + 1}" for place in self.places)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether a judge can be asked about the items."""
+        return all(item.response is not None for item in self.every)
+
+
+def read_dataset(dataset: Dataset, folder: Path, limit: int | None, seed: int) -> Drawn:
+    """Read a dataset and draw items of it without replacement; all of them without a limit, or if there are no more."""
+    reading = dataset.read(folder)
+    every = tuple(reading.responses.values())
+    size = len(every) if limit is None else min(limit, len(every))
+    rng = np.random.default_rng(seed)
+    places = range(size) if size == len(every) else sorted(rng.choice(len(every), size, replace=False).tolist())
+    paths = dict.fromkeys(path for pattern in dataset.files for path in find_files(folder, pattern))
+    return Drawn(
+        dataset=dataset,
+        every=every,
+        places=tuple(places),
+        digest=digest(jsonl_bytes(every).decode()),
+        files={path.relative_to(folder).as_posix(): sha256(read_stored(path)) for path in paths},
+        skipped=dict(sorted(reading.skipped.items())),
+    )
+
+
+def bench_pool(samples: Sequence[Drawn]) -> tuple[Pool, dict[str, Turn]]:
+    """The drawn items of all datasets as one pool, each with a turn of its own, and these turns by id.
+
+    The ids are made here, since those of the data may be any text; a unit of a dataset is a topic.
+    """
+    keys: dict[str, str] = {}
+    passages: dict[str, Passage] = {}
+    responses: list[PooledResponse] = []
+    turns: dict[str, Turn] = {}
+    for drawn in samples:
+        units = sorted({item.unit for item in drawn.every}, key=natural_key)
+        topics = {unit: f"{drawn.dataset.name}.{number}" for number, unit in enumerate(units, 1)}
+        for item, place, response_id in zip(drawn.items, drawn.places, drawn.ids, strict=True):
+            for text in item.passages:
+                key = keys.setdefault(text, f"P{len(keys) + 1:06d}")
+                passages.setdefault(key, Passage(key, text, "collection"))
+            text, topic_id = item.response or "", topics[item.unit]
+            turn_id, words = f"{topic_id}_{place + 1}", len(text.split())
+            used, tokens = (
+                tuple(dict.fromkeys(map(keys.__getitem__, item.passages))),
+                TokenCount(words, words, words, None),
+            )
+            responses.append(PooledResponse(response_id, turn_id, topic_id, text, used, tokens, False, ()))
+            context = tuple(Exchange(utterance, response) for utterance, response in item.context)
+            turns[turn_id] = Turn(turn_id, topic_id, item.utterance, None, context, ())
+    return Pool(tuple(responses), passages, ()), turns

@@ -12,8 +12,8 @@ import numpy as np
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.panel import pair_statistics
 from judge.errors import InputError
+from judge.extra.bench import Drawn
 from judge.extra.bench.datasets import Dataset, LabeledResponse, Rung
-from judge.extra.bench.listing import Drawn
 from judge.io.files import decode_lines, jsonl_bytes
 from judge.io.ids import natural_key
 from judge.io.text import MAX_ID, count, digest, shown

@@ -7,8 +7,8 @@ from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_fact, print_grids, progress, say
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts
 from judge.errors import UsageError
+from judge.extra.bench import DatasetsPlan, list_datasets
 from judge.extra.bench.job import BenchPlan, bench_judges, forecast_bench
-from judge.extra.bench.listing import DatasetsPlan, list_datasets
 from judge.extra.bench.page import CardsPlan, card_grids, compare_bench, judge_grids, verdict
 from judge.io.plan import Options
 from judge.io.text import count

@@ -17,6 +17,7 @@ from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
+from judge.extra.bench import Drawn, bench_pool, choose_datasets, read_dataset
 from judge.extra.bench.card import (
     CARD,
     ITEMS,
@@ -34,7 +35,6 @@ from judge.extra.bench.card import (
     stored_items,
 )
 from judge.extra.bench.datasets import Dataset
-from judge.extra.bench.listing import Drawn, bench_pool, choose_datasets, read_dataset
 from judge.extra.bench.page import card_page
 from judge.io.files import json_bytes, read_stored, sha256
 from judge.io.folder import check_apart, recorded, replace_folder

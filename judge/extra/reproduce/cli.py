@@ -6,7 +6,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, columns, print_grids, print_json, progress, say, say_all
 from judge.crowd.released import RELEVANT
-from judge.extra.reproduce import job
+from judge.extra import reproduce
 from judge.extra.reproduce.cast_regin import MadeFile, MatchedRun, ReginOutcome, ReginPlan, Score, remake_cast_regin
 from judge.extra.reproduce.published import Reproduction
 from judge.io.installed import undrawn
@@ -101,21 +101,21 @@ def _score_lines(scores: Sequence[Score]) -> list[str]:
     return lines
 
 
-def main(plan: job.ReproductionPlan, tables: TableFormat, output: JsonOutput) -> int:
+def main(plan: reproduce.ReproductionPlan, tables: TableFormat, output: JsonOutput) -> int:
     """Make a published table again from its released files, and print it beside the published one, cell by cell.
 
     Needs no key and no model. Each published number stands beside ours with the difference and, where the two
     differ, the reason; then comes what the publication does not show, such as intervals and tests of pairs.
     """
     with progress("reading") as steps:
-        made = job.reproduce_published(plan, steps)
+        made = reproduce.reproduce_published(plan, steps)
     if output.as_json:
-        print_json(job.reproduction_object(made))
+        print_json(reproduce.reproduction_object(made))
     else:
         # For tools, a reason stands beside its number; for people a note has it.
         marks = tables.format not in ("tsv", "json")
-        print_grids((job.comparison(made, marks=marks), *made.beyond), tables.format)
-    if plan.out is not None and job.with_intervals(made):
+        print_grids((reproduce.comparison(made, marks=marks), *made.beyond), tables.format)
+    if plan.out is not None and reproduce.with_intervals(made):
         say_all(undrawn("pictures of the intervals"))
     say(_totals(made))
     return 0

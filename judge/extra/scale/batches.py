@@ -20,7 +20,7 @@ import msgspec
 
 from judge.ask.options import JournalOption
 from judge.errors import CallError, InputError, JudgeError, OperationalError, RejectedError
-from judge.extra.scale.requests import REQUESTS, OpenQuestion, QuestionFile, Shard, note_round
+from judge.extra.scale import REQUESTS, OpenQuestion, QuestionFile, Shard, note_round
 from judge.extra.scale.service import BatchLine, BatchService, SubmittedBatch, offer_of, open_service
 from judge.io.files import GZIP, StrPath, json_bytes, read_stored
 from judge.io.folder import check_apart, make_folder, write_atomic

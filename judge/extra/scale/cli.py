@@ -10,6 +10,7 @@ from judge.cli.printing import print_fact, print_json, print_table, progress, sa
 from judge.cli.run import print_dry_run
 from judge.cli.spending import DryRunOption
 from judge.cli.tables import print_pooled, print_problems
+from judge.extra.scale import write_requests
 from judge.extra.scale.batches import (
     CompletionsPlan,
     JournalTaker,
@@ -19,7 +20,6 @@ from judge.extra.scale.batches import (
     poll_batches,
     submit_batches,
 )
-from judge.extra.scale.requests import write_requests
 from judge.extra.scale.service import SubmittedBatch
 from judge.io.plan import Option, Options, Positive
 from judge.io.text import count

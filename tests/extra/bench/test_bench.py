@@ -32,7 +32,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Known:
 
     def say(*datasets: Dataset, judge: Ruled | None = None) -> None:
         table = {each.name: each for each in datasets}
-        monkeypatch.setattr("judge.extra.bench.listing.DATASETS", table)
+        monkeypatch.setattr("judge.extra.bench.DATASETS", table)
         if judge is not None:
             monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: judge)
 

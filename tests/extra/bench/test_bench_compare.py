@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write(write(out / "data", items(12)), items(9), "other")
     newer = write(out / "newer", [msgspec.structs.replace(row, grade=1 - row.grade) for row in items(12)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judge.extra.bench.listing.DATASETS", TABLE)
+        patch.setattr("judge.extra.bench.DATASETS", TABLE)
         for name, factor, data in (("a", 1, folder), ("b", 2, folder), ("c", 5, newer)):
             measured(patch, by_length(factor), data, out / name)
     return out
@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def cards(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of these folders."""
-    monkeypatch.setattr("judge.extra.bench.listing.DATASETS", TABLE)
+    monkeypatch.setattr("judge.extra.bench.DATASETS", TABLE)
     return shutil.copytree(made, tmp_path / "cards")
 
 
@@ -149,7 +149,7 @@ def test_a_column_of_grades_and_of_positive_or_not_shows_the_kappa_that_both_hav
         "flagged": {row.item_id: float(row.grade > 0) for row in rows},
     }
     ordinal = dataset(grades=(0, 1, 2, 3), positive=(2, 3), stored=stored)
-    monkeypatch.setattr("judge.extra.bench.listing.DATASETS", {"tiny": ordinal})
+    monkeypatch.setattr("judge.extra.bench.DATASETS", {"tiny": ordinal})
     folder = write(tmp_path / "data", rows)
     assert main(["bench", "--data", str(folder), "--stored", "--out", str(tmp_path / "out")]) == 0
     agreement = compared(capsys, tmp_path / "out")["Agreement"]["rows"]

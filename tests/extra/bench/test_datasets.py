@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from judge.errors import InputError
+from judge.extra.bench import DATASETS
 from judge.extra.bench.datasets import LabeledResponse, find_file, find_files, is_there
-from judge.extra.bench.listing import DATASETS
 from tests.conftest import PROJECT, put, refused
 
 

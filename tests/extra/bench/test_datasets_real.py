@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from judge.extra.bench import DATASETS
 from judge.extra.bench.datasets import LabeledResponse
-from judge.extra.bench.listing import DATASETS
 from judge.io.words import containment
 
 REAL = [

@@ -7,7 +7,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
-from judge.extra.reproduce.job import ReproductionPlan, comparison, reproduce_published, reproduction_files
+from judge.extra.reproduce import ReproductionPlan, comparison, reproduce_published, reproduction_files
 from judge.extra.reproduce.published import PublishedNumber, Reproduction
 from judge.records import Estimate
 from tests.calibration_world import contents

@@ -16,8 +16,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import UsageError
-from judge.extra.scale import batches
-from judge.extra.scale.requests import write_requests
+from judge.extra.scale import batches, write_requests
 from judge.extra.scale.service import AGAIN
 from judge.jobs.run_inputs import Plan, read_run
 from judge.judges.chat import longest_reply

@@ -85,7 +85,7 @@ def test_a_journal_is_for_a_calibration_that_asks(tmp_path: Path, capsys: pytest
 @pytest.fixture
 def commands(mock: Mock, pooled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """Commands that ask, without their --out."""
-    monkeypatch.setattr("judge.extra.bench.listing.DATASETS", {"made-up": dataset()})
+    monkeypatch.setattr("judge.extra.bench.DATASETS", {"made-up": dataset()})
     judge = ["--model", "server/mock", "--base-url", mock.base_url]
     topics = ["--topics", str(EXAMPLE / "topics.json")]
     return {

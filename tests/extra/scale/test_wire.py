@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from judge.errors import ContentFilterError, RejectedError, UsageError
+from judge.extra.scale import OpenQuestion
 from judge.extra.scale.batches import same_model
-from judge.extra.scale.requests import OpenQuestion
 from judge.extra.scale.service import offer_of
 from judge.judges.records import Completion, Message
 from tests.mock import ask
