@@ -813,20 +813,17 @@ READERS: dict[str, Reader] = {
     "gold-words": Reader(_stored("words"), partial(_import, source="csv")),
     "gold-qrels": Reader(_stored("qrels"), partial(_import, source="qrels")),
     "bench-begin": Reader(_stored("begin"), partial(_dataset, name="begin-cmu", file="begin_dev_cmu.tsv")),
-    "bench-claims": Reader(
-        _stored("claims"), partial(_dataset, name="attributionbench", file="dev_all_subset_balanced.jsonl")
-    ),
-    "bench-support": Reader(
-        _stored("support"), partial(_dataset, name="rag24-support", file="citation_judgments_with_prediction.jsonl")
-    ),
+    "bench-claims": Reader(_stored("claims"),
+        partial(_dataset, name="attributionbench", file="dev_all_subset_balanced.jsonl")),
+    "bench-support": Reader(_stored("support"),
+        partial(_dataset, name="rag24-support", file="citation_judgments_with_prediction.jsonl")),
     "bench-nuggets": Reader(_stored("assessed"), partial(_dataset, name="rag24-nuggets", file="nugget_assignment.jl")),
     "bench-faithbench": Reader(_stored("faithbench"), partial(_dataset, name="faithbench", file="batch_1.json")),
     "bench-summedits": Reader(_stored("summedits"), partial(_dataset, name="summedits", file="summedits_samsum.json")),
     "bench-llmjudge": Reader(_stored("qrels"), partial(_dataset, name="llmjudge", file="llmjudge_test.qrel")),
     "bench-usr": Reader(_stored("usr"), partial(_dataset, name="usr-topical", file="tc_usr_data.json")),
-    "bench-workers": Reader(
-        _stored("workers"), partial(_dataset, name="transparentcis-relevance", file="output_processed.csv")
-    ),
+    "bench-workers": Reader(_stored("workers"),
+        partial(_dataset, name="transparentcis-relevance", file="output_processed.csv")),
     "gold-plan": Reader(_stored("plan"), _parse(read_plan)),
     "bank": Reader(lambda: _examples("examples/regin/*.json"), _read(read_bank, "bank.json")),
     "seal": Reader(_stored("seal"), partial(_sealed, name=SEAL)),
@@ -853,17 +850,14 @@ READERS: dict[str, Reader] = {
     "passage-qrels": Reader(_stored("qrels"), _read(read_relevance, "p.qrels")),
     "trec-runs": Reader(_stored("trec_runs"), _trec_run),
     "selected-turns": Reader(_stored("turn_list"), _read(read_turns, "turns.txt")),
-    "selected-runs": Reader(
-        _stored("selected_runs"), _read(partial(read_run_ids, known={"run-a", "run-b"}), "runs.txt")
-    ),
+    "selected-runs": Reader(_stored("selected_runs"),
+        _read(partial(read_run_ids, known={"run-a", "run-b"}), "runs.txt")),
     "teams": Reader(_stored("teams"), _read(read_teams, "t.tsv")),
     "families": Reader(_stored("families"), _read(read_families, "families.tsv")),
-    "published-labels": Reader(
-        _stored("gpt4"), partial(_reproduced, name="ikat2023", file="naturallness_judgement-gpt4.txt")
-    ),
-    "published-answers": Reader(
-        _stored("answers_2024"), partial(_reproduced, name="cone-rag", file="gold_response_and_nuggets_human.json")
-    ),
+    "published-labels": Reader(_stored("gpt4"),
+        partial(_reproduced, name="ikat2023", file="naturallness_judgement-gpt4.txt")),
+    "published-answers": Reader(_stored("answers_2024"),
+        partial(_reproduced, name="cone-rag", file="gold_response_and_nuggets_human.json")),
     "published-judges": Reader(_stored("published_judges"), partial(_reproduced, name="llmjudge", file="a-b.txt")),
     "published-matches": Reader(_stored("matches"), _read(read_study, "matches.txt")),
     "desk": Reader(_desk_stores, _read(_desk_store, "labels.sqlite")),
@@ -876,10 +870,8 @@ READERS: dict[str, Reader] = {
     "prices": Reader(_stored("prices"), _read(read_prices, "prices.toml")),
     "spending": Reader(_journals, _read(read_spending, "journal.sqlite")),
     "browsed": Reader(_stored("browsed"), _read(_browsed, "disagreements.jsonl")),
-    "findings": Reader(
-        lambda: (json_bytes({"schema": 1, **msgspec.to_builtins(calibration())}),),
-        _read(_reported, "calibration.json"),
-    ),
+    "findings": Reader(lambda: (json_bytes({"schema": 1, **msgspec.to_builtins(calibration())}),),
+        _read(_reported, "calibration.json")),
     "problems": Reader(_stored("problems"), _read(read_problems, "problems.json")),
     "recheck": Reader(_twice(_SECOND), _read(_rechecked, "recheck.jsonl")),
     "logprobs": Reader(_stored("logprobs"), _logprobs),
@@ -889,7 +881,7 @@ READERS: dict[str, Reader] = {
     },
     **{f"encoder-{name}": Reader(_stored(name), partial(_cross_encoder, name=name)) for name in _ENCODER},
     "screen": Reader(_stored("screen"), _read(read_screen, "screen.tsv")),
-}
+}  # fmt: skip
 """The readers by name."""
 
 

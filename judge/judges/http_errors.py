@@ -40,27 +40,19 @@ _LOGPROBS = re.compile(r"log[ _]?prob")
 _STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
 _EXHAUSTED: tuple[tuple[str, str], ...] = (
     # Anthropic: the pause ends with the month, https://platform.claude.com/docs/en/api/rate-limits.
-    (
-        r"\benforced_spend_limit_reached\b|reached your (?:specified )?(?:workspace )?api usage limits",
-        "raise the spend limit at the provider, or give the same command again after {month}",
-    ),
-    (
-        r"\bcontract_spend_limit_reached\b",
-        "the contract's spend limit is used up; give the same command again once it is raised or renewed",
-    ),
+    (r"\benforced_spend_limit_reached\b|reached your (?:specified )?(?:workspace )?api usage limits",
+        "raise the spend limit at the provider, or give the same command again after {month}"),
+    (r"\bcontract_spend_limit_reached\b",
+        "the contract's spend limit is used up; give the same command again once it is raised or renewed"),
     # Google: quotas of a day begin anew at midnight in California, https://ai.google.dev/gemini-api/docs/rate-limits.
-    (
-        r"\bquota:\S*perday",
+    (r"\bquota:\S*perday",
         "the quota of the day is used up; give the same command again after midnight Pacific time (08:00 UTC, or 07:00 "
-        "UTC in summer), or raise the quota at the provider",
-    ),
+        "UTC in summer), or raise the quota at the provider"),
     # Not "exceeded your current quota": Gemini says this of a limit per minute too.
-    (
-        r"\b(?:insufficient_quota|credit_balance_exhausted|billing_(?:hard_limit_reached|not_active|error))\b"
+    (r"\b(?:insufficient_quota|credit_balance_exhausted|billing_(?:hard_limit_reached|not_active|error))\b"
         r"|\bstatus 402\b|credit balance is too low|insufficient balance",
-        "add credit to the account at the provider, and give the same command again then",
-    ),
-)
+        "add credit to the account at the provider, and give the same command again then"),
+)  # fmt: skip
 """How providers say, in words and codes, that an account can do nothing more; and what to do, and when to come back.
 
 `{month}` is the time that the message names, else the next month's first.

@@ -269,15 +269,12 @@ DEAR = {"fake/scripted": Price(1.0, 1.0), "another/model": Price(9.0, 9.0)}
         (reply(20, 8), {"prices": TEN_CENTS}, 0.10),
         (reply(20, 8, 55.0), {"prices": TEN_CENTS}, 0.10),
         # 12 of 20 tokens from a cache: 8 × $0.001 + 12 × $0.0001 + 8 × $0.01.
-        (
-            msgspec.structs.replace(reply(20, 8), cached_tokens=12),
-            {"prices": {"*": Price(0.001, 0.01, 0.0001)}},
-            0.0892,
-        ),
+        (msgspec.structs.replace(reply(20, 8), cached_tokens=12), {"prices": {"*": Price(0.001, 0.01, 0.0001)}},
+            0.0892),
         # A price of the command line wins over the table.
         (reply(20, 8), {"prices": {"fake/scripted": Price(0.001, 0.01)}, "price_table": DEAR}, 0.10),
     ],
-)
+)  # fmt: skip
 def test_a_price_of_the_user_is_what_a_call_costs(completion, options, cost) -> None:
     """$0.25 buys three calls."""
     model, seen = Scripted(default=completion), list[Progress]()

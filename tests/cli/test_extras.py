@@ -47,24 +47,16 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --runs absent --out new --criteria naturalness", _DEFAULT),
         ("run --runs absent --out new --together", _DEFAULT),
         ("run --runs absent --out new --criteria groundedness naturalness --dry-run", _DEFAULT),
-        (
-            "run --runs absent --out new --jury majority --model baseline/overlap --model local/smollm2-135m "
-            "--criteria groundedness",
-            _SMALL,
-        ),
+        ("run --runs absent --out new --jury majority --model baseline/overlap --model local/smollm2-135m "
+            "--criteria groundedness", _SMALL),
         (f"probe {RUNS}/absent --model local/smollm2-135m --criteria groundedness --out new", _SMALL),
         ("demo new --full --model local/smollm2-135m", _SMALL),
-        (
-            "demo new --full --model baseline/overlap",
-            "--model baseline/overlap: judges groundedness only; name a model",
-        ),
+        ("demo new --full --model baseline/overlap",
+            "--model baseline/overlap: judges groundedness only; name a model"),
         ("pool --runs absent --encoder minilm --out new", _ENCODER),
         ("pool --runs absent --encoder x --out new", _OWN_ENCODER),
-        (
-            "run --runs absent --out new --criteria groundedness --model checker/onnx/absent --prompt "
-            "groundedness/sentences",
-            _ONNX,
-        ),
+        ("run --runs absent --out new --criteria groundedness --model checker/onnx/absent --prompt "
+            "groundedness/sentences", _ONNX),
         ("evaluate wording --runs absent --topics absent --out new", _BLEU),
         ("run --runs absent --model baseline/overlap --journal postgresql://h/d --out new", _POSTGRES),
         ("requests --runs absent --model openai/x --journal postgresql://h/d --out new --requests r", _POSTGRES),
@@ -73,11 +65,8 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nuggets match --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
         ("nuggets claims --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
         ("nuggets create --pool absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
-        (
-            "calibrate --gold absent --pool absent --prompt groundedness --model openai/x --journal postgresql://h/d "
-            "--out new",
-            _POSTGRES,
-        ),
+        ("calibrate --gold absent --pool absent --prompt groundedness --model openai/x --journal postgresql://h/d "
+            "--out new", _POSTGRES),
         ("probe absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
         ("bench --data absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
         ("journal stats postgresql://h/d", _POSTGRES),
@@ -85,7 +74,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("journal export postgresql://h/d", _POSTGRES),
         ("journal merge postgresql://h/d --out new", _POSTGRES),
     ],
-)
+)  # fmt: skip
 def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, said: str
 ) -> None:

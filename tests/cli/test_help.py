@@ -66,14 +66,10 @@ def test_the_examples_parse() -> None:
         ("runn --runs x", "judge: argument COMMAND: invalid choice: 'runn'; did you mean run? (choose from "),
         ("run --rusn x", "judge run: unrecognized arguments: --rusn; did you mean --runs?"),
         ("run --Max-cost=3 --runs x", "judge run: unrecognized arguments: --Max-cost=3; did you mean --max-cost?"),
-        (
-            "gold chek x",
-            "judge gold: argument check|import|split|plan|sheet: invalid choice: 'chek'; did you mean check?",
-        ),
-        (
-            "run --runs x --criteria groundednes",
-            "--criteria: invalid choice: 'groundednes'; did you mean groundedness?",
-        ),
+        ("gold chek x",
+            "judge gold: argument check|import|split|plan|sheet: invalid choice: 'chek'; did you mean check?"),
+        ("run --runs x --criteria groundednes",
+            "--criteria: invalid choice: 'groundednes'; did you mean groundedness?"),
         ("run --runs x --format cast2020", "argument --format: invalid choice: 'cast2020'; did you mean cast2022?"),
         ("validate --strcit", "judge validate: unrecognized arguments: --strcit; did you mean --strict?"),
         ("run --bogus", "judge run: unrecognized arguments: --bogus\n"),
@@ -82,7 +78,7 @@ def test_the_examples_parse() -> None:
         ("run", "judge run: the following arguments are required: --runs"),
         ("run --runs x --depth 0", "judge run: argument --depth: expected 1 or more, found '0'"),
     ],
-)
+)  # fmt: skip
 def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(typed: str, said: str, capsys) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(typed.split())

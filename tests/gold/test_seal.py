@@ -12,21 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from judge.errors import InputError, UsageError
+from judge.gold import seal as sealing
 from judge.gold.rows import GoldRow, read_gold
-from judge.gold.seal import (
-    BEGINNING,
-    Entry,
-    Look,
-    Opening,
-    open_sealed,
-    read_seal,
-    record_look,
-    responses_digest,
-    salted,
-    sealed_beside,
-    split_topics,
-    write_split,
-)
 from judge.io.files import sha256
 from tests.conftest import read_ledger
 
@@ -45,7 +32,7 @@ def gold(topics: int, items: int = 4) -> list[GoldRow]:
 def test_the_split_has_half_the_items_and_like_grades() -> None:
     # Topics come in pairs of opposite grades; only a balanced choice has as many 0 as 3 on both sides.
     rows = [row(f"{topic}", 1, f"R{item}", 3 * (topic % 2)) for topic in range(8) for item in range(5)]
-    test = split_topics(rows, 0.5, 1)
+    test = sealing.split_topics(rows, 0.5, 1)
     assert Counter(one.grade for one in rows if one.topic_id in test) == {0: 10, 3: 10}
 
 
@@ -58,75 +45,75 @@ def test_a_split_by_theme_parts_no_theme_and_is_that_of_topics_renamed_to_themes
     assume(len({theme for theme, _, _ in graded}) > 1)
     rows = [row(f"{theme}-{n}", 1, f"R{place}", grade) for place, (theme, n, grade) in enumerate(graded)]
     renamed = [row(f"{theme}", 1, f"R{place}", grade) for place, (theme, _, grade) in enumerate(graded)]
-    test = split_topics(rows, 0.5, seed, "theme")
+    test = sealing.split_topics(rows, 0.5, seed, "theme")
     dev = {one.topic_id for one in rows} - test
     assert {topic.partition("-")[0] for topic in test}.isdisjoint(topic.partition("-")[0] for topic in dev)
-    assert {topic.partition("-")[0] for topic in test} == split_topics(renamed, 0.5, seed)
+    assert {topic.partition("-")[0] for topic in test} == sealing.split_topics(renamed, 0.5, seed)
 
 
 def test_conversations_of_one_theme_cannot_be_split_by_theme(tmp_path: Path) -> None:
     rows = [row("9-1"), row("9-2")]
-    assert len(split_topics(rows, 0.5, 1)) == 1
+    assert len(sealing.split_topics(rows, 0.5, 1)) == 1
     with pytest.raises(InputError, match=r"expected two themes or more, since a split never cuts a theme; found 9$"):
-        write_split(rows, 0.5, 1, tmp_path, "theme")
+        sealing.write_split(rows, 0.5, 1, tmp_path, "theme")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_seal_says_that_it_parts_no_theme_and_nothing_where_it_parts_no_topic(tmp_path: Path) -> None:
     rows = [row(f"{theme}-{n}", 1, f"R{theme}{n}", n) for theme in range(4) for n in (1, 2)]
-    seal = write_split(rows, 0.5, 7, tmp_path / "themes", "theme")
-    assert read_seal(tmp_path / "themes" / "seal.json") == seal
+    seal = sealing.write_split(rows, 0.5, 7, tmp_path / "themes", "theme")
+    assert sealing.read_seal(tmp_path / "themes" / "seal.json") == seal
     assert json.loads((tmp_path / "themes" / "seal.json").read_bytes())["cluster"] == "theme"
-    write_split(rows, 0.5, 7, tmp_path / "topics")
+    sealing.write_split(rows, 0.5, 7, tmp_path / "topics")
     assert "cluster" not in json.loads((tmp_path / "topics" / "seal.json").read_bytes())
     with pytest.raises(InputError, match=r"another split.*share, seed and cluster"):
-        write_split(rows, 0.5, 7, tmp_path / "topics", "theme")
+        sealing.write_split(rows, 0.5, 7, tmp_path / "topics", "theme")
 
 
 @pytest.mark.slow
 def test_items_count_once_however_many_rows_they_have() -> None:
     # Topic 9 has 6 rows of one item; the others one row of one item each: half of 6 items is three topics.
     rows = [row("9", assessor=f"a{number}") for number in range(6)] + [row(f"{topic}") for topic in range(5)]
-    assert all(len(split_topics(rows, 0.5, seed)) == 3 for seed in range(10))
+    assert all(len(sealing.split_topics(rows, 0.5, seed)) == 3 for seed in range(10))
 
 
 @pytest.mark.long
 @given(st.permutations(gold(7)), st.integers(0, 3))
 def test_neither_order_nor_anything_but_the_seed_decides(rows: list[GoldRow], seed: int) -> None:
-    assert split_topics(rows, 0.3, seed) == split_topics(gold(7), 0.3, seed)
+    assert sealing.split_topics(rows, 0.3, seed) == sealing.split_topics(gold(7), 0.3, seed)
 
 
 @pytest.mark.slow
 def test_seeds_make_different_splits() -> None:
-    assert len({split_topics(gold(20), 0.5, seed) for seed in range(10)}) == 10
+    assert len({sealing.split_topics(gold(20), 0.5, seed) for seed in range(10)}) == 10
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=6), st.floats(0.01, 0.99))
 def test_both_parts_have_a_topic(sizes: list[int], share: float) -> None:
     rows = [row(f"{topic}", 1, f"R{item}") for topic, size in enumerate(sizes) for item in range(size)]
-    assert 1 <= len(split_topics(rows, share, 0)) < len(sizes)
+    assert 1 <= len(sealing.split_topics(rows, share, 0)) < len(sizes)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -1.0, float("nan"), float("inf")])
 def test_a_share_outside_0_to_1_is_refused(share: float) -> None:
     with pytest.raises(UsageError, match="between 0 and 1"):
-        split_topics(gold(4), share, 1)
+        sealing.split_topics(gold(4), share, 1)
 
 
 def test_one_topic_cannot_be_split() -> None:
     with pytest.raises(InputError, match="never cuts a topic"):
-        split_topics(gold(1), 0.5, 1)
+        sealing.split_topics(gold(1), 0.5, 1)
 
 
 def test_the_split_is_written_in_full_and_the_seal_has_no_grade(tmp_path: Path) -> None:
     rows = gold(4)
-    seal = write_split(rows, 0.5, 7, tmp_path)
+    seal = sealing.write_split(rows, 0.5, 7, tmp_path)
     dev, test = read_gold(tmp_path / "dev.jsonl"), read_gold(tmp_path / "test.jsonl")
     assert {one.split for one in dev} == {"dev"}
     assert {one.split for one in test} == {"test"}
     assert {replace(one, split=None) for one in (*dev, *test)} == set(rows)
     assert {one.topic_id for one in dev}.isdisjoint(one.topic_id for one in test)
-    assert read_seal(tmp_path / "seal.json") == seal
+    assert sealing.read_seal(tmp_path / "seal.json") == seal
     assert (seal.test.rows, len(seal.test.items), len(seal.test.topics)) == (8, 8, 2)
     assert "grade" not in (tmp_path / "seal.json").read_text(encoding="utf-8")
     salt = (tmp_path / "test.salt").read_bytes().strip()
@@ -135,15 +122,15 @@ def test_the_split_is_written_in_full_and_the_seal_has_no_grade(tmp_path: Path) 
 
 
 def test_the_same_again_writes_the_same_bytes_and_shuffled_rows_too(tmp_path: Path) -> None:
-    write_split(gold(4), 0.5, 7, tmp_path)
+    sealing.write_split(gold(4), 0.5, 7, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    write_split(gold(4)[::-1], 0.5, 7, tmp_path)
+    sealing.write_split(gold(4)[::-1], 0.5, 7, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert set(before) == {"dev.jsonl", "test.jsonl", "test.salt", "seal.json"}
 
 
 def test_two_seals_of_the_same_grades_differ(tmp_path: Path) -> None:
-    one, other = (write_split(gold(4), 0.5, 7, tmp_path / name) for name in "ab")
+    one, other = (sealing.write_split(gold(4), 0.5, 7, tmp_path / name) for name in "ab")
     assert one.test == other.test
     assert one.commitment != other.commitment
     assert one.source != other.source
@@ -152,36 +139,38 @@ def test_two_seals_of_the_same_grades_differ(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [{"seed": 8}, {"share": 0.25}, {"rows": gold(5)}])
 def test_another_split_is_not_written_over(tmp_path: Path, change: dict[str, object]) -> None:
     arguments = {"rows": gold(4), "share": 0.5, "seed": 7, "out": tmp_path}
-    write_split(**arguments)  # type: ignore[arg-type]
+    sealing.write_split(**arguments)  # type: ignore[arg-type]
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(InputError, match="another split"):
-        write_split(**{**arguments, **change})  # type: ignore[arg-type]
+        sealing.write_split(**{**arguments, **change})  # type: ignore[arg-type]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_lost_salt_does_not_replace_the_seal(tmp_path: Path) -> None:
-    write_split(gold(4), 0.5, 7, tmp_path)
+    sealing.write_split(gold(4), 0.5, 7, tmp_path)
     (tmp_path / "test.salt").unlink()
     with pytest.raises(InputError, match="another split"):
-        write_split(gold(4), 0.5, 7, tmp_path)
+        sealing.write_split(gold(4), 0.5, 7, tmp_path)
     assert not (tmp_path / "test.salt").exists()
 
 
 def test_rows_that_are_split_already_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="`split` already"):
-        write_split([*gold(4), row("9", split="dev")], 0.5, 7, tmp_path)
+        sealing.write_split([*gold(4), row("9", split="dev")], 0.5, 7, tmp_path)
 
 
-def opened(folder: Path, question: str, now: str = NOW, compared: int = 10) -> tuple[tuple[GoldRow, ...], Opening]:
+def opened(
+    folder: Path, question: str, now: str = NOW, compared: int = 10
+) -> tuple[tuple[GoldRow, ...], sealing.Opening]:
     """Open the grades of a split for a question about so many responses."""
-    look = Look(question, {"c": compared}, {"c": ("ab", question)})
-    return open_sealed(folder / "test.jsonl", folder / "seal.json", now, lambda rows: look)
+    look = sealing.Look(question, {"c": compared}, {"c": ("ab", question)})
+    return sealing.open_sealed(folder / "test.jsonl", folder / "seal.json", now, lambda rows: look)
 
 
 @pytest.fixture
 def sealed(tmp_path: Path) -> Path:
     """The folder of a split."""
-    write_split(gold(4), 0.5, 7, tmp_path)
+    sealing.write_split(gold(4), 0.5, 7, tmp_path)
     return tmp_path
 
 
@@ -189,7 +178,7 @@ def ledger(folder: Path) -> Path:
     return folder / "openings.jsonl"
 
 
-def entries(folder: Path) -> tuple[Entry, ...]:
+def entries(folder: Path) -> tuple[sealing.Entry, ...]:
     return read_ledger(folder / "seal.json")
 
 
@@ -199,8 +188,8 @@ def test_a_look_at_so_few_responses_that_it_shows_their_grades_is_refused(sealed
         opened(sealed, "q", compared=compared)
     assert not ledger(sealed).exists()
     # A criterion whose grades no number rests on shows none.
-    look = Look("q", {"c": 10, "d": 0}, {})
-    open_sealed(sealed / "test.jsonl", sealed / "seal.json", NOW, lambda rows: look)
+    look = sealing.Look("q", {"c": 10, "d": 0}, {})
+    sealing.open_sealed(sealed / "test.jsonl", sealed / "seal.json", NOW, lambda rows: look)
 
 
 def test_a_line_holds_what_was_compared_and_the_opening_counts_different_candidates(sealed: Path) -> None:
@@ -214,10 +203,12 @@ def test_a_line_holds_what_was_compared_and_the_opening_counts_different_candida
 
 
 def test_splits_of_one_gold_by_two_seeds_name_the_same_responses(tmp_path: Path) -> None:
-    seals = [write_split(gold(20), 0.5, seed, tmp_path / str(seed)) for seed in (1, 2)]
+    seals = [sealing.write_split(gold(20), 0.5, seed, tmp_path / str(seed)) for seed in (1, 2)]
     assert seals[0].test != seals[1].test
-    assert responses_digest(seals[0]) == responses_digest(seals[1])
-    assert responses_digest(write_split(gold(11), 0.5, 1, tmp_path / "less")) != responses_digest(seals[0])
+    assert sealing.responses_digest(seals[0]) == sealing.responses_digest(seals[1])
+    assert sealing.responses_digest(
+        sealing.write_split(gold(11), 0.5, 1, tmp_path / "less")
+    ) != sealing.responses_digest(seals[0])
 
 
 def test_openings_are_numbered_and_a_repeated_question_has_the_number_of_all_by_now(sealed: Path) -> None:
@@ -235,12 +226,12 @@ def test_openings_are_numbered_and_a_repeated_question_has_the_number_of_all_by_
 def test_rows_that_cannot_be_used_stay_closed_and_cost_no_look(sealed: Path) -> None:
     seen: list[tuple[GoldRow, ...]] = []
 
-    def refuse(rows: tuple[GoldRow, ...]) -> Look:
+    def refuse(rows: tuple[GoldRow, ...]) -> sealing.Look:
         seen.append(rows)
         raise InputError("cannot be used")
 
     with pytest.raises(InputError, match="cannot be used"):
-        open_sealed(sealed / "test.jsonl", sealed / "seal.json", NOW, refuse)
+        sealing.open_sealed(sealed / "test.jsonl", sealed / "seal.json", NOW, refuse)
     assert seen == [read_gold(sealed / "test.jsonl")]
     assert not ledger(sealed).exists()
 
@@ -248,12 +239,12 @@ def test_rows_that_cannot_be_used_stay_closed_and_cost_no_look(sealed: Path) -> 
 def test_rows_of_the_sealed_side_are_known_beside_their_seal_only(sealed: Path, tmp_path: Path) -> None:
     dev, held_out = read_gold(sealed / "dev.jsonl"), read_gold(sealed / "test.jsonl")
     anywhere = tmp_path / "whatever.jsonl"
-    assert not sealed_beside(anywhere, dev)
-    assert sealed_beside(anywhere, held_out)
+    assert not sealing.sealed_beside(anywhere, dev)
+    assert sealing.sealed_beside(anywhere, held_out)
     # One row among many is enough, and so is another assessor's grade of the same response.
-    assert sealed_beside(anywhere, [*dev, replace(held_out[0], assessor="bob", split=None)])
+    assert sealing.sealed_beside(anywhere, [*dev, replace(held_out[0], assessor="bob", split=None)])
     (tmp_path / "elsewhere").mkdir()
-    assert not sealed_beside(tmp_path / "elsewhere" / "test.jsonl", held_out)
+    assert not sealing.sealed_beside(tmp_path / "elsewhere" / "test.jsonl", held_out)
 
 
 def test_the_ledger_is_a_hash_chain_from_the_seal(sealed: Path) -> None:
@@ -263,7 +254,7 @@ def test_the_ledger_is_a_hash_chain_from_the_seal(sealed: Path) -> None:
     written = [json.loads(line) for line in lines]
     assert [entry["number"] for entry in written] == [1, 2, 3]
     assert [entry["previous"] for entry in written] == [
-        read_seal(sealed / "seal.json").commitment,
+        sealing.read_seal(sealed / "seal.json").commitment,
         *map(sha256, lines[:2]),
     ]
     assert [entry.question for entry in entries(sealed)] == ["q1", "q2", "q3"]
@@ -314,7 +305,7 @@ def test_a_seal_whose_lists_were_edited_is_refused(sealed: Path) -> None:
 def test_what_is_no_seal_is_an_input_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "seal.json").write_bytes(content)
     with pytest.raises(InputError, match="not a seal"):
-        read_seal(tmp_path / "seal.json")
+        sealing.read_seal(tmp_path / "seal.json")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"A" * 64, b"0" * 63])
@@ -370,7 +361,7 @@ def test_a_ledger_that_is_no_chain_is_refused(sealed: Path, damage, request) -> 
 
 
 def test_a_ledger_of_another_seal_is_refused(sealed: Path, tmp_path: Path) -> None:
-    write_split(gold(4), 0.5, 7, tmp_path / "other")
+    sealing.write_split(gold(4), 0.5, 7, tmp_path / "other")
     opened(tmp_path / "other", "q")
     ledger(sealed).write_bytes((tmp_path / "other/openings.jsonl").read_bytes())
     with pytest.raises(InputError, match="damaged"):
@@ -380,7 +371,7 @@ def test_a_ledger_of_another_seal_is_refused(sealed: Path, tmp_path: Path) -> No
 @pytest.fixture(scope="module")
 def split_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("seal")
-    write_split(gold(2), 0.5, 7, folder)
+    sealing.write_split(gold(2), 0.5, 7, folder)
     return folder
 
 
@@ -394,7 +385,7 @@ def test_no_bytes_of_a_ledger_raise_anything_but_an_input_error(split_once: Path
 
 
 def test_the_salted_digest() -> None:
-    assert salted(b"00", b"x") == sha256(b"00\nx")
+    assert sealing.salted(b"00", b"x") == sha256(b"00\nx")
 
 
 @pytest.mark.parametrize("content", [b"", None])
@@ -404,5 +395,5 @@ def test_looks_are_not_recorded_through_a_link(tmp_path: Path, content: bytes | 
         target.write_bytes(content)
     link.symlink_to(target)
     with pytest.raises(InputError, match=r"openings\.jsonl: a link where the record of looks has to be"):
-        record_look(link, BEGINNING, Look("q", {}, {}), "2026-01-01T00:00:00Z")
+        sealing.record_look(link, sealing.BEGINNING, sealing.Look("q", {}, {}), "2026-01-01T00:00:00Z")
     assert (target.read_bytes() if target.exists() else None) == content

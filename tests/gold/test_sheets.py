@@ -461,18 +461,14 @@ def test_the_labeling_interface_is_well_formed_and_names_what_the_tasks_have(wor
     [
         ("long.csv", "task,worker,label\n1-1_2/R00002,w,Mostly grounded\n1-1_2/R100000,w,0\n"),
         ("columns.tsv", "worker\tturn_id\tresponse_id\tgroundedness\nw\t1-1_2\tR00002\t2\nw\t1-1_2\tR100000\t0\n"),
-        (
-            "toloka.tsv",
+        ("toloka.tsv",
             "INPUT:turn_id\tINPUT:response_id\tOUTPUT:groundedness\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
-            "1-1_2\tR00002\t2\tw\tAPPROVED\n1-1_2\tR100000\t0\tw\tAPPROVED\n1-1_2\tR99999\t1\tw\tREJECTED\n",
-        ),
-        (
-            "qualtrics.csv",
+            "1-1_2\tR00002\t2\tw\tAPPROVED\n1-1_2\tR100000\t0\tw\tAPPROVED\n1-1_2\tR99999\t1\tw\tREJECTED\n"),
+        ("qualtrics.csv",
             "ResponseId,Finished,1-1_2.R00002.groundedness,1-1_2.R100000.groundedness,1-1_2.R99999.groundedness\n"
-            'Response ID,Finished,Q1,Q2,Q3\n"{""ImportId"":""_recordId""}",x,y,z,q\nw,True,2,Not grounded,\n',
-        ),
+            'Response ID,Finished,Q1,Q2,Q3\n"{""ImportId"":""_recordId""}",x,y,z,q\nw,True,2,Not grounded,\n'),
     ],
-)
+)  # fmt: skip
 def test_other_tools_come_back_too(world: Path, name: str, content: str) -> None:
     found = gold_of(world, "crowd", put(world / name, content), criterion="groundedness")
     assert found == [("R00002", "groundedness", "w", 2), ("R100000", "groundedness", "w", 0)]

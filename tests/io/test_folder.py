@@ -17,20 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.errors import InputError, OperationalError, UsageError
+from judge.io import folder as folders
 from judge.io.files import jsonl_bytes, sha256
-from judge.io.folder import (
-    Pieces,
-    content_digest,
-    is_content,
-    jsonl_pieces,
-    lines_of,
-    open_new,
-    remove_recorded,
-    replace_folder,
-    temporary_name,
-    text_pieces,
-    write_atomic,
-)
 
 pytestmark = pytest.mark.slow
 
@@ -115,13 +103,15 @@ def test_after_any_calls_and_stops_the_folder_holds_the_last_files(calls, final,
         for files, steps, kill, more in calls:
             try:
                 with stopped(steps, kill=kill):
-                    replace_folder(folder, files if more else sealed(files), RECORD, last=SEAL, more=more)
+                    folders.replace_folder(folder, files if more else sealed(files), RECORD, last=SEAL, more=more)
             except (Killed, OperationalError, InputError):
                 pass
             assert is_vouched_for(folder)
             assert contents(folder).items() >= foreign.items()
-        pieces = {name: Pieces(lambda content=content: [content[:1], content[1:]]) for name, content in final.items()}
-        replace_folder(folder, sealed(final) | pieces, RECORD, last=SEAL)
+        pieces = {
+            name: folders.Pieces(lambda content=content: [content[:1], content[1:]]) for name, content in final.items()
+        }
+        folders.replace_folder(folder, sealed(final) | pieces, RECORD, last=SEAL)
         there = contents(folder)
         record = there.pop(RECORD).decode()
         assert there == foreign | sealed(final)
@@ -129,23 +119,23 @@ def test_after_any_calls_and_stops_the_folder_holds_the_last_files(calls, final,
 
 
 def test_a_folder_that_is_left_empty_goes(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1", "qrels/filtered/b.qrel": b"2"}, RECORD)
-    replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "qrels/filtered/b.qrel": b"2"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", RECORD]
 
 
 def test_what_is_the_same_is_not_written_again(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
     before = {name: (tmp_path / name).stat().st_ino for name in ("a.tsv", "b.tsv")}
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"2"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"2"}, RECORD)
     assert (tmp_path / "a.tsv").stat().st_ino == before["a.tsv"]
     assert (tmp_path / "b.tsv").stat().st_ino != before["b.tsv"]
 
 
 def test_a_file_of_the_job_that_was_damaged_is_made_again(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
     (tmp_path / "a.tsv").write_bytes(b"damaged")
-    replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
     assert contents(tmp_path)["a.tsv"] == b"1"
 
 
@@ -155,7 +145,7 @@ def refused(
     """The call is refused and leaves everything as it was."""
     before = contents(folder)
     with pytest.raises(kind, match=match):
-        replace_folder(folder, files, RECORD, **more)
+        folders.replace_folder(folder, files, RECORD, **more)
     assert contents(folder) == before
 
 
@@ -163,70 +153,70 @@ def test_a_file_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
     put(tmp_path, {"b.tsv": b"mine"})
     refused(tmp_path, {"a.tsv": b"1", "b.tsv": b"2"}, r"b\.tsv: not listed in job\.sha256, so somebody else's")
     # The same bytes lose nobody anything.
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"mine"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"mine"}, RECORD)
     assert checked(tmp_path) == 0
 
 
 def test_without_its_record_nothing_in_a_folder_is_the_jobs_own(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
     (tmp_path / RECORD).unlink()
     refused(tmp_path, {"a.tsv": b"2"}, "not listed")
-    replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
     assert contents(tmp_path).keys() == {"a.tsv", "b.tsv", RECORD}
 
 
 def test_two_jobs_in_one_folder_keep_apart(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"pool.txt": b"1", "a.tsv": b"1"}, "first.sha256")
+    folders.replace_folder(tmp_path, {"pool.txt": b"1", "a.tsv": b"1"}, "first.sha256")
     refused(tmp_path, {"pool.txt": b"2"}, "not listed")
-    replace_folder(tmp_path, {"b.tsv": b"1"}, RECORD)
-    replace_folder(tmp_path, {"pool.txt": b"3"}, "first.sha256")
+    folders.replace_folder(tmp_path, {"b.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"pool.txt": b"3"}, "first.sha256")
     assert contents(tmp_path).keys() == {"pool.txt", "b.tsv", "first.sha256", RECORD}
     assert checked(tmp_path) == checked(tmp_path, "first.sha256") == 0
 
 
 def test_what_vouches_goes_with_the_first_change_unless_it_is_somebody_elses(tmp_path: Path) -> None:
     put(tmp_path, {"a/seal": b"mine"})
-    replace_folder(tmp_path / "a", {"a.tsv": b"1"}, RECORD, last=SEAL, more=True)
+    folders.replace_folder(tmp_path / "a", {"a.tsv": b"1"}, RECORD, last=SEAL, more=True)
     assert contents(tmp_path / "a").keys() == {"a.tsv", SEAL, RECORD}
-    replace_folder(tmp_path / "b", {"a.tsv": b"1", SEAL: b"1"}, RECORD, last=SEAL)
-    replace_folder(tmp_path / "b", {"a.tsv": b"1"}, RECORD, last=SEAL, more=True)
+    folders.replace_folder(tmp_path / "b", {"a.tsv": b"1", SEAL: b"1"}, RECORD, last=SEAL)
+    folders.replace_folder(tmp_path / "b", {"a.tsv": b"1"}, RECORD, last=SEAL, more=True)
     assert contents(tmp_path / "b").keys() == {"a.tsv", SEAL, RECORD}
-    replace_folder(tmp_path / "b", {"a.tsv": b"2"}, RECORD, last=SEAL, more=True)
+    folders.replace_folder(tmp_path / "b", {"a.tsv": b"2"}, RECORD, last=SEAL, more=True)
     assert contents(tmp_path / "b").keys() == {"a.tsv", RECORD}
 
 
 def test_a_stale_file_that_somebody_changed_stops_the_job(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
     (tmp_path / "b.tsv").write_bytes(b"mine now")
     refused(tmp_path, {"a.tsv": b"2"}, r"b\.tsv: changed since it was written, and not made any more")
 
 
 def test_an_input_is_neither_removed_nor_written_over_and_stays_the_jobs_own(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "b.tsv")
     refused(tmp_path, {"b.tsv": b"2"}, "would be written over what it is made of", UsageError, inputs=[link])
     refused(tmp_path, {"link": b"2"}, "would be written over what it is made of", UsageError, inputs=[link])
     link.unlink()
-    replace_folder(tmp_path, {"a.tsv": b"2"}, RECORD, inputs=[tmp_path / "b.tsv", tmp_path / "never.tsv"])
+    folders.replace_folder(tmp_path, {"a.tsv": b"2"}, RECORD, inputs=[tmp_path / "b.tsv", tmp_path / "never.tsv"])
     assert contents(tmp_path)["b.tsv"] == b"1"
     assert checked(tmp_path) == 0
-    replace_folder(tmp_path, {"a.tsv": b"2"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"2"}, RECORD)
     assert contents(tmp_path).keys() == {"a.tsv", RECORD}
 
 
 def test_an_input_that_was_changed_is_the_jobs_no_longer(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
     (tmp_path / "b.tsv").write_bytes(b"mine now")
-    replace_folder(tmp_path, {"a.tsv": b"2"}, RECORD, inputs=[tmp_path / "b.tsv"])
+    folders.replace_folder(tmp_path, {"a.tsv": b"2"}, RECORD, inputs=[tmp_path / "b.tsv"])
     assert checked(tmp_path) == 0
-    replace_folder(tmp_path, {"a.tsv": b"2"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"2"}, RECORD)
     assert contents(tmp_path)["b.tsv"] == b"mine now"
 
 
 @pytest.mark.parametrize("line", ["", "[]", "0" * 64, f"{'0' * 63}  a.tsv", f"{'0' * 64} a.tsv", "\udcff"])
 def test_a_damaged_record_is_refused(tmp_path: Path, line: str) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
     (tmp_path / RECORD).write_bytes((tmp_path / RECORD).read_bytes() + line.encode(errors="surrogateescape") + b"\n")
     refused(tmp_path, {"a.tsv": b"2"}, r"job\.sha256: (line 3: |not UTF-8)")
 
@@ -236,18 +226,18 @@ def test_a_record_by_hand_removes_nothing_else(tmp_path: Path, name: str) -> Non
     put(tmp_path, {"precious": b"1", "out/a.tsv": b"1", "out/x/y": b""})
     out = tmp_path / "out"
     (out / RECORD).write_text(f"{sha256(b'1')}  {name.format(tmp_path)}\n", encoding="utf-8")
-    replace_folder(out, {"a.tsv": b"1"}, RECORD)
+    folders.replace_folder(out, {"a.tsv": b"1"}, RECORD)
     assert contents(tmp_path).keys() == {"precious", "out/a.tsv", "out/x/y", f"out/{RECORD}"}
 
 
 @pytest.mark.parametrize("linked", ["a.tsv", "qrels"])
 def test_what_lies_behind_a_link_is_not_removed(tmp_path: Path, linked: str) -> None:
     out, away = tmp_path / "out", tmp_path / "away"
-    replace_folder(out, {"a.tsv": b"1", "qrels/a.qrel": b"1", "b.tsv": b"1"}, RECORD)
+    folders.replace_folder(out, {"a.tsv": b"1", "qrels/a.qrel": b"1", "b.tsv": b"1"}, RECORD)
     (out / linked).rename(away)
     (out / linked).symlink_to(away)
     before = {path: path.read_bytes() for path in (away, *away.rglob("*")) if path.is_file()}
-    replace_folder(out, {"b.tsv": b"2"}, RECORD)
+    folders.replace_folder(out, {"b.tsv": b"2"}, RECORD)
     assert {path: path.read_bytes() for path in before} == before
     assert checked(out) == 0
 
@@ -258,7 +248,7 @@ def test_nothing_is_written_into_a_linked_folder(tmp_path: Path) -> None:
     out.mkdir()
     (out / "qrels").symlink_to(away)
     with pytest.raises(InputError, match="qrels: a link where a folder has to be"):
-        replace_folder(out, {"a.tsv": b"1", "qrels/a.qrel": b"1"}, RECORD)
+        folders.replace_folder(out, {"a.tsv": b"1", "qrels/a.qrel": b"1"}, RECORD)
     assert contents(tmp_path) == {"away/x": b"mine"}
 
 
@@ -266,29 +256,29 @@ def test_nothing_is_written_into_a_linked_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.tsv", RECORD])
 def test_nothing_is_written_through_a_link_at_the_temporary_name(tmp_path: Path, plant, name: str) -> None:
     put(tmp_path, {"victim": b"mine"})
-    plant(tmp_path / "victim", tmp_path / temporary_name(name))
-    replace_folder(tmp_path / "out", {}, RECORD)
-    (tmp_path / temporary_name(name)).rename(tmp_path / "out" / temporary_name(name))
-    replace_folder(tmp_path / "out", {"a.tsv": b"1"}, RECORD)
+    plant(tmp_path / "victim", tmp_path / folders.temporary_name(name))
+    folders.replace_folder(tmp_path / "out", {}, RECORD)
+    (tmp_path / folders.temporary_name(name)).rename(tmp_path / "out" / folders.temporary_name(name))
+    folders.replace_folder(tmp_path / "out", {"a.tsv": b"1"}, RECORD)
     assert (tmp_path / "victim").read_bytes() == b"mine"
     assert (tmp_path / "out/a.tsv").read_bytes() == b"1"
 
 
 def test_a_file_that_another_process_began_does_not_become_ours(tmp_path, monkeypatch) -> None:
     def other(place: int) -> None:
-        open_new(tmp_path / temporary_name("a.tsv")).close()
+        folders.open_new(tmp_path / folders.temporary_name("a.tsv")).close()
 
     monkeypatch.setattr("os.fsync", other)
     with pytest.raises(OperationalError, match="another process is writing this file"):
-        write_atomic(tmp_path / "a.tsv", b"1")
+        folders.write_atomic(tmp_path / "a.tsv", b"1")
     assert not (tmp_path / "a.tsv").exists()
 
 
 def test_a_job_goes_on_in_a_linked_folder(tmp_path: Path) -> None:
     put(tmp_path, {"away/x": b""})
     (tmp_path / "out").symlink_to(tmp_path / "away")
-    replace_folder(tmp_path / "out", {"a.tsv": b"1", "qrels/a.qrel": b"1"}, RECORD)
-    replace_folder(tmp_path / "out", {"a.tsv": b"2"}, RECORD)
+    folders.replace_folder(tmp_path / "out", {"a.tsv": b"1", "qrels/a.qrel": b"1"}, RECORD)
+    folders.replace_folder(tmp_path / "out", {"a.tsv": b"2"}, RECORD)
     assert contents(tmp_path / "away").keys() == {"x", "a.tsv", RECORD}
 
 
@@ -299,19 +289,19 @@ def test_what_is_in_the_way_stops_the_job(tmp_path: Path, way: str) -> None:
 
 
 def test_a_name_under_a_file_is_not_there_any_more(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"qrels/a.qrel": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"qrels/a.qrel": b"1"}, RECORD)
     (tmp_path / "qrels/a.qrel").unlink()
     (tmp_path / "qrels").rmdir()
     put(tmp_path, {"qrels": b"mine"})
-    replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
     assert contents(tmp_path).keys() == {"a.tsv", "qrels", RECORD}
 
 
 def test_a_folder_where_a_stale_file_was_is_left_alone(tmp_path: Path) -> None:
-    replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1", "b.tsv": b"1"}, RECORD)
     (tmp_path / "b.tsv").unlink()
     put(tmp_path, {"b.tsv/x": b"mine"})
-    replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
+    folders.replace_folder(tmp_path, {"a.tsv": b"1"}, RECORD)
     assert contents(tmp_path).keys() == {"a.tsv", "b.tsv/x", RECORD}
 
 
@@ -319,12 +309,12 @@ def test_the_files_of_a_job_go_with_their_record_and_no_other_file_does(tmp_path
     """Left alone: what somebody changed since, what the record does not list, and what lies outside the folder."""
     outside = put(tmp_path / "outside", {"kept.txt": b"1"})
     folder = put(tmp_path / "out", FOREIGN)
-    replace_folder(folder, {"a.txt": b"1", "pictures/b.svg": b"2", "c.md": b"3"}, RECORD)
+    folders.replace_folder(folder, {"a.txt": b"1", "pictures/b.svg": b"2", "c.md": b"3"}, RECORD)
     (folder / "c.md").write_bytes(b"my notes")
     (folder / "link").symlink_to(outside)
     with (folder / RECORD).open("a", encoding="utf-8") as record:
         record.writelines(f"{sha256(b'1')}  {name}\n" for name in ("../outside/kept.txt", "link/kept.txt"))
-    remove_recorded(folder, RECORD)
+    folders.remove_recorded(folder, RECORD)
     assert contents(folder) == FOREIGN | {"c.md": b"my notes"}
     assert contents(outside) == {"kept.txt": b"1"}
 
@@ -335,27 +325,27 @@ PIECES = st.lists(st.binary(max_size=5) | st.sampled_from([b"\n", b"a\n", b"\nb"
 @given(PIECES)
 def test_the_lines_and_the_digest_do_not_depend_on_the_pieces(pieces: list[bytes]) -> None:
     whole = b"".join(pieces)
-    content = Pieces(lambda: pieces)
-    assert list(lines_of(content)) == whole.split(b"\n") == list(lines_of(whole))
-    assert content_digest(content) == hashlib.sha256(whole).hexdigest() == content_digest(whole)
+    content = folders.Pieces(lambda: pieces)
+    assert list(folders.lines_of(content)) == whole.split(b"\n") == list(folders.lines_of(whole))
+    assert folders.content_digest(content) == hashlib.sha256(whole).hexdigest() == folders.content_digest(whole)
     assert bytes(content) == whole
 
 
 def test_a_file_is_its_content_to_the_last_byte(tmp_path: Path) -> None:
-    path, content = tmp_path / "a", Pieces(lambda: [b"one\n", b"", b"two"])
+    path, content = tmp_path / "a", folders.Pieces(lambda: [b"one\n", b"", b"two"])
     for stored, same in ((b"one\ntwo", True), (b"one\ntwo\n", False), (b"one\ntw", False), (b"one\ntwi", False)):
         path.write_bytes(stored)
-        assert is_content(path, content) is is_content(path, bytes(content)) is same
+        assert folders.is_content(path, content) is folders.is_content(path, bytes(content)) is same
 
 
 @given(st.integers(0, 2500))
 def test_records_and_lines_in_pieces_are_the_same(number: int) -> None:
     records = [{"n": place} for place in range(number)]
-    assert b"".join(jsonl_pieces(records)) == jsonl_bytes(records)
+    assert b"".join(folders.jsonl_pieces(records)) == jsonl_bytes(records)
     lines = [f"{place} ä\n" for place in range(number)]
-    assert b"".join(text_pieces(lines)) == "".join(lines).encode()
+    assert b"".join(folders.text_pieces(lines)) == "".join(lines).encode()
 
 
 def test_pieces_of_lines_are_made_before_the_last_line_is_there() -> None:
-    assert next(text_pieces(f"{place}\n" for place in count())).startswith(b"0\n1\n")
-    assert next(text_pieces(repeat("")), None) == b""
+    assert next(folders.text_pieces(f"{place}\n" for place in count())).startswith(b"0\n1\n")
+    assert next(folders.text_pieces(repeat("")), None) == b""

@@ -75,12 +75,8 @@ SENTENCES = {
     "**Bold.** Next.": ("**Bold.**", "Next."),
     "Vitamin C. It helps.": ("Vitamin C.", "It helps."),
     "1. First. More\n2. Second\n- Third. Last": ("1. First.", "More", "2. Second", "- Third.", "Last"),
-    "Go to: 1. Oslo is near. 2. Rome is far. It was 5. Then I left.": (
-        "Go to: 1. Oslo is near.",
-        "2. Rome is far.",
-        "It was 5.",
-        "Then I left.",
-    ),
+    "Go to: 1. Oslo is near. 2. Rome is far. It was 5. Then I left.": ("Go to: 1. Oslo is near.", "2. Rome is far.",
+        "It was 5.", "Then I left."),
     "Options:\n* tea\n* coffee": ("Options:", "* tea", "* coffee"),
     "# Title\nText": ("# Title", "Text"),
     "A line that was\nwrapped here.\nNext": ("A line that was wrapped here.", "Next"),
@@ -91,7 +87,7 @@ SENTENCES = {
     "one. two": ("one. two",),
     "これは本です。はい。": ("これは本です。", "はい。"),
     "a\u2028b\x85c": ("a b c",),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", SENTENCES)

@@ -10,17 +10,10 @@ import pytest
 
 from judge.cli.tables import print_problems
 from judge.errors import UsageError
+from judge.jobs import gold as gold_jobs
 from judge.jobs.calibration import calibrate_judges
 from judge.jobs.calibration.inputs import CalibrationPlan
 from judge.jobs.folder import write_pool
-from judge.jobs.gold import (
-    GoldCheckPlan,
-    GoldDrawPlan,
-    GoldSheetPlan,
-    check_gold_files,
-    draw_gold_plan,
-    write_gold_sheet,
-)
 from judge.jobs.pooling import Pooling, pool_runs
 from judge.jobs.run_inputs import Plan, read_run
 from judge.pool.bank import read_pool_folder
@@ -119,12 +112,12 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     gold.write_text(json.dumps(ROW | {"turn_id": first.turn_id, "response_id": first.response_id}) + "\n")
     asked = {"models": ["server/m"], "base_url": "http://127.0.0.1:9/v1"}
     for refused in (
-        lambda: check_gold_files(GoldCheckPlan(files=[gold], pool=of_responses)),
-        lambda: draw_gold_plan(
-            GoldDrawPlan(pool=of_responses, n=4, seed=1, criteria=["usefulness"], out=tmp_path / "plan.jsonl")
+        lambda: gold_jobs.check_gold_files(gold_jobs.GoldCheckPlan(files=[gold], pool=of_responses)),
+        lambda: gold_jobs.draw_gold_plan(
+            gold_jobs.GoldDrawPlan(pool=of_responses, n=4, seed=1, criteria=["usefulness"], out=tmp_path / "plan.jsonl")
         ),
-        lambda: write_gold_sheet(
-            GoldSheetPlan(pool=of_responses, to="csv", prompts=["usefulness"], out=tmp_path / "sheet")
+        lambda: gold_jobs.write_gold_sheet(
+            gold_jobs.GoldSheetPlan(pool=of_responses, to="csv", prompts=["usefulness"], out=tmp_path / "sheet")
         ),
         lambda: probe.ProbeInputs(
             probe.ProbePlan(folder=of_responses, criteria=["usefulness"], out=tmp_path / "probe", **asked)
@@ -139,7 +132,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     both = tmp_path / "both.jsonl"
     grounded = ROW | {"criterion": "groundedness", "turn_id": first.turn_id, "response_id": first.response_id}
     both.write_bytes(gold.read_bytes() + json.dumps(grounded).encode() + b"\n")
-    assert len(check_gold_files(GoldCheckPlan(files=[both], pool=of_responses)).rows) == 2
+    assert len(gold_jobs.check_gold_files(gold_jobs.GoldCheckPlan(files=[both], pool=of_responses)).rows) == 2
     with pytest.raises(UsageError, match=r"^nugget/graded: about responses, but dialogues are judged here$"):
         questions.QuestionInputs(
             questions.NuggetMatchPlan(
@@ -147,7 +140,7 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
             )
         )
     with pytest.raises(UsageError, match="a pool of dialogues: name the criteria to label"):
-        draw_gold_plan(GoldDrawPlan(pool=pool, n=9, seed=1, out=tmp_path / "plan.jsonl"))
+        gold_jobs.draw_gold_plan(gold_jobs.GoldDrawPlan(pool=pool, n=9, seed=1, out=tmp_path / "plan.jsonl"))
     assert not (tmp_path / "plan.jsonl").exists()
 
 

@@ -11,31 +11,29 @@ import pytest
 from judge.gold.rows import read_gold
 from judge.gold.seal import write_split
 from judge.io.ids import topic_of
-from tests import calibration_world
+from tests import calibration_world as world
 from tests.conftest import json_lines
 from tests.jobs.test_calibration import GRADED, YES_NO, tried
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
 
-WORLD = calibration_world.items()
+WORLD = world.items()
 FILES = ("disagreements.jsonl", "disagreements.md")
 
 
 @pytest.fixture
 def split(tmp_path: Path) -> Path:
-    rows = [*calibration_world.gold_rows(WORLD), *calibration_world.gold_rows(WORLD, "ben")]
+    rows = [*world.gold_rows(WORLD), *world.gold_rows(WORLD, "ben")]
     write_split(rows, 0.5, 1, tmp_path / "split")
     return tmp_path / "split"
 
 
 @pytest.fixture
 def judgments(tmp_path: Path) -> Path:
-    good, bad = calibration_world.labeled(WORLD, 0.3, 2), calibration_world.labeled(WORLD, 0.9, 3)
+    good, bad = world.labeled(WORLD, 0.3, 2), world.labeled(WORLD, 0.9, 3)
     # One judge lacks some grades of every topic, so that missing ones are listed too.
     few = {name: grade for name, grade in bad.items() if int(name[1:]) % 3}
-    return calibration_world.write_output(
-        tmp_path / "run", WORLD, {"server/good": good, "server/few": few, "server/bad": bad}
-    )
+    return world.write_output(tmp_path / "run", WORLD, {"server/good": good, "server/few": few, "server/bad": bad})
 
 
 @pytest.mark.long
@@ -45,7 +43,7 @@ def test_no_item_of_the_test_part_is_in_either_file(tmp_path: Path, split: Path,
     held_out = {row.topic_id for row in read_gold(split / "test.jsonl")}
     names = {row.response_id for row in read_gold(split / "test.jsonl")}
     stored = {"judgments": [judgments]}
-    calibration_world.write_pool(tmp_path / "pool", calibration_world.pool(WORLD))
+    world.write_pool(tmp_path / "pool", world.pool(WORLD))
     asked = {"models": ["baseline/overlap"], "prompts": [GRADED], "pool": tmp_path / "pool"}
     calls: list[dict[str, Any]] = [
         {"gold": [split], "test": split, **stored},
@@ -75,7 +73,7 @@ def test_a_test_part_alone_gives_no_item(tmp_path: Path, split: Path, judgments:
 
 
 def test_every_disagreement_is_listed_and_a_rerun_writes_the_same(tmp_path: Path, judgments: Path) -> None:
-    gold = calibration_world.write_gold(tmp_path / "gold.jsonl", calibration_world.gold_rows(WORLD))
+    gold = world.write_gold(tmp_path / "gold.jsonl", world.gold_rows(WORLD))
     said = {}
     for line in judgments.read_bytes().splitlines():
         one = json.loads(line)
@@ -95,15 +93,15 @@ def test_every_disagreement_is_listed_and_a_rerun_writes_the_same(tmp_path: Path
 
 
 def test_rationales_passages_and_the_conversation_come_from_the_files(tmp_path: Path) -> None:
-    gold = calibration_world.write_gold(tmp_path / "gold.jsonl", calibration_world.gold_rows(WORLD))
-    calibration_world.write_pool(tmp_path / "run", calibration_world.pool(WORLD))
+    gold = world.write_gold(tmp_path / "gold.jsonl", world.gold_rows(WORLD))
+    world.write_pool(tmp_path / "run", world.pool(WORLD))
     said = [
         msgspec.structs.replace(
-            calibration_world.judgment(one.turn_id, one.response_id, (one.gold + 1) % 4), rationale=f"As {number}."
+            world.judgment(one.turn_id, one.response_id, (one.gold + 1) % 4), rationale=f"As {number}."
         )
         for number, one in enumerate(WORLD)
     ]
-    (tmp_path / "run" / "judgments.jsonl").write_bytes(calibration_world.jsonl(said))
+    (tmp_path / "run" / "judgments.jsonl").write_bytes(world.jsonl(said))
     turns = [{"turn_id": n, "utterance": f"Question {n}?", "resolved_utterance": "", "response": f"Answer {n}."}
              for n in range(1, 6)]  # fmt: skip
     topics = [{"number": str(n), "title": "t", "ptkb": {"1": "I ski."}, "turns": turns} for n in range(1, 25)]

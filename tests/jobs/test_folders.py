@@ -92,9 +92,8 @@ _PICTURES = "agreement{0}.svg agreement{0}.png confusion{0}.svg confusion{0}.png
 WRITERS = {
     "run": Writer("run.sha256", f"{_RUN} {_OVERLAP} {_FEW}"),
     "pool": Writer("run.sha256", f"{_POOL} {_FEW}"),
-    "calibrate": Writer(
-        "calibration.sha256", f"{_CALIBRATE} --gold {{}}/gold.qrel --judgments {{}}/judge.qrel --criterion groundedness"
-    ),
+    "calibrate": Writer("calibration.sha256",
+        f"{_CALIBRATE} --gold {{}}/gold.qrel --judgments {{}}/judge.qrel --criterion groundedness"),
     "crowd": Writer("crowd.sha256", _CROWD),
     "cast-regin": Writer("cast-regin.sha256", _REGIN),
     "gold-sheet": Writer("sheet.sha256", "gold sheet --pool {}/judged --to csv"),
@@ -107,34 +106,27 @@ WRITERS = {
     "evaluate-wording": Writer("wording.sha256", f"evaluate wording --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
-    "nuggets-create": Writer(
-        "bank.sha256", f"nuggets create --pool {{}}/judged {_LINKS} --limit 2 --model replay/{{}}/bank/journal.sqlite"
-    ),
-    "nuggets-match": Writer(
-        "matches.sha256", f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"
-    ),
-    "nuggets-claims": Writer(
-        "claims.sha256", f"nuggets claims --pool {{}}/judged --bank {_BANK} --model checker/overlap"
-    ),
-    "nuggets-score": Writer(
-        "scores.sha256", f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"
-    ),
+    "nuggets-create": Writer("bank.sha256",
+        f"nuggets create --pool {{}}/judged {_LINKS} --limit 2 --model replay/{{}}/bank/journal.sqlite"),
+    "nuggets-match": Writer("matches.sha256",
+        f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"),
+    "nuggets-claims": Writer("claims.sha256",
+        f"nuggets claims --pool {{}}/judged --bank {_BANK} --model checker/overlap"),
+    "nuggets-score": Writer("scores.sha256",
+        f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"),
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
     "reproduce": Writer("reproduction.sha256", "reproduce cone-rag {}/topics-2024"),
     "report": Writer("report.sha256", "report {}/judged"),
     "release": Writer("run.sha256", "release {}/judged"),
-}
+}  # fmt: skip
 
 OPTIONAL = (
     ("run", f"{_RUN} {_OVERLAP} --select-runs {{}}/two.txt", "screen.tsv"),
     ("run", f"{_RUN} {_OVERLAP} {_RULE}", "run_choice.tsv"),
     ("run", f"{_RUN} {_OVERLAP} --screen off", "response_runs/*.run"),
     ("run", f"{_RUN} {_CHECKED} {_FEW}", "sentences.tsv citations.tsv"),
-    (
-        "run",
-        f"{_RUN} {_OVERLAP} {_FEW} --jury majority --samples 2 --recheck 2",
-        "members.jsonl member_failures.jsonl recheck.jsonl",
-    ),
+    ("run", f"{_RUN} {_OVERLAP} {_FEW} --jury majority --samples 2 --recheck 2",
+        "members.jsonl member_failures.jsonl recheck.jsonl"),
     ("run", f"{_RUN} {_CHECKED}@0.6 --cascade checker/overlap@0.1:0.8 {_FEW}", ""),
     ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria groundedness naturalness", "qrels/response_naturalness.llm.qrel*"),
     ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria preference", "ratings.tsv pairs.tsv qrels/*"),
@@ -143,120 +135,72 @@ OPTIONAL = (
     ("pool", f"{_POOL} --screen off", "response_runs/*.run"),
     ("run", f"{_TALKED} {_OVERLAP} --screen off", "turns.jsonl interactive.tsv response_runs/*.run"),
     ("pool", f"pool {_TALKED.partition(' ')[2]} --screen off", "turns.jsonl response_runs/*.run"),
-    (
-        "pool",
-        f"{_RUN} {_OVERLAP} {_FEW}",
-        "judgments.jsonl failures.jsonl leaderboard.tsv leaderboard.md differences.tsv qrels/*.qrel qrels/*.json",
-    ),
-    (
-        "calibrate",
+    ("pool", f"{_RUN} {_OVERLAP} {_FEW}",
+        "judgments.jsonl failures.jsonl leaderboard.tsv leaderboard.md differences.tsv qrels/*.qrel qrels/*.json"),
+    ("calibrate",
         f"{_CALIBRATE} --gold {{}}/gold.jsonl --model baseline/overlap --prompt groundedness --pool {{}}/labels",
-        f"judgments.jsonl failures.jsonl {_TABLES}",
-    ),
-    (
-        "calibrate",
+        f"judgments.jsonl failures.jsonl {_TABLES}"),
+    ("calibrate",
         f"{_CALIBRATE} --gold {{}}/split --test {{}}/split --pool {{}}/judged --model baseline/overlap --families "
         "{}/teams.tsv --prompt groundedness/graded --prompt groundedness/yes_no --gold-scale groundedness/graded",
-        "judgments.jsonl failures.jsonl comparisons.tsv systems.tsv probabilities.tsv diagnostics.tsv",
-    ),
+        "judgments.jsonl failures.jsonl comparisons.tsv systems.tsv probabilities.tsv diagnostics.tsv"),
     ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),
-    (
-        "calibrate",
-        f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
-        f"comparisons.tsv {_TABLES} {_PICTURES.format('-1')} {_PICTURES.format('-2')}",
-    ),
+    ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
+        f"comparisons.tsv {_TABLES} {_PICTURES.format('-1')} {_PICTURES.format('-2')}"),
     ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/joint.jsonl", f"comparisons.tsv together.tsv {_TABLES}"),
-    (
-        "calibrate",
+    ("calibrate",
         f"{_CALIBRATE} --gold {PROJECT}/gold/example.gold.jsonl --pool {{}}/judged --criterion groundedness --prompt "
-        "groundedness/sentences --model checker/overlap@0.6 --cascade checker/overlap@0.1:0.8 "
-        "--cascade-grid",
-        f"judgments.jsonl failures.jsonl cascades.tsv cascade_bounds.tsv comparisons.tsv {_TABLES}",
-    ),
+        "groundedness/sentences --model checker/overlap@0.6 --cascade checker/overlap@0.1:0.8 --cascade-grid",
+        f"judgments.jsonl failures.jsonl cascades.tsv cascade_bounds.tsv comparisons.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl --gold {{}}/three.jsonl", f"alternative.tsv comparisons.tsv {_TABLES}"),
     ("crowd", f"{_CROWD} --known {{}}/known.tsv", "removed.tsv"),
     ("crowd", f"{_CROWD} --bank {{}}/bank.json", "bank.json"),
     ("crowd", f"{_CROWD} --mi-turns {{}}/turns.txt", "qrels/subset/response_relevance.qrel"),
     ("crowd", f"{_CROWD} --with-judgments {{}}/crowd.qrel", "with_judgments.tsv"),
-    (
-        "crowd",
-        f"{_CROWD} --unit question",
-        "question_judgments.json qrels/question_relevance.qrel qrels/filtered/question_relevance.qrel",
-    ),
-    (
-        "crowd",
-        "crowd {}/labels.csv {}/novelty.csv --scale 0-3",
-        "qrels/response_novelty.qrel qrels/filtered/response_novelty.qrel",
-    ),
+    ("crowd", f"{_CROWD} --unit question",
+        "question_judgments.json qrels/question_relevance.qrel qrels/filtered/question_relevance.qrel"),
+    ("crowd", "crowd {}/labels.csv {}/novelty.csv --scale 0-3",
+        "qrels/response_novelty.qrel qrels/filtered/response_novelty.qrel"),
     ("gold-sheet", "gold sheet --pool {}/judged --to csv --assessor ann", "sheet-ann.csv"),
     ("gold-sheet", "gold sheet --pool {}/judged --to html --assessor ann", "sheet-ann.html"),
     ("gold-sheet", "gold sheet --pool {}/judged --to html", "sheet.html"),
     ("gold-sheet", "gold sheet --pool {}/judged --to mturk", "batch.csv form.html"),
     ("gold-sheet", "gold sheet --pool {}/judged --to labelstudio", "tasks.json config.xml"),
     ("cast-regin", "crowd cast-regin {}/release", "clarifying_question_evaluation/*"),
-    (
-        "cast-regin",
-        "crowd cast-regin {}/release --mi-turns {}/turns.txt",
-        "clarifying_question_evaluation/* clarifying_question_evaluation/qrels/question_relevance_mi_subset.qrel",
-    ),
-    (
-        "probe",
-        f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --prompt groundedness/graded "
-        "--prompt groundedness/yes_no --replace",
-        "probe-?.svg probe-?.png",
-    ),
+    ("cast-regin", "crowd cast-regin {}/release --mi-turns {}/turns.txt",
+        "clarifying_question_evaluation/* clarifying_question_evaluation/qrels/question_relevance_mi_subset.qrel"),
+    ("probe", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --prompt groundedness/graded "
+        "--prompt groundedness/yes_no --replace", "probe-?.svg probe-?.png"),
     ("probe", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --certificate {{}}/cal", "certificate.json"),
     ("cast-regin", f"{_REGIN} --runs {{}}/matched", "response_runs/r.run not_matched.tsv"),
     ("cast-regin", f"{_REGIN} --runs {{}}/matched --evaluate", "response_runs/r.run not_matched.tsv evaluation.tsv"),
-    (
-        "evaluate-responses",
-        f"evaluate responses {{}}/judged --topics {PROJECT}/examples/topics.json",
-        "ptkb.tsv ptkb.json ptkb.md ptkb.tex",
-    ),
-    (
-        "evaluate-passages",
-        f"evaluate passages --runs {{}}/one --qrels {{}}/passages.qrel {_LINKS}",
-        "ptkb.tsv ptkb.json ptkb.md ptkb.tex",
-    ),
-    (
-        "evaluate-statements",
-        "evaluate statements --runs {}/one --qrels {}/nist {}/org",
-        "side_by_side.* nist_*.svg nist_*.png org_*.svg org_*.png",
-    ),
+    ("evaluate-responses", f"evaluate responses {{}}/judged --topics {PROJECT}/examples/topics.json",
+        "ptkb.tsv ptkb.json ptkb.md ptkb.tex"),
+    ("evaluate-passages", f"evaluate passages --runs {{}}/one --qrels {{}}/passages.qrel {_LINKS}",
+        "ptkb.tsv ptkb.json ptkb.md ptkb.tex"),
+    ("evaluate-statements", "evaluate statements --runs {}/one --qrels {}/nist {}/org",
+        "side_by_side.* nist_*.svg nist_*.png org_*.svg org_*.png"),
     ("evaluate-qrels", "evaluate qrels {}/judged {}/judged", f"{_RANKED} slopes.*"),
     ("evaluate-qrels", "evaluate qrels {}/judged {}/judged --measure mean RR", f"{_RANKED} slopes-1.* slopes-2.*"),
     ("validate", "validate --runs {}/two", "quarry-copied.md"),
-    (
-        "spans",
-        "evaluate spans --gold {}/gold.spans --run {}/run.spans {}/ranked.res --qrels {}/ranked.qrel",
-        "passages.*",
-    ),
+    ("spans", "evaluate spans --gold {}/gold.spans --run {}/run.spans {}/ranked.res --qrels {}/ranked.qrel",
+        "passages.*"),
     ("reproduce", "reproduce ikat2023 {}/ikat2023", "means.* intervals.* pairs.*"),
-    (
-        "reproduce",
-        "reproduce llmjudge {}/llmjudge",
-        "agreement.* ranking.* pairs.* stability.* off_scale_labels.* table_?_*",
-    ),
-    (
-        "report",
-        "report {}/judged --gold {}/example.gold.jsonl",
-        "report/corrected.svg report/agreement-*.svg report/confusion-*.svg",
-    ),
-    (
-        "nuggets-score",
+    ("reproduce", "reproduce llmjudge {}/llmjudge",
+        "agreement.* ranking.* pairs.* stability.* off_scale_labels.* table_?_*"),
+    ("report", "report {}/judged --gold {}/example.gold.jsonl",
+        "report/corrected.svg report/agreement-*.svg report/confusion-*.svg"),
+    ("nuggets-score",
         f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --gold {{}}/people.jsonl",
-        "corrected.*",
-    ),
-    (
-        "nuggets-score",
+        "corrected.*"),
+    ("nuggets-score",
         f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --claims {{}}/claims.jsonl",
-        "precision.* claims.tsv",
-    ),
+        "precision.* claims.tsv"),
     ("release", "release {}/judged --keep-names", "response_runs/*.run"),
     ("release", "release {}/checked", "sentences.tsv citations.tsv prompts/groundedness/sentences.md"),
     ("reproduce", "reproduce cast-regin {}/release", "retests.* lengths.*"),
-)
+)  # fmt: skip
 """Command, a call that makes more files than the plain one, and patterns of these."""
 
 

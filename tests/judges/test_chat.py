@@ -46,20 +46,16 @@ USAGE: dict[str, tuple[dict[str, Any], tuple[int | None, int | None, int | None]
     "vLLM": (usage(40, 3, 43, prompt_tokens_details={"cached_tokens": 32}), (40, 32, 3)),
     "vLLM, not asked for details": (usage(40, 3, 43, prompt_tokens_details=None), (40, None, 3)),
     "DeepSeek": (usage(120, 9, 129, prompt_cache_hit_tokens=64, prompt_cache_miss_tokens=56), (120, 64, 9)),
-    "Anthropic through a gateway": (
-        usage(500, 7, 507, cache_read_input_tokens=400, cache_creation_input_tokens=80), (500, 400, 7)
-    ),
-    "llama.cpp": (
-        usage(162, 1, 163) | {"timings": {"cache_n": 132, "prompt_n": 30, "prompt_ms": 5.5}}, (162, 132, 1)
-    ),
+    "Anthropic through a gateway": (usage(500, 7, 507, cache_read_input_tokens=400, cache_creation_input_tokens=80),
+        (500, 400, 7)),
+    "llama.cpp": (usage(162, 1, 163) | {"timings": {"cache_n": 132, "prompt_n": 30, "prompt_ms": 5.5}}, (162, 132, 1)),
     "xAI, whose replies are counted without their 94 thoughts": (
         usage(32, 9, 135, completion_tokens_details={"reasoning_tokens": 94}), (32, None, 9 + 94)
     ),
     "Gemini, whose thoughts stand in the total alone": (usage(20, 424, 1016), (20, None, 424 + 572)),
     # No more than all of a prompt is cached.
-    "cached tokens beside those of the prompt, in the total too": (
-        usage(100, 7, 507, cache_read_input_tokens=400), (100, None, 7)
-    ),
+    "cached tokens beside those of the prompt, in the total too": (usage(100, 7, 507, cache_read_input_tokens=400),
+        (100, None, 7)),
     "a total that cannot be true": (usage(20, 5, 3), (20, None, 5)),
     "no counts": ({"usage": None}, (None, None, None)),
 }  # fmt: skip
@@ -90,14 +86,10 @@ def test_odd_usage_loses_no_reply(odd: object) -> None:
         ({"content": "", "refusal": None}, "content_filter", "", "content_filter"),
         ({"content": None, "reasoning_content": "hmm"}, "length", "", "length"),
         ({}, None, "", None),
-        (
-            {"content": [{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
-            "stop",
-            "ab",
-            "stop",
-        ),
+        ({"content": [{"type": "thinking"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "stop",
+            "ab", "stop"),
     ],
-)
+)  # fmt: skip
 def test_odd_replies(message: object, finish_reason: str | None, text: str, reason: str | None) -> None:
     found = read(reply(message, finish_reason))
     assert (found.text, found.finish_reason, found.prompt_tokens) == (text, reason, None)

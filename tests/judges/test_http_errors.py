@@ -52,20 +52,14 @@ REFUSALS: list[tuple[int, Any, type[JudgeError]]] = [
     (400, openai(VLLM, "BadRequestError", 400), ContextLengthError),
     (400, openai(LLAMA, "exceed_context_size_error", 400), ContextLengthError),
     (500, openai("Context size has been exceeded.", "server_error", 500), ContextLengthError),
-    (
-        400,
-        {"error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens"}},
-        ContextLengthError,
-    ),
+    (400, {"error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens"}},
+        ContextLengthError),
     (422, {"error": "`inputs` must have less than 4096 tokens", "error_type": "validation"}, ContextLengthError),
     (413, "Request Entity Too Large", ContextLengthError),
     (400, openai(AZURE, None, "content_filter"), ContentFilterError),
     (400, openai("Prompt blocked.", None, "content_policy_violation"), ContentFilterError),
-    (
-        400,
-        {"error": {"message": "Blocked.", "innererror": {"code": "ResponsibleAIPolicyViolation"}}},
-        ContentFilterError,
-    ),
+    (400, {"error": {"message": "Blocked.", "innererror": {"code": "ResponsibleAIPolicyViolation"}}},
+        ContentFilterError),
     (403, openai("Your input was flagged by the moderation of this model", None, 403), ContentFilterError),
     (400, openai("'response_format' of type 'json_schema' is not supported with this model."), StructureUnsupported),
     (400, openai("Failed to parse grammar"), StructureUnsupported),
@@ -79,7 +73,7 @@ REFUSALS: list[tuple[int, Any, type[JudgeError]]] = [
     (503, openai("overloaded", "service_unavailable_error"), TransientError),
     (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, RateLimitError),
     (418, "teapot", RejectedError),
-]
+]  # fmt: skip
 
 
 def error(status: int, body: object, structured: bool = True) -> JudgeError:

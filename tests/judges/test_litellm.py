@@ -56,26 +56,13 @@ def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
 
 CACHED = {
     # provider: the usage that it sends; its prompt of 2,000 tokens, 1,536 of them from a cache, with a reply of 50
-    "openai/gpt-4o-mini": {
-        "prompt_tokens": 2000,
-        "completion_tokens": 50,
-        "total_tokens": 2050,
-        "prompt_tokens_details": {"cached_tokens": 1536},
-    },
-    "deepseek/deepseek-chat": {
-        "prompt_tokens": 2000,
-        "completion_tokens": 50,
-        "total_tokens": 2050,
-        "prompt_cache_hit_tokens": 1536,
-        "prompt_cache_miss_tokens": 464,
-    },
-    "anthropic/claude-sonnet-4-5": {
-        "input_tokens": 464,
-        "cache_read_input_tokens": 1536,
-        "cache_creation_input_tokens": 0,
-        "output_tokens": 50,
-    },
-}
+    "openai/gpt-4o-mini": {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050,
+        "prompt_tokens_details": {"cached_tokens": 1536}},
+    "deepseek/deepseek-chat": {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050,
+        "prompt_cache_hit_tokens": 1536, "prompt_cache_miss_tokens": 464},
+    "anthropic/claude-sonnet-4-5": {"input_tokens": 464, "cache_read_input_tokens": 1536,
+        "cache_creation_input_tokens": 0, "output_tokens": 50},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CACHED)

@@ -164,18 +164,15 @@ def reply_of(mock: Mock, text: str = "x") -> tuple[int, Message, Any]:
 @pytest.mark.parametrize(
     ("provider", "always", "wish"),
     [
-        (
-            "openai",
-            {"x-ratelimit-limit-requests": "2", "x-ratelimit-reset-requests": "\\d+m[\\d.]+s"},
-            "retry-after-ms",
-        ),
+        ("openai", {"x-ratelimit-limit-requests": "2", "x-ratelimit-reset-requests": "\\d+m[\\d.]+s"},
+            "retry-after-ms"),
         ("anthropic", {"anthropic-ratelimit-requests-reset": "20\\d\\d-.*Z"}, "retry-after"),
         ("azure", {"x-ratelimit-reset-requests": "\\d+", "x-ratelimit-remaining-tokens": "-1"}, "retry-after"),
         ("gemini", {}, ""),
         ("vllm", {"server": "uvicorn"}, ""),
         ("litellm", {"llm_provider-x-ratelimit-reset-requests": ".*s"}, "llm_provider-retry-after"),
     ],
-)
+)  # fmt: skip
 def test_limits_are_told_in_the_words_of_a_provider(mock, provider, always, wish) -> None:
     mock.config(provider=provider, rps=0.001, burst=2, retry_after=31.0)
     for text, status in (("a", 200), ("b", 200), ("c", 429)):

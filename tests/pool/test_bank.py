@@ -96,17 +96,14 @@ def damage(data: bytes, old: str, new: str) -> bytes:
         (lambda p, q: (damage(p, '"bare":1', '"bare":"1"'), q), ("out/pool.jsonl", "line 1: $.tokens.bare"), "int"),
         (lambda p, q: (damage(p, "R00001", "R1"), q), ("out/pool.jsonl", "line 2: $.response_id"), "'R1' is not"),
         (lambda p, q: (damage(p, "R00001", "R00000"), q), ("out/pool.jsonl", "line 2: $.response_id"), "earlier"),
-        (
-            lambda p, q: (p + damage(p.split(b"\n")[1], "R00001", "R00002"), q),
-            ("out/pool.jsonl", "line 3: $"),
-            "R00002 has the turn, the text and the passages of R00001",
-        ),
+        (lambda p, q: (p + damage(p.split(b"\n")[1], "R00001", "R00002"), q), ("out/pool.jsonl", "line 3: $"),
+            "R00002 has the turn, the text and the passages of R00001"),
         (lambda p, q: (b"\xff" + p, q), ("out/pool.jsonl", "line 1: $"), "malformed"),
         (lambda p, q: (p, q + q), ("out/passages.jsonl", "line 2: $.key"), "earlier"),
         (lambda p, q: (p, damage(q, '"P', '"X')), ("out/passages.jsonl", "line 1: $.key"), "does not belong"),
         (lambda p, q: (p, damage(q, '"run"', '"moon"')), ("out/passages.jsonl", "line 1: $.source"), "moon"),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_pool_is_refused_by_line(small, change, where, says) -> None:
     with pytest.raises(InputError, match="out: the files of the pool are damaged") as caught:
         read_pool(*change(pool_jsonl(small), passages_jsonl(small)), "out")

@@ -131,19 +131,11 @@ GRADES = {"1_1": {"g": 2, "m": 1, "z": 0, "n": -1}}
         ([(1, "a", "X")], {"minimum": -1}, [], [(1, "no_relevant_passage")]),
         # The first relevant one is the one: later ones are below the depth, not without relevance.
         ([(3, "c", "G"), (1, "a", "G"), (2, "b", "Z")], {"max_rank": 3}, [1], [(2, "below_depth"), (3, "below_depth")]),
-        (
-            [(1, "a", "Z"), (2, "b", "G"), (3, "c", "Z"), (4, "d", "G"), (5, "e", "G")],
-            {"max_rank": 4, "depth": 2},
-            [2, 4],
-            [(1, "no_relevant_passage"), (3, "no_relevant_passage"), (5, "below_depth")],
-        ),
+        ([(1, "a", "Z"), (2, "b", "G"), (3, "c", "Z"), (4, "d", "G"), (5, "e", "G")], {"max_rank": 4, "depth": 2},
+            [2, 4], [(1, "no_relevant_passage"), (3, "no_relevant_passage"), (5, "below_depth")]),
         # Relevant, but looked for no further than rank 3.
-        (
-            [(1, "a", "Z"), (2, "b", "X"), (3, "c", ""), (4, "d", "G")],
-            {"max_rank": 3},
-            [],
-            [(1, "no_relevant_passage"), (2, "no_relevant_passage"), (3, "no_relevant_passage"), (4, "below_depth")],
-        ),
+        ([(1, "a", "Z"), (2, "b", "X"), (3, "c", ""), (4, "d", "G")], {"max_rank": 3}, [],
+            [(1, "no_relevant_passage"), (2, "no_relevant_passage"), (3, "no_relevant_passage"), (4, "below_depth")]),
         # Without a largest rank: the depth.
         ([(1, "a", "Z"), (2, "b", "G")], {}, [], [(1, "no_relevant_passage"), (2, "below_depth")]),
         # A response without text uses up its place if it would have been pooled, and only then.
@@ -152,7 +144,7 @@ GRADES = {"1_1": {"g": 2, "m": 1, "z": 0, "n": -1}}
         # Places count, not the numbers that a run writes.
         ([(7, "a", "Z"), (9, "b", "G")], {"max_rank": 2}, [9], [(7, "no_relevant_passage")]),
     ],
-)
+)  # fmt: skip
 def test_only_responses_with_a_relevant_used_passage_are_pooled(responses, options, kept, reasons) -> None:
     depth = options.pop("depth", 1)
     found, excluded = candidates(

@@ -48,22 +48,16 @@ def placed(run_id: str, rank: int, mean: float, bound: float) -> LeaderboardRow:
         ([("a", 1, 2.0, 2.0)], "a has a mean of 2.00"),
         ([("a", 1, 2.0, 2.0), ("b", 2, 1.0, 1.0)], "a comes first with a mean of 2.00, b last with a mean of 1.00"),
         # 3.00 on 4 of 16 turns is 12 / 16 = .75 over all; it is last for that.
-        (
-            [("a", 1, 2.0, 2.0), ("b", 2, 3.0, 0.75)],
-            "a comes first with a mean of 2.00, b last with a mean of 3.00 (0.75 over all turns)",
-        ),
-        (
-            [("a", 1, 3.0, 3.0), ("b", 1, 3.0, 3.0), ("c", 3, 1.0, 1.0)],
-            "a and b come first with a mean of 3.00, c last with a mean of 1.00",
-        ),
+        ([("a", 1, 2.0, 2.0), ("b", 2, 3.0, 0.75)],
+            "a comes first with a mean of 2.00, b last with a mean of 3.00 (0.75 over all turns)"),
+        ([("a", 1, 3.0, 3.0), ("b", 1, 3.0, 3.0), ("c", 3, 1.0, 1.0)],
+            "a and b come first with a mean of 3.00, c last with a mean of 1.00"),
         # One rank, and one mean over all turns: 8 of 16 turns at 2.00, and 16 at 1.00.
-        (
-            [("a", 1, 3.0, 3.0), ("b", 2, 2.0, 1.0), ("c", 2, 1.0, 1.0), ("d", 2, 1.0, 1.0)],
-            "a comes first with a mean of 3.00, b and 2 others last with a mean over all turns of 1.00",
-        ),
+        ([("a", 1, 3.0, 3.0), ("b", 2, 2.0, 1.0), ("c", 2, 1.0, 1.0), ("d", 2, 1.0, 1.0)],
+            "a comes first with a mean of 3.00, b and 2 others last with a mean over all turns of 1.00"),
         ([("a", 1, 2.0, 2.0), ("b", 1, 2.0, 2.0)], "the 2 runs have the same rank with a mean of 2.00"),
     ],
-)
+)  # fmt: skip
 def test_who_is_first_and_last_goes_by_ranks(rows: list[tuple[str, int, float, float]], said: str) -> None:
     assert order_of([placed(*each) for each in rows]) == said
 

@@ -75,15 +75,12 @@ LOW, HIGH = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1], [3, 3, 3, 3, 3, 3, 3, 3, 2, 2]
     [
         ({"a": LOW, "b": HIGH}, "higher", "b is measurably better than 1 of 1 other run: 1 of 1 pair"),
         ({"a": LOW, "b": HIGH}, "lower", "a is measurably better than 1 of 1 other run: 1 of 1 pair"),
-        (
-            {"a": LOW, "b": HIGH, "c": HIGH},
-            "higher",
-            "b and c are each measurably better than 1 of 2 other runs: 2 of 3 pairs",
-        ),
+        ({"a": LOW, "b": HIGH, "c": HIGH}, "higher",
+            "b and c are each measurably better than 1 of 2 other runs: 2 of 3 pairs"),
         ({"a": LOW, "b": LOW}, "higher", "No run is measurably better than another: 0 of 1 pair"),
         ({"a*\n\x1b": HIGH, "b": LOW}, "higher", "a*\\n\\x1b is measurably better than 1 of 1 other run: 1 of 1 pair"),
     ],
-)
+)  # fmt: skip
 def test_the_verdict_names_the_run_that_is_better_than_most(
     grades: dict[str, list[int]], polarity: Literal["higher", "lower"], verdict: str
 ) -> None:

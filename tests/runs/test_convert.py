@@ -119,55 +119,21 @@ def test_2025_to_2024_flags_what_is_cited(tmp_path):
 @pytest.mark.parametrize(
     ("responses", "references", "citations", "changes"),
     [
-        pytest.param(
-            [[passage(1, 2.0), passage(2, 1.0)], [passage(3, 9.0), passage(2, 1.0)]],
-            {3: 9.0, 1: 2.0, 2: 1.0},
-            [[1, 2], [3, 2]],
-            ["passage list", "passage list", "order of the references"],
-            id="the references are those of all responses by falling score",
-        ),
-        pytest.param(
-            [[passage(1, 2.0), passage(1, 1.0), passage(2, 0.5)]],
-            {1: 2.0, 2: 0.5},
-            [[1, 2]],
-            ["passage scores", "repeated passages"],
-            id="the first of a repeated passage is kept",
-        ),
-        pytest.param(
-            [[passage(k, None) for k in (4, 5, 6)]],
-            {4: 3.0, 5: 2.0, 6: 1.0},
-            [[4, 5, 6]],
-            ["passage scores"],
-            id="scores by place where there are none",
-        ),
-        pytest.param(
-            [[passage(k, 10.0 - k, False) for k in range(1, 8)]],
-            {k: 10.0 - k for k in range(1, 8)},
-            [[1, 2, 3, 4, 5]],
-            ["citations"],
-            id="the first five where none is flagged",
-        ),
-        pytest.param(
-            [[passage(k, float(k), False) for k in range(1, 8)]],
-            {k: float(k) for k in range(7, 0, -1)},
-            [[7, 6, 5, 4, 3]],
-            ["citations", "order of the references"],
-            id="the five with the highest scores",
-        ),
-        pytest.param(
-            [[passage(1, 1.0)], []],
-            {1: 1.0},
-            [[1], []],
-            ["citations"],
-            id="no passages beside a response with passages",
-        ),
-        pytest.param(
-            [[passage(1, 1.0, text="Tea is hot.")]],
-            {1: 1.0},
-            [[1]],
-            ["passage texts"],
-            id="no room for texts",
-        ),
+        pytest.param([[passage(1, 2.0), passage(2, 1.0)], [passage(3, 9.0), passage(2, 1.0)]], {3: 9.0, 1: 2.0, 2: 1.0},
+            [[1, 2], [3, 2]], ["passage list", "passage list", "order of the references"],
+            id="the references are those of all responses by falling score"),
+        pytest.param([[passage(1, 2.0), passage(1, 1.0), passage(2, 0.5)]], {1: 2.0, 2: 0.5}, [[1, 2]],
+            ["passage scores", "repeated passages"], id="the first of a repeated passage is kept"),
+        pytest.param([[passage(k, None) for k in (4, 5, 6)]], {4: 3.0, 5: 2.0, 6: 1.0}, [[4, 5, 6]], ["passage scores"],
+            id="scores by place where there are none"),
+        pytest.param([[passage(k, 10.0 - k, False) for k in range(1, 8)]], {k: 10.0 - k for k in range(1, 8)},
+            [[1, 2, 3, 4, 5]], ["citations"], id="the first five where none is flagged"),
+        pytest.param([[passage(k, float(k), False) for k in range(1, 8)]], {k: float(k) for k in range(7, 0, -1)},
+            [[7, 6, 5, 4, 3]], ["citations", "order of the references"], id="the five with the highest scores"),
+        pytest.param([[passage(1, 1.0)], []], {1: 1.0}, [[1], []], ["citations"],
+            id="no passages beside a response with passages"),
+        pytest.param([[passage(1, 1.0, text="Tea is hot.")]], {1: 1.0}, [[1]], ["passage texts"],
+            id="no room for texts"),
     ],
 )  # fmt: skip
 def test_passages_of_2025(tmp_path, responses, references, citations, changes):
@@ -292,16 +258,12 @@ def test_in_2025_validation_says_nothing_that_it_did_not_say_before(tmp_path_fac
     [
         (ikat2024(response(text="")), "ikat2024", None, ["the text is empty"]),
         (ikat2024(response([passage(1, 1.0)])), "ikat2025", None, ["needs a team id"]),
-        (
-            ikat2024(response([passage(1, 1.0)]), eval_response=False),
-            "ikat2025",
-            None,
-            ["needs a team id", "eval_response: false"],
-        ),
+        (ikat2024(response([passage(1, 1.0)]), eval_response=False), "ikat2025", None,
+            ["needs a team id", "eval_response: false"]),
         ({"turns": 1}, "ikat2024", None, ["expected a list", "`run_name` is missing"]),
         ([1], "ikat2024", None, ["not a run in a known format"]),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_converted_is_refused_with_every_reason(tmp_path, document, to, team, messages):
     problems = refused(convert_run, read(tmp_path, document), to, team=team)
     found = [problem.message for problem in problems]

@@ -43,15 +43,11 @@ NEW = [
 ]
 USED = (Provenance(B, 0.5, True), Provenance(A, 0.4, True))
 TURNS = {
-    "old": (
-        RunTurn("1-1_0", (Response(1, "Yes, at low tide.", USED, ()),), "Can I swim here?", ()),
-        RunTurn("1-1_1", (Response(1, "No idea.", (), ("You swim.",)),), "And today?", ()),
-    ),
-    "new": (
-        RunTurn("1-1_1", (Response(1, "Yes, at low tide.", USED, ()),), "Can I swim here?", ("You swim.",)),
-        RunTurn("1-1_2", (Response(1, "No idea.", (), ("You swim.",)),), "And today?", ()),
-    ),
-}
+    "old": (RunTurn("1-1_0", (Response(1, "Yes, at low tide.", USED, ()),), "Can I swim here?", ()),
+        RunTurn("1-1_1", (Response(1, "No idea.", (), ("You swim.",)),), "And today?", ())),
+    "new": (RunTurn("1-1_1", (Response(1, "Yes, at low tide.", USED, ()),), "Can I swim here?", ("You swim.",)),
+        RunTurn("1-1_2", (Response(1, "No idea.", (), ("You swim.",)),), "And today?", ())),
+}  # fmt: skip
 SHAPES = {"old": OLD, "new": NEW}
 
 

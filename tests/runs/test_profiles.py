@@ -32,14 +32,11 @@ def test_limits(given: dict, limits: tuple) -> None:
         ({}, (), "250 tokens by the rule bare, any number of used passages (profile ikat2025)"),
         # An option that says what the profile says overrides nothing.
         ({"token_limit": 250}, (), "250 tokens by the rule bare, any number of used passages (profile ikat2025)"),
-        (
-            {"token_rule": "english", "citation_limit": 3},
-            ("token_rule", "citation_limit"),
+        ({"token_rule": "english", "citation_limit": 3}, ("token_rule", "citation_limit"),
             "250 tokens by the rule english, 3 used passages "
-            "(profile ikat2025, not its way of counting or citation limit)",
-        ),
+            "(profile ikat2025, not its way of counting or citation limit)"),
     ],
-)
+)  # fmt: skip
 def test_limits_that_options_set_otherwise_than_the_profile_are_named(given, overridden, words) -> None:
     limits = limits_of(**given)
     assert limits.overridden == overridden and limits.recorded()["overridden"] == list(overridden)

@@ -163,14 +163,10 @@ def test_a_small_dataset_that_brings_most_of_the_variance_leaves_few_degrees_of_
         ([2.0, 1.0] * 10, POSITIVE, TOPICS, "perfect separation"),
         ([1.0, 2.0] * 10, POSITIVE, TOPICS, "perfect separation the wrong way round"),
         ([1.0] * 20, POSITIVE, TOPICS, "no variation between topics"),
-        (
-            [*range(100), 0.5, 1.5, 2.5, 3.5, 50, 51, 52, 53],
-            [True, False] * 54,
-            [0] * 100 + [1, 1, 2, 2, 3, 3, 4, 4],
-            "most items are of one topic",
-        ),
+        ([*range(100), 0.5, 1.5, 2.5, 3.5, 50, 51, 52, 53], [True, False] * 54, [0] * 100 + [1, 1, 2, 2, 3, 3, 4, 4],
+            "most items are of one topic"),
     ],
-)
+)  # fmt: skip
 def test_where_there_is_no_interval_the_reason_says_why(scores: Any, positive: Any, topics: Any, reason: str) -> None:
     estimate = auc_interval(scores, positive, topics)
     assert (estimate.low, estimate.high, estimate.reason) == (None, None, reason)

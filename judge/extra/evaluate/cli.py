@@ -13,21 +13,18 @@ from judge.extra.evaluate import measured
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
-from judge.extra.evaluate.scores import MeasuredRun, Over, ir_measures_lines, trec_eval_lines
+from judge.extra.evaluate.scores import BOARDS, MeasuredRun, Over, board_lines
 from judge.extra.evaluate.spans import SpansPlan, evaluate_spans
 from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
 from judge.io.installed import undrawn
 from judge.io.plan import OneOf
 from judge.io.table import FORMS
 
-LINES = {"trec_eval": trec_eval_lines, "ir_measures": ir_measures_lines}
-"""Forms of lines instead of tables, each with its writer."""
-
 
 class TableOrLines(TableFormat, section="output"):
     """How tables are printed, or the values in the form of another tool."""
 
-    format: Annotated[str, OneOf(("table", *FORMS, *LINES))] = "table"
+    format: Annotated[str, OneOf(("table", *FORMS, *BOARDS))] = "table"
     """How the tables are printed."""
 
 
@@ -35,7 +32,7 @@ class RankingFormat(TableOrLines, section="output"):
     """How rankings are printed."""
 
     per_turn: bool = False
-    """With --format trec_eval or ir_measures: also the value of every turn."""
+    """With --format trec_eval, ir_measures, tot or jsonl: also the value of every turn."""
 
 
 def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
@@ -46,7 +43,7 @@ def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
     that runs share which cannot be told apart. --by shows the same by topic, by depth of the turn, and for turns that
     depend on statements of the user's PTKB against those that do not.
     """
-    lines = output.format in LINES
+    lines = output.format in BOARDS
     if lines and (plan.by != "run" or plan.over == "worst"):
         raise UsageError(f"--format {output.format}: is of whole runs, over qrels or answered turns")
     with progress("reading grades") as steps:
@@ -54,7 +51,7 @@ def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
     _warn(outcome.warnings)
     if lines:
         scores = _in_tool(outcome.criteria[0], output.format, "answered" if plan.over == "answered" else "qrels")
-        print(LINES[output.format](scores), end="")
+        print(board_lines(output.format, scores), end="")
     else:
         print_grids([outcome.table(plan.by)], output.format)
     return 0
@@ -97,16 +94,16 @@ def statements(plan: measured.StatementsPlan, output: RankingFormat) -> int:
 def _rankings(
     plan: measured.RankingsPlan, output: RankingFormat, evaluate: Callable[..., measured.RankingsOutcome]
 ) -> int:
-    if output.format in LINES:
+    if output.format in BOARDS:
         plan.refuse_unused(["by"], f"--format {output.format} prints lines of whole runs")
     else:
-        output.refuse_unused(["per_turn"], f"it needs --format {' or '.join(LINES)}; --out writes turns.tsv")
+        output.refuse_unused(["per_turn"], f"it needs --format {' or '.join(BOARDS)}; --out writes turns.tsv")
     with progress("reading grades") as steps:
         outcome = evaluate(plan, steps)
     _warn(outcome.warnings)
-    if output.format in LINES:
+    if output.format in BOARDS:
         scores = measured.tool_scores(outcome.evaluations, trec_eval=output.format == "trec_eval")
-        print(LINES[output.format](scores, turns=output.per_turn), end="")
+        print(board_lines(output.format, scores, turns=output.per_turn), end="")
     else:
         print_grids(outcome.tables(plan.by), output.format)
     return 0

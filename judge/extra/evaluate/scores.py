@@ -1,7 +1,8 @@
 """One run under one measure: the value of every turn as an array, and their mean with its interval. Pure."""
 
+import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isnan, nan
 from typing import Literal
 
@@ -99,11 +100,22 @@ def measured_run(
     return MeasuredRun(run_id, measure, over, estimate, kept if order is graded else dict(kept))
 
 
-def trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
-    """`measure<TAB>turn<TAB>value` as trec_eval prints it, a block for each run under its `runid` line.
+def board_lines(form: str, scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
+    """The lines of a board in the form of another tool (`BOARDS`); with `turns`, with the value of every turn.
 
-    With `turns`, the value of every turn stands before the mean (`trec_eval -q`).
+    ir_measures prints one run and leaves its name out; here it comes first.
     """
+    if form == "trec_eval":
+        return _trec_eval_lines(scores, turns=turns)
+    whole, lines = "all" if turns or form != "ir_measures" else "", list[str]()
+    for each in scores:
+        values = {**(each.turns if turns else {}), whole: each.estimate.value}
+        lines += [BOARDS[form](each, of, value) + "\n" for of, value in values.items() if value is not None]
+    return "".join(lines)
+
+
+def _trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool) -> str:
+    """A block for each run under its `runid` line, in which the turns stand before the mean (`trec_eval -q`)."""
     lines: list[str] = []
     for run_id in dict.fromkeys(each.run_id for each in scores):
         group = [each for each in scores if each.run_id == run_id]
@@ -111,21 +123,20 @@ def trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool = False) -> st
         every = sorted({turn_id for each in group for turn_id in each.turns}, key=natural_key) if turns else ()
         values = [(each, turn_id, each.turns.get(turn_id)) for turn_id in every for each in group]
         values += [(each, "all", each.estimate.value) for each in group]
-        lines += [f"{each.measure:<22}\t{of}\t{value:.4f}\n" for each, of, value in values if value is not None]
+        lines += [BOARDS["trec_eval"](each, of, value) + "\n" for each, of, value in values if value is not None]
     return "".join(lines)
 
 
-def ir_measures_lines(scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
-    """`run<TAB>measure<TAB>value`, and with `turns` `run<TAB>turn<TAB>measure<TAB>value`, as ir_measures prints.
+def _cells(*cells: str) -> str:
+    return "\t".join(escape_cell(cell) for cell in cells if cell)
 
-    ir_measures prints one run and leaves its name out; here it comes first.
-    """
-    every = "all\t" if turns else ""
-    lines: list[str] = []
-    for each in scores:
-        run_id = escape_cell(each.run_id)
-        if turns:
-            lines += [f"{run_id}\t{turn_id}\t{each.measure}\t{value:.4f}\n" for turn_id, value in each.turns.items()]
-        if each.estimate.value is not None:
-            lines.append(f"{run_id}\t{every}{each.measure}\t{each.estimate.value:.4f}\n")
-    return "".join(lines)
+
+BOARDS: dict[str, Callable[[MeasuredRun, str, float], str]] = {
+    "trec_eval": lambda run, of, value: f"{run.measure:<22}\t{of}\t{value:.4f}",
+    "ir_measures": lambda run, of, value: _cells(run.run_id, of, run.measure, f"{value:.4f}"),
+    "tot": lambda run, of, value: _cells(run.run_id, run.measure, of, f"{value:.4f}"),
+    "jsonl": lambda run, of, value: json.dumps(
+        {"run_id": run.run_id, "topic_id": of, "measure": run.measure, "value": value}
+    ),
+}
+"""Form to its line of a run, a turn or `all`, and the value; `tot` and `jsonl` are TREC AutoJudge's."""

@@ -35,6 +35,9 @@ def test_lines_of_trec_eval_with_every_turn(here: Path, capsys: pytest.CaptureFi
     assert (code, rows[0]) == (0, ["runid", "all", "mine"])
     of_turns = [row[1:] for row in rows if row[0] == "recip_rank"]
     assert of_turns == [["9-1_1", "1.0000"], ["9-1_2", "0.5000"], ["all", "0.7500"]]
+    assert "mine\tRR\t9-1_2\t0.5000\nmine\tRR\tall\t0.7500\n" in call(f"{PASSAGES} --format tot --per-turn", capsys)[1]
+    line = '{"run_id": "mine", "topic_id": "all", "measure": "RR", "value": 0.75}\n'
+    assert line in call(f"{PASSAGES} --format jsonl", capsys)[1]
 
 
 def test_lines_of_ir_measures_name_the_assessment_where_there_are_several(here: Path, capsys) -> None:

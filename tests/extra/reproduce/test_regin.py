@@ -354,12 +354,9 @@ def test_two_runs_of_one_id_are_an_error_and_the_first_is_used(release: Path, tm
 # Evaluation
 
 GRADES = {
-    "relevance": [
-        *[("1_1", "R00000", 2), ("1_1", "R00001", 0)],
-        *[("1_3", "R00002", 1)],
-        *[("2_1", "R00000", 3), ("2_1", "R00003", 3)],
-    ]
-}
+    "relevance": [*[("1_1", "R00000", 2), ("1_1", "R00001", 0)], *[("1_3", "R00002", 1)],
+        *[("2_1", "R00000", 3), ("2_1", "R00003", 3)]]
+}  # fmt: skip
 """The response part's relevance; nothing in 1_3 is relevant."""
 
 

@@ -83,11 +83,8 @@ def test_a_line_is_a_reply(judge: str, line: str, reply: str) -> None:
     ("openai/m", '{"response":{"status_code":429,"body":{"error":{"message":"wait"}}}}', "status 429: wait"),
     ("openai/m", '{"response":null,"error":{"code":"batch_expired","message":"late"}}', "batch_expired: late"),
     ("server/m", '{"response":null,"error":"boom"}', "boom"),
-    (
-        "server/m",
-        '{"response":{"status_code":400,"body":null},"error":{"error":{"message":"too long","code":400}}}',
-        "status 400: too long",
-    ),
+    ("server/m", '{"response":{"status_code":400,"body":null},"error":{"error":{"message":"too long","code":400}}}',
+        "status 400: too long"),
     ("server/m", "{}", "no response and no error"),
     ("server/m", '{"response":{"status_code":500,"body":"bad gateway"}}', 'status 500: "bad gateway"'),
     ("litellm/anthropic/m", '{"result":{"type":"errored","error":"plain"}}', "errored: plain"),

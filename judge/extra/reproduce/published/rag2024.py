@@ -35,14 +35,10 @@ SOURCE = (
 )
 _ORIGIN = "the repository webis-de/ir_axioms, folder data/"
 FILES = (
-    ReleasedFile(
-        "post-edited", "final.citation_judgments_with_prediction.20241025.jsonl", _ORIGIN,
-        r"\S*citation_judgments_with_prediction\S*\.jsonl(\.gz)?",
-    ),
-    ReleasedFile(
-        "scratch", "final.citation_judgments_without_prediction.20241025.jsonl", _ORIGIN,
-        r"\S*citation_judgments_without_prediction\S*\.jsonl(\.gz)?",
-    ),
+    ReleasedFile("post-edited", "final.citation_judgments_with_prediction.20241025.jsonl", _ORIGIN,
+        r"\S*citation_judgments_with_prediction\S*\.jsonl(\.gz)?"),
+    ReleasedFile("scratch", "final.citation_judgments_without_prediction.20241025.jsonl", _ORIGIN,
+        r"\S*citation_judgments_without_prediction\S*\.jsonl(\.gz)?"),
     ReleasedFile("webassess", "webassess.jsonl", _ORIGIN, r"\S*webassess\S*\.jsonl(\.gz)?"),
     ReleasedFile("nuggets", "nugget_assignment.20241108.jl", _ORIGIN, r"nugget_assignment\S*\.(jl|jsonl)(\.gz)?"),
 )  # fmt: skip
