@@ -245,7 +245,7 @@ def _english_ends(text: str) -> Iterator[int]:
 def _count_bare(text: str) -> int:
     words = text.split()
     # With single spaces between the words, as in nearly every text, no white space counts.
-    return len(words) + (0 if " ".join(words) == text else sum(1 for _ in _SPACE_TOKEN.finditer(text)))
+    return len(words) + (0 if " ".join(words) == text else len(_SPACE_TOKEN.findall(text)))
 
 
 def _bare_ends(text: str) -> Iterator[int]:
