@@ -54,6 +54,8 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "CITE": (gold.cited, 60),
     "BT": (battles.bt, 300),
     "BTE": (battles.bte, 400),
+    "BTM": (partial(battles.bt, drawn=battles.in_two_stages, name="BTM"), 300),
+    "BTN": (partial(battles.bte, drawn=battles.in_two_stages, name="BTN"), 400),
     "S1": (small.means, 2000),
     "S2": (small.coefficients, 1000),
     "S3": (small.families, 400),

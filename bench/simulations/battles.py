@@ -2,15 +2,17 @@
 
 BT are worlds of 10 runs, each better or worse by topic, that a judge with a taste for the first place compares. Of each
 topic `pairs` pairs are drawn; verdicts that change with the order are missing. The truth is what infinitely many topics
-would give. BTE are equal runs: how often are some told apart?
+would give. BTE are equal runs: how often are some told apart? In BTM and BTN, the same worlds, half of the pairs are
+drawn first, and the rest from runs that these do not tell apart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.simulations.figures import Finding, Floats, finding
-from judge.stats.preference import ratings
+from judge.stats.preference import Ratings, ratings
 from judge.stats.separation import separated
 from judge.stats.tables import Undefined
 
@@ -58,14 +60,42 @@ def compared(strengths: Floats, T: int, pairs: int, rng: np.random.Generator) ->
     return counts
 
 
-def bt(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPICS) -> list[Finding]:
+def in_two_stages(strengths: Floats, T: int, pairs: int, rng: np.random.Generator) -> Floats:
+    """The counts of `pairs` pairs of each topic: half of all, then half of runs that are not told apart."""
+    R = len(strengths)
+    counts, i, j = compared(strengths, T, R * R, rng), *np.triu_indices(R, 1)
+    chance = rng.random((T, len(i)))
+    taken = chance.argsort(axis=1).argsort(axis=1) < pairs // 2
+    kept = np.zeros((T, R, R, 1))
+    kept[:, i, j, 0] = taken
+    found = ratings(counts * kept)
+    apart = np.zeros((R, R), dtype=bool) if isinstance(found, Undefined) else told_apart(found)
+    left = np.where(taken | apart[i, j], np.inf, chance)
+    kept[:, i, j, 0] += (left.argsort(axis=1).argsort(axis=1) < pairs - pairs // 2) & np.isfinite(left)
+    return counts * kept
+
+
+def told_apart(found: Ratings) -> NDArray[np.bool_]:
+    """The pairs of rated runs (R x R) that are told apart."""
+    known = np.array([run.value is not None for run in found[0]])
+    apart = np.zeros((len(known), len(known)), dtype=bool)
+    apart[np.ix_(known, known)] = separated([run for run in found[0] if run.value is not None])
+    return apart
+
+
+Drawn = Callable[[Floats, int, int, np.random.Generator], Floats]
+
+
+def bt(
+    replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPICS, drawn: Drawn = compared, name: str = "BT"
+) -> list[Finding]:
     figures = []
     for T in topics:
         for pairs in PAIRS:
             covered, rated = [], []
             for _ in range(replicates):
                 strengths = rng.normal(0, 0.6, 10)
-                found, right = ratings(compared(strengths, T, pairs, rng)), truth(strengths)
+                found, right = ratings(drawn(strengths, T, pairs, rng)), truth(strengths)
                 if isinstance(found, Undefined):
                     rated.append(0.0)
                     continue
@@ -76,19 +106,21 @@ def bt(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPICS
                 covered.append(np.mean([low <= lam <= high for low, high, lam in known]))
             what = f"10 runs, {T} topics, {pairs} pairs each"
             figures += [
-                finding("BT", f"{what}: coverage of ratings", covered, 0.92, 0.97),
-                finding("BT", f"{what}: runs with an interval", rated, 0.9),
+                finding(name, f"{what}: coverage of ratings", covered, 0.92, 0.97),
+                finding(name, f"{what}: runs with an interval", rated, 0.9),
             ]
     return figures
 
 
-def bte(replicates: int, rng: np.random.Generator, runs: Sequence[int] = (5, 24)) -> list[Finding]:
+def bte(
+    replicates: int, rng: np.random.Generator, runs: Sequence[int] = (5, 24), drawn: Drawn = compared, name: str = "BTE"
+) -> list[Finding]:
     figures = []
     for T in TOPICS:
         for R in runs:
             false = []
             for _ in range(replicates):
-                found = ratings(compared(np.zeros(R), T, 3 * R, rng))
+                found = ratings(drawn(np.zeros(R), T, 3 * R, rng))
                 false.append(not isinstance(found, Undefined) and bool(separated(found[0]).any()))
-            figures.append(finding("BTE", f"{R} equal runs, {T} topics: some pair told apart", false, high=0.1))
+            figures.append(finding(name, f"{R} equal runs, {T} topics: some pair told apart", false, high=0.1))
     return figures

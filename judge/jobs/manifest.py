@@ -31,8 +31,8 @@ SCHEMA = 2
 MANIFEST = "manifest.json"
 RECORD = "run.sha256"
 """The list of the files of the folder, for `sha256sum -c`."""
-GROWING = frozenset({"runs", "pool", "passages"})
-"""Keys of a configuration that change when runs are added to a pool."""
+GROWING = frozenset({"runs", "pool", "passages", "pooling"})
+"""Keys of a configuration that change when a pool is added to; `check_extended` compares the members of `pooling`."""
 
 POOLING = ("topics", "pooling", "token_rule")
 """Keys of a configuration that say how a pool was made."""
@@ -279,6 +279,8 @@ def check_extended(folder: Path, wanted: Mapping[str, Any], files: Mapping[str, 
     recorded = earlier_options(folder)
     differing = []
     for key, before, now in differences(earlier, wanted, POOLING):
+        if key == "pooling.draw" and str(now).startswith(f"{before}, "):
+            continue
         option = _OPTIONS.get(key, key.rpartition(".")[2].replace("_", "-"))
         if option in files:
             before, now = recorded.get(option, brief(before)) if before else "none", files[option] or "none"

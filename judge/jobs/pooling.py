@@ -17,14 +17,14 @@ from judge.io.plan import Call, OneOf, Option, Options, Positive, pairs
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.io.text import count, shown
-from judge.jobs.manifest import check_extended, earlier_runs, pool_configuration, read_earlier_pool
+from judge.jobs.manifest import check_extended, earlier_runs, pool_configuration, read_earlier_pool, read_manifest
 from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
 from judge.pool.build import Screen, lacking_texts
 from judge.pool.conversation import turns_shown
 from judge.pool.encoder import MINILM, MINILM_SIMILARITY, Similarity, default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs
-from judge.pool.lists import read_relevance, read_turns
+from judge.pool.lists import read_relevance, read_turns, told_apart
 from judge.pool.pairs import pairs_pool
 from judge.pool.records import MissingPassages, OverLimit, Pool
 from judge.pool.run_choice import DEFAULT_MEASURE, RUN_RULES, RunChoice, listed_runs
@@ -42,8 +42,6 @@ _OF_RESPONSES = ("depth", "only_turns", "draw", "passage_qrels", "over_limit", "
 """Options about single responses and their passages."""
 _OF_WHOLE_ONES = ("depth", "passage_qrels", "over_limit", "screen", "thresholds", "encoder")
 """Options about whole responses."""
-_OF_GROWING_POOLS = ("depth", "extend")
-"""Options about pools that are not drawn anew."""
 Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
 
@@ -114,7 +112,8 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     teams: Annotated[Path | None, Option(metavar="TSV")] = None
     """Run, tab, team, where the runs do not name their team."""
     extend: Annotated[Path | None, Option(metavar="OUT")] = None
-    """Add to the pool of an earlier output folder, keeping its ids."""
+    """Add to the pool of an earlier output folder, keeping its ids. To judged pairs, a larger --draw adds those of runs
+    that their ratings do not tell apart."""
     unit: Annotated[JudgedUnit | None, Option(hidden=True)] = None
     """What is pooled: each response, each run's dialogue of a topic, each citation, or pairs of responses; by default
     as the prompts say, or responses."""
@@ -127,10 +126,7 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
         about = {
             "dialogue": (_OF_RESPONSES, "about single responses and their passages; a dialogue is judged as a whole"),
             "citation": (_OF_WHOLE_ONES, "about whole responses; single citations are judged"),
-            "pair": (
-                _OF_GROWING_POOLS,
-                "about more responses; a pair has one of each run, and a larger --draw adds pairs",
-            ),
+            "pair": (("depth",), "about more responses; a pair has one of each run"),
         }
         if self.unit in about:
             of_others, why = about[self.unit]
@@ -214,7 +210,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         pool,
         _settings(pooling, hashes),
         pooling.topics,
-        earlier_runs(earlier) if earlier is not None else {},
+        earlier_runs(earlier) if earlier is not None and unit != "pair" else {},
     )
     if earlier is not None:
         files = {
@@ -224,6 +220,8 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
             "passage-qrels": pooling.passage_qrels,
             "teams": pooling.teams,
         }
+        if previous is not None and unit == "pair":
+            _keep_draws(earlier, configured, more=len(pool.responses) > len(previous.responses))
         check_extended(earlier, configured, files)
     return Pooled(
         submitted=submitted,
@@ -275,14 +273,28 @@ def _made(
         submitted,
         pooling.passages or None,
         over_limit=pooling.over_limit,
-        previous=previous,
+        previous=None if selection.unit == "pair" else previous,
         hashes=hashes,
         screen=screening,
         steps=steps,
     )
     if selection.unit == "pair":
-        pool = pairs_pool(pool, *(read_draw(str(pooling.draw)) if pooling.draw is not None else ()))
+        drawn = read_draw(str(pooling.draw)) if pooling.draw is not None else ()
+        rated = pooling.extend / "ratings.tsv" if pooling.extend is not None else None
+        apart = told_apart(rated) if rated is not None and rated.exists() else frozenset[tuple[str, str]]()
+        pool = pairs_pool(pool, *drawn, earlier=previous.responses if previous else (), apart=apart)
     return submitted, choice, pool
+
+
+def _keep_draws(earlier: Path, configured: dict[str, Any], *, more: bool) -> None:
+    """Record the draws that led to earlier pairs, and then the one that led to more."""
+    if earlier_runs(earlier) != configured["runs"]:
+        raise UsageError(f"{earlier}: --extend adds pairs of the same runs; pool pairs of other runs into a new folder")
+    manifest = read_manifest(earlier)
+    before = manifest["configuration"]["pooling"].get("draw") if manifest else None
+    now = configured["pooling"].pop("draw", None)
+    if before is not None:
+        configured["pooling"]["draw"] = f"{before}, {now}" if more else before
 
 
 def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, hashes: Hashes | None) -> Submitted:

@@ -1,15 +1,21 @@
-"""The files of users about runs: lists of turns and of runs, passage qrels, teams and families of models."""
+"""The files of users about runs: lists of turns and of runs, passage qrels, ratings, teams and families."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from itertools import permutations
 from pathlib import Path
 
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.io.files import StrPath, line_problem, numbered, numbered_lines, read_stored, text_of
 from judge.io.ids import is_own_turn, natural_key, parse_qrels, topic_of
+from judge.io.tabular import read_table
 from judge.io.text import printable, printable_id, shown
 from judge.pool.selection import PassageRelevance
 from judge.records import Problem
+
+_LETTER = re.compile(r"[a-zA-Z]|\([0-9]+\)")
+"""One of the letters that runs share which cannot be told apart; after the alphabet they are numbers."""
 
 
 def own_turn_id(written: str) -> str:
@@ -77,6 +83,24 @@ def read_grades(path: Path) -> dict[str, dict[str, int]]:
     if twice:
         raise InputError(f"{path}: not usable as qrels: {len(twice)} passages graded twice", twice)
     return dict(grades)
+
+
+def told_apart(path: Path) -> frozenset[tuple[str, str]]:
+    """The pairs of runs that the ratings in a `ratings.tsv` tell apart, under each of its criteria.
+
+    An InputError if the table is not usable.
+    """
+    problems: list[Problem] = []
+    _, rows = read_table(path, problems, needed=("criterion", "run", "tie"), quoted=False)
+    refuse(problems, f"{path}: not usable as ratings")
+    letters: dict[str, list[set[str]]] = defaultdict(list)
+    for row in rows:
+        letters[row.cells["run"]].append(set(_LETTER.findall(row.cells["tie"])))
+    return frozenset(
+        (a, b)
+        for a, b in permutations(letters, 2)
+        if all(of_a and of_b and of_a.isdisjoint(of_b) for of_a, of_b in zip(letters[a], letters[b], strict=True))
+    )
 
 
 def _listed(path: Path, ids: Iterable[tuple[int, str]], kind: str, known: Collection[str] | None) -> frozenset[str]:

@@ -2,11 +2,12 @@
 
 Pairs of runs are drawn round by round as in a tournament: in each round every run meets another one, until all have
 met. One pair after the other goes to the next turn. So at any number of pairs, runs, pairs of runs and turns have been
-drawn about equally often, as far as the runs answered; and a larger draw begins with a smaller one.
+drawn about equally often, as far as the runs answered; and a larger draw begins with a smaller one. Where earlier pairs
+have told runs apart, none of these are drawn any more.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import chain
 from math import gcd
 
@@ -19,25 +20,34 @@ from judge.pool.records import Pool, PooledResponse
 from judge.runs.records import Exclusion
 
 
-def pairs_pool(pool: Pool, most: int | None = None, seed: int = 1) -> Pool:
+def pairs_pool(
+    pool: Pool,
+    most: int | None = None,
+    seed: int = 1,
+    *,
+    earlier: Sequence[PooledResponse] = (),
+    apart: Container[tuple[str, str]] = (),
+) -> Pool:
     """The pairs of a pool with one response a run and turn: all, or as many as make at most `most` judgments.
 
     Equal responses are no pair. A pair is pooled once for all runs that gave its responses, one order after the other.
-    Responses of no pair are exclusions.
+    Responses of no pair are exclusions. The `earlier` pairs come first, under their ids; of two runs that are `apart`
+    no more are drawn.
     """
     texts: dict[str, dict[str, list[PooledResponse]]] = defaultdict(lambda: defaultdict(list))
     given: dict[str, dict[str, str]] = defaultdict(dict)
     for response in pool.responses:
         texts[response.turn_id][normalize(response.text)].append(response)
         given[response.turn_id] |= dict.fromkeys((run.run_id for run in response.runs), normalize(response.text))
+    known = {(pair.turn_id, normalize(pair.text), normalize(pair.second)) for pair in earlier}
     drawn: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    total = 0
+    total = len(known)
     for a, b, turn_id in design(sorted({run_id for runs in given.values() for run_id in runs}), [*given], seed):
         of_turn = given[turn_id]
-        if a not in of_turn or b not in of_turn or of_turn[a] == of_turn[b]:
+        if a not in of_turn or b not in of_turn or of_turn[a] == of_turn[b] or (a, b) in apart:
             continue
         pair = min(of_turn[a], of_turn[b]), max(of_turn[a], of_turn[b])
-        if pair not in drawn[turn_id]:
+        if pair not in drawn[turn_id] and (turn_id, *pair) not in known:
             total += 2
             if most is not None and total > most:
                 break
@@ -47,7 +57,7 @@ def pairs_pool(pool: Pool, most: int | None = None, seed: int = 1) -> Pool:
         for turn_id in sorted(drawn, key=natural_key)
         for texts_of_pair in chain.from_iterable((pair, pair[::-1]) for pair in sorted(drawn[turn_id]))
     ]
-    paired = {(turn_id, text) for turn_id, text, _ in ordered}
+    paired = {(turn_id, text) for turn_id, text, _ in (*known, *ordered)}
     unpaired = (response for response in pool.responses if (response.turn_id, normalize(response.text)) not in paired)
     rows = [
         Exclusion(run.run_id, response.turn_id, run.rank, "not_drawn", "the response is in no pair that was drawn")
@@ -56,9 +66,12 @@ def pairs_pool(pool: Pool, most: int | None = None, seed: int = 1) -> Pool:
     ]
     return msgspec.structs.replace(
         pool,
-        responses=tuple(
-            _pair(f"R{place:05d}", texts[turn_id][first], texts[turn_id][second])
-            for place, (turn_id, first, second) in enumerate(ordered)
+        responses=(
+            *earlier,
+            *(
+                _pair(f"R{place:05d}", texts[turn_id][first], texts[turn_id][second])
+                for place, (turn_id, first, second) in enumerate(ordered, len(earlier))
+            ),
         ),
         passages={},
         exclusions=tuple(sorted((*pool.exclusions, *rows), key=exclusion_order)),

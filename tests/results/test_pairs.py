@@ -105,6 +105,35 @@ def test_both_orders_of_a_pair_are_pooled_and_equal_responses_are_not(tmp_path: 
     assert left | held == {(run_id, f"{topic}_1") for run_id in QUALITY for topic in (1, 2)} and not left & held
 
 
+def unsure(first: int, second: int, question: str) -> str:
+    """a and b win as often, and so do c and d; in an eighth of the topics the worse of the others wins."""
+    topic = int(re.findall(r"Why (\d+)", question)[0])
+    upset = topic % 2 if {first, second} in ({3, 2}, {1, 0}) else topic % 8 == 0
+    return better(second, first, "") if upset else better(first, second, "")
+
+
+def test_more_pairs_are_drawn_of_runs_that_are_not_told_apart(tmp_path: Path) -> None:
+    given = runs(tmp_path / "runs", 32)
+    first = judged(tmp_path, unsure, given=given, draw="240@3")
+    assert [row.letters for row in first.tables.ratings] == ["a", "a", "b", "b"]
+    before = [(item.response_id, item.turn_id, item.text, item.second) for item in first.pool.responses]
+    plans = ({"name": "more"}, {"name": "more", "extend": tmp_path / "more"}, {"extend": tmp_path / "out"})
+    for place, options in enumerate(plans):
+        asked: list[str] = []
+        verdict = lambda *shown, asked=asked: asked.append(shown[2]) or unsure(*shown)  # noqa: E731
+        found = judged(tmp_path, verdict, given=given, draw="270@3", **{"extend": tmp_path / "out"} | options)
+        held = [(item.response_id, item.turn_id, item.text, item.second) for item in found.pool.responses]
+        assert held[: len(before)] == before and len(held) == 270
+        assert {text[5] + second[5] for *_, text, second in held[len(before) :]} == {"32", "23", "10", "01"}
+        assert len({response_id for response_id, *_ in held}) == 270
+        manifest = json.loads((tmp_path / ("out" if place == 2 else "more") / "manifest.json").read_text())
+        assert manifest["configuration"]["pooling"]["draw"] == "240@3, 270@3"
+        assert len(asked) == (30, 0, 30)[place]
+    (tmp_path / "runs" / "e.jsonl").write_text((tmp_path / "runs" / "d.jsonl").read_text().replace('"d"', '"e"'))
+    with pytest.raises(UsageError, match="adds pairs of the same runs"):
+        judged(tmp_path, unsure, given=given, extend=tmp_path / "out", draw="400")
+
+
 def test_a_verdict_that_changes_with_the_order_is_missing_and_no_tie(tmp_path: Path) -> None:
     found = rows(judged(tmp_path, upsets))
     # a: 3 pairs in each of 8 topics, 2 in the ninth, which d did not answer.
@@ -198,8 +227,8 @@ def test_a_judge_sees_both_responses_and_no_run(tmp_path: Path) -> None:
 
 def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = runs(tmp_path / "runs", 1)
-    with pytest.raises(UsageError, match=r"--depth, --extend: .*about more responses"):
-        judge.Plan(**given, unit="pair", depth=2, extend=tmp_path)
+    with pytest.raises(UsageError, match=r"--depth: .*about more responses"):
+        judge.Plan(**given, unit="pair", depth=2)
     out = str(judged(tmp_path, given=given).out)
     assert main(["evaluate", "responses", out]) == 2
     assert "a pool of pairs has no grades of responses" in capsys.readouterr().err
