@@ -148,6 +148,7 @@ ANNEXES = {
         {"sources.rag2024": "judge.extra.reproduce.published.rag2024:labels_as_gold"},
     ),
     "autojudge": Annex({}),
+    "logs": Annex({}, {"labels.logs": "judge.extra.logs:read_log"}),
 }
 """The annexes, by the names of their folders."""
 

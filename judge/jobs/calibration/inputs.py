@@ -51,7 +51,7 @@ class ComparedJudges(Options, section="reading"):
     seal: Annotated[Path | None, Option(metavar="FILE")] = None
     """Their seal (default: seal.json beside --test)."""
     judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
-    """Labels of one or more judges; if there are none, --model is asked."""
+    """Labels of one or more judges, or logs of inspect or promptfoo; if there are none, --model is asked."""
     pool: Annotated[Path | None, Option(metavar="PATH")] = None
     """Folder of `judge run`, or its pool.jsonl, if it is not beside the judgments."""
     criterion: Annotated[str | Path | None, Option(metavar="NAME|PATH")] = None

@@ -1,0 +1,150 @@
+"""Logs of other tools as labels of judges: inspect's (`.eval`, `.json`) and promptfoo's (`.json`); for calibrations.
+
+An item is a sample or a test with what answered it. Its metadata or variables may name `turn_id` and `response_id`;
+else these are the id of the sample and the model, or the number of the test and `PROVIDER#PROMPT`.
+https://inspect.aisi.org.uk/eval-logs.html, https://promptfoo.dev/docs/configuration/outputs
+"""
+
+import io
+import json
+import re
+import sys
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from judge.ask.results import Label, Labels
+from judge.errors import InputError, refuse
+from judge.io.files import largest_file, read_stored, sha256, too_large
+from judge.io.ids import natural_key
+from judge.io.text import count, printable, shown
+from judge.passages.streams import zstd
+from judge.records import Problem
+
+# inspect packs with Zstandard.
+if sys.version_info >= (3, 14):
+    import zipfile
+else:
+    from backports.zstd import zipfile
+
+_ENTRY = re.compile(r"header\.json|samples/[^/]+(/sample)?\.json")
+_GRADES = {"C": 1, "I": 0, "True": 1, "False": 0}
+"""Grade of inspect's correct and incorrect, and of a truth value."""
+_Verdict = tuple[str, str, str, str, Any, str, int]
+"""Place, judge, turn id, response id, value, the reason where the value is None, and the number of the repetition."""
+
+
+def read_log(path: Path, grades: Collection[int] | None = None) -> tuple[Labels, ...] | None:
+    """The labels of a log, by judge (`inspect/SCORER`, `promptfoo/METRIC`); None for any other file.
+
+    inspect's C is 1 and I is 0; what passes in promptfoo is 1, all else 0. Grades are some of `grades`, if they are
+    given. An InputError lists every value that is no grade.
+    """
+    stored, name = read_stored(path), str(path)
+    labels: dict[str, list[Label]] = defaultdict(list)
+    problems: list[Problem] = []
+    try:
+        if (verdicts := _verdicts(stored, name)) is None:
+            return None
+        for place, judge, turn_id, response_id, value, reason, sample in verdicts:
+            text, message = str(value), ""
+            number = re.fullmatch(r"-?\d{1,9}(\.0*)?", text)
+            grade = _GRADES.get(text, int(float(text)) if number else None)
+            if not all(re.fullmatch(r"\S+", each) for each in (turn_id, response_id)):
+                message = f"ids {shown(turn_id)}, {shown(response_id)}: expected no white space"
+            elif value is not None and (grade is None or (grades is not None and grade not in grades)):
+                among = "an integer, C or I" if grades is None else f"one of {', '.join(map(str, sorted(grades)))}"
+                message = f"{printable(judge)}: found {shown(value)}, expected {among}"
+            if message:
+                problems.append(Problem("bad_label", "error", name, None, place, message))
+            labels[judge].append(Label(turn_id, response_id, grade, reason if grade is None else None, sample=sample))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{name}: no log of inspect or promptfoo: {type(error).__name__}: {error}") from error
+    refuse(problems, f"{name}: not usable as labels: {count(len(problems), 'problem')}")
+    if not labels:
+        raise InputError(f"{name}: nothing is scored in this log")
+    by_judge = sorted(labels.items(), key=lambda row: natural_key(row[0]))
+    return tuple(Labels(printable(judge), None, None, name, sha256(stored), tuple(of)) for judge, of in by_judge)
+
+
+def _verdicts(stored: bytes, name: str) -> Iterator[_Verdict] | None:
+    """What a log says; None where the file is none."""
+    if stored.startswith(b"PK"):
+        return _samples(_unzipped(stored, name))
+    try:
+        document = json.loads(stored)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    if isinstance(document.get("samples"), list):
+        return _samples({"header": document} | {f"samples[{k}]": each for k, each in enumerate(document["samples"])})
+    results = document.get("results")
+    results = results.get("results") if isinstance(results, dict) else results
+    return _tests(results) if isinstance(results, list) else None
+
+
+def _unzipped(stored: bytes, name: str) -> dict[str, Any]:
+    """The header and the samples of a zipped log, by the names of their entries."""
+    found: dict[str, Any] = {}
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(stored))
+        for info in filter(lambda info: _ENTRY.fullmatch(info.filename), archive.infolist()):
+            if info.file_size > largest_file():
+                raise too_large(f"{name}: {info.filename}", "unpacks to")
+            found[info.filename.removesuffix(".json")] = json.loads(archive.read(info))
+    except (
+        zipfile.BadZipFile,
+        zstd.ZstdError,
+        zlib.error,
+        EOFError,
+        RuntimeError,
+        RecursionError,
+        ValueError,
+    ) as error:
+        raise InputError(f"{name}: damaged log: {error}") from error
+    if "header" not in found:
+        raise InputError(f"{name}: no finished log of inspect: expected header.json in it")
+    return found
+
+
+def _samples(log: dict[str, Any]) -> Iterator[_Verdict]:
+    """What the scorers of inspect say, each of their values where they give several."""
+    model = log.pop("header")["eval"]["model"]
+    for place, sample in log.items():
+        ids = _ids(sample.get("metadata"), sample["id"], model)
+        for name, score in (sample.get("scores") or {}).items():
+            value = score["value"]
+            for key, each in value.items() if isinstance(value, dict) else [("", value)]:
+                judge = f"inspect/{name}/{key}" if key else f"inspect/{name}"
+                # A scorer that cannot score says N, for no answer, or not-a-number, which alone is not itself.
+                given = None if each == "N" or each != each else each
+                yield place, judge, *ids, given, "unable", sample["epoch"] - 1
+
+
+def _tests(rows: list[Any]) -> Iterator[_Verdict]:
+    """What the assertions of promptfoo say; where a call failed, all of them are missing."""
+    judges: dict[str, None] = {}
+    read: list[tuple[tuple[str, str], dict[str, bool]]] = []
+    for row in rows:
+        provider = row["provider"]["id"] if isinstance(row["provider"], dict) else row["provider"]
+        said: dict[str, bool] = {}
+        for each in (row.get("gradingResult") or {}).get("componentResults") or ():
+            name = f"promptfoo/{each['assertion'].get('metric') or each['assertion']['type']}"
+            same = sum(earlier.partition("#")[0] == name for earlier in said)
+            said[f"{name}#{same + 1}" if same else name] = bool(each["pass"])
+        judges |= dict.fromkeys(said)
+        read.append((_ids(row.get("vars"), row["testIdx"], f"{provider}#{row['promptIdx']}"), said))
+    repeated = Counter[tuple[str, str]]()
+    for place, (ids, said) in enumerate(read):
+        for judge in said or judges:
+            yield f"results[{place}]", judge, *ids, said.get(judge), "provider_error", repeated[ids]
+        repeated[ids] += 1
+
+
+def _ids(named: Any, turn_id: object, response_id: object) -> tuple[str, str]:
+    """The ids that metadata or variables name, and else these."""
+    named = named if isinstance(named, Mapping) else {}
+    return str(named.get("turn_id", turn_id)), str(named.get("response_id", response_id))

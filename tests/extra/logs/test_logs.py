@@ -1,0 +1,113 @@
+"""Logs of inspect and promptfoo, written as these tools write them, as labels of judges beside gold."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.ask.results import Label, read_labels
+from judge.cli import main
+from judge.errors import InputError
+from tests.calibration_world import FAST
+from tests.conftest import put, refused
+
+if sys.version_info >= (3, 14):
+    import zipfile
+else:
+    from backports.zstd import zipfile
+
+
+def sample(name: int | str, value: Any, epoch: int = 1, **metadata: str) -> dict[str, Any]:
+    return {"id": name, "epoch": epoch, "metadata": metadata, "scores": {"graded": {"value": value}}}
+
+
+def row(test: int, provider: Any, *passed: tuple[str, bool], **variables: str) -> dict[str, Any]:
+    said = [{"pass": each, "score": 0.5, "assertion": {"type": "llm-rubric", "metric": name}} for name, each in passed]
+    result = {"gradingResult": {"componentResults": said} if said else None, "vars": variables}
+    return {"testIdx": test, "promptIdx": 0, "provider": provider} | result
+
+
+HEADER = {"eval": {"model": "mock/a"}}
+SAMPLES = [
+    sample(7, "C"),
+    sample(7, "I", 2),
+    sample("x", "N"),
+    sample(9, float("nan"), turn_id="9_1", response_id="R1"),
+]
+INSPECT = (
+    Label("7", "mock/a", 1), Label("7", "mock/a", 0, sample=1), Label("x", "mock/a", None, "unable"),
+    Label("9_1", "R1", None, "unable"),
+)  # fmt: skip
+
+
+def zipped(path: Path, entries: dict[str, Any], method: int = zipfile.ZIP_ZSTANDARD) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, value in entries.items():
+            archive.writestr(name, json.dumps(value))
+    return path
+
+
+def test_each_form_of_inspects_logs_gives_the_same_labels(tmp_path: Path) -> None:
+    entries = {"header.json": HEADER, "reductions.json": [], "samples/7_epoch_1/events/0.json": []}
+    names = (
+        "samples/7_epoch_1/sample.json",
+        "samples/7_epoch_2.json",
+        "samples/x_epoch_1.json",
+        "samples/9_epoch_1.json",
+    )
+    entries |= dict(zip(names, SAMPLES, strict=True))
+    whole = put(tmp_path / "log.json", json.dumps({**HEADER, "samples": SAMPLES, "results": {"scores": []}}))
+    packed = [
+        zipped(tmp_path / f"{method}.eval", entries, method) for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_ZSTANDARD)
+    ]
+    for path in (whole, *packed):
+        (found,) = read_labels(path)
+        assert (found.judge, found.prompt, found.labels) == ("inspect/graded", None, INSPECT)
+    values = {**HEADER, "samples": [sample(1, {"b": 2.0, "a": True})]}
+    assert [(of.judge, of.labels[0].grade) for of in read_labels(put(tmp_path / "two.json", values))] == [
+        ("inspect/graded/a", 1), ("inspect/graded/b", 2)
+    ]  # fmt: skip
+
+
+def test_what_an_assertion_of_promptfoo_passes_is_1_and_a_failed_call_is_missing(tmp_path: Path) -> None:
+    rows = [
+        row(0, {"id": "openai:m"}, ("clear", True), ("clear", False)), row(0, {"id": "openai:m"}, ("clear", False)),
+        row(1, "openai:m", turn_id="1_1", response_id="R2"),
+    ]  # fmt: skip
+    for results in (rows, {"version": 3, "results": rows}):
+        first, second = read_labels(put(tmp_path / "log.json", {"evalId": "e", "results": results}))
+        assert (first.judge, second.judge) == ("promptfoo/clear", "promptfoo/clear#2")
+        missing = Label("1_1", "R2", None, "provider_error")
+        assert first.labels == (Label("0", "openai:m#0", 1), Label("0", "openai:m#0", 0, sample=1), missing)
+        assert second.labels == (Label("0", "openai:m#0", 0), missing)
+
+
+def test_what_is_no_grade_and_what_is_no_log_is_refused(tmp_path: Path) -> None:
+    bad = put(tmp_path / "bad.json", {**HEADER, "samples": [sample(1, "P"), sample("a b", 1), sample(2, 3)]})
+    assert [(each.path, each.message) for each in refused(read_labels, bad, {0, 1})] == [
+        ("samples[0]", "inspect/graded: found 'P', expected one of 0, 1"),
+        ("samples[1]", "ids 'a b', 'mock/a': expected no white space"),
+        ("samples[2]", "inspect/graded: found 3, expected one of 0, 1"),
+    ]
+    for content, said in (
+        ({"samples": [{}]}, "no log of inspect or promptfoo: KeyError: 'eval'"),
+        ({"results": []}, "nothing is scored in this log"),
+        (b"PK\x03\x04", "damaged log"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read_labels(put(tmp_path / "x.json", content))
+    with pytest.raises(InputError, match=r"expected header\.json"):
+        read_labels(zipped(tmp_path / "x.eval", {"_journal/start.json": HEADER}))
+    with pytest.raises(InputError, match="1 line with problems"):
+        read_labels(put(tmp_path / "x.json", {"other": 1}))
+
+
+def test_a_log_is_calibrated_against_gold_in_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    samples = [sample(f"q{k}_1", "CI"[k % 2]) for k in range(12)]
+    log = put(tmp_path / "log.json", {**HEADER, "samples": samples})
+    gold = put(tmp_path / "gold.qrel", "".join(f"q{k}_1 0 mock/a {int(k % 3 == 0)}\n" for k in range(12)))
+    call = ["calibrate", "--gold", gold, "--judgments", log, "--criterion", "correct", "--scale", "0-1", *FAST]
+    assert main([*map(str, call), "--out", str(tmp_path / "out")]) == 0
+    assert "inspect/graded" in capsys.readouterr().out
