@@ -18,6 +18,7 @@ import pytest
 
 import judge
 from judge.cli import COMMANDS, GENERAL, command_parser, functions_of, main
+from judge.cli.declared import _plan_of
 from judge.cli.demo import write_example
 from judge.cli.parser import EXAMPLES
 from judge.io.plan import shape_of
@@ -142,7 +143,7 @@ def parsed(command: str) -> argparse.Namespace:
     args = command_parser(name).parse_args(words[length:])
     function = functions_of(name)[1][getattr(args, "action", "")]
     for parameter in inspect.signature(function).parameters.values():
-        for field, declared in parameter.annotation.model_fields.items():
+        for field, declared in _plan_of(parameter).model_fields.items():
             # A journal is a file, or the address of a database.
             if (shape_of(declared).of is Path or field in ("path", "paths")) and hasattr(args, field):
                 value = getattr(args, field)
