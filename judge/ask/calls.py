@@ -64,12 +64,7 @@ class Calls:
     """
 
     def __init__(
-        self,
-        questions: Questions,
-        journal: Journal,
-        settings: Settings,
-        tell: Callable[[], None],
-        clock: Clock,
+        self, questions: Questions, journal: Journal, settings: Settings, tell: Callable[[], None], clock: Clock
     ) -> None:
         self._model = questions.model
         self._journal = journal

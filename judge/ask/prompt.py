@@ -24,14 +24,7 @@ from judge.ask.records import Task, Unreadable
 from judge.errors import UsageError
 from judge.io.files import sha256
 from judge.io.words import split_sentences
-from judge.judges.forms import (
-    answer_instruction,
-    answer_labels,
-    form_instruction,
-    group_instruction,
-    nuggets_instruction,
-    supported_forms,
-)
+from judge.judges import forms
 from judge.judges.records import AnswerForm, AskedCriterion, Completion, Message, Request
 from judge.records import Criterion, JudgedUnit, Passage
 from judge.runs.records import Exchange, Turn
@@ -134,18 +127,15 @@ def _listed(parts: Sequence[Criterion]) -> str:
 def _joined(own: Criterion, parts: tuple[Criterion, ...]) -> Criterion:
     others = [part for part in parts if part is not own]
     digests = [part.digest for part in parts]
+    short = (part.name if part.variant == DEFAULT else f"{part.name}{_OF}{part.variant}" for part in others)
     return msgspec.structs.replace(
         own,
-        variant=_JOINT.join([own.variant, *map(_short, others)]),
+        variant=_JOINT.join([own.variant, *short]),
         # Members of a group ask the same, but each is a prompt of its own.
         digest=sha256(msgspec.json.encode(["together", GROUP_VERSION, own.name, digests])),
         file=" with ".join([own.file, *(part.file for part in others)]),
         together=parts,
     )
-
-
-def _short(part: Criterion) -> str:
-    return part.name if part.variant == DEFAULT else f"{part.name}{_OF}{part.variant}"
 
 
 def group_members(prompt_id: str) -> tuple[str, ...]:
@@ -311,7 +301,7 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
     and there is none, or it does not allow this form.
     """
     criterion, response = task.criterion, task.response
-    if form not in supported_forms(criterion):
+    if form not in forms.supported_forms(criterion):
         raise UsageError(f"{criterion.prompt_id}: cannot be answered in the form {form!r}")
     check_unit((criterion,), response.unit)
     lacking = {"nugget": task.nugget is None, "nuggets": not task.nuggets, "candidates": not task.candidates}
@@ -331,7 +321,7 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
         form=form,
         messages=(Message("system", f"{system}\n\n{NOTICE}"), Message("user", user)),
         scale=criterion.scale,
-        labels=answer_labels(criterion),
+        labels=forms.answer_labels(criterion),
         sentences=labeled if criterion.answer == "sentences" else 0,
         response=response.text,
         passages=texts,
@@ -364,7 +354,7 @@ def _asked(parts: Sequence[Criterion]) -> tuple[AskedCriterion, ...]:
 def _of_one(criterion: Criterion, material: Material, form: AnswerForm) -> tuple[str, str]:
     """The system and the user text of a criterion that is asked alone."""
     blocks = {name: BLOCKS[name](material) for name in criterion.inputs}
-    filled = {**blocks, "levels": _levels(criterion), "answer": answer_instruction(criterion, form)}
+    filled = {**blocks, "levels": _levels(criterion), "answer": forms.answer_instruction(criterion, form)}
     return _fill(criterion.system, filled), _fill(criterion.user, filled)
 
 
@@ -392,7 +382,7 @@ def _of_group(parts: Sequence[Criterion], material: Material, form: AnswerForm) 
     chapters = (f"## {part.name}\n\n{_instructions(part)}" for part in parts)
     inputs = {name for part in parts for name in part.inputs}
     blocks = (BLOCKS[name](material) for name in _MOST_SHARED if name in inputs)
-    return "\n\n".join([opening, *chapters]), "\n".join([*blocks, group_instruction(_asked(parts), form)])
+    return "\n\n".join([opening, *chapters]), "\n".join([*blocks, forms.group_instruction(_asked(parts), form)])
 
 
 def _instructions(part: Criterion) -> str:
@@ -411,11 +401,11 @@ def _tag(name: str) -> str:
 def repair(request: Request, completion: Completion, unreadable: Unreadable) -> Request:
     """The second and last request after an unreadable reply: it shows the reply, the problem, and how to answer."""
     if request.together:
-        instruction = group_instruction(request.together, request.form)
+        instruction = forms.group_instruction(request.together, request.form)
     elif request.lists_nuggets:
-        instruction = nuggets_instruction(request.labels, request.form)
+        instruction = forms.nuggets_instruction(request.labels, request.form)
     else:
-        instruction = form_instruction(request.labels, request.form, per_sentence=request.sentences > 0)
+        instruction = forms.form_instruction(request.labels, request.form, per_sentence=request.sentences > 0)
     reply = defuse(completion.text)[:_REPLY_LIMIT].strip()
     complaint = f"Your reply could not be used: {defuse(unreadable.detail)}. Answer again.\n{instruction}"
     further = (Message("assistant", reply or "(empty)"), Message("user", complaint))

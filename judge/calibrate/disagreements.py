@@ -7,7 +7,7 @@ list would show its grade.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -109,12 +109,8 @@ def disagreements(
     `sealed` has items of a sealed test part, whatever their rows say of their split.
     """
     found = [item for panel in panels for item in _of_panel(panel, pool, turns, frozenset(sealed))]
-    return tuple(sorted(found, key=_worst_first))
-
-
-def _worst_first(item: Disagreement) -> tuple[Any, ...]:
-    ids = natural_key(item.turn_id), natural_key(item.response_id)
-    return -item.distance, -item.erring, *ids, item.criterion
+    found.sort(key=lambda of: (-of.distance, -of.erring, *map(natural_key, (of.turn_id, of.response_id)), of.criterion))
+    return tuple(found)
 
 
 def _of_panel(

@@ -225,10 +225,7 @@ def _chosen(kinds: Sequence[type[Options]], plans: Sequence[Options]) -> dict[st
 
 
 def _refuse(
-    parser: CommandParser,
-    known: Collection[str],
-    places: Mapping[str, tuple[str, str]],
-    reasons: Mapping[str, str],
+    parser: CommandParser, known: Collection[str], places: Mapping[str, tuple[str, str]], reasons: Mapping[str, str]
 ) -> None:
     known = set(known) - {"config", "save-config"}
     problems = [

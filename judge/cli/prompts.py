@@ -6,14 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import Field
 
-from judge.ask.criteria import (
-    bundled_criteria,
-    criterion_names,
-    default_prompts,
-    find_criterion,
-    load_criterion,
-    prompt_path,
-)
+from judge.ask import criteria as bundled
 from judge.ask.prompt import OF_NUGGETS, combine, render
 from judge.ask.records import Task
 from judge.cli.declared import JsonOutput
@@ -34,8 +27,8 @@ _WORDS = 12
 
 def list_prompts(output: JsonOutput) -> int:
     """One line for every bundled prompt."""
-    default = set(default_prompts().values())
-    rows = [_row(criterion, criterion.prompt_id in default) for criterion in bundled_criteria()]
+    default = set(bundled.default_prompts().values())
+    rows = [_row(criterion, criterion.prompt_id in default) for criterion in bundled.bundled_criteria()]
     if output.as_json:
         print_json(rows)
     else:
@@ -60,14 +53,14 @@ def show(plan: PromptPlan) -> int:
     """The text of a prompt."""
     if len(plan.prompt) > 1 and not plan.together:
         raise UsageError("several prompts are shown as one request: give --together, or one prompt at a time")
-    criteria = tuple(map(find_criterion, plan.prompt))
+    criteria = tuple(map(bundled.find_criterion, plan.prompt))
     if plan.together:
         criteria = combine(criteria)
     if plan.rendered or criteria[0].together:
         print(_rendered(criteria[0], plan.form))
         return 0
     plan.refuse_unused(["form"], "it is about --rendered")
-    print(prompt_path(plan.prompt[0]).read_text(encoding="utf-8").rstrip("\n"))
+    print(bundled.prompt_path(plan.prompt[0]).read_text(encoding="utf-8").rstrip("\n"))
     return 0
 
 
@@ -132,7 +125,7 @@ def _rendered(criterion: Criterion, form: AnswerForm) -> str:
 
 def _checked(path: Path) -> dict[str, Any]:
     try:
-        criterion = load_criterion(path)
+        criterion = bundled.load_criterion(path)
     except InputError as error:
         problems = error.problems or (Problem("unreadable_file", "error", str(path), None, "", str(error)),)
         return {"file": str(path), "prompt": None, "digest": None, "problems": problems}
@@ -142,20 +135,20 @@ def _checked(path: Path) -> dict[str, Any]:
 def _check(path: Path) -> int:
     """Print the problems of a file, or that it has none; 1 if it has any."""
     try:
-        criterion = load_criterion(path)
+        criterion = bundled.load_criterion(path)
     except InputError as error:
         print_listed(str(error))
         for problem in error.problems:
             print_listed(f"  {problem.path}: {problem.code}: {problem.message}")
         return 1
     print_listed(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
-    if criterion.name not in (*criterion_names(), *OF_NUGGETS):
-        meant = nearest(criterion.name, criterion_names())
+    if criterion.name not in (*bundled.criterion_names(), *OF_NUGGETS):
+        meant = nearest(criterion.name, bundled.criterion_names())
         say(
             f"{path}: warning: the criterion {criterion.name} is close to {meant}, which comes with judge; the grades "
             f"of different criteria are never compared"
             if meant
-            else f"{path}: the criterion {criterion.name} is new: none of {', '.join(criterion_names())}"
+            else f"{path}: the criterion {criterion.name} is new: none of {', '.join(bundled.criterion_names())}"
         )
     return 0
 

@@ -240,7 +240,7 @@ def filter_workers(
         removed[criterion] = {topic: int(n) for topic, n in zip(crowd.topics, lost, strict=True) if n}
     met_items = {item for crowd in labels.values() for item in crowd.items}
     return kept, Audit(
-        removals=tuple(sorted(removals, key=_removal_order)),
+        removals=tuple(sorted(removals, key=lambda each: (*natural_order(each[:4]), each.criterion))),
         tolerated=len(fails) - len(removals),
         checked=len(checks),
         unchecked=len(every) - len(checks),
@@ -293,7 +293,3 @@ def _without(labels: CrowdLabels, known: set[Item], keep: NDArray[np.bool_]) -> 
     place = np.cumsum(stays, dtype=np.int32) - 1
     items = tuple(item for item, stay in zip(labels.items, stays, strict=True) if stay)
     return replace(rest, items=items, item=place[rest.item]), still
-
-
-def _removal_order(removal: Removal) -> tuple[object, ...]:
-    return *natural_order(removal[:4]), removal.criterion

@@ -270,7 +270,9 @@ def _named(
             (field.removeprefix(LABEL_OF) if field != "label" else whole or answer.name if not by_row else None, answer)
             for field, name in given.items()
             for answer in answers
-            if name in answer.columns or name.removeprefix(platform.answers) in (answer.name, _spelled(answer))
+            if name in answer.columns
+            or name.removeprefix(platform.answers)
+            in (answer.name, f"{answer.name}_{answer.slot}" if answer.slot else answer.name)
         ]
     if layout.known is None and not by_row:
         return [(answer.name or "label", answer) for answer in answers]
@@ -281,10 +283,6 @@ def _named(
     names = {answer.name for answer in answers}
     names = names if len(names) == 1 and platform.answers else names & GENERAL
     return [(whole, answer) for answer in answers if answer.name in names] if len(names) == 1 else []
-
-
-def _spelled(answer: FormAnswer) -> str:
-    return f"{answer.name}_{answer.slot}" if answer.slot else answer.name
 
 
 def _is_stem(name: str, names: Sequence[str], platform: Platform) -> bool:

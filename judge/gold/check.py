@@ -62,17 +62,14 @@ def check_gold(
         absent = list(_not_in_pool(lines, pool))
         unmatched = sum(problem.code == "not_in_pool" for problem in absent)
         problems += absent
-    return CheckedGold(tuple(line.row for line in lines), tuple(sorted(problems, key=_order)), unmatched)
+    problems.sort(key=lambda problem: (natural_key(problem.file), natural_key(problem.path), problem.code))
+    return CheckedGold(tuple(line.row for line in lines), tuple(problems), unmatched)
 
 
 def plain_scale(low: int, high: int, *, higher_is_better: bool) -> Scale:
     """A scale of the integers from `low` to `high`, for a criterion without a prompt."""
     levels = tuple(Level(grade, str(grade), "") for grade in range(low, high + 1))
     return Scale(levels, "higher" if higher_is_better else "lower", (high if higher_is_better else low,), None)
-
-
-def _order(problem: Problem) -> tuple[object, ...]:
-    return natural_key(problem.file), natural_key(problem.path), problem.code
 
 
 def _off_scale(lines: Iterable[_Line], scales: Mapping[str, Scale], other: Scale | None) -> Iterator[Problem]:

@@ -352,7 +352,8 @@ def split_topics(rows: Iterable[GoldRow], share: float, seed: int, cluster: Clus
         )
     topics = sorted(counts, key=natural_key)
     total: _Counts = sum(counts.values(), Counter())
-    splits = [_cut(_shuffled(topics, seed, draw), counts, share * total[None]) for draw in range(DRAWS)]
+    orders = (sorted(topics, key=lambda topic: sha256(f"{seed}:{draw}:{topic}".encode())) for draw in range(DRAWS))
+    splits = [_cut(order, counts, share * total[None]) for order in orders]
     test = min(splits, key=lambda test: _imbalance(test, counts, total, share))
     return frozenset(row.topic_id for row in rows if cluster_of(row.topic_id, cluster) in test)
 
@@ -414,10 +415,6 @@ def _counts(rows: Iterable[GoldRow], cluster: Cluster) -> dict[str, _Counts]:
     for topic, graded in items.items():
         counts[topic][None] = len(graded)
     return counts
-
-
-def _shuffled(topics: Sequence[str], seed: int, draw: int) -> list[str]:
-    return sorted(topics, key=lambda topic: sha256(f"{seed}:{draw}:{topic}".encode()))
 
 
 def _cut(topics: Sequence[str], counts: Mapping[str, _Counts], wanted: float) -> frozenset[str]:

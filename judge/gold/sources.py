@@ -379,6 +379,5 @@ def typed(cells: Mapping[str, str]) -> dict[str, Any]:
 GoldSource = Callable[[Sequence[Path], ImportOptions], SourceContent]
 
 SOURCES: OpenTable[GoldSource] = OpenTable(
-    "sources",
-    {"begin": _begin, "cast-regin": _cast_regin, "csv": _csv, "desk": desk_content, "qrels": _qrels},
+    "sources", {"begin": _begin, "cast-regin": _cast_regin, "csv": _csv, "desk": desk_content, "qrels": _qrels}
 )

@@ -119,12 +119,7 @@ class ProgressLine:
     """Shows the steps of a job that takes longer than `FIRST`: a bar that goes at the end, or a line now and then."""
 
     def __init__(
-        self,
-        stream: TextIO,
-        what: str = "",
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        ticking: bool = True,
+        self, stream: TextIO, what: str = "", *, clock: Callable[[], float] = time.monotonic, ticking: bool = True
     ) -> None:
         self._stream, self._clock = stream, clock
         # A notebook shows what comes from the thread of its cell.

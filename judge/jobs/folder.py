@@ -21,17 +21,7 @@ from judge.io.files import StrPath, json_bytes, published
 from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place
 from judge.io.ids import response_run, safe_names
 from judge.io.table import Table, tsv
-from judge.jobs.manifest import (
-    GROWING,
-    JOURNAL,
-    MANIFEST,
-    POOLED,
-    RECORD,
-    check_folder,
-    pool_manifest,
-    read_manifest,
-    reported,
-)
+from judge.jobs import manifest as manifests
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
 from judge.pool.bank import TURNS, excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
@@ -146,20 +136,24 @@ def write_pool(
     """
     out, earlier = Path(out), None if extended is None else Path(extended)
     in_place = earlier is not None and same_place(earlier, out)
-    there = read_manifest(out)
+    there = manifests.read_manifest(out)
     if in_place and not replace and there is not None and "judge" in there["configuration"]:
         raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
-    changed = check_folder(out, pooled.configured, trial=False, replace=replace, may_differ=GROWING if in_place else ())
-    if earlier is not None and not in_place and (earlier / JOURNAL).exists():
-        with Asking(JournalPlace(out, known=(earlier / JOURNAL,)), pooled.pool, None):
+    changed = manifests.check_folder(
+        out, pooled.configured, trial=False, replace=replace, may_differ=manifests.GROWING if in_place else ()
+    )
+    if earlier is not None and not in_place and (earlier / manifests.JOURNAL).exists():
+        with Asking(JournalPlace(out, known=(earlier / manifests.JOURNAL,)), pooled.pool, None):
             pass  # An asking takes over what earlier journals hold.
 
-    manifest = pool_manifest(pooled.configured, pooled.submitted, pooled.pool, argv, options or {})
+    manifest = manifests.pool_manifest(pooled.configured, pooled.submitted, pooled.pool, argv, options or {})
     files = pool_files(pooled)
-    with reported(out, RECORD):
-        replace_folder(out, {MANIFEST: json_bytes(manifest)} | files, RECORD, more=not changed)
+    with manifests.reported(out, manifests.RECORD):
+        replace_folder(out, {manifests.MANIFEST: json_bytes(manifest)} | files, manifests.RECORD, more=not changed)
         files[INDEX] = index_markdown(files, pooled.pool.unit)
-        replace_folder(out, files | {MANIFEST: json_bytes(manifest | {"status": POOLED})}, RECORD)
+        replace_folder(
+            out, files | {manifests.MANIFEST: json_bytes(manifest | {"status": manifests.POOLED})}, manifests.RECORD
+        )
 
 
 def result_files(outcome: Outcome) -> dict[str, FileContent]:
@@ -250,7 +244,7 @@ def index_markdown(names: Iterable[str], unit: JudgedUnit) -> bytes:
     """The page on a folder with these files."""
     held = {*names, *_ALWAYS}
     judged = "leaderboard.md" in held
-    held |= {JOURNAL} if judged else set()
+    held |= {manifests.JOURNAL} if judged else set()
     start = _JUDGED if judged else _POOLED
     lines = ["# What is in this folder", "", *start, "", "| file | content |", "|---|---|"]
     lines += [f"| `{name}` | {words} |" for name, words in listed_files(FILES, held, unit)]
@@ -272,7 +266,7 @@ _JUDGED = (
     "leaves it here, and `judge report` on this folder makes it anew, also as `report.md` with pictures.",
 )
 _POOLED = ("A pool that nobody has judged yet: `judge run` with the same options judges it.",)
-_ALWAYS = (MANIFEST, RECORD)
+_ALWAYS = (manifests.MANIFEST, manifests.RECORD)
 TURNS_WORDS: Mapping[JudgedUnit, str] = {
     "response": "the turns of interactive runs: what the user said, and what led to it",
     "dialogue": "the turns of the dialogues: what the user said, and what led to it",

@@ -47,11 +47,7 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def pool_configuration(
-    submitted: Submitted,
-    pool: Pool,
-    pooling: Mapping[str, Any],
-    topics: Path | None,
-    earlier_runs: Mapping[str, str],
+    submitted: Submitted, pool: Pool, pooling: Mapping[str, Any], topics: Path | None, earlier_runs: Mapping[str, str]
 ) -> dict[str, Any]:
     """Everything that determines a pool, as JSON values."""
     texts = stored_pool(pool)
@@ -162,11 +158,7 @@ def _without_addresses(configured: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pool_manifest(
-    configured: Mapping[str, Any],
-    submitted: Submitted,
-    pool: Pool,
-    argv: Sequence[str],
-    options: Mapping[str, Any],
+    configured: Mapping[str, Any], submitted: Submitted, pool: Pool, argv: Sequence[str], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """How a folder came about whose pool is not judged to the end, as JSON values, without secrets and homes."""
     return {

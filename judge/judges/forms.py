@@ -148,12 +148,7 @@ def _quoted(words: Sequence[str]) -> str:
 
 
 def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 TOP_LOGPROBS = 20

@@ -136,11 +136,9 @@ def _windows(buffer: bytearray, width: int) -> npt.NDArray[np.uint8]:
     return np.ndarray((len(buffer) - width + 1, width), np.uint8, buffer, strides=(1, 1))
 
 
-def _every(byte: bytes) -> np.uint64:
-    return np.uint64(int.from_bytes(byte * 8, "little"))
-
-
-_ONES, _HIGH, _QUOTES, _LINE_FEEDS, _BACKSLASHES = (_every(byte) for byte in (b"\x01", b"\x80", b'"', b"\n", b"\\"))
+_ONES, _HIGH, _QUOTES, _LINE_FEEDS, _BACKSLASHES = (
+    np.uint64(int.from_bytes(byte * 8, "little")) for byte in (b"\x01", b"\x80", b'"', b"\n", b"\\")
+)
 _SEVEN, _ONE = np.uint64(7), np.uint64(1)
 
 

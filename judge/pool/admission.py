@@ -82,11 +82,7 @@ def admit(
     if read.run is None:
         return Admitted(read.problems)
     checked = validate_run(
-        read,
-        turns,
-        count_tokens,
-        hashes=CollectionHashes(hashes.find, same_text) if hashes else None,
-        limits=limits,
+        read, turns, count_tokens, hashes=CollectionHashes(hashes.find, same_text) if hashes else None, limits=limits
     )
     header, run = msgspec.structs.replace(read.run, turns=()), checked.run
     said = _conversations(read, turns, selection.unit)

@@ -270,7 +270,5 @@ def _merge(response: PooledResponse, members: Sequence[_Member], current: Set[st
     # By run in natural order, then by the other fields in theirs.
     ordered = sorted(entries, key=lambda entry: (natural_key(entry.run_id), *msgspec.structs.astuple(entry)[1:]))
     return msgspec.structs.replace(
-        response,
-        truncated=response.truncated or any(truncated for truncated, _ in members),
-        runs=tuple(ordered),
+        response, truncated=response.truncated or any(truncated for truncated, _ in members), runs=tuple(ordered)
     )

@@ -19,11 +19,7 @@ _NOT_ASKED = frozenset({"not_selected_turn", "turn_not_judged", "unknown_turn"})
 
 
 def with_runs(
-    submitted: Submitted,
-    pool: Pool,
-    turns: Mapping[str, Turn] | None,
-    selection: Selection,
-    previous: Pool | None,
+    submitted: Submitted, pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, previous: Pool | None
 ) -> Pool:
     """The pool with its runs, earlier ones included, and an exclusion for each topic that a run never reached.
 

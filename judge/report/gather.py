@@ -22,17 +22,7 @@ from judge.jobs.manifest import JOURNAL, read_manifest
 from judge.pool.conversation import turns_shown
 from judge.pool.records import Pool, RunEntry
 from judge.records import Criterion, Scale
-from judge.report.items import (
-    BrowsedItem,
-    BrowsedItems,
-    BrowsedSide,
-    Gaps,
-    Opinion,
-    UsedPassage,
-    opinion,
-    spread,
-    used_passages,
-)
+from judge.report import items as listed
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics
 from judge.stats.means import consensus
@@ -43,7 +33,7 @@ _BITS = 64
 
 def read_folder_items(
     judged: JudgedFolder, name: str, side: int, gold: Sequence[GoldRow], own: Sequence[Criterion], share: float
-) -> BrowsedItems:
+) -> listed.BrowsedItems:
     """The items of an output folder of `judge run`.
 
     `share`: the share of the responses without gold to read; the same responses of every folder. An InputError if a
@@ -52,30 +42,30 @@ def read_folder_items(
     folder, pool = judged.path, judged.pool
     matched = match(gold, pool)[0] if gold else {}
     drawn = _Drawn(pool, matched, share)
-    votes: dict[tuple[str, str], list[Opinion]] = {}
+    votes: dict[tuple[str, str], list[listed.Opinion]] = {}
     if (folder / MEMBERS).exists():
         for vote in read_replies(folder):
             if drawn.holds(vote):
-                votes.setdefault((vote.response_id, vote.criterion), []).append(opinion(vote))
+                votes.setdefault((vote.response_id, vote.criterion), []).append(listed.opinion(vote))
     turns, notes = _of_topics(folder, name)
     if all(response.turn_id in pool.turns for response in pool.responses):
         notes = ()
     journal = folder / JOURNAL
     if not journal.is_file():
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
-    sides = (BrowsedSide(name, journal if journal.is_file() else None),)
+    sides = (listed.BrowsedSide(name, journal if journal.is_file() else None),)
     items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched)
     scales = {(side, criterion): scale for criterion, scale in _scales(judged.results, own).items()}
-    return BrowsedItems(sides, items, turns_shown(pool, turns) or {}, scales, notes)
+    return listed.BrowsedItems(sides, items, turns_shown(pool, turns) or {}, scales, notes)
 
 
 def _run_items(
     pool: Pool,
     results: Iterable[Judgment | Failure],
-    votes: Mapping[tuple[str, str], list[Opinion]],
+    votes: Mapping[tuple[str, str], list[listed.Opinion]],
     side: int,
     matched: GoldByResponse,
-) -> Iterator[BrowsedItem]:
+) -> Iterator[listed.BrowsedItem]:
     responses = {response.response_id: response for response in pool.responses}
     if pool.unit == "citation":
         # As in the response of the first run that has it, so that sentences follow each other.
@@ -88,15 +78,15 @@ def _run_items(
         response = responses.get(result.response_id)
         key = result.response_id, result.criterion
         rows = matched.get(key, ())
-        yield BrowsedItem(
+        yield listed.BrowsedItem(
             turn_id=result.turn_id,
             topic_id=result.topic_id,
             criterion=result.criterion,
             text=response.shown if response else None,
             truncated=response is not None and response.truncated,
-            passages=used_passages(response.passages, pool.passages) if response else (),
+            passages=listed.used_passages(response.passages, pool.passages) if response else (),
             runs=tuple((entry.run_id, _place(entry)) for entry in response.runs) if response else (),
-            opinions={side: opinion(result, tuple(votes.get(key, ())))},
+            opinions={side: listed.opinion(result, tuple(votes.get(key, ())))},
             gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
             gold_grade=consensus([row.grade for row in rows]) if rows else None,
         )
@@ -178,14 +168,14 @@ _Said = tuple[str, str, str]
 """Judge, prompt and response id."""
 
 
-def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) -> BrowsedItems:
+def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) -> listed.BrowsedItems:
     """The items of an output folder of `judge calibrate`; `alone`: whether no other folder is shown.
 
     An InputError if the file of the items cannot be read; every damaged line is listed.
     """
     if not (folder / DISAGREEMENTS).is_file():
         lacks = f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it."
-        return BrowsedItems((), (), {}, {}, (lacks,))
+        return listed.BrowsedItems((), (), {}, {}, (lacks,))
     path = folder / DISAGREEMENTS
     lines = parse_disagreements(read_stored(path), str(path))
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
@@ -198,17 +188,17 @@ def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) 
     journal = folder / JOURNAL
     asked = _asked(folder, {(*_judge(said), line.response_id) for line in lines for said in line.judges})
     there = journal if journal.is_file() else None
-    sides = tuple(BrowsedSide(_name("" if alone else name, judge), there) for judge in judges)
-    return BrowsedItems(sides, _calibration_items(lines, numbers, asked), turns, {}, ())
+    sides = tuple(listed.BrowsedSide(_name("" if alone else name, judge), there) for judge in judges)
+    return listed.BrowsedItems(sides, _calibration_items(lines, numbers, asked), turns, {}, ())
 
 
-def _asked(folder: Path, wanted: Collection[_Said]) -> dict[_Said, Opinion]:
+def _asked(folder: Path, wanted: Collection[_Said]) -> dict[_Said, listed.Opinion]:
     """What the judges said of the shown responses, where the calibration asked them; of several samples, the first."""
     if not (folder / JUDGMENTS).is_file():
         return {}
     results = read_results(folder / JUDGMENTS, folder / FAILURES)
     keyed = (((one.whole_judge, f"{one.criterion}/{one.variant}", one.response_id), one) for one in results)
-    return {key: opinion(one) for key, one in keyed if not one.sample and key in wanted}
+    return {key: listed.opinion(one) for key, one in keyed if not one.sample and key in wanted}
 
 
 def _judge(said: JudgeGrade) -> tuple[str, str]:
@@ -220,32 +210,32 @@ def _name(folder: str, judge: tuple[str, str]) -> str:
 
 
 def _calibration_items(
-    lines: Sequence[Disagreement], sides: Mapping[tuple[str, str], int], asked: Mapping[_Said, Opinion]
-) -> Iterator[BrowsedItem]:
+    lines: Sequence[Disagreement], sides: Mapping[tuple[str, str], int], asked: Mapping[_Said, listed.Opinion]
+) -> Iterator[listed.BrowsedItem]:
     for line in lines:
         differences = [said.difference for said in line.judges]
-        yield BrowsedItem(
+        yield listed.BrowsedItem(
             turn_id=line.turn_id,
             topic_id=line.topic_id,
             criterion=line.criterion,
             text=line.text,
             truncated=False,
-            passages=tuple(UsedPassage(passage.id, passage.text, None) for passage in line.passages),
+            passages=tuple(listed.UsedPassage(passage.id, passage.text, None) for passage in line.passages),
             runs=(),
             opinions={sides[_judge(said)]: _opinion(line, said, asked) for said in line.judges},
             gold=line.gold.assessors,
             gold_grade=line.gold.grade,
             # Each difference is the judge's distance from gold, on whatever scale the calibration compared.
-            apart=Gaps(
-                gold=max((spread([difference, 0]) for difference in differences), default=None),
-                judges=spread(differences) if len(differences) > 1 else None,
+            apart=listed.Gaps(
+                gold=max((listed.spread([difference, 0]) for difference in differences), default=None),
+                judges=listed.spread(differences) if len(differences) > 1 else None,
                 jury=None,
             ),
         )
 
 
-def _opinion(line: Disagreement, said: JudgeGrade, asked: Mapping[_Said, Opinion]) -> Opinion:
-    given = asked.get((*_judge(said), line.response_id)) or Opinion(
+def _opinion(line: Disagreement, said: JudgeGrade, asked: Mapping[_Said, listed.Opinion]) -> listed.Opinion:
+    given = asked.get((*_judge(said), line.response_id)) or listed.Opinion(
         response_id=line.response_id,
         judge=said.judge,
         prompt=said.prompt or "",
@@ -254,7 +244,7 @@ def _opinion(line: Disagreement, said: JudgeGrade, asked: Mapping[_Said, Opinion
         expected=said.expected,
         rationale=said.rationale,
     )
-    return msgspec.structs.replace(given, off=spread([said.difference, 0]))
+    return msgspec.structs.replace(given, off=listed.spread([said.difference, 0]))
 
 
 MOST_ITEMS = 50_000
@@ -268,7 +258,7 @@ def gather(
     criterion: str | None = None,
     prompts: Sequence[StrPath] = (),
     most: int = MOST_ITEMS,
-) -> BrowsedItems:
+) -> listed.BrowsedItems:
     """The items of all folders, or a sample of them; folders are by name, a path is one of `judge calibrate`.
 
     `most`: about how many judgments to read, beside those of responses with gold. An InputError if a file is damaged. A
@@ -278,7 +268,7 @@ def gather(
     given = [row for path in gold for row in read_gold(path)]
     # A page that shows them one by one would teach the test part to whoever tunes prompts.
     rows = [row for row in given if row.split != "test"]
-    sides: list[BrowsedSide] = []
+    sides: list[listed.BrowsedSide] = []
     scales: dict[tuple[int, str], Scale] = {}
     turns: dict[str, Turn] = {}
     notes: list[str] = []
@@ -290,7 +280,7 @@ def gather(
         len(results) if wanted is None else sum(result.criterion == wanted for result in results) for results in judged
     )
     share = min(1.0, most / max(1, number))
-    together: dict[tuple[_Key, int], list[BrowsedItem]] = {}
+    together: dict[tuple[_Key, int], list[listed.BrowsedItem]] = {}
     for name, folder in folders.items():
         if isinstance(folder, JudgedFolder):
             read = read_folder_items(folder, name, len(sides), rows, own, share)
@@ -317,7 +307,7 @@ def gather(
     merged = sorted(map(_merged, together.values()), key=_order)
     used = {item.turn_id for item in merged}
     kept = {turn_id: turn for turn_id, turn in turns.items() if turn_id in used}
-    return BrowsedItems(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
+    return listed.BrowsedItems(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
 
 
 def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Criterion], str | None]:
@@ -329,7 +319,7 @@ def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Cr
     return own, own[-1].name
 
 
-def _key(item: BrowsedItem) -> _Key:
+def _key(item: listed.BrowsedItem) -> _Key:
     # Two pools number the same response differently, so its content names it.
     passages = tuple(sorted(passage.passage_id for passage in item.passages))
     if item.text is not None:
@@ -337,7 +327,7 @@ def _key(item: BrowsedItem) -> _Key:
     return item.turn_id, item.criterion, next(iter(item.opinions.values())).response_id, passages, "id"
 
 
-def _merged(same: Sequence[BrowsedItem]) -> BrowsedItem:
+def _merged(same: Sequence[listed.BrowsedItem]) -> listed.BrowsedItem:
     """One item of all sides; conversation and passages are those of the first folder that has them."""
     if len(same) == 1:
         return same[0]
@@ -357,6 +347,6 @@ def _merged(same: Sequence[BrowsedItem]) -> BrowsedItem:
     )
 
 
-def _order(item: BrowsedItem) -> tuple[object, ...]:
+def _order(item: listed.BrowsedItem) -> tuple[object, ...]:
     first = item.opinions[min(item.opinions)]
     return natural_key(item.turn_id), natural_key(first.response_id), natural_key(item.criterion)

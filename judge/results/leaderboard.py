@@ -14,18 +14,9 @@ from judge.io.table import Heading, Table, TsvColumns, fields, records_table
 from judge.io.text import count, decimals, markdown_cell, number, printable
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
+from judge.results import rows as board_rows
 from judge.results.citations import Measure, boards_of
 from judge.results.details import SentenceRow, sentences_markdown
-from judge.results.rows import (
-    CORRECTED_FLAGS,
-    CorrectedRow,
-    LeaderboardRow,
-    RankingChange,
-    flag_lines,
-    folder_unit,
-    noted,
-    worded,
-)
 from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.stats.separation import FEWEST_TOPICS_APART, shared_ranks
@@ -36,13 +27,18 @@ COLUMNS: TsvColumns = {
     **fields("share_positive share_of_turns"),
     "reasons": lambda row: _reasons(row.reasons),
     "flags": lambda row: " ".join(row.flags),
-    "note": lambda row: noted("; ".join(filter(None, (row.mean.reason, _recital(row)))) or None, row.cluster),
+    "note": lambda row: board_rows.noted(
+        "; ".join(filter(None, (row.mean.reason, _recital(row)))) or None, row.cluster
+    ),
 }
 _SHOWN: TsvColumns = {
     **fields("rank run=run_id mean=mean.value"),
     "95 % interval": lambda row: _interval(row.mean),
     "bound": lambda row: row.bound,
-    "positive": lambda row: _share(row),
+    # As iKAT 2023 prints it: `0.89 (65/8)`, 65 positive and 8 not.
+    "positive": lambda row: (
+        f"{decimals(row.share_positive, 2)} ({row.positive}/{row.n - row.positive})" if row.n else ""
+    ),
     "all turns": lambda row: decimals(row.share_of_turns, 2),
     "expected": lambda row: row.expected_mean,
     "n/turns": lambda row: f"{row.n}/{row.turns}",
@@ -106,7 +102,7 @@ def leaderboard(
     *,
     expected: Mapping[str, Collection[str]] | None = None,
     cluster: Cluster = "topic",
-) -> Table[LeaderboardRow]:
+) -> Table[board_rows.LeaderboardRow]:
     """A row for each run and criterion: criteria as given, best bound first, ties in natural order of run id.
 
     The bound is the mean over all turns that a run had to answer, where turns without a grade count as the worst one
@@ -134,7 +130,7 @@ def leaderboard(
     )
 
 
-def ranked_runs(runs: Iterable[RunTurns], criterion: Criterion, cluster: Cluster) -> list[LeaderboardRow]:
+def ranked_runs(runs: Iterable[RunTurns], criterion: Criterion, cluster: Cluster) -> list[board_rows.LeaderboardRow]:
     """The rows of one criterion by bound, each with its rank; rows without a bound have none and come last."""
     rows = [_row(run, criterion, cluster) for run in runs]
     ranks = shared_ranks([row.bound for row in rows], higher_is_better=criterion.scale.polarity == "higher")
@@ -142,7 +138,7 @@ def ranked_runs(runs: Iterable[RunTurns], criterion: Criterion, cluster: Cluster
     return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
 
 
-def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRow:
+def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> board_rows.LeaderboardRow:
     """The row of one run; the mean is clustered by the topics in the turn ids, or by their themes."""
     scale = criterion.scale
     given = [entry for _, entry in run.graded]
@@ -153,7 +149,7 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
     positive = sum(counts[grade] for grade in scale.positive)
     n, worst = sum(entry.answered for entry in given), worst_grade(scale)
     harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
-    return LeaderboardRow(
+    return board_rows.LeaderboardRow(
         run_id=run.run_id,
         criterion=criterion.name,
         rank=None,
@@ -180,16 +176,16 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> LeaderboardRo
     )
 
 
-def per_topic(row: LeaderboardRow) -> str:
+def per_topic(row: board_rows.LeaderboardRow) -> str:
     """The turns a topic of an interactive run; empty for other runs."""
     return "" if row.turns_per_topic is None else f"{row.turns_per_topic:.1f} turns a topic"
 
 
-def _recital(row: LeaderboardRow) -> str:
+def _recital(row: board_rows.LeaderboardRow) -> str:
     return f"{row.reciting:.0%} recite the prompt" if row.reciting else ""
 
 
-_Row = TypeVar("_Row", LeaderboardRow, SentenceRow)
+_Row = TypeVar("_Row", board_rows.LeaderboardRow, SentenceRow)
 
 
 def by_criterion(rows: Iterable[_Row]) -> Iterator[tuple[str, list[_Row]]]:
@@ -198,13 +194,13 @@ def by_criterion(rows: Iterable[_Row]) -> Iterator[tuple[str, list[_Row]]]:
         yield criterion, list(group)
 
 
-def board(rows: Iterable[LeaderboardRow], unit: JudgedUnit = "response") -> Table[Any]:
+def board(rows: Iterable[board_rows.LeaderboardRow], unit: JudgedUnit = "response") -> Table[Any]:
     """The rows of one criterion for people, in the nouns of the unit."""
-    return records_table({worded(name, unit): cell for name, cell in _SHOWN.items()}, rows, "", places=3)
+    return records_table({board_rows.worded(name, unit): cell for name, cell in _SHOWN.items()}, rows, "", places=3)
 
 
 def leaderboard_markdown(
-    rows: Sequence[LeaderboardRow],
+    rows: Sequence[board_rows.LeaderboardRow],
     banner: str,
     criteria: Sequence[Criterion] = (),
     notes: Iterable[str] = (),
@@ -217,7 +213,7 @@ def leaderboard_markdown(
     `apart`: criterion to a sentence on which runs are better.
     """
     prompts = {criterion.name: criterion for criterion in boards_of(criteria)}
-    unit = folder_unit(criteria)
+    unit = board_rows.folder_unit(criteria)
     parts = [
         f"# Leaderboard\n\n**{markdown_cell(banner)}**\n",
         *(f"\n{markdown_cell(note)}\n" for note in notes),
@@ -232,8 +228,8 @@ def leaderboard_markdown(
             parts.append(f"{markdown_cell(said)}\n\n")
         parts.append(board(group, unit).body(words={1, len(_SHOWN) - 1}) + "\n")
     clustered = _CLUSTERED[unit, next((row.cluster for row in rows), "topic")]
-    parts += [sentences_markdown(sentences), worded(_NOTES, unit), _UNANSWERED[unit], clustered]
-    return "".join([*parts, *(f"\n{line}.\n" for line in flag_lines(rows, unit))])
+    parts += [sentences_markdown(sentences), board_rows.worded(_NOTES, unit), _UNANSWERED[unit], clustered]
+    return "".join([*parts, *(f"\n{line}.\n" for line in board_rows.flag_lines(rows, unit))])
 
 
 def reading(criterion: Criterion) -> str:
@@ -254,12 +250,7 @@ def _interval(mean: Estimate) -> str:
     return f"[{decimals(mean.low, 3)}, {decimals(mean.high, 3)}]"
 
 
-def _share(row: LeaderboardRow) -> str:
-    """The share as iKAT 2023 prints it: `0.89 (65/8)`, 65 positive and 8 not."""
-    return f"{decimals(row.share_positive, 2)} ({row.positive}/{row.n - row.positive})" if row.n else ""
-
-
-def _without_grade(row: LeaderboardRow) -> str:
+def _without_grade(row: board_rows.LeaderboardRow) -> str:
     """Why turns have no grade, with counts; failures of the harness stand apart."""
     counts = {
         "unable": row.unable,
@@ -287,7 +278,7 @@ CORRECTED_COLUMNS: TsvColumns = {
     **fields("hi=corrected.high bound bound_lo=bound_low bound_hi=bound_high method lambda=weight ess=effective_n"),
     **fields("bias"),
     "flags": lambda row: " ".join(row.flags),
-    "note": lambda row: noted(
+    "note": lambda row: board_rows.noted(
         row.corrected.reason or (TOO_FEW_TOPICS if too_few_topics(row) else row.raw.reason), row.cluster
     ),
 }
@@ -328,28 +319,28 @@ hold for all runs at once with 95 % confidence.
 """
 
 
-def too_few_topics(row: CorrectedRow) -> bool:
+def too_few_topics(row: board_rows.CorrectedRow) -> bool:
     """Whether a run has a rank, but too few topics for letters and a rank interval."""
     return row.rank is not None and row.rank_low is None
 
 
-def corrected_board(rows: Iterable[CorrectedRow], columns: Sequence[str] = IN_FILE) -> Table[Any]:
+def corrected_board(rows: Iterable[board_rows.CorrectedRow], columns: Sequence[str] = IN_FILE) -> Table[Any]:
     """The rows of one criterion for people."""
     return records_table(_CORRECTED_SHOWN, rows, "", places=3).pick(columns)
 
 
 def corrected_markdown(
-    rows: Sequence[CorrectedRow],
+    rows: Sequence[board_rows.CorrectedRow],
     criteria: Sequence[Criterion],
-    changes: Mapping[str, RankingChange],
+    changes: Mapping[str, board_rows.RankingChange],
     *,
     target: str,
     cautions: Sequence[str] = (),
     clustered: Sequence[str] = (),
 ) -> str:
     """A table for each criterion, what the correction changed, and how to read it; names are escaped."""
-    unit = folder_unit(criteria)
-    about = worded(_TARGETS[target], unit)
+    unit = board_rows.folder_unit(criteria)
+    about = board_rows.worded(_TARGETS[target], unit)
     parts = ["# Leaderboard, corrected by gold\n", f"\n{about}\n", *(f"\n{note}.\n" for note in clustered)]
     parts += [f"\n**Warning**: {markdown_cell(printable(caution))}\n" for caution in cautions]
     for criterion in criteria:
@@ -357,12 +348,12 @@ def corrected_markdown(
         board = corrected_board(row for row in rows if row.criterion == criterion.name)
         parts.append(board.body(words={2, 3, len(IN_FILE) - 1}))
         parts.append(f"\n\n{change_text(changes[criterion.name])}\n")
-    parts.append(worded(_CORRECTED_NOTES, unit))
-    parts += [f"\n{line}.\n" for line in flag_lines(rows, unit, CORRECTED_FLAGS)]
+    parts.append(board_rows.worded(_CORRECTED_NOTES, unit))
+    parts += [f"\n{line}.\n" for line in board_rows.flag_lines(rows, unit, board_rows.CORRECTED_FLAGS)]
     return "".join(parts)
 
 
-def change_text(change: RankingChange) -> str:
+def change_text(change: board_rows.RankingChange) -> str:
     """How the correction changed the order of the runs, in one sentence."""
     if change.runs < 2:
         return "Fewer than two runs have a corrected mean."

@@ -240,7 +240,11 @@ def _run_turns(
     elif isinstance(criterion, Measure):
         firsts, outcomes = _won(duels(pool, outcomes, criterion.of.scale), pool)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
-    depths = {run_id: _depths(turns) for run_id, turns in runs.items()} if pool.unit == "response" else {}
+    # The turns of each topic that an interactive run reached.
+    depths = {
+        run_id: Counter(topic_of(turn) for turn in turns if is_own_turn(turn) and not is_unreached(turn))
+        for run_id, turns in (runs.items() if pool.unit == "response" else ())
+    }
     lengths = {run_id: of.total() / len(of) for run_id, of in depths.items() if of}
     counted = _with_lacking(runs, depths, {run_id for run_id in lengths if _far_shorter(run_id, lengths)})
     shown = pool.passages if "passages" in criterion.inputs else {}
@@ -374,11 +378,6 @@ def _of_run(
     length, short = lengths.get(run_id), _far_shorter(run_id, lengths)
     own = any(key in own_texts for response, _ in graded for key in response.passages)
     return RunTurns(run_id, turn_ids, *of_responses, unable, of_reasons, not_asked, share_of_turns, length, short, own)
-
-
-def _depths(turn_ids: Collection[str]) -> Counter[str]:
-    """The turns of each topic that an interactive run reached."""
-    return Counter(topic_of(turn_id) for turn_id in turn_ids if is_own_turn(turn_id) and not is_unreached(turn_id))
 
 
 def _far_shorter(run_id: str, lengths: Mapping[str, float]) -> bool:

@@ -118,7 +118,10 @@ def open_document(path: Path, *, as_lines: bool = False, decoder: Decoder = msgs
     if unread is None:
         return document(value)
     # The last turn of an array may stand on a line of its own too.
-    if not _is_open_array(content) and any(_is_turn(raw) for _, raw in numbered_lines(content)):
+    if not _is_open_array(content) and any(
+        raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw) and _holds(raw, dict)
+        for _, raw in numbered_lines(content)
+    ):
         return document(lines=_decode_lines(content, file, problems))
     problems.append(unread)
     return document()
@@ -198,11 +201,6 @@ def _is_open_array(content: bytes) -> bool:
     """Whether the content begins with an array that its first line does not end."""
     first, _, _ = content.lstrip().partition(b"\n")
     return first.startswith(b"[") and not _holds(first, msgspec.Raw)
-
-
-def _is_turn(raw: bytes) -> bool:
-    """Whether a line is a whole turn of a JSON Lines run."""
-    return raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw) is not None and _holds(raw, dict)
 
 
 def _holds(raw: bytes, kind: type) -> bool:

@@ -393,12 +393,7 @@ def after_choice(
 
 
 def simultaneous_quantile(
-    tables: NDArray[Any],
-    chosen: int,
-    name: str,
-    grades: Sequence[int],
-    rng: np.random.Generator,
-    level: float = 0.95,
+    tables: NDArray[Any], chosen: int, name: str, grades: Sequence[int], rng: np.random.Generator, level: float = 0.95
 ) -> float:
     """How many standard errors below their values the lower ends of m candidates lie that hold at once.
 

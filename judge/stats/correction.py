@@ -125,7 +125,7 @@ def correct(
         raise ValueError("gold chosen with certainty does not cover the runs")
     units = 1 + max((int(unit_codes(run, target).max()) for run in runs if len(run.judged)), default=-1)
     setting = _Setting(target, bounds, level, units)
-    tuning = [(sample.y, sample.f, sample.w) for sample in samples if _tunes(sample)]
+    tuning = [(of.y, of.f, of.w) for of in samples if not of.census and of.m >= FEWEST_OWN]
     setting = replace(
         setting,
         shared=tuple(shared_variance(samples, weight, target, units) for weight in (0.0, 1.0)),
@@ -161,11 +161,6 @@ def tuned_weight(golds: Sequence[tuple[Floats, Floats, Floats]]) -> float:
     if min(vy, vf) < ROUNDING or cov * cov * left < vy * vf:
         return 0.0
     return min(max(cov / vf, 0.0), 1.0)
-
-
-def _tunes(sample: GoldSample) -> bool:
-    """Whether a run has a part in λ."""
-    return not sample.census and sample.m >= FEWEST_OWN
 
 
 def _moderated(corrections: Sequence[Corrected], samples: Sequence[GoldSample], level: float) -> list[Corrected]:

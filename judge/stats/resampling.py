@@ -148,7 +148,8 @@ def _resampled(
         return _jackknifed(statistic, value, judged, grades, level, below)
     of_topics, of_items = drawn()
     topics = statistic(of_topics, grades)
-    others, without = others_than_commonest(C.sum(axis=1)), statistic(C - judged, grades)
+    given = C.sum(axis=1)
+    others, without = round(float(given.sum() - given.max())), statistic(C - judged, grades)
     bare = Estimate(value, None, None, n, T)
     estimate = fisher_interval(bare, topics, sizes, "topics", level, without=without, others=others, below=below)
     if of_items is None:
@@ -156,11 +157,6 @@ def _resampled(
     items = statistic(of_items, grades)
     item = fisher_interval(bare, items, np.ones(n), "items", level, others=others)
     return _pair(estimate, item, spread(topics, T), spread(items, n))
-
-
-def others_than_commonest(counts: NDArray[Any]) -> int:
-    """How many items have another grade than the commonest, from how often each grade was given (k,)."""
-    return round(float(counts.sum() - counts.max()))
 
 
 def undefined_too_often(replicates: Floats, what: str, without: Floats | None = None) -> str | None:
@@ -255,12 +251,7 @@ def jackknife_interval(
 
 
 def _jackknifed(
-    statistic: Statistic,
-    value: float,
-    judged: NDArray[Any],
-    grades: Sequence[int],
-    level: float,
-    below: float | None,
+    statistic: Statistic, value: float, judged: NDArray[Any], grades: Sequence[int], level: float, below: float | None
 ) -> Resampled:
     """Intervals on Fisher's z whose standard error comes from leaving out one topic, or one item, at a time."""
     C = judged.sum(axis=0)

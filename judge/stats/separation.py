@@ -40,11 +40,7 @@ class Place:
 
 
 def places(
-    corrected: Sequence[Corrected],
-    topics: Sequence[int],
-    *,
-    higher_is_better: bool,
-    alpha: float = 0.05,
+    corrected: Sequence[Corrected], topics: Sequence[int], *, higher_is_better: bool, alpha: float = 0.05
 ) -> tuple[Place | None, ...]:
     """The place of every run; None for a run without a corrected mean.
 

@@ -21,24 +21,8 @@ from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.gold.rows import scan_gold
 from judge.io import files
+from judge.io import files as io_files
 from judge.io import files as stored_files
-from judge.io.files import (
-    LARGEST_FILE,
-    MAX_COLUMNS,
-    MAX_PROBLEMS,
-    LineStream,
-    allow_files,
-    decode_lines,
-    largest_file,
-    most_values,
-    numbered,
-    numbered_lines,
-    published,
-    read_stored,
-    sha256,
-    text_of,
-    unpack,
-)
 from judge.io.ids import parse_qrels
 from judge.io.tabular import read_table
 from judge.records import Problem
@@ -59,7 +43,7 @@ from tests.conftest import PROJECT, complaint, refused
     ],
 )
 def test_gzip_is_unpacked_and_anything_else_is_left(stored: bytes, content: bytes) -> None:
-    assert unpack(stored, "f") == content
+    assert io_files.unpack(stored, "f") == content
 
 
 def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
@@ -74,7 +58,7 @@ def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
 )
 def test_a_damaged_gzip_file_is_refused(stored: bytes) -> None:
     with pytest.raises(InputError, match=r"^f: damaged gzip file: "):
-        unpack(stored, "f")
+        io_files.unpack(stored, "f")
 
 
 @pytest.mark.slow
@@ -90,7 +74,7 @@ def test_a_bomb_is_not_unpacked_beyond_the_bound(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("gzip.GzipFile", Counting)
     with pytest.raises(InputError):
-        unpack(gzip.compress(b"\0" * 50_000_000, mtime=0), "bomb")
+        io_files.unpack(gzip.compress(b"\0" * 50_000_000, mtime=0), "bomb")
     assert sum(read) <= 2 << 20
 
 
@@ -98,7 +82,7 @@ def test_lines_of_json_are_rows_or_problems_with_their_numbers() -> None:
     content = (
         '\ufeff{"ptkb_id":"1","text":"a\u2028b"}\n\n \r\n{"ptkb_id":2,"text":""}\r\n{"ptkb_id":'.encode() + b"\n\xff"
     )
-    rows = list(decode_lines(content, PtkbStatement, "f.jsonl", "bad"))
+    rows = list(io_files.decode_lines(content, PtkbStatement, "f.jsonl", "bad"))
     assert [number for number, _ in rows] == [1, 4, 5, 6]
     assert rows[0] == (1, PtkbStatement("1", "a\u2028b"))
     problems = [row for _, row in rows[1:] if isinstance(row, Problem)]
@@ -112,7 +96,7 @@ def test_lines_of_json_are_rows_or_problems_with_their_numbers() -> None:
 
 def test_a_line_nested_too_deeply_is_a_problem() -> None:
     content = b'{"ptkb_id":"1","text":"a","more":' + b"[" * 10**5 + b"]" * 10**5 + b"}"
-    ((number, row),) = decode_lines(content, PtkbStatement, "f", "bad")
+    ((number, row),) = io_files.decode_lines(content, PtkbStatement, "f", "bad")
     assert number == 1
     assert isinstance(row, Problem)
 
@@ -122,17 +106,17 @@ def test_a_pipe_without_a_writer_is_refused_and_one_with_a_writer_is_read(tmp_pa
     os.mkfifo(pipe)
     monkeypatch.setattr(stored_files, "PATIENCE", 0.05)
     with pytest.raises(InputError, match="pipe: cannot be read: a pipe to which nobody writes, expected a file"):
-        read_stored(pipe)
+        io_files.read_stored(pipe)
     monkeypatch.setattr(stored_files, "PATIENCE", 60)
     writer = threading.Thread(target=lambda: pipe.write_bytes(b"content"))
     writer.start()
-    assert read_stored(pipe) == b"content"
+    assert io_files.read_stored(pipe) == b"content"
     writer.join()
 
 
 def test_a_device_is_refused() -> None:
     with pytest.raises(InputError, match="/dev/zero: cannot be read: a device, expected a file"):
-        read_stored("/dev/zero")
+        io_files.read_stored("/dev/zero")
 
 
 @pytest.mark.parametrize(
@@ -156,8 +140,8 @@ def test_a_device_is_refused() -> None:
 def test_paths_are_published_without_homes(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "cwd", lambda: Path("/srv/here"))
     monkeypatch.setattr(Path, "home", lambda: Path("/homes/ann"))
-    assert published(text) == shown
-    assert published(shown) == shown
+    assert io_files.published(text) == shown
+    assert io_files.published(shown) == shown
 
 
 def test_without_a_home_paths_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +149,7 @@ def test_without_a_home_paths_stay(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("no home")
 
     monkeypatch.setattr(Path, "home", nobody)
-    assert published("/homes/ann/runs") == "/homes/ann/runs"
+    assert io_files.published("/homes/ann/runs") == "/homes/ann/runs"
 
 
 @pytest.mark.parametrize(
@@ -173,42 +157,42 @@ def test_without_a_home_paths_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     [("2G", 2**31), ("800M", 800 * 2**20), ("64k", 65_536), ("1GiB", 2**30), ("1mb", 2**20), ("10", 10), (10, 10)],
 )
 def test_a_size_is_bytes_with_a_unit(size: int | str, expected: int) -> None:
-    allow_files(size)
-    assert (largest_file(), most_values()) == (expected, expected // 100)
+    io_files.allow_files(size)
+    assert (io_files.largest_file(), io_files.most_values()) == (expected, expected // 100)
 
 
 @pytest.mark.parametrize("size", ["", "G", "0", "-1", "1.5G", "2T", "2 G", "٢G", -3])
 def test_anything_else_is_no_size(size: int | str) -> None:
     with pytest.raises(UsageError, match=r"^--max-file-size .*: expected bytes such as 2G, 800M or 1048576"):
-        allow_files(size)
-    assert largest_file() == LARGEST_FILE
+        io_files.allow_files(size)
+    assert io_files.largest_file() == io_files.LARGEST_FILE
 
 
 @given(st.text("a\n\r\u2028", max_size=30))
 def test_lines_are_numbered_as_they_are_split(text: str) -> None:
-    assert list(numbered(text, "f")) == list(enumerate(text.split("\n"), start=1))
-    assert list(numbered(text.encode(), "f")) == list(enumerate(text.encode().split(b"\n"), start=1))
+    assert list(io_files.numbered(text, "f")) == list(enumerate(text.split("\n"), start=1))
+    assert list(io_files.numbered(text.encode(), "f")) == list(enumerate(text.encode().split(b"\n"), start=1))
 
 
 def test_lines_are_bounded() -> None:
-    allow_files(300)
-    assert len(list(numbered("1\n2\n3", "f"))) == 3
+    io_files.allow_files(300)
+    assert len(list(io_files.numbered("1\n2\n3", "f"))) == 3
     with pytest.raises(InputError, match=r"^f: more than 3 lines; --max-file-size allows more$"):
-        list(numbered("1\n2\n3\n", "f"))
+        list(io_files.numbered("1\n2\n3\n", "f"))
 
 
 def test_a_pipe_is_read_up_to_the_bound() -> None:
-    allow_files(10)
+    io_files.allow_files(10)
     for size in (10, 11):
         source, sink = os.pipe()
         os.write(sink, b"x" * size)
         os.close(sink)
         try:
             if size <= 10:
-                assert read_stored(f"/dev/fd/{source}") == b"x" * 10
+                assert io_files.read_stored(f"/dev/fd/{source}") == b"x" * 10
             else:
                 with pytest.raises(InputError, match=r"holds more than 10 bytes; --max-file-size allows more$"):
-                    read_stored(f"/dev/fd/{source}")
+                    io_files.read_stored(f"/dev/fd/{source}")
         finally:
             os.close(source)
 
@@ -225,26 +209,26 @@ def _table(text: str, folder: Path) -> list[Problem]:
 
 
 def test_a_file_lists_so_many_problems_and_no_more(tmp_path: Path) -> None:
-    text = "x\n" * (MAX_PROBLEMS + 5)
+    text = "x\n" * (io_files.MAX_PROBLEMS + 5)
     readers = {
         "qrels": _qrels(text),
         "gold": scan_gold(text.encode(), "f")[1],
-        "lines": [row for _, row in decode_lines(text.encode(), int, "f", "c") if isinstance(row, Problem)],
+        "lines": [row for _, row in io_files.decode_lines(text.encode(), int, "f", "c") if isinstance(row, Problem)],
         "table": _table(text, tmp_path),
     }
     for name, problems in readers.items():
-        assert len(problems) == MAX_PROBLEMS + 1, name
+        assert len(problems) == io_files.MAX_PROBLEMS + 1, name
         assert problems[-1].code == "too_many_problems", name
         assert "10,000 problems up to here; the rest of the file was not read" in problems[-1].message
 
 
 def test_one_problem_less_is_listed_whole() -> None:
-    problems = _qrels("x\n" * MAX_PROBLEMS)
-    assert [problem.code for problem in problems] == ["wrong_columns"] * MAX_PROBLEMS
+    problems = _qrels("x\n" * io_files.MAX_PROBLEMS)
+    assert [problem.code for problem in problems] == ["wrong_columns"] * io_files.MAX_PROBLEMS
 
 
 def test_a_table_has_so_many_columns(tmp_path: Path) -> None:
-    for columns, code in ((MAX_COLUMNS, []), (MAX_COLUMNS + 1, ["too_many_columns"])):
+    for columns, code in ((io_files.MAX_COLUMNS, []), (io_files.MAX_COLUMNS + 1, ["too_many_columns"])):
         (tmp_path / "t.csv").write_text("\n".join(",".join(f"{row}{n}" for n in range(columns)) for row in "cx"))
         problems: list[Problem] = []
         read_table(tmp_path / "t.csv", problems)
@@ -266,7 +250,7 @@ def test_topics_have_so_many_topics_and_turns(tmp_path: Path, content: str, code
 
 def test_topics_list_so_many_problems(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('[{"number": 1, "ptkb": [' + "0," * 20_000 + '0], "turns": []}]')
-    assert len(refused(read_topics, tmp_path / "t.json")) == MAX_PROBLEMS
+    assert len(refused(read_topics, tmp_path / "t.json")) == io_files.MAX_PROBLEMS
 
 
 def test_the_option_of_every_command_is_taken_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
@@ -347,12 +331,12 @@ def put(folder: Path, content: bytes) -> Path:
 )
 def test_lines_are_those_of_the_whole_file(content: bytes, block: int, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files, "_BLOCK", block)
-    lines = LineStream(put(tmp_path, content), digested=True)
+    lines = io_files.LineStream(put(tmp_path, content), digested=True)
     found = list(lines)
-    whole = list(numbered(content.removeprefix(b"\xef\xbb\xbf"), "f"))
+    whole = list(io_files.numbered(content.removeprefix(b"\xef\xbb\xbf"), "f"))
     # After a final line break there is nothing, which `numbered` counts as a line.
     assert found == (whole if whole[-1][1] else whole[:-1])
-    assert lines.digest == sha256(content)
+    assert lines.digest == io_files.sha256(content)
     lines.file.close()
 
 
@@ -362,7 +346,7 @@ def test_lines_are_those_of_the_whole_file(content: bytes, block: int, tmp_path,
 )
 def test_a_line_begins_where_it_is_said_to(content: bytes, mark: bytes, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files, "_BLOCK", 4)
-    lines = LineStream(put(tmp_path, mark + content))
+    lines = io_files.LineStream(put(tmp_path, mark + content))
     for _, line in lines:
         assert (mark + content)[lines.start :].startswith(line)
         assert lines.start == len(mark) or (mark + content)[lines.start - 1 : lines.start] == b"\n"
@@ -371,15 +355,15 @@ def test_a_line_begins_where_it_is_said_to(content: bytes, mark: bytes, tmp_path
 
 def test_a_large_file_of_short_lines_is_read_and_a_long_line_is_not(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files, "_BLOCK", 64)
-    allow_files(100)
-    lines = LineStream(put(tmp_path, b"0123456789\n" * 1000))
+    io_files.allow_files(100)
+    lines = io_files.LineStream(put(tmp_path, b"0123456789\n" * 1000))
     assert sum(1 for _ in lines) == 1000
     lines.file.close()
-    lines = LineStream(put(tmp_path, b"short\n" + b"x" * 101 + b"\n"))
+    lines = io_files.LineStream(put(tmp_path, b"short\n" + b"x" * 101 + b"\n"))
     with pytest.raises(InputError, match=r"f: line 2 holds more than 100 bytes; --max-file-size allows more$"):
         list(lines)
     lines.file.close()
-    lines = LineStream(put(tmp_path, b"short\n" + b"x" * 101))
+    lines = io_files.LineStream(put(tmp_path, b"short\n" + b"x" * 101))
     with pytest.raises(InputError, match=r"f: holds more than 100 bytes; --max-file-size allows more$"):
         lines.whole()
     lines.file.close()
@@ -387,7 +371,7 @@ def test_a_large_file_of_short_lines_is_read_and_a_long_line_is_not(tmp_path, mo
 
 def test_no_more_than_some_blocks_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_BLOCK", 64)
-    lines = LineStream(put(tmp_path, b"0123456789\n" * 1000))
+    lines = io_files.LineStream(put(tmp_path, b"0123456789\n" * 1000))
     for number, _ in lines:
         assert lines.file.tell() <= 11 * number + 64
     lines.file.close()
@@ -395,22 +379,22 @@ def test_no_more_than_some_blocks_are_held(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_packed_file_is_unpacked_up_to_the_bound(tmp_path: Path) -> None:
     path = put(tmp_path, gzip.compress(b"a\nb\n" * 50))
-    allow_files(200)
-    lines = LineStream(path, packed=True, digested=True)
+    io_files.allow_files(200)
+    lines = io_files.LineStream(path, packed=True, digested=True)
     assert [line for _, line in lines] == [b"a", b"b"] * 50
-    assert lines.digest == sha256(path.read_bytes())
-    with LineStream(path).file as stored:
+    assert lines.digest == io_files.sha256(path.read_bytes())
+    with io_files.LineStream(path).file as stored:
         assert stored.read() == path.read_bytes()
-    allow_files(199)
+    io_files.allow_files(199)
     with pytest.raises(InputError, match=r"f: unpacks to more than 199 bytes; --max-file-size allows more$"):
-        LineStream(path, packed=True)
+        io_files.LineStream(path, packed=True)
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b"a\nb"))
     writer.start()
-    lines = LineStream(tmp_path / "pipe")
+    lines = io_files.LineStream(tmp_path / "pipe")
     writer.join()
     assert list(lines) == [(1, b"a"), (2, b"b")]
 
@@ -418,19 +402,19 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["missing", ".", "nul\0"])
 def test_what_cannot_be_opened_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        LineStream(tmp_path / name)
+        io_files.LineStream(tmp_path / name)
 
 
 def test_blank_lines_keep_their_numbers_and_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "turns.txt"
     path.write_bytes(b"\xef\xbb\xbf 1-1_1 \r\n\n\t\n1-1_2")
-    assert list(numbered_lines(path)) == [(1, "1-1_1"), (4, "1-1_2")]
+    assert list(io_files.numbered_lines(path)) == [(1, "1-1_1"), (4, "1-1_2")]
 
 
 def test_a_packed_file_is_its_text(tmp_path: Path) -> None:
     path = tmp_path / "runs.txt.gz"
     path.write_bytes(gzip.compress("é\n".encode()))
-    assert text_of(path) == "é\n"
+    assert io_files.text_of(path) == "é\n"
 
 
 @pytest.mark.parametrize("stored", [b"a\nb\xff", "a".encode("utf-16")])
@@ -438,4 +422,4 @@ def test_a_text_that_is_not_utf_8_is_refused(tmp_path: Path, stored: bytes) -> N
     path = tmp_path / "runs.txt"
     path.write_bytes(stored)
     with pytest.raises(InputError, match=rf"runs.txt: not UTF-8 at byte {stored.index(0xFF)}"):
-        text_of(path)
+        io_files.text_of(path)

@@ -123,7 +123,7 @@ def test_wide_characters_and_marks_are_counted_as_a_terminal_shows_them() -> Non
 def test_signs_whose_width_is_disputed_keep_the_columns_apart() -> None:
     # Five columns, three, one and two by our count.
     assert lines("run  n", ["👩\u200d🔬  1", "நிa  2", "\u200b  3", "❤\ufe0fa  4"], 80) == [
-        *("run    n", "👩\u200d🔬  1", "நிa    2", "\u200b      3", "❤\ufe0fa     4"),
+        *("run    n", "👩\u200d🔬  1", "நிa    2", "\u200b      3", "❤\ufe0fa     4")
     ]
 
 
@@ -176,5 +176,5 @@ def test_a_name_is_not_broken_where_it_has_room_in_a_block() -> None:
             "file                  remark",
             "mill-fluent-invented  two words of which",
             "                      one is long",
-        ),
+        )
     ]

@@ -230,7 +230,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
         pairs = [row for row in rows if row.split == split]
         if not pairs:
             continue
-        separable = sum(_separable(row) for row in pairs)
+        separable = sum(row.p_max_t is not None and row.p_max_t <= SEPARABLE for row in pairs)
         text = (
             f"{count(len(pairs), 'pair')} compared on the items that both graded, by {heading(pairs[0].statistic)}; "
             f"{separable} separable at 5 % by max-T. Those with the chosen one, as its value minus the other's:"
@@ -254,10 +254,6 @@ _MAX_T = Heading(
     about="holds the chance of even one false difference at 5 %; in simulations it is 1 to 4 % from 8 topics on, but "
     "10 to 12 % where half of the judges err much more on some topics than on others",
 )
-
-
-def _separable(row: ComparisonRow) -> bool:
-    return row.p_max_t is not None and row.p_max_t <= SEPARABLE
 
 
 def confusion(row: AgreementRow) -> Iterator[Finding]:

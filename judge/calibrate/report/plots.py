@@ -55,10 +55,11 @@ def forest(rows: Sequence[AgreementRow], statistic: str, cluster: Cluster = "top
                 axes.plot(estimate.value, place, marker, color=color, markerfacecolor=face, markersize=5.5, zorder=3)
             if statistic == row.primary and row.ceiling and row.ceiling.value is not None:
                 axes.vlines(row.ceiling.value, place - 0.5, place + 0.5, color=GREEN, linewidth=1.4, zorder=1)
-            left(axes, place, _labels(row, ordered))
+            left(axes, place, drawn(" · ".join([row.name, *_apart(row, ordered)]), _NAME))
             right(axes, place, _shown(estimate), 0)
             right(axes, place, f"{row.n}/{row.topics}", 1.75)
-        _zero(axes)
+        # 0 is agreement by chance and no bias.
+        axes.axvline(0, color=GRAY, linewidth=0.8, zorder=0.5)
         right(axes, -1, f"{statistic} [95 %]", 0, color=GRAY)
         right(axes, -1, f"n/{cluster}s", 1.75, color=GRAY)
         keys = [("o", BLUE, BLUE, "judge")]
@@ -182,11 +183,6 @@ def _dumbbell(axes: "Axes", place: int, row: CorrectedRow) -> None:
         axes.plot(corrected.value, place, "o", color=BLUE, markersize=5.5, zorder=4)
 
 
-def _zero(axes: "Axes") -> None:
-    """Draw a line at 0, which is agreement by chance and no bias."""
-    axes.axvline(0, color=GRAY, linewidth=0.8, zorder=0.5)
-
-
 def _descending(estimate: Estimate | None, name: str) -> tuple[Any, ...]:
     value = estimate.value if estimate else None
     return value is None, -(value or 0.0), natural_key(name)
@@ -197,10 +193,6 @@ def _shown(estimate: Estimate | None) -> str:
     if estimate is None or estimate.value is None:
         return drawn(estimate.reason if estimate and estimate.reason else "undefined", 24)
     return interval(estimate, 2) if estimate.low is not None else f"{number(estimate.value, 2)} (no interval)"
-
-
-def _labels(row: AgreementRow, rows: Sequence[AgreementRow]) -> str:
-    return drawn(" · ".join([row.name, *_apart(row, rows)]), _NAME)
 
 
 def _apart(row: AgreementRow, rows: Sequence[AgreementRow]) -> list[str]:

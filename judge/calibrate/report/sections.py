@@ -175,8 +175,11 @@ CASCADES = TableSection(
         *(("alone", "value_alone"), ("in the cascade", "value_cascade"), (DIFFERENCE, "difference")),
         *(("n/topics", _of_difference), ("p max-T", lambda row: p_cell(row.p_max_t))),
         *(
-            ("calls to the judge", lambda row: _calls(row.cost)),
-            ("calls to the checker", lambda row: _checks(row.cost)),
+            (
+                "calls to the judge",
+                lambda row: row.cost and f"{row.cost.calls_cascade} in place of {row.cost.calls_alone}",
+            ),
+            ("calls to the checker", lambda row: row.cost and row.cost.calls_checker),
         ),
         ("cost of both", lambda row: _money(row.cost)),
     ),
@@ -210,14 +213,6 @@ GROUP_COSTS = TableSection(
         *(("reply tokens alone", "reply_tokens_alone"), ("together", "reply_tokens_together")),
     ),
 )
-
-
-def _calls(cost: CascadeCost | None) -> str | None:
-    return f"{cost.calls_cascade} in place of {cost.calls_alone}" if cost else None
-
-
-def _checks(cost: CascadeCost | None) -> int | None:
-    return cost.calls_checker if cost else None
 
 
 def _money(cost: CascadeCost | None) -> str | None:

@@ -10,19 +10,8 @@ import msgspec
 from judge.ask.criteria import criterion_names, find_criterion
 from judge.calibrate.intake import parse_scale
 from judge.errors import InputError, UsageError, refuse
+from judge.extra.evaluate import graded as grading
 from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known, turn_facts, unknown_facts
-from judge.extra.evaluate.graded import (
-    EvaluatedCriterion,
-    ResponseQrels,
-    ResponseRuns,
-    evaluated_criterion,
-    first_of_lines,
-    overs,
-    response_pictures,
-    response_table,
-    runs_of_pool,
-    turn_lines,
-)
 from judge.extra.evaluate.scores import Over
 from judge.io.files import read_stored
 from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
@@ -77,7 +66,7 @@ class ResponsesPlan(ClusterUnit):
 class ResponsesOutcome(msgspec.Struct, frozen=True):
     """The runs under each criterion, the facts of the turns of all qrels, and warnings, a sentence each."""
 
-    criteria: tuple[EvaluatedCriterion, ...]
+    criteria: tuple[grading.EvaluatedCriterion, ...]
     facts: dict[str, TurnFacts]
     warnings: tuple[str, ...]
 
@@ -88,7 +77,7 @@ class ResponsesOutcome(msgspec.Struct, frozen=True):
         """
         if not is_known(self.facts, table):
             raise unknown_facts(table)
-        return response_table(self.criteria, self.facts, table)
+        return grading.response_table(self.criteria, self.facts, table)
 
 
 class _Sidecar(msgspec.Struct):
@@ -99,7 +88,7 @@ class _Sidecar(msgspec.Struct):
     calibration: str | None = None
 
 
-def runs_of_folder(folder: Path) -> tuple[ResponseRuns, tuple[Path, ...]]:
+def runs_of_folder(folder: Path) -> tuple[grading.ResponseRuns, tuple[Path, ...]]:
     """The runs of a folder of `judge run` or `judge pool`, and the files that were read."""
     path = pool_file(folder)
     if not path.exists():
@@ -109,10 +98,10 @@ def runs_of_folder(folder: Path) -> tuple[ResponseRuns, tuple[Path, ...]]:
         )
     beside = path.with_name("runs.jsonl")
     pool = read_pool_folder(folder, *(("runs.jsonl",) if beside.exists() else ()))
-    return runs_of_pool(pool), tuple(file for file in (path, beside) if file.exists())
+    return grading.runs_of_pool(pool), tuple(file for file in (path, beside) if file.exists())
 
 
-def runs_of_files(given: Sequence[Path]) -> tuple[ResponseRuns, tuple[Path, ...]]:
+def runs_of_files(given: Sequence[Path]) -> tuple[grading.ResponseRuns, tuple[Path, ...]]:
     """The runs of run files and folders of them, and the files that were read.
 
     Of a folder, the files named `.run` are read, or where there is none, all files that are not hidden.
@@ -138,7 +127,7 @@ def runs_of_files(given: Sequence[Path]) -> tuple[ResponseRuns, tuple[Path, ...]
             message = f"tag {shown(run.run_id)} is the tag of {homes[run.run_id]} too"
             problems.append(Problem("second_run", "error", str(path), None, "", message))
         homes.setdefault(run.run_id, path)
-        runs[run.run_id] = first_of_lines(run)
+        runs[run.run_id] = grading.first_of_lines(run)
     refuse(problems, f"response runs: {count(len(problems), 'problem')}")
     return runs, tuple(paths)
 
@@ -163,14 +152,14 @@ def qrels_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(files, key=lambda path: natural_key(path.name)))
 
 
-def read_response_qrels(plan: ResponsesPlan, paths: Sequence[Path]) -> tuple[ResponseQrels, ...]:
+def read_response_qrels(plan: ResponsesPlan, paths: Sequence[Path]) -> tuple[grading.ResponseQrels, ...]:
     """The grades of each file, whose scale its sidecar says, else the user.
 
     Of all the qrels of a folder, a stated criterion chooses.
     """
     stated, wanted = _stated(plan)
     problems: list[Problem] = []
-    read: list[ResponseQrels] = []
+    read: list[grading.ResponseQrels] = []
     for path in paths:
         sidecar = _sidecar(path)
         if sidecar is None:
@@ -189,7 +178,7 @@ def read_response_qrels(plan: ResponsesPlan, paths: Sequence[Path]) -> tuple[Res
         if plan.positive is not None and plan.positive not in levels:
             raise UsageError(f"--positive {plan.positive}: {path} has the grades {', '.join(map(str, levels))}")
         grades = _grades(path, of_file, problems)
-        read.append(ResponseQrels(name, path.name, grades, of_file, plan.positive, remark))
+        read.append(grading.ResponseQrels(name, path.name, grades, of_file, plan.positive, remark))
     refuse(problems, f"response qrels: {count(len(problems), 'problem')}")
     if not read:
         raise UsageError(f"no qrels of {wanted} among {', '.join(path.name for path in paths)}")
@@ -248,7 +237,7 @@ def _stem(path: Path) -> str:
     return path.name.partition(".")[0].removeprefix("response_") or path.name
 
 
-def _told_apart(read: Sequence[ResponseQrels]) -> tuple[ResponseQrels, ...]:
+def _told_apart(read: Sequence[grading.ResponseQrels]) -> tuple[grading.ResponseQrels, ...]:
     """The qrels with names of their own: where two are of one criterion, the file is part of the name."""
     names = Counter(qrels.name for qrels in read)
     named = [
@@ -270,12 +259,12 @@ def evaluate_responses(plan: ResponsesPlan, steps: Steps = quiet) -> ResponsesOu
     files = plan.qrels or qrels_files(Path(str(plan.folder)))
     all_qrels = read_response_qrels(plan, files)
     for qrels in all_qrels:
-        if plan.over is not None and plan.over not in overs(qrels):
+        if plan.over is not None and plan.over not in grading.overs(qrels):
             raise UsageError(f"--over {plan.over}: nothing says the worst grade of {qrels.file}: give --scale LOW-HIGH")
     topics = None if plan.topics is None else read_topics(plan.topics)
     facts = turn_facts({turn_id for qrels in all_qrels for turn_id in qrels.grades}, topics)
     measured = stepped("measuring runs", all_qrels, steps)
-    criteria = tuple(evaluated_criterion(runs, qrels, plan.over, plan.cluster) for qrels in measured)
+    criteria = tuple(grading.evaluated_criterion(runs, qrels, plan.over, plan.cluster) for qrels in measured)
     not_drawn = undrawn("pictures of runs, topics and depths") if plan.out is not None else ()
     warnings = (*_below_zero(all_qrels), *_unusual(criteria), *_unknown(facts, topics), *not_drawn)
     outcome = ResponsesOutcome(criteria, facts, warnings)
@@ -297,11 +286,11 @@ def _files(outcome: ResponsesOutcome, steps: Steps) -> dict[str, FileContent]:
         if is_known(outcome.facts, table):
             files |= outcome.table(table).files(name)
     steps(Step("drawing pictures"))
-    files["turns.tsv"] = Pieces(lambda: text_pieces(turn_lines(outcome.criteria, outcome.facts)))
-    return files | response_pictures(outcome.criteria, outcome.facts)
+    files["turns.tsv"] = Pieces(lambda: text_pieces(grading.turn_lines(outcome.criteria, outcome.facts)))
+    return files | grading.response_pictures(outcome.criteria, outcome.facts)
 
 
-def _unusual(criteria: Sequence[EvaluatedCriterion]) -> Iterator[str]:
+def _unusual(criteria: Sequence[grading.EvaluatedCriterion]) -> Iterator[str]:
     """Runs that answer other turns, or with other responses, than those of the qrels."""
     for of in criteria:
         answered, unjudged = sum(len(run.first) for run in of.runs), sum(run.unjudged for run in of.runs)
@@ -334,7 +323,7 @@ def _unknown(facts: Mapping[str, TurnFacts], topics: Sequence[Topic] | None) -> 
         )
 
 
-def _below_zero(all_qrels: Sequence[ResponseQrels]) -> Iterator[str]:
+def _below_zero(all_qrels: Sequence[grading.ResponseQrels]) -> Iterator[str]:
     """Grades below 0 of no known scale: some tracks write that nobody could judge in this way."""
     for qrels in all_qrels:
         below = sum(grade < 0 for graded in qrels.grades.values() for grade in graded.values())

@@ -430,10 +430,7 @@ def _overlap(inputs: ProbeInputs) -> list[Judgment | Failure | None]:
 
 
 def _pairs(
-    inputs: ProbeInputs,
-    judge: str,
-    answers: Iterator[Judgment | Failure],
-    overlap: Iterator[Judgment | Failure | None],
+    inputs: ProbeInputs, judge: str, answers: Iterator[Judgment | Failure], overlap: Iterator[Judgment | Failure | None]
 ) -> Iterator[ProbePair]:
     """The pairs of one judge in the order of the prompts, items and probes, by what it and word overlap answered."""
     if backend_facts(judge).baseline:

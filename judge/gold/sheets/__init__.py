@@ -94,7 +94,11 @@ def make_sheet(
         raise UsageError(f"no prompt says what grades of {', '.join(map(shown, without))} mean: name one (--prompt)")
     if idle := sorted(prompts.keys() - criteria):
         raise UsageError(f"--prompt: the plan has nothing to label for {', '.join(idle)}")
-    rubrics = tuple(_rubric(prompts[name]) for name in criteria)
+    levels = {name: sorted((of.grade, of.description) for of in prompts[name].scale.levels) for name in criteria}
+    rubrics = tuple(
+        SheetRubric(prompts[name].name, guidance(prompts[name]), tuple(levels[name]), prompts[name].inputs)
+        for name in criteria
+    )
     inputs = {name for rubric in rubrics for name in rubric.inputs}
     if turns is None and (needed := inputs & {"context", "utterance", "resolved_utterance", "ptkb"}):
         raise UsageError(f"the prompts show {', '.join(sorted(needed))}, so a topics file is needed (--topics)")
@@ -166,11 +170,6 @@ def _check_ids(items: Iterable[tuple[str, str]]) -> None:
     ]
     if problems:
         raise InputError(f"no sheet can hold these ids: {count(len(problems), 'problem')}", problems)
-
-
-def _rubric(prompt: Criterion) -> SheetRubric:
-    levels = tuple(sorted((level.grade, level.description) for level in prompt.scale.levels))
-    return SheetRubric(prompt.name, guidance(prompt), levels, prompt.inputs)
 
 
 def _item(

@@ -16,18 +16,8 @@ from judge.calibrate.intake import LabelSource
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose
 from judge.errors import InputError, OperationalError, UsageError
+from judge.gold import seal as seals
 from judge.gold.rows import GoldRow
-from judge.gold.seal import (
-    BEGINNING,
-    Look,
-    Opening,
-    fewest,
-    open_sealed,
-    read_seal,
-    record_look,
-    responses_digest,
-    seal_of,
-)
 from judge.io.files import sha256
 from judge.io.folder import make_folder
 from judge.io.text import count
@@ -45,7 +35,7 @@ _SHORT = 16
 class LookRecord(NamedTuple):
     """The record of a look: a ledger, and the seal if the grades are sealed."""
 
-    opening: Opening
+    opening: seals.Opening
     ledger: Literal["seal", "gold", "out"]
     """Where it is, as in `Looks`."""
     seal: CertifiedSeal | None = None
@@ -79,7 +69,7 @@ def open_test(
     it may ask a judge. `tried`: the panels of other bounds of a cascade, which the look counts.
     """
     test, dev = inputs.plan.test, inputs.gold.rows
-    seal = seal_of(test, inputs.plan.seal)
+    seal = seals.seal_of(test, inputs.plan.seal)
     if test is None or seal is None:
         return dev, with_baselines(inputs, dev, judged(tuple(row for row in dev if row.split == "test"))), None
     check_dev(dev)
@@ -99,22 +89,22 @@ def open_test(
                 "their scale; the seal was not opened"
             ) from None
 
-    def look(rows: tuple[GoldRow, ...]) -> Look:
+    def look(rows: tuple[GoldRow, ...]) -> seals.Look:
         nonlocal everything
         both = (*dev, *rows)
         compared(both, sources)
         everything = with_baselines(inputs, both, judged(rows))
         return gold_look(inputs, asked, compared(both, everything), tried)
 
-    rows, opening = open_sealed(Path(test), seal, _time(now), look)
-    record = read_seal(seal)
-    certified = CertifiedSeal(record.commitment, record.seed, responses_digest(record))
+    rows, opening = seals.open_sealed(Path(test), seal, _time(now), look)
+    record = seals.read_seal(seal)
+    certified = CertifiedSeal(record.commitment, record.seed, seals.responses_digest(record))
     return (*dev, *rows), everything, LookRecord(opening, "seal", certified)
 
 
 def gold_look(
     inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Sequence[Panel], tried: Sequence[Panel]
-) -> Look:
+) -> seals.Look:
     """The look that a calibration takes at the grades that its verdicts rest on.
 
     Two calibrations ask the same question only if they set the same labels beside the same responses. So whoever drops
@@ -147,8 +137,8 @@ def gold_look(
         own = {_digest(of_judge)[:_SHORT] for of_judge in labels[: len(judged)]}
         met[panel.criterion] = tuple(sorted(own.union(further)))
         columns = (*judged, *baselines, *([constant(panel, mask)] if judged else []))
-        compared[panel.criterion] = fewest(int((mask & (column.codes >= 0)).sum()) for column in columns)
-    return Look(_digest(question), compared, met)
+        compared[panel.criterion] = seals.fewest(int((mask & (column.codes >= 0)).sum()) for column in columns)
+    return seals.Look(_digest(question), compared, met)
 
 
 def _tried(panels: Sequence[Panel], criterion: str) -> list[str]:
@@ -178,19 +168,21 @@ def _digest(value: Any) -> str:
     return sha256(msgspec.json.encode(value, order="sorted"))
 
 
-def log_look(inputs: CalibrationInputs, now: datetime, look: Look) -> LookRecord | None:
+def log_look(inputs: CalibrationInputs, now: datetime, look: seals.Look) -> LookRecord | None:
     """Put a look at unsealed gold on record beside each file, else in --out, else nowhere; the longest one counts."""
     openings = []
     for path in dict.fromkeys(Path(path).resolve() for path in inputs.plan.gold):
         try:
-            openings.append(record_look(path.with_name(path.name + BESIDE_GOLD), BEGINNING, look, _time(now)))
+            openings.append(
+                seals.record_look(path.with_name(path.name + BESIDE_GOLD), seals.BEGINNING, look, _time(now))
+            )
         except OperationalError:
             continue
     if openings:
         return LookRecord(max(openings, key=lambda opening: opening.number), "gold")
     if inputs.out is None:
         return None
-    return LookRecord(record_look(inputs.out / IN_FOLDER, BEGINNING, look, _time(now)), "out")
+    return LookRecord(seals.record_look(inputs.out / IN_FOLDER, seals.BEGINNING, look, _time(now)), "out")
 
 
 def looked_often(calibration: Calibration, looks: Sequence[Looks]) -> tuple[str, ...]:

@@ -114,7 +114,12 @@ def remaining(files: Mapping[str, FileContent], names: Iterable[str]) -> Iterato
     Fields with ids are renamed where they are written; this finds the names that stand in texts. A name of fewer than
     four characters, or of digits only, is not looked for.
     """
-    sought = {form.casefold(): name for name in names if _telling(name) for form in _forms(name)}
+    sought = {
+        form.casefold(): name
+        for name in names
+        if len(name) >= SHORTEST and not name.isdecimal()
+        for form in _forms(name)
+    }
     if not sought:
         return
     longest_first = "|".join(re.escape(form) for form in sorted(sought, key=lambda form: (-len(form), form)))
@@ -123,10 +128,6 @@ def remaining(files: Mapping[str, FileContent], names: Iterable[str]) -> Iterato
         for number, line in enumerate(lines_of(content), 1):
             for form in dict.fromkeys(pattern.findall(line.decode("utf-8", "replace").casefold())):
                 yield Problem("name_left", "error", file, None, f"line {number}", f"{shown(sought[form])} stands there")
-
-
-def _telling(name: str) -> bool:
-    return len(name) >= SHORTEST and not name.isdecimal()
 
 
 def _forms(name: str) -> set[str]:

@@ -61,11 +61,7 @@ class Overlap(Model):
         probabilities[levels[below + 1].label] = round(share, 6)
         best = levels[below + 1] if share >= 0.5 else levels[below]
         return Completion(
-            text=best.label,
-            finish_reason="stop",
-            model=f"overlap-{VERSION}",
-            cost=0.0,
-            probabilities=probabilities,
+            text=best.label, finish_reason="stop", model=f"overlap-{VERSION}", cost=0.0, probabilities=probabilities
         )
 
 
@@ -77,7 +73,5 @@ def open_model(model: str, options: ModelOptions) -> Model:
     return BASELINES[model]()
 
 
-BASELINES: dict[str, Callable[[], Model]] = {
-    "overlap": Overlap,
-}
+BASELINES: dict[str, Callable[[], Model]] = {"overlap": Overlap}
 """Name to class. Calibration compares every judge with word overlap, where it can grade the criterion."""

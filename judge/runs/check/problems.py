@@ -109,11 +109,7 @@ def with_problems(file: FileReport, between: Sequence[Problem], *, strict: bool 
         problems = tuple(map(as_error, problems))
     errors, warnings = _numbers(problems)
     return msgspec.structs.replace(
-        file,
-        problems=problems,
-        errors=errors,
-        warnings=warnings,
-        exclusions=tuple(out[:1]) or file.exclusions,
+        file, problems=problems, errors=errors, warnings=warnings, exclusions=tuple(out[:1]) or file.exclusions
     )
 
 

@@ -131,7 +131,8 @@ def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
     """The problems between runs: two runs with one id, or ids that look alike."""
     problems = []
     named = [run for run in runs if run.run_id]
-    looks = {run.run_id: _look(run.run_id) for run in named}
+    # Without case, outer white space and the composition of characters.
+    looks = {run.run_id: normalize("NFKC", normalize("NFKC", run.run_id).strip().casefold()) for run in named}
     for run in named:
         where = rules_of(run.format).run_id
         others = [named_run for named_run in named if named_run is not run]
@@ -146,11 +147,6 @@ def validate_together(runs: Sequence[Run]) -> tuple[Problem, ...]:
             message = f"the run id {shown(run.run_id)} cannot be told apart by eye from {names}"
             problems.append(problem("similar_run_ids", run.file, where, message))
     return tuple(problems)
-
-
-def _look(run_id: str) -> str:
-    """A run id without its case, its outer white space and the composition of its characters."""
-    return normalize("NFKC", normalize("NFKC", run_id).strip().casefold())
 
 
 def _result(check: RunCheck, unchecked: tuple[str, ...], trace: Trace) -> Validated:

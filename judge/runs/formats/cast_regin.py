@@ -39,11 +39,6 @@ def is_bank(head: bytes) -> bool:
     return _BANK.match(head) is not None
 
 
-def _is_either(document: Document) -> bool:
-    head = document.content[:HEAD]
-    return is_pool(head) or is_bank(head)
-
-
 def _read(document: Document) -> ReadRun:
     """The pool in `document`, or beside it if it is a bank, as one run named by the pool's tag."""
     if document.content and not is_bank(document.content[:HEAD]):
@@ -145,6 +140,6 @@ def _is(path: Path, is_kind: Callable[[bytes], bool]) -> bool:
 CAST_REGIN = Format(
     "CAsT-ReGIn: a pool of lines `turn_id Q0 response_id 1 0.0 tag` beside a bank, a JSON object from id to text.",
     Rules(run_id="line 1", form="pool", all_turns=False, year=2022),
-    _is_either,
+    lambda document: is_pool(document.content[:HEAD]) or is_bank(document.content[:HEAD]),
     _read,
 )

@@ -27,11 +27,6 @@ def decode_run(content: bytes) -> Any:
     return run
 
 
-def looks_like_run(value: Any) -> bool:
-    """Whether a JSON value is an object with `turns` or `run_name`, as every run but a JSON Lines run is."""
-    return type(value) is dict and ("turns" in value or "run_name" in value)
-
-
 def _objects(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
     """The objects in a list of a run that was not checked yet."""
     values = value.get(name)
@@ -75,7 +70,9 @@ def _format(name: str, about: str, is_one: Callable[[dict[str, Any]], bool], *kn
     rules = Rules(run_id="$.run_name", turns="$.turns", run_type="$.run_type", **different)
 
     def sniff(document: Document) -> bool:
-        return looks_like_run(document.value) and is_one(document.value)
+        # Every run but a JSON Lines run is an object with one of these.
+        value = document.value
+        return type(value) is dict and ("turns" in value or "run_name" in value) and is_one(value)
 
     return Format(about, rules, sniff, partial(read_json_run, format=name, rules=rules, known=known))
 

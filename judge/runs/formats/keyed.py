@@ -69,17 +69,6 @@ class References(msgspec.Struct, frozen=True):
     """Whether a response may cite what is not among them."""
 
 
-def _is_ikat2025(document: Document) -> bool:
-    """Whether the document is JSON Lines, or a single turn with `metadata` or `references`."""
-    value = document.value
-    return bool(document.lines) or (type(value) is dict and ("metadata" in value or "references" in value))
-
-
-def _is_interactive(document: Document) -> bool:
-    """Whether one of the first turns has a topic id in its metadata, or a response with the user's utterance."""
-    return any(_has_user(value) for _, value in islice(entries_of(document), _FIRST))
-
-
 def _has_user(value: Any) -> bool:
     if type(value) is not dict:
         return False
@@ -286,13 +275,14 @@ def _read_statements(log: ProblemLog, fields: Fields, name: str) -> tuple[str, .
 IKAT2025 = shape.Format(
     "iKAT 2025: JSON Lines, one turn a line; a turn has `references`, and a response cites those that it uses.",
     _IKAT2025,
-    _is_ikat2025,
+    lambda of: bool(of.lines) or (type(of.value) is dict and ("metadata" in of.value or "references" in of.value)),
     partial(_read, rules=_IKAT2025),
 )
 INTERACTIVE = shape.Format(
     "Interactive runs of iKAT 2025 and after: a JSON array or JSON Lines, a turn each, with what the simulated user "
     "said.",
     _INTERACTIVE,
-    _is_interactive,
+    # A topic id in the metadata, or a response with the user's utterance.
+    lambda document: any(_has_user(value) for _, value in islice(entries_of(document), _FIRST)),
     partial(_read, rules=_INTERACTIVE),
 )

@@ -12,16 +12,7 @@ import pytest
 
 from judge.cli import main
 from judge.errors import InputError, OperationalError, UsageError
-from judge.extra.nuggets.questions import (
-    NuggetAnswers,
-    NuggetAskPlan,
-    NuggetClaimsPlan,
-    NuggetMatchPlan,
-    QuestionInputs,
-    forecast_nuggets,
-    label_claims,
-    match_nuggets,
-)
+from judge.extra.nuggets import questions as matching
 from judge.io.ids import is_own_turn
 from judge.io.words import split_sentences
 from tests.conftest import PROJECT, printed
@@ -38,15 +29,15 @@ PAIRS, RESPONSES = 211, 77
 class Asked(NamedTuple):
     """A command that asks about nuggets."""
 
-    plan: type[NuggetAskPlan]
-    ask: Callable[..., NuggetAnswers]
+    plan: type[matching.NuggetAskPlan]
+    ask: Callable[..., matching.NuggetAnswers]
     questions: int
     other_prompt: str
 
 
 GONE = "http://127.0.0.1:9/v1"
-MATCH = Asked(NuggetMatchPlan, match_nuggets, PAIRS, "nugget/yes_no")
-CLAIMS = Asked(NuggetClaimsPlan, label_claims, RESPONSES, "nugget_precision/passages")
+MATCH = Asked(matching.NuggetMatchPlan, matching.match_nuggets, PAIRS, "nugget/yes_no")
+CLAIMS = Asked(matching.NuggetClaimsPlan, matching.label_claims, RESPONSES, "nugget_precision/passages")
 both = pytest.mark.parametrize("asked", [MATCH, CLAIMS], ids=["match", "claims"])
 
 
@@ -62,7 +53,7 @@ def results(folder: Path, asked: Asked) -> dict[str, bytes]:
 @both
 def test_every_question_is_asked_once_and_never_again(mock: Mock, pooled: Path, tmp_path: Path, asked: Asked) -> None:
     given = plan(mock, pooled, tmp_path / "out", asked)
-    forecast = forecast_nuggets(given)
+    forecast = matching.forecast_nuggets(given)
     assert forecast.counts == {"responses": RESPONSES, "nuggets": 44}
     assert forecast.models[0].calls <= asked.questions
     assert not (tmp_path / "out").exists()
@@ -74,14 +65,14 @@ def test_every_question_is_asked_once_and_never_again(mock: Mock, pooled: Path, 
     assert again.answers == first.answers
     assert mock.stats()["paid"] == paid
     assert results(tmp_path / "out", asked) == written
-    assert forecast_nuggets(given).models[0].calls == 0
+    assert matching.forecast_nuggets(given).models[0].calls == 0
 
 
 def test_each_sentence_of_a_response_has_a_label(mock: Mock, pooled: Path, tmp_path: Path) -> None:
     texts = {
         row["response_id"]: row["text"] for row in map(json.loads, (pooled / "pool.jsonl").read_text().splitlines())
     }
-    claims = label_claims(plan(mock, pooled, tmp_path, CLAIMS)).answers
+    claims = matching.label_claims(plan(mock, pooled, tmp_path, CLAIMS)).answers
     assert all(len(row.labels) == len(split_sentences(texts[row.response_id])) for row in claims)
 
 
@@ -91,7 +82,7 @@ def test_what_one_folder_asked_another_finds_in_a_shared_journal(mock, pooled, t
     asked.ask(plan(mock, pooled, tmp_path / "one", asked, journal=url))
     paid = mock.stats()["paid"]
     other = plan(mock, pooled, tmp_path / "two", asked, journal=url)
-    assert paid and forecast_nuggets(other).models[0].calls == 0
+    assert paid and matching.forecast_nuggets(other).models[0].calls == 0
     asked.ask(other)
     assert mock.stats()["paid"] == paid
     assert results(tmp_path / "two", asked) == results(tmp_path / "one", asked)
@@ -177,29 +168,29 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(mock: Mock,
         given = [str(PROJECT / run) for run in runs]
         assert main(["pool", "--runs", *given, "--topics", str(topics), "--out", str(tmp_path / name)]) == 0
 
-    def of(name: str, **more: object) -> NuggetMatchPlan:
+    def of(name: str, **more: object) -> matching.NuggetMatchPlan:
         out = tmp_path / f"out-{name}"
         of = {"pool": tmp_path / name, "bank": bank, "prompt": prompt, "base_url": mock.base_url} | more
-        return NuggetMatchPlan(model="server/mock", out=out, **of)
+        return matching.NuggetMatchPlan(model="server/mock", out=out, **of)
 
-    prepared = QuestionInputs(of("alone"))
+    prepared = matching.QuestionInputs(of("alone"))
     asked = {pair.response.turn_id for pair in prepared.questions}
     assert asked and all(map(is_own_turn, asked))
     assert any(prepared.turns[turn_id].context for turn_id in asked)
-    outcome = match_nuggets(of("alone"))
+    outcome = matching.match_nuggets(of("alone"))
     assert (len(outcome.answers), len(outcome.failures)) == (len(prepared.questions), 0)
     with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):
-        QuestionInputs(of("mixed"))
-    mixed = QuestionInputs(of("mixed", topics=topics))
+        matching.QuestionInputs(of("mixed"))
+    mixed = matching.QuestionInputs(of("mixed", topics=topics))
     assert {is_own_turn(pair.response.turn_id) for pair in mixed.questions} == {True, False}
-    assert len(match_nuggets(of("mixed", topics=topics)).answers) == len(mixed.questions)
+    assert len(matching.match_nuggets(of("mixed", topics=topics)).answers) == len(mixed.questions)
 
 
 def test_a_response_whose_passages_have_no_text_is_not_asked_about(pooled: Path, tmp_path: Path) -> None:
-    given = NuggetClaimsPlan(
+    given = matching.NuggetClaimsPlan(
         pool=pooled, bank=BANK, model="checker/overlap", out=tmp_path, prompt="nugget_precision/passages"
     )
-    outcome = label_claims(given)
+    outcome = matching.label_claims(given)
     assert [(failed.response_id, failed.reason) for failed in outcome.failures] == [("R00050", "no_passages")]
     assert all(row.passages for row in outcome.answers)
 
@@ -207,11 +198,11 @@ def test_a_response_whose_passages_have_no_text_is_not_asked_about(pooled: Path,
 def test_what_cannot_be_asked_is_refused(pooled: Path, tmp_path: Path) -> None:
     of = {"pool": pooled, "bank": BANK, "out": tmp_path / "out"}
     with pytest.raises(UsageError, match="checker/overlap labels sentences"):
-        label_claims(NuggetClaimsPlan(model="baseline/overlap", **of))
+        matching.label_claims(matching.NuggetClaimsPlan(model="baseline/overlap", **of))
     with pytest.raises(UsageError, match="no prompt about claims"):
-        label_claims(NuggetClaimsPlan(model="checker/overlap", prompt="nugget", **of))
+        matching.label_claims(matching.NuggetClaimsPlan(model="checker/overlap", prompt="nugget", **of))
     with pytest.raises(OperationalError):
-        label_claims(NuggetClaimsPlan(model="server/m", base_url=GONE, attempts=1, **of))
+        matching.label_claims(matching.NuggetClaimsPlan(model="server/m", base_url=GONE, attempts=1, **of))
 
 
 def test_the_command_labels_and_scores(pooled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,18 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.extra.nuggets import precision as claimed
 from judge.extra.nuggets.labels import KnownClaims
-from judge.extra.nuggets.precision import (
-    argue_grid,
-    argue_values,
-    claim_units,
-    claims_grid,
-    harmonic,
-    nugget_precision,
-    precision_grid,
-    precision_names,
-    report_shares,
-)
 from judge.extra.nuggets.records import ClaimLabel, LabelFailure, Nugget
 from judge.extra.nuggets.scores import RunUnit, run_units
 from tests.extra.nuggets.world import bank, known, nugget, pool, response
@@ -59,7 +49,7 @@ def carried(labels: dict[int, tuple[ClaimLabel, ...]] = LABELS, *, passages: boo
 
 
 def test_every_unit_by_hand() -> None:
-    units = claim_units(UNITS, carried())
+    units = claimed.claim_units(UNITS, carried())
     assert [(unit.scope, unit.status, unit.claims, unit.values) for unit in units] == [
         # 2 of 4 claims by nuggets, 3 of 4 with passages; strict recall 1/2, so F = 2 (1/2 1/2) / (1/2 + 1/2).
         ("1-1_1", "labeled", 4, {"nugget_precision": 0.5, "precision": 0.75, "f1": 0.5}),
@@ -73,7 +63,7 @@ def test_every_unit_by_hand() -> None:
 
 
 def test_a_run_by_hand() -> None:
-    (row,) = nugget_precision(claim_units(UNITS, carried()), precision_names(carried()))
+    (row,) = claimed.nugget_precision(claimed.claim_units(UNITS, carried()), claimed.precision_names(carried()))
     assert (row.units, row.labeled, row.no_claim, row.missing, row.unanswered) == (5, 3, 1, 0, 1)
     assert list(row.means) == ["nugget_precision", "precision", "f1"]
     assert row.means["nugget_precision"].value == pytest.approx((0.5 + 0 + 0.5) / 3)
@@ -90,7 +80,9 @@ def test_a_run_gains_nothing_in_f_by_silence() -> None:
     nuggets = bank(nugget("1-1_1/1"), nugget("2-1_1/1"))
     matched = known({(1, "1-1_1/1"): "supports", (2, "2-1_1/1"): "does_not"})
     labels = carried({1: ("nugget",), 2: ("none",)}, passages=False)
-    first, second = nugget_precision(claim_units(run_units(both, nuggets, matched), labels), precision_names(labels))
+    first, second = claimed.nugget_precision(
+        claimed.claim_units(run_units(both, nuggets, matched), labels), claimed.precision_names(labels)
+    )
     # The mean over what was answered is higher for the silent run, its bound is the same.
     assert (first.means["f1"].value, second.means["f1"].value) == (0.5, 1.0)
     assert (first.f1_bound, second.f1_bound) == (0.5, 0.5)
@@ -101,12 +93,12 @@ def test_f_with_everything_missing_against_the_run_by_hand() -> None:
 
     A match of 4-1 was never asked.
     """
-    (row,) = nugget_precision(claim_units(UNITS, carried()), precision_names(carried()))
+    (row,) = claimed.nugget_precision(claimed.claim_units(UNITS, carried()), claimed.precision_names(carried()))
     # The three that are known are .5, 0 and 0; the one left out counts as they do on average, the unanswered one as 0.
     assert row.f1_bound == pytest.approx((0.5 + 0 + 0) / 3 * 4 / 5)
     # Labels that were lost by the judge's refusal count against the run, and those that nobody asked for do not.
     lost = KnownClaims({"R00001": LABELS[1]}, {"R00002": lacking("2-1_1", "R00002")}, True, 0)
-    (row,) = nugget_precision(claim_units(UNITS, lost), precision_names(lost))
+    (row,) = claimed.nugget_precision(claimed.claim_units(UNITS, lost), claimed.precision_names(lost))
     assert row.f1_bound == pytest.approx((0.5 + 0) / 2 * 4 / 5)
 
 
@@ -116,44 +108,44 @@ def test_a_response_counts_once_where_turn_and_topic_have_nuggets() -> None:
     matched = known({(1, "1-1_1/1"): "supports", (1, "1-1/1"): "supports", (2, "1-1/1"): "supports"})
     units = run_units(both, bank(nugget("1-1_1/1"), nugget("1-1/1")), matched)
     labels = carried({1: ("nugget", "none"), 2: ("nugget",)}, passages=False)
-    found = claim_units(units, labels)
+    found = claimed.claim_units(units, labels)
     assert [(unit.scope, unit.responses, unit.values) for unit in found] == [
         ("1-1", ("R00002",), {"nugget_precision": 1.0}),
         ("1-1_1", ("R00001",), {"nugget_precision": 0.5}),
     ]
-    (row,) = nugget_precision(found, precision_names(labels))
+    (row,) = claimed.nugget_precision(found, claimed.precision_names(labels))
     assert (row.means["nugget_precision"].value, row.means["f1"].value, row.f1_bound) == (0.75, None, None)
     # Where every turn has nuggets, the topic is left without a response.
     only = pool(response(1, "1-1_1", "a"), turns=("1-1_1",))
     units = run_units(only, bank(nugget("1-1_1/1"), nugget("1-1/1")), matched)
-    assert [unit.scope for unit in claim_units(units, labels)] == ["1-1_1"]
+    assert [unit.scope for unit in claimed.claim_units(units, labels)] == ["1-1_1"]
 
 
 def test_without_passages_shown_only_nuggets_carry() -> None:
     shown = carried({1: ("nugget", "none")}, passages=False)
-    assert precision_names(shown) == ("nugget_precision", "f1")
-    assert claim_units(UNITS, shown)[0].values == {"nugget_precision": 0.5, "f1": 0.5}
+    assert claimed.precision_names(shown) == ("nugget_precision", "f1")
+    assert claimed.claim_units(UNITS, shown)[0].values == {"nugget_precision": 0.5, "f1": 0.5}
 
 
 def test_missing_labels_are_no_labels_and_their_reason_is_told() -> None:
     failure = lacking("4-1_2", "R00005")
     some = KnownClaims({"R00004": ("nugget",)}, {"R00005": failure}, False, 0)
-    units = {unit.scope: unit for unit in claim_units(UNITS, some)}
+    units = {unit.scope: unit for unit in claimed.claim_units(UNITS, some)}
     assert (units["4-1"].status, units["4-1"].labels, units["4-1"].values) == ("missing", {}, {})
     assert units["4-1"].reasons == {"R00005": "refused"}
     assert units["1-1_1"].reasons == {"R00001": "not_asked"}
-    (row,) = nugget_precision(units.values(), precision_names(some))
+    (row,) = claimed.nugget_precision(units.values(), claimed.precision_names(some))
     assert (row.labeled, row.missing) == (0, 4)
     assert (row.means["nugget_precision"].value, row.means["nugget_precision"].reason) == (None, "no turns with claims")
 
 
 def test_tables_have_a_line_for_each_run_and_unit() -> None:
-    units, names = claim_units(UNITS, carried()), precision_names(carried())
-    grid = precision_grid(nugget_precision(units, names), names)
+    units, names = claimed.claim_units(UNITS, carried()), claimed.precision_names(carried())
+    grid = claimed.precision_grid(claimed.nugget_precision(units, names), names)
     assert grid.columns[:4] == ("run", "nugget_precision", "precision", "f1")
     assert grid.columns[4] == "f1_bound"
     assert grid[0][5:] == (5, 3, 1, 0, 1)
-    lines = claims_grid(units, names)
+    lines = claimed.claims_grid(units, names)
     assert lines[0] == ("a", "1-1_1", "R00001", "labeled", 5, 4, 2, 1, 1, 1, 0.5, 0.75, 0.5, "")
     assert lines[2][10:] == (None, None, None, "")
 
@@ -173,7 +165,9 @@ def test_the_example_of_argue_has_its_published_digits() -> None:
         of |= dict.fromkeys(("nugget_coverage", "nugget_coverage_weighted"), (covered, nuggets))
         of |= {"citation_relevance": (sentences, sentences)}
         reports.append((RunUnit("example", str(n), str(n), (), (), {}, "matched", {}), of))
-    digits = {name: (micro, macro.value) for _, name, micro, macro, *_ in argue_grid({"example": reports}, "topic")}
+    digits = {
+        name: (micro, macro.value) for _, name, micro, macro, *_ in claimed.argue_grid({"example": reports}, "topic")
+    }
     assert digits["citation_relevance"] == (1, 1)
     assert digits["citation_support"] == digits["sentence_support"]
     assert digits["sentence_support"] == pytest.approx((0.9543726235741445, 0.9549052363456795), abs=1e-15)
@@ -189,7 +183,7 @@ REPORT = RunUnit("r", "7", "7", ("R1",), ASKED, {
 
 def test_what_argue_counts_in_a_report_by_hand() -> None:
     sentences = [{"d1": True, "d9": True}, {"d2": True, "d8": False}, {"d1": None}, {"d1": None, "d7": False}, {}]
-    assert report_shares(sentences, REPORT) == {
+    assert claimed.report_shares(sentences, REPORT) == {
         # d1 three times and d2 of seven; three of the five that somebody judged.
         "citation_relevance": (4, 7), "citation_support": (3, 5),
         # The first of the three that are known in full; the last one cites nothing.
@@ -197,16 +191,18 @@ def test_what_argue_counts_in_a_report_by_hand() -> None:
         # The question needs both answers; it is vital and weighs 2. The fault is none of the response's.
         "nugget_coverage": (1, 2), "nugget_coverage_weighted": (1, 3),
     }  # fmt: skip
-    assert set(argue_values([report_shares([], REPORT)]).values()) == {0, 1 / 2, 1 / 3}
+    assert set(claimed.argue_values([claimed.report_shares([], REPORT)]).values()) == {0, 1 / 2, 1 / 3}
 
 
 def test_what_nobody_judged_is_no_number_of_argue() -> None:
     lacking = msgspec.structs.replace(REPORT, labels={"7/2": "supports"}, status="incomplete")
     silent = msgspec.structs.replace(REPORT, responses=(), labels={}, status="unanswered")
-    assert report_shares([{"d1": None}], lacking) == {"citation_relevance": (1, 1)}
+    assert claimed.report_shares([{"d1": None}], lacking) == {"citation_relevance": (1, 1)}
 
     def lines(*reports) -> dict[str, tuple[object, ...]]:
-        grid = argue_grid({"r": [(unit, report_shares(cited, unit)) for unit, cited in reports]}, "topic")
+        grid = claimed.argue_grid(
+            {"r": [(unit, claimed.report_shares(cited, unit)) for unit, cited in reports]}, "topic"
+        )
         return {name: (micro, macro.value, known, of) for _, name, micro, macro, known, of in grid}
 
     found = lines((REPORT, [{"d1": None}]), (lacking, [{"d1": True}]), (silent, []))
@@ -220,6 +216,6 @@ def test_what_nobody_judged_is_no_number_of_argue() -> None:
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_f_lies_between_its_parts(precision: float, recall: float) -> None:
-    value = harmonic(precision, recall)
+    value = claimed.harmonic(precision, recall)
     assert min(precision, recall) - 1e-9 <= value <= max(precision, recall) + 1e-9
-    assert harmonic(recall, precision) == pytest.approx(value)
+    assert claimed.harmonic(recall, precision) == pytest.approx(value)

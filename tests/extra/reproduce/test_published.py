@@ -9,15 +9,7 @@ import pytest
 
 from judge.crowd.released import read_study
 from judge.errors import InputError
-from judge.extra.reproduce.published import (
-    PUBLICATIONS,
-    ReleasedFile,
-    beside_ours,
-    counted,
-    find_released,
-    lengths_grid,
-    reproduce_publication,
-)
+from judge.extra.reproduce import published as shared
 from judge.extra.reproduce.published.ikat2023 import MOST_RUNS
 from judge.records import Estimate
 from tests.conftest import put, refused
@@ -41,28 +33,28 @@ def estimate(value: float | None) -> Estimate:
     ("4.0", 4.0, 0.0),
 ])  # fmt: skip
 def test_a_number_is_compared_as_it_is_printed(published: str, ours: float, difference: float) -> None:
-    made = beside_ours("Table 1", "row", "measure", published, estimate(ours), "a reason")
+    made = shared.beside_ours("Table 1", "row", "measure", published, estimate(ours), "a reason")
     assert made.difference == difference
     assert made.reason == ("a reason" if difference else "")
 
 
 @pytest.mark.parametrize("ours", [None, estimate(None)])
 def test_a_number_that_cannot_be_made_keeps_its_reason(ours: Estimate | None) -> None:
-    made = beside_ours("Table 1", "row", "measure", "43", ours, "no list of them is public")
+    made = shared.beside_ours("Table 1", "row", "measure", "43", ours, "no list of them is public")
     assert (made.difference, made.reason) == (None, "no list of them is public")
 
 
 def test_a_count_has_no_interval() -> None:
-    assert counted(65, 73, 23) == Estimate(65.0, None, None, 73, 23, "counted, not sampled")
+    assert shared.counted(65, 73, 23) == Estimate(65.0, None, None, 73, 23, "counted, not sampled")
 
 
-FILE = ReleasedFile("a", "a.txt", "the page example.org", needed=True)
+FILE = shared.ReleasedFile("a", "a.txt", "the page example.org", needed=True)
 
 
 def test_a_released_file_is_found_below_the_folder_under_any_case(tmp_path: Path) -> None:
     path = put(tmp_path / "one/two/A.TXT", "x")
     put(tmp_path / "one/ba.txt", "x")
-    assert find_released(tmp_path, (FILE,)) == {"a": path}
+    assert shared.find_released(tmp_path, (FILE,)) == {"a": path}
 
 
 def test_copies_of_one_file_are_one_file_and_hidden_folders_are_passed_by(tmp_path: Path) -> None:
@@ -70,14 +62,14 @@ def test_copies_of_one_file_are_one_file_and_hidden_folders_are_passed_by(tmp_pa
     put(tmp_path / "copy/a.txt", "x")
     put(tmp_path / ".git/a.txt", "an older one")
     put(tmp_path / "hidden/.a.txt", "what a tool leaves beside a file")
-    assert find_released(tmp_path, (FILE,)) == {"a": first}
+    assert shared.find_released(tmp_path, (FILE,)) == {"a": first}
 
 
 def test_different_files_of_one_name_are_told_with_every_absent_file(tmp_path: Path) -> None:
     put(tmp_path / "v1/a.txt", "1")
     put(tmp_path / "v2/a.txt", "2")
-    absent = ReleasedFile("b", "b.txt", "the page example.org", needed=True)
-    problems = refused(find_released, tmp_path, (FILE, absent))
+    absent = shared.ReleasedFile("b", "b.txt", "the page example.org", needed=True)
+    problems = refused(shared.find_released, tmp_path, (FILE, absent))
     assert [problem.code for problem in problems] == ["ambiguous_file", "missing_file"]
     first, second = (problem.message for problem in problems)
     assert first == "2 different files could be a.txt: 'v1/a.txt', 'v2/a.txt'; name the folder of one of them"
@@ -87,7 +79,7 @@ def test_different_files_of_one_name_are_told_with_every_absent_file(tmp_path: P
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     path = put(tmp_path / "a.txt", "x")
     with pytest.raises(InputError, match="not a folder that can be read"):
-        find_released(path, (FILE,))
+        shared.find_released(path, (FILE,))
 
 
 def test_a_folder_that_may_not_be_listed_is_passed_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,15 +93,15 @@ def test_a_folder_that_may_not_be_listed_is_passed_by(tmp_path: Path, monkeypatc
         return scandir(place)
 
     monkeypatch.setattr(os, "scandir", guarded)
-    assert find_released(tmp_path, (FILE,)) == {"a": path}
+    assert shared.find_released(tmp_path, (FILE,)) == {"a": path}
     with pytest.raises(InputError, match="closed: cannot be listed: Permission denied"):
-        find_released(tmp_path / "closed", (FILE,))
+        shared.find_released(tmp_path / "closed", (FILE,))
 
 
 def test_a_link_around_in_the_folder_ends(tmp_path: Path) -> None:
     path = put(tmp_path / "a.txt", "x")
     (tmp_path / "round").symlink_to(tmp_path, target_is_directory=True)
-    assert find_released(tmp_path, (FILE,)) == {"a": path}
+    assert shared.find_released(tmp_path, (FILE,)) == {"a": path}
 
 
 def labels(rows: list[tuple[str, str, object]], column: str = "gpt4-label") -> str:
@@ -132,7 +124,7 @@ def release(folder: Path) -> Path:
 
 
 def test_labels_become_the_numbers_of_table_7(tmp_path: Path) -> None:
-    made = reproduce_publication("ikat2023", release(tmp_path))
+    made = shared.reproduce_publication("ikat2023", release(tmp_path))
     ours = {
         number.measure: (number.published, number.ours and number.ours.value, number.difference)
         for number in made.numbers
@@ -153,7 +145,7 @@ def test_labels_become_the_numbers_of_table_7(tmp_path: Path) -> None:
 
 
 def test_what_table_7_does_not_show_is_beside_it(tmp_path: Path) -> None:
-    means, intervals, pairs = reproduce_publication("ikat2023", release(tmp_path)).beyond
+    means, intervals, pairs = shared.reproduce_publication("ikat2023", release(tmp_path)).beyond
     assert [(line[0], line[1], line[2]) for line in means] == [
         ("groundedness", MONOT5, 3),
         ("groundedness", "other", 3),
@@ -173,7 +165,7 @@ def test_what_table_7_does_not_show_is_beside_it(tmp_path: Path) -> None:
 
 
 def test_equal_grades_have_no_interval_but_a_note(tmp_path: Path) -> None:
-    means = reproduce_publication("ikat2023", release(tmp_path)).beyond[0]
+    means = shared.reproduce_publication("ikat2023", release(tmp_path)).beyond[0]
     assert means[0][3] == Estimate(1.0, None, None, 3, 2, "fewer than 3 topics")
     # 3 of 3 have the probability p^3, which is 2.5 % at p = .2924.
     assert pytest.approx(0.2924, abs=5e-5) == 0.025 ** (1 / 3)
@@ -201,7 +193,7 @@ def test_equal_grades_have_no_interval_but_a_note(tmp_path: Path) -> None:
 def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, text, codes, message) -> None:
     release(tmp_path)
     put(tmp_path / GROUNDEDNESS, text)
-    problems = refused(reproduce_publication, "ikat2023", tmp_path)
+    problems = refused(shared.reproduce_publication, "ikat2023", tmp_path)
     assert [problem.code for problem in problems] == codes
     assert problems[0].message.startswith(message)
     assert problems[0].file == str(tmp_path / GROUNDEDNESS)
@@ -214,13 +206,13 @@ def test_labels_that_cannot_be_used_are_all_named_with_their_lines(tmp_path, tex
 def test_another_encoding_and_passage_grades_off_the_scale_are_named(tmp_path, name, text, code, line) -> None:
     release(tmp_path)
     (tmp_path / name).write_bytes(text)
-    problems = refused(reproduce_publication, "ikat2023", tmp_path)
+    problems = refused(shared.reproduce_publication, "ikat2023", tmp_path)
     assert [(problem.code, problem.path) for problem in problems] == [(code, line)]
 
 
-@pytest.mark.parametrize("name", PUBLICATIONS)
+@pytest.mark.parametrize("name", shared.PUBLICATIONS)
 def test_an_empty_folder_is_told_what_was_looked_for_and_where_to_get_it(tmp_path: Path, name: str) -> None:
-    problems = refused(reproduce_publication, name, tmp_path)
+    problems = refused(shared.reproduce_publication, name, tmp_path)
     assert {problem.code for problem in problems} == {"missing_file"}
     assert all("looked for" in problem.message for problem in problems)
 
@@ -228,7 +220,7 @@ def test_an_empty_folder_is_told_what_was_looked_for_and_where_to_get_it(tmp_pat
 def test_labels_of_all_turns_do_not_stand_in_for_those_of_table_7(tmp_path: Path) -> None:
     release(tmp_path)
     put(tmp_path / "groundedness_judgement-gpt4-all.txt", "another file of the repository")
-    assert reproduce_publication("ikat2023", tmp_path).numbers
+    assert shared.reproduce_publication("ikat2023", tmp_path).numbers
 
 
 TOPIC = {
@@ -245,7 +237,7 @@ def test_table_1_is_counted_from_the_files_that_are_there(tmp_path: Path) -> Non
     put(tmp_path / "data/2023_test_topics.json", json.dumps(topics))
     put(tmp_path / "qrels/2023_test_qrels.trec", "9-1_1 0 a:1 0\n9-1_1 0 a:2 4\n9-2_1 0 a:1 0\n")
     put(tmp_path / "ptkb_rel_nist", "9-1_1 0 1 1\n9-1_2 0 1 0\n")
-    made = reproduce_publication("ikat2023", tmp_path)
+    made = shared.reproduce_publication("ikat2023", tmp_path)
     ours = {n.row: (n.ours.value, n.difference) for n in made.numbers if n.table == "Table 1" and n.ours is not None}
     assert ours == {
         "Topics": (2.0, -11.0),
@@ -285,7 +277,7 @@ def nuggets(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_cone_rag_is_counted_from_the_files_that_are_there(tmp_path: Path) -> None:
-    made = reproduce_publication("cone-rag", nuggets(tmp_path))
+    made = shared.reproduce_publication("cone-rag", nuggets(tmp_path))
     assert {n.measure: (n.published, n.ours and n.ours.value, n.difference) for n in made.numbers} == {
         "conversations": ("17", None, None),
         "passage assessments": ("20,575", None, None),
@@ -315,7 +307,7 @@ def test_cone_rag_is_counted_from_the_files_that_are_there(tmp_path: Path) -> No
 ])  # fmt: skip
 def test_files_of_cone_rag_that_cannot_be_used_are_named_with_the_place(tmp_path, name, text, code, path) -> None:
     put(tmp_path / name, text)
-    problems = refused(reproduce_publication, "cone-rag", tmp_path)
+    problems = refused(shared.reproduce_publication, "cone-rag", tmp_path)
     assert [(problem.code, problem.path) for problem in problems] == [(code, path)]
 
 
@@ -327,7 +319,7 @@ def test_two_people_may_label_one_pair(tmp_path: Path) -> None:
 def test_lengths_are_counted_by_each_rule() -> None:
     texts = {"1-1_1": "Yes. " * 251, "1-1_2": "No.", "1-1_3": "One " * 250}
     # "Yes." is one token to the bare tokenizer, and two to the English one; 250 words are at the limit, not over it.
-    assert [line[1:6] for line in lengths_grid({"r": texts})] == [
+    assert [line[1:6] for line in shared.lengths_grid({"r": texts})] == [
         ("bare", 3, 1, 1, 251),
         ("english", 3, 1, 1, 502),
         ("whitespace", 3, 1, 1, 251),

@@ -7,17 +7,7 @@ from typing import Any
 
 from judge.crowd.released import NuggetMatch, read_study, repeated_keys
 from judge.errors import refuse
-from judge.extra.reproduce.published import (
-    PublishedNumber,
-    ReleasedFile,
-    Reproduction,
-    beside_ours,
-    counted,
-    find_released,
-    left_out,
-    lengths_grid,
-    nothing_found,
-)
+from judge.extra.reproduce import published as tables
 from judge.io.files import text_of
 from judge.io.ids import QrelRow, natural_key, parse_qrels, topic_of
 from judge.io.table import Cell, Table
@@ -36,15 +26,15 @@ SOURCE = (
 _RESOURCES = "the repository irlabamsterdam/CONE-RAG, folder resources/{}/"
 _HUMAN, _PARTICIPANTS = _RESOURCES.format("human_resources"), _RESOURCES.format("participant_resources")
 FILES = (
-    ReleasedFile("topics", "2024_test_topics.json", "the repository irlabamsterdam/iKAT, folder 2024/data/"),
-    ReleasedFile(
+    tables.ReleasedFile("topics", "2024_test_topics.json", "the repository irlabamsterdam/iKAT, folder 2024/data/"),
+    tables.ReleasedFile(
         "passages", "2024_test_qrels.trec", "the page trec.nist.gov/data/ikat2024.html",
         r"2024[_-](test[_-])?qrels\S*\.(trec|txt)(\.gz)?",
     ),
-    ReleasedFile("nuggets", "gold_nuggets_human.json", _HUMAN),
-    ReleasedFile("answers", "gold_response_and_nuggets_human.json", _HUMAN),
-    ReleasedFile("matches", "human-study-matching-labels.txt", _HUMAN),
-    ReleasedFile(
+    tables.ReleasedFile("nuggets", "gold_nuggets_human.json", _HUMAN),
+    tables.ReleasedFile("answers", "gold_response_and_nuggets_human.json", _HUMAN),
+    tables.ReleasedFile("matches", "human-study-matching-labels.txt", _HUMAN),
+    tables.ReleasedFile(
         "responses", "automatic_responses.json", _PARTICIPANTS, r"automatic_responses(_2024)?\.json(\.gz)?"
     ),
 )  # fmt: skip
@@ -57,14 +47,14 @@ NOTES = (
 _OTHER = "not known: the complete release gives the published number"
 
 
-def reproduce(folder: Path) -> Reproduction:
+def reproduce(folder: Path) -> tables.Reproduction:
     """Count again what the abstract counts, and say what the released responses and matches hold.
 
     An InputError if the folder has none of the files, or a file is bad; every problem is listed.
     """
-    paths = find_released(folder, FILES)
+    paths = tables.find_released(folder, FILES)
     if not paths:
-        raise nothing_found(folder, FILES)
+        raise tables.nothing_found(folder, FILES)
     grades = parse_qrels(text_of(paths["passages"]), str(paths["passages"]), range(5)) if "passages" in paths else None
     beyond: list[Table[Any]] = []
     if grades is not None:
@@ -72,25 +62,27 @@ def reproduce(folder: Path) -> Reproduction:
     if "matches" in paths:
         beyond.append(matches_grid(read_study(paths["matches"])))
     if "responses" in paths:
-        beyond.append(lengths_grid(_responses(paths["responses"])))
-    return Reproduction(
-        "cone-rag", SOURCE, tuple(_counts(paths, grades)), tuple(beyond), (*NOTES, *left_out(FILES, paths))
+        beyond.append(tables.lengths_grid(_responses(paths["responses"])))
+    return tables.Reproduction(
+        "cone-rag", SOURCE, tuple(_counts(paths, grades)), tuple(beyond), (*NOTES, *tables.left_out(FILES, paths))
     )
 
 
-def _counts(paths: Mapping[str, Path], grades: tuple[QrelRow, ...] | None) -> list[PublishedNumber]:
+def _counts(paths: Mapping[str, Path], grades: tuple[QrelRow, ...] | None) -> list[tables.PublishedNumber]:
     ours: dict[str, Estimate] = {}
     if "topics" in paths:
         topics = read_topics(paths["topics"])
-        ours["topics"] = counted(len(topics), sum(len(topic.turns) for topic in topics), len(topics))
+        ours["topics"] = tables.counted(len(topics), sum(len(topic.turns) for topic in topics), len(topics))
     if grades is not None:
-        ours["passages"] = counted(len(grades), len(grades), len({topic_of(row.turn_id) for row in grades}))
+        ours["passages"] = tables.counted(len(grades), len(grades), len({topic_of(row.turn_id) for row in grades}))
     if "nuggets" in paths:
         nuggets = _object(paths["nuggets"])
-        ours["nuggets"] = counted(sum(map(len, nuggets.values())), len(nuggets), len(set(map(topic_of, nuggets))))
+        ours["nuggets"] = tables.counted(
+            sum(map(len, nuggets.values())), len(nuggets), len(set(map(topic_of, nuggets)))
+        )
     if "answers" in paths:
         answers = _answers(paths["answers"])
-        ours["answers"] = counted(len(answers), len(answers), len(set(map(topic_of, answers))))
+        ours["answers"] = tables.counted(len(answers), len(answers), len(set(map(topic_of, answers))))
     printed = (
         ("topics", "conversations", "17"),
         ("passages", "passage assessments", "20,575"),
@@ -99,7 +91,9 @@ def _counts(paths: Mapping[str, Path], grades: tuple[QrelRow, ...] | None) -> li
     )
     absent = {file.key: f"{file.name} is not in the folder; it comes from {file.origin}" for file in FILES}
     return [
-        beside_ours("Abstract", "iKAT 2024", measure, published, ours.get(key), _OTHER if key in ours else absent[key])
+        tables.beside_ours(
+            "Abstract", "iKAT 2024", measure, published, ours.get(key), _OTHER if key in ours else absent[key]
+        )
         for key, measure, published in printed
     ]
 
