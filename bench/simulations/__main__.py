@@ -52,6 +52,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "P": (leaderboards.p, 50),
     "L": (gold.real, 300),
     "CITE": (gold.cited, 60),
+    "STR": (gold.by_judge, 100),
     "BT": (battles.bt, 300),
     "BTE": (battles.bte, 400),
     "BTM": (partial(battles.bt, drawn=battles.in_two_stages, name="BTM"), 300),

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from bench.simulations.figures import GRADES, Finding, Floats, finding, holds
 from bench.simulations.runs import covers, drawn, raw_intervals
@@ -14,7 +15,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.records import Judgment
 from judge.gold.plan import make_plan
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
-from judge.pool.records import Pool, PooledRun
+from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
 from judge.records import Estimate
 from judge.results.citations import Measure, boards_of
 from judge.results.corrected import GoldGrade, corrected, measured_gold
@@ -164,6 +165,89 @@ def real(replicates: int, rng: np.random.Generator, sizes: Sequence[int] = (100,
     return findings
 
 
+OF_GPT = ((559, 1460, 319), (56, 1162, 434), (45, 847, 1860))
+"""GPT-5.5's support grades (columns) of 6,742 citations of TREC RAG 2024, and people's (rows): castorini/RAGDoll."""
+OF_SKEWED = ((400, 200, 60), (150, 600, 300), (30, 250, 5000))
+"""A judge that mostly gives the best grade, and is then right."""
+BY_JUDGE_RUNS = 12
+
+
+def by_judge(replicates: int, rng: np.random.Generator, each: int = 20) -> list[Finding]:
+    """Gold drawn by the judge's grade (`judge gold plan --stratify judge`), against responses that are drawn alike."""
+    findings = []
+    for name, matrix in (("GPT-5.5", OF_GPT), ("skewed", OF_SKEWED)):
+        for topics, turns in ((22, 5), (65, 2)):
+            left = 1 - each / (topics * turns)
+            hits: dict[str, list[float]] = {"alike": [], "by grade": []}
+            widths, squares, predicted = ({how: list[float]() for how in hits} for _ in range(3))
+            for _ in range(replicates):
+                pool, human, judged = _graded_pool(rng, matrix, topics, turns)
+                same = np.mean([human[response] == judged[response].grade for response in human])
+                runs = run_turns(pool, list(judged.values()), find_criterion("groundedness"))
+                truth = {run.run_id: np.mean([human[each.response_id] for each, _ in run.graded]) for run in runs}
+                for how in hits:
+                    errors = dict(np.ndenumerate(np.array(matrix))) if how == "by grade" else {}
+                    plan = make_plan(
+                        pool, each * BY_JUDGE_RUNS, int(rng.integers(2**31)), criteria=["groundedness"],
+                        judgments=list(judged.values()) if errors else (), errors=errors,
+                    )  # fmt: skip
+                    gold = {
+                        row.response_id: GoldGrade(human[row.response_id], row.inclusion_probability, row.stratum, ())
+                        for row in plan.rows
+                    }
+                    means = corrected(runs, find_criterion("groundedness"), gold)
+                    hits[how].append(float(np.mean([holds(of.corrected, truth[of.run_id]) for of in means])))
+                    wide = [(of.corrected.high or 0.0) - (of.corrected.low or 0.0) for of in means]
+                    widths[how].append(float(np.mean(np.square(wide))))
+                    weights = np.array([1 / row.inclusion_probability for row in plan.rows])
+                    hit = [human[row.response_id] == judged[row.response_id].grade for row in plan.rows]
+                    squares[how].append(float((weights @ hit / weights.sum() - same) ** 2))
+                    predicted[how].append(plan.saving or (0.0, 0.0))
+            expected = np.mean(predicted["by grade"], axis=0)
+            world = f"{name}, {topics} topics"
+            saved = left * (1 - np.array(widths["by grade"]) / np.mean(widths["alike"]))
+            agreed = left * (1 - np.array(squares["by grade"]) / np.mean(squares["alike"]))
+            findings += [
+                finding("STR", f"{world}, alike: coverage", hits["alike"]),
+                finding("STR", f"{world}, by grade: coverage", hits["by grade"], 0.92, 0.97),
+                finding("STR", f"{world}: saving predicted", [expected[0]]),
+                finding("STR", f"{world}: saving of width less predicted", saved - expected[0], -0.05, 0.05),
+                finding("STR", f"{world}: saving for agreement predicted", [expected[1]]),
+                finding("STR", f"{world}: saving for agreement", agreed),
+            ]
+    return findings
+
+
+def _graded_pool(
+    rng: np.random.Generator, matrix: Sequence[Sequence[int]], topics: int, turns: int
+) -> tuple[Pool, dict[str, int], dict[str, Judgment]]:
+    """Runs of unlike quality, people's grade of every response, and the judge's, which depends on that alone."""
+    counts = np.array(matrix)
+    cuts = norm.ppf(np.cumsum(counts.sum(axis=1) / counts.sum())[:-1])
+    quality = rng.normal(0, 0.3, (BY_JUDGE_RUNS, 1, 1)) + rng.normal(0, 0.4, (topics, 1))
+    human = np.digitize(quality + rng.normal(0, math.sqrt(0.75), (BY_JUDGE_RUNS, topics, turns)), cuts)
+    shares = (counts / counts.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    judge = (rng.random((*human.shape, 1)) > shares[human]).sum(axis=-1).clip(0, len(counts) - 1)
+    responses, grades, judged = [], {}, {}
+    for (run, topic, turn), grade in np.ndenumerate(human):
+        ids = f"{run}-{topic}-{turn}", f"{topic}_{turn}", str(topic)
+        entries = (RunEntry(f"r{run}", 1, "used", "0" * 64),)
+        responses.append(PooledResponse(*ids, ids[0], (), TokenCount(1, 1, 1, None), False, entries))
+        grades[ids[0]] = int(grade)
+        judged[ids[0]] = _judgment(ids, "groundedness", int(judge[run, topic, turn]))
+    runs = tuple(
+        PooledRun(f"r{run}", None, None, "rag", "", True, tuple({response.turn_id: None for response in responses}))
+        for run in range(BY_JUDGE_RUNS)
+    )
+    return Pool(tuple(responses), {}, (), runs=runs), grades, judged
+
+
+def _judgment(ids: tuple[str, str, str], criterion: str, grade: int) -> Judgment:
+    return Judgment(
+        *ids, criterion, "graded", grade, False, None, None, None, (), "simulated", None, "", "", "label", False, 0
+    )
+
+
 CITED_RUNS, CITED_TOPICS = 20, 60
 
 
@@ -174,14 +258,9 @@ def cited(replicates: int, rng: np.random.Generator) -> list[Finding]:
     guess = {
         name: grade if rng.random() < 0.6 else int(rng.choice(3, p=(0.2, 0.5, 0.3))) for name, grade in truth.items()
     }
-    about = "support", "graded"
     results = [
-        Judgment(
-            response.response_id, response.turn_id, response.topic_id, *about, guess[response.response_id], False,
-            None, None, None, (), "simulated", None, "", "", "label", False, 0,
-        )
-        for response in pool.responses
-    ]  # fmt: skip
+        _judgment((of.response_id, of.turn_id, of.topic_id), "support", guess[of.response_id]) for of in pool.responses
+    ]
     runs = {measure: run_turns(pool, results, measure) for measure in boards_of([criterion])}
 
     def corrected_by(chances: dict[str, float]) -> dict[tuple[str, str], Estimate]:

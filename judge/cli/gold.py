@@ -12,6 +12,9 @@ from judge.io.plan import Option
 from judge.io.text import count
 from judge.jobs import gold
 
+LEAST_SAVING = 0.05
+"""A smaller saving does not pay."""
+SAVED = ("corrected_means", "exact_agreement")
 _More = Annotated[
     bool, Field(description="List more than 5 problems of one code and file."), Option("all", section="output")
 ]
@@ -76,13 +79,24 @@ def draw(plan: gold.GoldDrawPlan, output: JsonOutput) -> int:
                 "responses": {"drawn": len(drawn.rows), "of": drawn.frame, "graded": drawn.graded},
                 "turns": {"drawn": drawn.turns, "of": drawn.frame_turns},
                 "uncertainty": drawn.uncertainty,
+                **({"saving": dict(zip(SAVED, drawn.saving, strict=True))} if drawn.saving else {}),
             }
         )
     say(
         f"{plan.out}: {len(drawn.rows)} of {count(drawn.frame, 'response')}, "
         f"{drawn.turns} of {count(drawn.frame_turns, 'turn')}"
     )
-    if plan.judgments and drawn.uncertainty == "none":
+    if drawn.saving:
+        means, same = drawn.saving
+        say(
+            f"predicted by {plan.confusion}: at equal width {means:.0%} fewer labels than responses drawn alike for "
+            f"corrected means, {same:.0%} for exact agreement"
+        )
+        if means < LEAST_SAVING:
+            say("it does not pay for corrected means, which use the judge's grade already")
+    elif plan.stratify:
+        say("without --confusion no saving is predicted: each grade has its share, which saves corrected means nothing")
+    elif plan.judgments and drawn.uncertainty == "none":
         say(
             "the judgments do not distinguish the turns (no label probabilities, no two judges): all are equally likely"
         )

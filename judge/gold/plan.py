@@ -1,17 +1,21 @@
-"""What to label next: turns drawn at random with known probabilities, each with the responses of all runs.
+"""What to label next: turns with the responses of all runs, or responses by the judge's grade, drawn at random.
 
 Topics are put in random order, and so are the turns within each topic. Systematic sampling with probability
 proportional to size (Madow 1949; Hartley & Rao 1962) then gives every topic about its share: each turn is an interval
 on a line, as long as its inclusion probability, and points at a distance of 1, with a uniform start, pick the turns
 they fall on. The probabilities are exact for any order of the turns, so an order may be chosen in which every start of
 the sample gives every run its responses.
+
+By the judge's grade, a unit is a response, and the intervals of a run's responses of one grade lie side by side: of
+each run and grade about its share is drawn, with more of the grades at which people's grades vary more (J. Neyman,
+1934, Journal of the Royal Statistical Society 97(4), 558-625).
 """
 
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +23,7 @@ from numpy.typing import NDArray
 
 from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError
-from judge.gold.rows import GoldRow, finder, response_digest
+from judge.gold.rows import BY_GRADE, GoldRow, finder, response_digest
 from judge.io.files import decode_lines
 from judge.io.ids import natural_key
 from judge.io.text import count, digest
@@ -115,6 +119,13 @@ ORDERS = 50
 
 LEAST = 1e-9
 """Least inclusion probability, as in gold; the weight 1/π of a smaller one would be too large to compute with."""
+LEAST_SPREAD = 0.25
+"""Least spread of people's grades at a grade of the judge, as a share of the greatest."""
+
+Errors = Mapping[tuple[int, int], int]
+"""How many labels there are of each grade of people and of the judge."""
+_Strata = Sequence[tuple[str, str]]
+"""Of each unit (T,) the topic or the run that it stands with, and its stratum."""
 
 
 class PlanRow(msgspec.Struct, frozen=True):
@@ -127,9 +138,9 @@ class PlanRow(msgspec.Struct, frozen=True):
     runs: tuple[str, ...]
     criteria: tuple[str, ...]
     inclusion_probability: float
-    """The probability with which its turn was drawn."""
-    stratum: Literal["certain", "drawn"]
-    """`certain` if the turn was taken in any case, `drawn` if it was drawn at random."""
+    """The probability with which it was drawn, alone or with its turn."""
+    stratum: Annotated[str, msgspec.Meta(pattern=rf"^(certain|drawn|{BY_GRADE}(none|-?[0-9]+))$")]
+    """`certain` if it was taken in any case, else `drawn` at random, or the judge's grade that it was drawn by."""
 
 
 class LabelingPlan(msgspec.Struct, frozen=True):
@@ -147,18 +158,20 @@ class LabelingPlan(msgspec.Struct, frozen=True):
     """Responses left out because they have grades under all criteria."""
     uncertainty: Literal["entropy", "variance", "none"]
     """The measure that made some turns likelier to be drawn than others."""
+    saving: tuple[float, float] | None = None
+    """By grade: the shares of labels that are predicted to be saved for corrected means and for exact agreement."""
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """The sampling frame: T turns in natural order, and R runs."""
+    """The sampling frame: T units, which are turns or by grade responses, in natural order, and R runs."""
 
-    turns: tuple[str, ...]
+    units: tuple[str, ...]
     responses: dict[str, tuple[PooledResponse, ...]]
-    """The responses of each turn that are still to be labeled."""
+    """The responses of each unit that are still to be labeled."""
     labels: _Floats
-    """How many responses each turn has, (T,)."""
+    """How many responses each unit has, (T,)."""
     counts: _Ints
-    """How many responses each turn has of each run, (T, R)."""
+    """How many responses each unit has of each run, (T, R)."""
     wanted: _Ints
     """How many responses must be drawn of each run, (R,)."""
 
@@ -172,40 +185,56 @@ def make_plan(
     judgments: Sequence[Judgment | Failure] = (),
     gold: Iterable[GoldRow] = (),
     per_run: int = 10,
+    errors: Errors | None = None,
 ) -> LabelingPlan:
-    """Draw about `n` responses of the pool, whole turns of all runs.
+    """Draw about `n` responses of the pool, whole turns of all runs or, with `errors`, single ones by grade.
 
     Turns are drawn with probability proportional to size. Half of a turn's size is the same for all turns, half is its
-    share of the uncertainty of the judgments. Responses that have grades under every criterion are left out. To use
+    share of the uncertainty of the judgments. By grade, a size is the spread of people's grades where the judge gives
+    this one, as `errors` say, which may be empty. Responses that have grades under every criterion are left out. To use
     their grades and the plan's as one sample, give their rows an inclusion probability of 1. Every run must have
     `per_run` labeled responses, grades of gold among them, or all of its own. The same arguments give the same plan. An
     InputError if nothing is left to draw. A UsageError if `n` is too small; the message names a number that suffices.
     """
     graded = _graded(gold, pool)
-    frame = _frame(pool, graded, criteria, per_run)
-    if not frame.turns:
+    of_unit = _single(pool) if errors is not None else {each.response_id: each.turn_id for each in pool.responses}
+    frame = _frame(pool, graded, criteria, per_run, of_unit)
+    if not frame.units:
         raise InputError("nothing is left to label: the pool is empty, or all its responses have grades")
-    uncertainty, kind = turn_uncertainty(judgments, frame.turns, criteria)
-    sizes = 0.5 / len(frame.turns) + 0.5 * uncertainty
+    kind: Literal["entropy", "variance", "none"] = "none"
+    strata: _Strata
+    if errors is None:
+        noun, strata = "turns", [(frame.responses[unit][0].topic_id, "drawn") for unit in frame.units]
+        uncertainty, kind = turn_uncertainty(judgments, frame.units, criteria)
+        sizes = 0.5 / len(frame.units) + 0.5 * uncertainty
+    else:
+        noun, (strata, forecast) = "responses", _strata(frame, _counted(judgments, criteria), errors)
+        sizes = _spreads(forecast[:, 3], strata, frame.labels)
     rng = np.random.default_rng(seed)
-    draws = _turns_for(sizes, frame.labels, n)
+    draws = _units_for(sizes, frame.labels, n)
     probabilities = inclusion(sizes, draws)
-    order = _fair_order(frame, probabilities, rng)
+    order = _fair_order(frame, strata, probabilities, rng)
     if order is None:
         # Rounding may leave a whole number slightly too large, and `ceil` would then add one.
-        would_do = math.ceil(_expected(sizes, frame.labels, _enough(frame, sizes, draws, seed)) - 1e-9)
+        enough = _enough(frame, strata, sizes, draws, seed)
+        would_do = math.ceil(_expected(sizes, frame.labels, enough) - 1e-9)
         raise UsageError(
-            f"--n {n} is about {draws} of {len(sizes)} turns, too few for {per_run} responses of every run: "
+            f"--n {n} is about {draws} of {len(sizes)} {noun}, too few for {per_run} responses of every run: "
             f"--n {would_do} suffices, or a smaller --per-run"
         )
-    chosen = systematic(probabilities[order], rng.random())
+    chosen = np.sort(order[systematic(probabilities[order], rng.random())])
     rows = [
         row
-        for turn in np.sort(order[chosen])
-        for row in _rows(frame.responses[frame.turns[turn]], graded, criteria, float(probabilities[turn]))
+        for unit in chosen
+        for drawn in [(float(probabilities[unit]), strata[unit][1])]
+        for row in _rows(frame.responses[frame.units[unit]], graded, criteria, drawn)
     ]
+    rows.sort(key=lambda row: natural_key(row.turn_id))
+    turns = {response.turn_id for responses in frame.responses.values() for response in responses}
     done = sum(not _missing(response, graded, criteria) for response in pool.responses)
-    return LabelingPlan(tuple(rows), int(chosen.sum()), len(sizes), int(frame.labels.sum()), done, kind)
+    saved = _saved(probabilities, strata, frame.labels, forecast) if errors else None
+    drawn_turns = len({row.turn_id for row in rows})
+    return LabelingPlan(tuple(rows), drawn_turns, len(turns), int(frame.labels.sum()), done, kind, saved)
 
 
 def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
@@ -235,29 +264,52 @@ def _missing(response: PooledResponse, graded: set[tuple[str, str]], criteria: S
     return tuple(name for name in criteria if (response.response_id, name) not in graded)
 
 
-def _frame(pool: Pool, graded: set[tuple[str, str]], criteria: Sequence[str], per_run: int) -> _Frame:
+def _single(pool: Pool) -> dict[str, str]:
+    """Response id to the unit that it is drawn with: itself; of citations, all of a run's response.
+
+    Responses that share a citation are one unit, because its label would otherwise have several probabilities.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    responses = sorted(pool.responses, key=lambda response: natural_key(response.response_id))
+    ids = [response.response_id for response in responses]
+    if pool.unit != "citation":
+        return dict(zip(ids, ids, strict=True))
+    places: dict[tuple[str, str], int] = defaultdict(lambda: len(ids) + len(places))
+    edges = [(n, places[each.turn_id, run_id]) for n, each in enumerate(responses) for run_id in _runs(each)]
+    nodes = len(ids) + len(places)
+    graph = coo_array((np.ones(len(edges)), np.array(edges).reshape(-1, 2).T), shape=(nodes, nodes))
+    _, codes = connected_components(graph, directed=False)
+    _, first = np.unique(codes[: len(ids)], return_index=True)
+    return {name: ids[first[code]] for name, code in zip(ids, codes, strict=False)}
+
+
+def _frame(
+    pool: Pool, graded: set[tuple[str, str]], criteria: Sequence[str], per_run: int, of_unit: Mapping[str, str]
+) -> _Frame:
     responses: dict[str, list[PooledResponse]] = defaultdict(list)
     labeled: dict[str, list[str]] = defaultdict(list)
     for response in pool.responses:
         if _missing(response, graded, criteria):
-            responses[response.turn_id].append(response)
+            responses[of_unit[response.response_id]].append(response)
         else:
             for run_id in _runs(response):
                 labeled[run_id].append(response.turn_id)
-    turns = tuple(sorted(responses, key=natural_key))
+    units = tuple(sorted(responses, key=natural_key))
     run_ids = sorted({run_id for response in pool.responses for run_id in _runs(response)}, key=natural_key)
-    counts = [Counter(run_id for response in responses[turn] for run_id in _runs(response)) for turn in turns]
+    counts = [Counter(run_id for response in responses[unit] for run_id in _runs(response)) for unit in units]
     run_counts = np.array([[count[run_id] for run_id in run_ids] for count in counts], dtype=np.int64)
-    run_counts = run_counts.reshape(len(turns), len(run_ids))
+    run_counts = run_counts.reshape(len(units), len(run_ids))
     done = [labeled[run_id] for run_id in run_ids]
     if pool.unit == "citation":
         # All citations of a response are drawn with it.
         run_counts, done = np.minimum(run_counts, 1), [[*set(turn_ids)] for turn_ids in done]
     still = np.array([max(0, per_run - len(turn_ids)) for turn_ids in done], dtype=np.int64)
     return _Frame(
-        turns=turns,
-        responses={turn: tuple(responses[turn]) for turn in turns},
-        labels=np.array([len(responses[turn]) for turn in turns], dtype=np.float64),
+        units=units,
+        responses={unit: tuple(responses[unit]) for unit in units},
+        labels=np.array([len(responses[unit]) for unit in units], dtype=np.float64),
         counts=run_counts,
         wanted=np.minimum(still, run_counts.sum(axis=0)),
     )
@@ -267,57 +319,157 @@ def _runs(response: PooledResponse) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.run_id for entry in response.runs))
 
 
-def _turns_for(sizes: _Floats, labels: _Floats, n: int) -> int:
-    """The number of turns whose expected number of responses is nearest to `n`; at least one."""
+def _units_for(sizes: _Floats, labels: _Floats, n: int) -> int:
+    """The number of units whose expected number of responses is nearest to `n`; at least one."""
     enough = 1 + bisect_left(range(1, len(sizes)), float(n), key=lambda draws: _expected(sizes, labels, draws))
     return min((enough, max(1, enough - 1)), key=lambda draws: abs(_expected(sizes, labels, draws) - n))
 
 
 def _expected(sizes: _Floats, labels: _Floats, draws: int) -> float:
-    """How many responses a sample of `draws` turns has on average."""
+    """How many responses a sample of `draws` units has on average."""
     return float(inclusion(sizes, draws) @ labels)
 
 
-def _enough(frame: _Frame, sizes: _Floats, too_few: int, seed: int) -> int:
-    """About the smallest number of turns that gives every run its responses; all turns always do."""
+def _enough(frame: _Frame, strata: _Strata, sizes: _Floats, too_few: int, seed: int) -> int:
+    """About the smallest number of units that gives every run its responses; all units always do."""
     enough = len(sizes)
     while enough - too_few > 1:
         middle = (enough + too_few) // 2
-        if _fair_order(frame, inclusion(sizes, middle), np.random.default_rng(seed)) is None:
+        if _fair_order(frame, strata, inclusion(sizes, middle), np.random.default_rng(seed)) is None:
             too_few = middle
         else:
             enough = middle
     return enough
 
 
-def _fair_order(frame: _Frame, probabilities: _Floats, rng: np.random.Generator) -> _Ints | None:
-    """A random order of the turns in which every start gives every run its responses; None if none was found."""
+def _fair_order(frame: _Frame, strata: _Strata, probabilities: _Floats, rng: np.random.Generator) -> _Ints | None:
+    """A random order of the units in which every start gives every run its responses; None if none was found."""
     # The minimum over all starts never exceeds the mean, so too small a mean rules out every order.
     if (probabilities @ frame.counts < frame.wanted - 1e-9).any():
         return None
     for _ in range(ORDERS):
-        order = _random_order(frame, rng)
+        order = _random_order(strata, rng)
         if (fewest(probabilities[order], frame.counts[order]) >= frame.wanted).all():
             return order
     return None
 
 
-def _random_order(frame: _Frame, rng: np.random.Generator) -> _Ints:
-    """Indices of the turns, topics together: topics in random order, turns in random order within each."""
-    by_topic: dict[str, list[int]] = defaultdict(list)
-    for index, turn in enumerate(frame.turns):
-        by_topic[frame.responses[turn][0].topic_id].append(index)
-    topics = list(by_topic.values())
-    return np.concatenate([rng.permutation(topics[topic]) for topic in rng.permutation(len(topics))])
+def _random_order(strata: _Strata, rng: np.random.Generator) -> _Ints:
+    """Indices of the units: topics, or runs, in random order, strata together within each, units in random order."""
+    groups: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for index, (name, stratum) in enumerate(strata):
+        groups[name][stratum].append(index)
+    together = [sorted(of.items()) for of in groups.values()]
+    order = rng.permutation(len(together))
+    return np.concatenate([rng.permutation(units) for place in order for _, units in together[place]])
 
 
 def _rows(
-    responses: Iterable[PooledResponse], graded: set[tuple[str, str]], criteria: Sequence[str], probability: float
+    responses: Iterable[PooledResponse], graded: set[tuple[str, str]], criteria: Sequence[str], drawn: tuple[float, str]
 ) -> Iterator[PlanRow]:
+    probability, stratum = drawn
     for response in responses:
         ids = response.turn_id, response.topic_id, response.response_id
         about = response_digest(response), _runs(response), _missing(response, graded, criteria)
-        yield PlanRow(*ids, *about, probability, "certain" if probability == 1 else "drawn")
+        yield PlanRow(*ids, *about, probability, "certain" if probability == 1 else stratum)
+
+
+def _strata(frame: _Frame, judgments: Iterable[Judgment], errors: Errors) -> tuple[_Strata, _Floats]:
+    """The strata by grade, and what people would say of each unit (T, 5): the columns of `by_grade`.
+
+    These are nan where the judge said nothing. Of several judges the mean counts; the grades that people give a unit's
+    responses are taken for independent.
+    """
+    given: dict[str, list[int]] = defaultdict(list)
+    for judgment in judgments:
+        given[judgment.response_id].append(judgment.grade)
+    grades = {name: (2 * sum(of) + len(of)) // (2 * len(of)) for name, of in given.items()}
+    of_grade = by_grade(errors, set(grades.values()))
+    forecast = np.full((len(frame.units), 5), np.nan)
+    for place, unit in enumerate(frame.units):
+        if known := [grades[each.response_id] for each in frame.responses[unit] if each.response_id in grades]:
+            forecast[place] = np.mean([of_grade[grade] for grade in known], axis=0)
+            forecast[place, 3:] /= len(known)
+    if errors and not grades:
+        raise UsageError("the judgments have no grade of a response that is left to label")
+    means = ("none" if np.isnan(mean) else math.floor(mean + 0.5) for mean in forecast[:, 0])
+    of_runs = (_runs(frame.responses[unit][0])[0] for unit in frame.units)
+    return [(run_id, f"{BY_GRADE}{mean}") for run_id, mean in zip(of_runs, means, strict=True)], forecast
+
+
+def by_grade(errors: Errors, grades: Iterable[int]) -> dict[int, tuple[float, ...]]:
+    """Each grade of the judge with people's mean grade, the share that equals it, and the variances of both.
+
+    One more label is added to each grade, spread as all labels are, so that no grade is without variance by chance.
+    Without any labels, all grades are alike.
+
+    Of 3 labels where the judge says 1, people say 1 twice; the further label is 0 by half:
+
+    >>> by_grade({(0, 1): 1, (1, 1): 2, (0, 0): 1}, [1])[1]
+    (1, 0.625, 0.625, 0.234375, 0.234375)
+    """
+    people: Counter[int] = Counter()
+    for (human, _), n in errors.items():
+        people[human] += n
+    found: dict[int, tuple[float, ...]] = {}
+    for grade in grades:
+        shares = {human: errors.get((human, grade), 0) + n / people.total() for human, n in people.items()}
+        of = math.fsum(shares.values()) or 1.0
+        mean = math.fsum(human * share for human, share in shares.items()) / of
+        variance = math.fsum((human - mean) ** 2 * share for human, share in shares.items()) / of
+        same = shares.get(grade, 0.0) / of
+        found[grade] = (grade, mean, same, variance, same * (1 - same)) if people else (grade, grade, 1.0, 1.0, 1.0)
+    return found
+
+
+def _codes(strata: _Strata) -> _Ints:
+    return np.asarray(np.unique([stratum for _, stratum in strata], return_inverse=True)[1])
+
+
+def _spreads(variances: _Floats, strata: _Strata, labels: _Floats) -> _Floats:
+    """The spread of people's grades in the stratum of each unit (T,), by the root of its labels, as costs say.
+
+    At least LEAST_SPREAD of the greatest, because the judge may err otherwise here; the mean where it said nothing.
+    """
+    codes = _codes(strata)
+    spreads = np.sqrt(np.bincount(codes, variances) / np.bincount(codes, labels))[codes]
+    known = spreads[~np.isnan(spreads)]
+    if not known.any():
+        return np.ones(len(spreads))
+    spreads[np.isnan(spreads)] = known.mean()
+    return np.asarray(np.maximum(spreads, LEAST_SPREAD * known.max()))
+
+
+def _saved(probabilities: _Floats, strata: _Strata, labels: _Floats, forecast: _Floats) -> tuple[float, float]:
+    known = ~np.isnan(forecast[:, 0])
+    about = probabilities[known], _codes(strata)[known], labels[known]
+    judged, means, same, variances, unlike = forecast[known].T
+    return saving(*about, means, variances, judged), saving(*about, same, unlike)
+
+
+def saving(
+    probabilities: _Floats,
+    strata: _Ints,
+    labels: _Floats,
+    means: _Floats,
+    variances: _Floats,
+    judged: _Floats | None = None,
+) -> float:
+    """The share of labels that a draw by strata saves at equal width, against units that are drawn alike.
+
+    Units (T,) have `labels` each and an expected value of these `means` and `variances`. `judged` are grades of the
+    judge that correct the mean (PPI++): only what is not a line in them is left to the strata. With
+    σ² = v̄ + var(e), where e is what the line leaves, V = Σ (1/π - 1) (v + (e - ē_h)²) / T² is the variance by
+    strata, and that of m units drawn alike is σ² (1/m - 1/T).
+    """
+    T, error = len(means), means - means.mean()
+    if judged is not None and np.ptp(judged):
+        f = judged - judged.mean()
+        error = error - min(max(float(f @ error / (f @ f)), 0.0), 1.0) * f
+    center = np.bincount(strata, error)[strata] / np.bincount(strata)[strata]
+    alike = float(np.mean(variances + error**2))
+    V = float(np.mean((1 / probabilities - 1) * (variances + (error - center) ** 2))) / T
+    return 1 - float(probabilities @ labels / labels.mean()) * (V / alike + 1 / T) if alike else 0.0
 
 
 _Key = tuple[str, str]

@@ -33,6 +33,8 @@ _OF_RUN = re.compile("#[0-9a-f]{64}$")
 """What a passage key has after the id, where a run gave the text."""
 _ROUNDING = 1e-4
 """How far a sum of probabilities may be from 1: files hold them rounded."""
+BY_GRADE = "grade "
+"""How a stratum begins whose responses were drawn one by one, by the judge's grade, and not by turns."""
 
 
 class GoldRow(Record, frozen=True):

@@ -1,7 +1,8 @@
 """Gold checked, imported, split under seal and planned: what `judge gold` does, for use from Python."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -11,10 +12,11 @@ from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import choose_prompts, criterion_names, default_prompts, find_criterion
 from judge.ask.prompt import check_unit
+from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, StoredResults, stored_judgments
 from judge.crowd.layout import LAST_COUNTS, LabelProblems, Layout
 from judge.crowd.tables import field_columns, in_order, label_rows
-from judge.errors import UsageError
+from judge.errors import InputError, UsageError
 from judge.gold import GradeMeanings
 from judge.gold.check import CheckedGold, check_gold, plain_scale
 from judge.gold.draft import Draft, ImportOptions, SourceContent, read_bank
@@ -29,18 +31,21 @@ from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import need_extra
 from judge.io.plan import Amount, OneOf, Option, Options, Pairs, Positive, Seed, in_folders
-from judge.io.text import count
+from judge.io.tabular import read_table
+from judge.io.text import count, shown
 from judge.jobs.crowd import LabelTables
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import passages_jsonl, pool_file, pool_jsonl, read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
 from judge.pool.records import Pool
-from judge.records import Scale
+from judge.records import Problem, Scale
 from judge.runs.topics import topic_turns
 
 CROWD = "crowd"
 """The name of the source of tables of labels."""
+_COUNTED = ("judge", "prompt", "criterion", "human", "judge_grade", "count")
+_COUNTS = re.compile("-?[0-9]{1,9} -?[0-9]{1,9} [0-9]{1,9}")
 _SAME = ("turn_id", "response_id", "criterion")
 _FIELDS = {"assessor": "worker", **dict(zip(_SAME, _SAME, strict=True)), "grade": "label"}
 """Field of a gold row to what a table of labels calls it."""
@@ -151,12 +156,22 @@ class GoldDrawPlan(Options):
     """Plan to write (JSONL)."""
     judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Draw turns on which the judges of these judgments.jsonl are unsure more often."""
+    stratify: Literal["judge"] | None = None
+    """Draw single responses by the grade in the judgments, the citations of a response together, and not turns."""
+    confusion: Annotated[Path | None, Option(metavar="FILE")] = None
+    """confusion.tsv of the judge on other gold: draw the grades at which people differ more, and predict the saving."""
     per_run: Annotated[Positive, Option(metavar="K")] = 10
     """Responses that each run gets at least."""
     criteria: Annotated[tuple[str, ...], Option(metavar="CRITERION")] = ()
     """Criteria to label (default: those of the judgments, else groundedness and naturalness)."""
     gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Existing grades: their responses are not drawn again, and count as certain part of the sample."""
+
+    def _check(self) -> None:
+        if self.stratify and not self.judgments:
+            raise UsageError("--stratify judge: by whose grades? Give --judgments")
+        if not self.stratify:
+            self.refuse_unused(("confusion",), "turns are drawn without --stratify judge")
 
 
 def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
@@ -216,13 +231,17 @@ def split_gold_file(plan: GoldSplitPlan) -> Seal:
 
 def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     """Draw what to label next, with known probabilities; a UsageError says which larger `n` would do."""
-    plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES)
+    plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES, confusion=("confusion.tsv",))
     judgments = StoredResults.joined(stored_judgments(path) for path in plan.judgments)
     pool = read_pool_folder(plan.pool)
     criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
     if not criteria and pool.unit == "dialogue":
         raise UsageError(f"{plan.pool}: a pool of dialogues: name the criteria to label (--criteria)")
     _check_units(set(criteria), (), pool)
+    if plan.stratify and (pool.unit == "pair" or len(criteria) != 1):
+        found = "a pool of pairs" if pool.unit == "pair" else ", ".join(criteria) or "no judgment"
+        raise UsageError(f"--stratify judge: {found}: expected grades under one criterion (--criteria)")
+    errors = _errors(plan.confusion, criteria[0], judgments) if plan.confusion is not None else {}
     gold = [row for path in plan.gold for row in read_gold(path)]
     shown = {response.response_id for response in map(finder(pool), gold) if response}
     drawn = make_plan(
@@ -233,11 +252,36 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         judgments=judgments,
         gold=gold,
         per_run=plan.per_run,
+        errors=errors if plan.stratify else None,
     )
     out, content = plan.out, jsonl_bytes(drawn.rows)
     refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
     write_atomic(out, content)
     return drawn
+
+
+def _errors(path: Path, criterion: str, judgments: Iterable[Judgment | Failure]) -> dict[tuple[int, int], int]:
+    """How many labels there are of each grade of people and of the judge, in a table that calibration wrote.
+
+    Of several judges it is the one of the judgments. An InputError unless that leaves one.
+    """
+    problems: list[Problem] = []
+    counts: dict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
+    for row in read_table(path, problems, needed=_COUNTED, quoted=False)[1]:
+        judge, prompt, of, *cells = (row.cells[name] for name in _COUNTED)
+        if of == criterion and _COUNTS.fullmatch(text := " ".join(cells)):
+            human, judged, n = map(int, cells)
+            counts[judge, prompt][human, judged] += n
+        elif of == criterion:
+            message = f"{shown(text)}: expected two grades and a number of labels"
+            problems.append(Problem("wrong_value", "error", str(path), None, f"{row.place}: $", message))
+    if len(counts) > 1:
+        named = {(each.whole_judge, f"{criterion}/{each.variant}") for each in judgments if isinstance(each, Judgment)}
+        counts = {judge: of for judge, of in counts.items() if judge in named}
+    if problems or len(counts) != 1:
+        found = f"{count(len(counts), 'judge')} of these judgments under {criterion}: expected one"
+        raise InputError(f"{path}: {count(len(problems), 'problem') if problems else found}", problems)
+    return dict(*counts.values())
 
 
 def _check_units(criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool, *, mixed: bool = False) -> None:

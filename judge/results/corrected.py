@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError
-from judge.gold.rows import GoldByResponse, GoldRow, check_scale
+from judge.gold.rows import BY_GRADE, GoldByResponse, GoldRow, check_scale
 from judge.io.ids import Cluster, natural_key
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Problem
@@ -281,18 +281,21 @@ def _samples(
     turns: dict[str, int] = defaultdict(lambda: len(turns))
     topics: dict[str, int] = defaultdict(lambda: len(topics))
     strata: dict[str | None, int] = defaultdict(lambda: len(strata))
+    # Strata of the judge's grades have too few labels of a run for a variance each; λ takes what is between them.
+    by_response = any((grade.stratum or "").startswith(BY_GRADE) for grade in gold.values())
+    drawn_by = "response_id" if by_response else "turn_id"
     samples = []
     for run in runs:
         known = [gold.get(response.response_id) for response, _ in run.graded]
         drawn = all(grade.stratum is not None for grade in known if grade)
-        codes = [strata[grade.stratum] if grade else -1 for grade in known] if drawn else None
+        codes = [strata[grade.stratum] if grade else -1 for grade in known] if drawn and not by_response else None
         samples.append(
             RunGrades(
                 judged=np.array([given.grade for _, given in run.graded], dtype=np.float64),
                 gold=np.array([grade.grade if grade else math.nan for grade in known], dtype=np.float64),
                 inclusion=np.array([grade.probability if grade else math.nan for grade in known], dtype=np.float64),
                 topics=np.array([topics[name] for name in run.clusters(cluster)], dtype=np.int64),
-                turns=np.array([turns[response.turn_id] for response, _ in run.graded], dtype=np.int64),
+                turns=np.array([turns[getattr(of, drawn_by)] for of, _ in run.graded], dtype=np.int64),
                 strata=None if codes is None else np.array(codes, dtype=np.int64),
                 family=families.get(run.run_id),
             )

@@ -14,16 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from judge.stats.gold_sample import (
-    GoldSample,
-    RunGrades,
-    Target,
-    fit_prior,
-    gold_sample,
-    influence,
-    shared_variance,
-    unit_codes,
-)
+from judge.stats import gold_sample as sampling
+from judge.stats.gold_sample import influence
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, t_quantile
 from judge.stats.tables import Floats
 
@@ -73,7 +65,7 @@ class Corrected:
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
-    target: Target
+    target: sampling.Target
     bounds: tuple[float, float]
     level: float
     units: int
@@ -86,9 +78,9 @@ class _Setting:
 
 
 def correct(
-    runs: Sequence[RunGrades],
+    runs: Sequence[sampling.RunGrades],
     *,
-    target: Target,
+    target: sampling.Target,
     bounds: tuple[float, float],
     fallback: Literal["family"] | None = None,
     level: float = 0.95,
@@ -120,15 +112,15 @@ def correct(
     Raises:
         ValueError: π is not in (0, 1], or all gold has π = 1 and some run has responses without gold.
     """
-    samples = [gold_sample(run) for run in runs]
+    samples = [sampling.gold_sample(run) for run in runs]
     if any(sample.n and not sample.census for sample in samples) and not any(sample.m for sample in samples):
         raise ValueError("gold chosen with certainty does not cover the runs")
-    units = 1 + max((int(unit_codes(run, target).max()) for run in runs if len(run.judged)), default=-1)
+    units = 1 + max((int(sampling.unit_codes(run, target).max()) for run in runs if len(run.judged)), default=-1)
     setting = _Setting(target, bounds, level, units)
     tuning = [(of.y, of.f, of.w) for of in samples if not of.census and of.m >= FEWEST_OWN]
     setting = replace(
         setting,
-        shared=tuple(shared_variance(samples, weight, target, units) for weight in (0.0, 1.0)),
+        shared=tuple(sampling.shared_variance(samples, weight, target, units) for weight in (0.0, 1.0)),
         weight=tuned_weight(tuning),
         common=len(tuning) > 1,
     )
@@ -163,7 +155,9 @@ def tuned_weight(golds: Sequence[tuple[Floats, Floats, Floats]]) -> float:
     return min(max(cov / vf, 0.0), 1.0)
 
 
-def _moderated(corrections: Sequence[Corrected], samples: Sequence[GoldSample], level: float) -> list[Corrected]:
+def _moderated(
+    corrections: Sequence[Corrected], samples: Sequence[sampling.GoldSample], level: float
+) -> list[Corrected]:
     """The same with intervals from moderated variances, where a run has a variance of its own."""
     places = [
         place
@@ -179,13 +173,13 @@ def _moderated(corrections: Sequence[Corrected], samples: Sequence[GoldSample], 
     variances = np.array([_known(run.se) ** 2 for run in runs]) / scale
     drawn = (samples[place] for place in places)
     turns = np.unique(np.concatenate([sample.run.turns[sample.chosen[sample.drawn]] for sample in drawn]))
-    prior = fit_prior(variances, df)
+    prior = sampling.fit_prior(variances, df)
     for place, run, V, d in zip(places, runs, scale * prior.moderate(variances, df), df, strict=True):
         moderated[place] = _spread(run, math.sqrt(V), max(d, min(d + prior.df, len(turns) - 1)), level)
     return moderated
 
 
-def _of_run(sample: GoldSample, setting: _Setting) -> Corrected:
+def _of_run(sample: sampling.GoldSample, setting: _Setting) -> Corrected:
     """The run corrected by its own gold, if there is enough."""
     n, m, y, f = sample.n, sample.m, sample.y, sample.f
     corrected = Corrected("raw", n, drawn=m, bias=float(sample.w @ (f - y)) if n else None)
@@ -215,7 +209,7 @@ def _of_run(sample: GoldSample, setting: _Setting) -> Corrected:
     return _by_own_variance(corrected, sample, weight, setting)
 
 
-def _by_own_variance(corrected: Corrected, sample: GoldSample, weight: float, setting: _Setting) -> Corrected:
+def _by_own_variance(corrected: Corrected, sample: sampling.GoldSample, weight: float, setting: _Setting) -> Corrected:
     if setting.target == "topics" and sample.T_gold < FEWEST_TOPICS:
         return replace(corrected, reason=f"gold in fewer than {FEWEST_TOPICS} topics")
     parts, df = influence(sample, weight, setting.target, setting.units, tuned=not setting.common)
@@ -236,7 +230,7 @@ def _by_own_variance(corrected: Corrected, sample: GoldSample, weight: float, se
     return replace(corrected, effective_n=sample.n * float(alone @ alone) / V)
 
 
-def _by_shared_variance(corrected: Corrected, sample: GoldSample, setting: _Setting) -> Corrected:
+def _by_shared_variance(corrected: Corrected, sample: sampling.GoldSample, setting: _Setting) -> Corrected:
     (V_gold, _), (V, df) = setting.shared
     if not df:
         return replace(corrected, reason="too few gold grades were drawn, in this run and all others, for an interval")
@@ -247,13 +241,13 @@ def _by_shared_variance(corrected: Corrected, sample: GoldSample, setting: _Sett
     return _spread(replace(corrected, effective_n=sample.n * V_gold / V), se, df, setting.level)
 
 
-def _degenerate(corrected: Corrected, sample: GoldSample, setting: _Setting) -> Corrected:
+def _degenerate(corrected: Corrected, sample: sampling.GoldSample, setting: _Setting) -> Corrected:
     """The interval where n gold grades, or n differences of gold and judge, are all equal: Clopper and Pearson's.
 
     With the level's confidence at least a share p of all equals them; the others may be at an end of the scale.
     Responses of one topic are alike, so for `topics` n counts topics. Gold chosen for certain is no sample.
     """
-    n = len(np.unique(unit_codes(sample.run, setting.target)[sample.chosen][sample.sampled(setting.target)]))
+    n = len(np.unique(sampling.unit_codes(sample.run, setting.target)[sample.chosen][sample.sampled(setting.target)]))
     p, _ = clopper_pearson(n, n, setting.level)
     value = _known(corrected.value)
     low, high = (p * value + (1 - p) * end for end in setting.bounds)
@@ -263,7 +257,7 @@ def _degenerate(corrected: Corrected, sample: GoldSample, setting: _Setting) -> 
     return replace(corrected, low=low, high=high, se=se, df=n, degenerate=True, influence=None)
 
 
-def _of_family(sample: GoldSample, samples: Sequence[GoldSample], setting: _Setting) -> Corrected:
+def _of_family(sample: sampling.GoldSample, samples: Sequence[sampling.GoldSample], setting: _Setting) -> Corrected:
     """The judge's mean plus the mean of gold minus judge in the family, over the m runs of it that have gold.
 
     V = U/(U-1) Σ_u (Σ_{i∈u} e_i - ē)² / n_F² + τ²(1 + 1/m), where u is a turn or topic with gold, because runs share
@@ -283,7 +277,7 @@ def _of_family(sample: GoldSample, samples: Sequence[GoldSample], setting: _Sett
     center = float(sizes @ means) / n_F
     within = sum(float(((errors - errors.mean()) ** 2).sum()) for errors in e) / (n_F - m)
     tau2 = max(0.0, float(means.var(ddof=1)) - within * float((1 / sizes).mean()))
-    units = np.concatenate([unit_codes(member.run, setting.target)[member.chosen] for member in kin])
+    units = np.concatenate([sampling.unit_codes(member.run, setting.target)[member.chosen] for member in kin])
     _, codes = np.unique(units, return_inverse=True)
     by_unit = np.bincount(codes, weights=np.concatenate(e) - center)
     U = len(by_unit)

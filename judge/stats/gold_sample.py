@@ -36,7 +36,7 @@ class RunGrades:
     topics: NDArray[np.int64]
     """Topic codes (N,), the same in all runs."""
     turns: NDArray[np.int64]
-    """Turn codes (N,), the same in all runs; no run has a turn twice."""
+    """Codes (N,) of what was drawn for gold, turns or single responses, the same in all runs; no run has one twice."""
     strata: NDArray[np.int64] | None = None
     """Codes (N,) of the groups that gold was drawn from separately; None if there is one group."""
     family: str | None = None

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from judge.ask.records import Judgment
 from judge.cli import main
 from judge.gold.plan import read_plan
 from judge.gold.rows import read_gold
 from judge.pool.bank import read_pool
-from judge.pool.records import PooledResponse
 from tests.calibration_world import jsonl, judgment
 from tests.conftest import complaint, on_stderr, printed, put
 
@@ -171,24 +169,51 @@ def test_a_plan_that_is_there_is_not_written_over(begin: Path, tmp_path: Path, c
     assert (tmp_path / "plan").read_bytes() == before
 
 
-def judged(response: PooledResponse, share: float) -> Judgment:
-    probabilities = {"yes": share, "no": 1 - share}
-    of = (response.turn_id, response.response_id, 1, "b/m", "groundedness/yes_no")
-    return judgment(*of, expected=share, probabilities=probabilities, form="label")
+def judged_draw(begin: Path, folder: Path, shares: tuple[float, float]) -> list[object]:
+    """A plan of 6 of the twelve responses, which a judge gave 1 with these probabilities by turns."""
+    pool, path = folder / "pool", folder / "judgments.jsonl"
+    gold("import", "begin", begin, "--out", folder / "g", "--pool-out", pool)
+    responses = read_pool((pool / "pool.jsonl").read_bytes(), b"", "p").responses
+    given = [
+        judgment(each.turn_id, each.response_id, 1, "b/m", "groundedness/yes_no", probabilities={"yes": p, "no": 1 - p})
+        for number, each in enumerate(responses)
+        for p in [shares[number // 2 % 2]]
+    ]
+    path.write_bytes(jsonl(given))
+    draw = ["--n", 6, "--seed", 0, "--per-run", 1, "--out", folder / "plan.jsonl"]
+    return ["plan", "--pool", pool, "--judgments", path, *draw]
 
 
 @pytest.mark.parametrize(("shares", "alike"), [((0.5, 1.0), False), ((1.0, 1.0), True)])
 def test_judgments_give_a_plan_its_criteria_and_probabilities(begin, tmp_path, capsys, shares, alike) -> None:
-    pool, out, path = tmp_path / "pool", tmp_path / "plan.jsonl", tmp_path / "judgments.jsonl"
-    gold("import", "begin", begin, "--out", tmp_path / "g", "--pool-out", pool)
-    responses = read_pool((pool / "pool.jsonl").read_bytes(), b"", "p").responses
-    path.write_bytes(jsonl(judged(response, shares[number // 2 % 2]) for number, response in enumerate(responses)))
-    capsys.readouterr()
-    assert gold("plan", "--pool", pool, "--judgments", path, "--n", 6, "--seed", 0, "--per-run", 1, "--out", out) == 0
-    rows = read_plan(out.read_bytes(), "p")
+    assert gold(*judged_draw(begin, tmp_path, shares)) == 0
+    rows = read_plan((tmp_path / "plan.jsonl").read_bytes(), "p")
     assert {row.criteria for row in rows} == {("groundedness",)}
     assert (len({row.inclusion_probability for row in rows}) == 1) is alike
     assert ("the judgments do not distinguish the turns" in capsys.readouterr().err) is alike
+
+
+DRAW = ("--pool", "f", "--n", "5", "--seed", "1", "--out", "o")
+YES_NO = "b/m\tgroundedness/yes_no\tgroundedness\t"
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        (None, "without --confusion no saving is predicted: each grade has its share"),
+        (f"{YES_NO}0\t1\t5\n{YES_NO}1\t1\t5\nc\t\tgroundedness\t0\t0\t9\n", "0% fewer labels than responses drawn"),
+        (f"{YES_NO}0\t1\t5.5\n", "line 2: $: '0 1 5.5': expected two grades and a number of labels"),
+        (f"{YES_NO}0\t1\t-5\n", "expected two grades and a number of labels"),
+        ("a\t\tgroundedness\t0\t0\t9\nc\t\tgroundedness\t0\t0\t9\n", "0 judges of these judgments under groundedness"),
+    ],
+)  # fmt: skip
+def test_a_plan_by_grade_says_what_it_saves(begin, tmp_path, capsys, counts, says) -> None:
+    table = put(tmp_path / "c.tsv", f"judge\tprompt\tcriterion\thuman\tjudge_grade\tcount\n{counts}")
+    confusion = ["--confusion", table] if counts else []
+    code = gold(*judged_draw(begin, tmp_path, (0.5, 0.5)), "--stratify", "judge", *confusion)
+    assert says in capsys.readouterr().err
+    assert code == (0 if counts is None or "fewer" in says else 2)
+    assert code or {row.stratum for row in read_plan((tmp_path / "plan.jsonl").read_bytes(), "p")} == {"grade 1"}
 
 
 @pytest.mark.parametrize(
@@ -203,7 +228,9 @@ def test_judgments_give_a_plan_its_criteria_and_probabilities(begin, tmp_path, c
         (["import", "csv", "f", "--out", "o"], "cannot be read"),
         (["split", "f", "--test", "0.5", "--seed", "1", "--out", "o"], "cannot be read"),
         (["split", str(EXAMPLE), "--test", "1", "--seed", "1", "--out", "o"], "between 0 and 1"),
-        (["plan", "--pool", "f", "--n", "5", "--seed", "1", "--out", "o"], "cannot be read"),
+        (["plan", *DRAW], "cannot be read"),
+        (["plan", *DRAW, "--stratify", "judge"], "--stratify judge: by whose grades? Give --judgments"),
+        (["plan", *DRAW, "--confusion", "c"], "--confusion: without effect here: turns are drawn without --stratify"),
     ],
 )
 def test_what_cannot_be_done_exits_2_with_a_message(tmp_path, monkeypatch, capsys, arguments, says) -> None:

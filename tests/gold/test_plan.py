@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judge.ask.records import Judgment
 from judge.errors import InputError, UsageError
-from judge.gold.plan import deal, fewest, inclusion, make_plan, read_plan, shared_items, systematic, turn_uncertainty
+from judge.gold import plan as plans
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.files import jsonl_bytes
 from judge.pool.records import Pool, PooledResponse
@@ -46,74 +46,79 @@ def turns_of(plan) -> set[str]:
 
 def test_probabilities_follow_the_sizes_and_never_pass_one() -> None:
     # 3 of 4: the large one is certain; 2 of the other three with 2/6, 2/6, 2/6 of the size left.
-    assert inclusion(np.array([9.0, 2, 2, 2]), 3) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
+    assert plans.inclusion(np.array([9.0, 2, 2, 2]), 3) == pytest.approx([1, 2 / 3, 2 / 3, 2 / 3])
     # With 8 certain, 3 is 2 · 3/5 > 1 and certain too; the others share the last draw.
-    assert inclusion(np.array([8.0, 3, 1, 1]), 3) == pytest.approx([1, 1, 0.5, 0.5])
-    assert inclusion(np.ones(4), 4).tolist() == [1, 1, 1, 1]
+    assert plans.inclusion(np.array([8.0, 3, 1, 1]), 3) == pytest.approx([1, 1, 0.5, 0.5])
+    assert plans.inclusion(np.ones(4), 4).tolist() == [1, 1, 1, 1]
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=30), st.data())
 def test_probabilities_add_up_to_the_draws_and_keep_the_order_of_sizes(sizes: list[float], data: st.DataObject) -> None:
     draws = data.draw(st.integers(1, len(sizes)))
-    found = inclusion(np.array(sizes), draws)
+    found = plans.inclusion(np.array(sizes), draws)
     assert found.sum() == pytest.approx(draws)
-    assert found.min() > 0
-    assert found.max() <= 1
+    assert found.min() > 0 and found.max() <= 1
     assert (np.diff(found[np.argsort(sizes)]) >= -1e-12).all()
 
 
 def test_a_point_belongs_to_the_interval_that_begins_at_it() -> None:
     half = np.full(4, 0.5)
-    assert systematic(half, 0.0).tolist() == [True, False, True, False]
-    assert systematic(half, 0.5).tolist() == [False, True, False, True]
-    assert systematic(np.array([1.0, 0.25, 0.75]), 0.3).tolist() == [True, False, True]
+    assert plans.systematic(half, 0.0).tolist() == [True, False, True, False]
+    assert plans.systematic(half, 0.5).tolist() == [False, True, False, True]
+    assert plans.systematic(np.array([1.0, 0.25, 0.75]), 0.3).tolist() == [True, False, True]
 
 
 @given(st.lists(st.floats(0.01, 9), min_size=2, max_size=12), st.data())
 def test_a_sample_is_of_fixed_size_for_every_start(sizes: list[float], data: st.DataObject) -> None:
     draws = data.draw(st.integers(1, len(sizes)))
     start = data.draw(st.floats(0, 1, exclude_max=True))
-    assert systematic(inclusion(np.array(sizes), draws), start).sum() == draws
+    assert plans.systematic(plans.inclusion(np.array(sizes), draws), start).sum() == draws
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=8), st.data())
 def test_the_fewest_over_all_starts_is_what_trying_starts_finds(sizes: list[int], data: st.DataObject) -> None:
-    probabilities = inclusion(np.array(sizes, dtype=float), data.draw(st.integers(1, len(sizes))))
+    probabilities = plans.inclusion(np.array(sizes, dtype=float), data.draw(st.integers(1, len(sizes))))
     pairs = st.tuples(st.integers(0, 3), st.integers(0, 3))
     answers = np.array(data.draw(st.lists(pairs, min_size=len(sizes), max_size=len(sizes))))
     # Between every two places where the sample can change, and at 0.
     places = np.unique(np.concatenate([[0.0, 1.0], (np.cumsum(probabilities) % 1.0).round(9) % 1.0]))
     starts = [0.0, *((places[:-1] + places[1:]) / 2)]
-    tried = np.min([answers[systematic(probabilities, start)].sum(axis=0) for start in starts], axis=0)
-    assert fewest(probabilities, answers).tolist() == tried.tolist()
+    tried = np.min([answers[plans.systematic(probabilities, start)].sum(axis=0) for start in starts], axis=0)
+    assert plans.fewest(probabilities, answers).tolist() == tried.tolist()
 
 
+BY_GRADE = {(0, 0): 8, (1, 0): 2, (0, 1): 5, (1, 1): 5}
+
+
+# Under independent units 0.9999 of a chi-square with 12 or 32 degrees is below these; fixed size makes it smaller.
 @pytest.mark.long
-def test_stated_probabilities_are_those_of_many_draws() -> None:
+@pytest.mark.parametrize(
+    ("errors", "unit", "kinds", "most"), [(None, "turn_id", 7, 39), (BY_GRADE, "response_id", 3, 70)]
+)
+def test_stated_probabilities_are_those_of_many_draws(errors, unit: str, kinds: int, most: float) -> None:
     # Uneven uncertainty, runs that miss turns: orders are redrawn, and probabilities must stand all the same.
     pool = grid(4, 3, 3, skip=4)
     judgments = [
-        judged(response, probabilities={"0": 1 - p, "1": p})
+        judged(response, int(number % 3 == 0), probabilities={"0": 1 - p, "1": p})
         for number, response in enumerate(pool.responses)
+        if errors is None or number % 5
         for p in [0.02 + 0.48 * (number % 7) / 6]
     ]
     draws, counts, stated = 3000, Counter(), {}
     for seed in range(draws):
-        plan = make_plan(pool, 16, seed, criteria=CRITERIA, judgments=judgments, per_run=2)
-        assert plan.turns == len(turns_of(plan)) == 6
-        for row in plan.rows:
-            stated[row.turn_id] = row.inclusion_probability
-        counts.update(turns_of(plan))
-    assert len(stated) == 12
-    assert math.fsum(stated.values()) == pytest.approx(6)
-    assert len({round(p, 6) for p in stated.values()}) > 6
-    chi2 = sum((counts[t] - draws * p) ** 2 / (draws * p * (1 - p)) for t, p in stated.items())
-    # Under independent turns 0.9999 of a chi-square with 12 degrees is below 39; fixed size makes it smaller.
-    assert chi2 < 39
+        rows = plans.make_plan(pool, 16, seed, criteria=CRITERIA, judgments=judgments, per_run=2, errors=errors).rows
+        drawn = {getattr(row, unit): row.inclusion_probability for row in rows}
+        assert len(drawn) == (16 if errors else 6)
+        stated |= drawn
+        counts.update(drawn.keys())
+    assert len(stated) == (32 if errors else 12)
+    assert math.fsum(stated.values()) == pytest.approx(16 if errors else 6)
+    assert len({round(p, 6) for p in stated.values()}) >= kinds
+    assert sum((counts[of] - draws * p) ** 2 / (draws * p * (1 - p)) for of, p in stated.items()) < most
 
 
 def test_all_runs_have_the_same_turns() -> None:
-    plan = make_plan(grid(5, 4, 3), 30, 1, criteria=CRITERIA)
+    plan = plans.make_plan(grid(5, 4, 3), 30, 1, criteria=CRITERIA)
     assert len(plan.rows) == 30
     by_run = {run: {row.turn_id for row in plan.rows if run in row.runs} for run in ("run0", "run1", "run2")}
     assert by_run["run0"] == by_run["run1"] == by_run["run2"]
@@ -124,7 +129,7 @@ def test_all_runs_have_the_same_turns() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_topics_get_about_their_share(seed: int) -> None:
     # 2.5 of the 5 turns of each topic: systematically 2 or 3.
-    turns = turns_of(make_plan(grid(6, 5, 2), 30, seed, criteria=CRITERIA))
+    turns = turns_of(plans.make_plan(grid(6, 5, 2), 30, seed, criteria=CRITERIA))
     assert set(Counter(turn.partition("_")[0] for turn in turns).values()) <= {2, 3}
 
 
@@ -132,7 +137,7 @@ def test_topics_get_about_their_share(seed: int) -> None:
 @pytest.mark.parametrize(("skip", "n", "asked", "least"), [(8, 16, 5, 5), (18, 38, 10, 2)])
 @pytest.mark.parametrize("seed", range(30))
 def test_a_run_that_misses_turns_still_gets_its_responses(seed: int, skip: int, n: int, asked: int, least: int) -> None:
-    plan = make_plan(grid(4, 5, 2, skip=skip), n, seed, criteria=CRITERIA, per_run=asked)
+    plan = plans.make_plan(grid(4, 5, 2, skip=skip), n, seed, criteria=CRITERIA, per_run=asked)
     assert Counter(run for row in plan.rows for run in row.runs)["run1"] >= least
 
 
@@ -142,22 +147,24 @@ def test_too_few_are_refused_with_a_number_that_would_do(skip: int) -> None:
     with pytest.raises(
         UsageError, match=r"--n 9 is about 3 of 20 turns, too few for 10 responses of every run"
     ) as caught:
-        make_plan(pool, 9, 4, criteria=CRITERIA)
+        plans.make_plan(pool, 9, 4, criteria=CRITERIA)
+    with pytest.raises(UsageError, match=rf"^--n 9 is about 9 of {len(pool.responses)} responses, too few for 10"):
+        plans.make_plan(pool, 9, 4, criteria=CRITERIA, errors={})
     would_do = int(str(caught.value).partition(": --n ")[2].partition(" ")[0])
     assert 30 <= would_do <= 60
-    plan = make_plan(pool, would_do, 4, criteria=CRITERIA)
+    plan = plans.make_plan(pool, would_do, 4, criteria=CRITERIA)
     assert min(Counter(run for row in plan.rows for run in row.runs).values()) >= 10
 
 
 def test_asked_for_more_than_there_is_everything_is_certain() -> None:
-    plan = make_plan(grid(2, 3, 2), 1000, 0, criteria=CRITERIA)
+    plan = plans.make_plan(grid(2, 3, 2), 1000, 0, criteria=CRITERIA)
     assert len(plan.rows) == plan.frame == 12
     assert {(row.inclusion_probability, row.stratum) for row in plan.rows} == {(1.0, "certain")}
 
 
 def test_a_row_names_the_response_and_what_to_label() -> None:
     pool = Pool((pooled(7, "9-1_2", "a", "b"),), {}, ())
-    (row,) = make_plan(pool, 1, 0, criteria=("groundedness", "naturalness"), per_run=1).rows
+    (row,) = plans.make_plan(pool, 1, 0, criteria=("groundedness", "naturalness"), per_run=1).rows
     assert json.loads(msgspec.json.encode(row)) == {
         "turn_id": "9-1_2", "topic_id": "9-1", "response_id": "R00007", "text_sha256": text_digest("text 7"),
         "runs": ["a", "b"], "criteria": ["groundedness", "naturalness"], "inclusion_probability": 1.0,
@@ -173,47 +180,47 @@ def test_graded_responses_are_left_out_and_count_for_their_runs() -> None:
     pool = grid(4, 5, 2)
     done = [gold(response) for response in pool.responses[:16]]
     # 8 turns are graded, so that 2 more give each run its 10.
-    plan = make_plan(pool, 4, 0, criteria=CRITERIA, gold=done)
+    plan = plans.make_plan(pool, 4, 0, criteria=CRITERIA, gold=done)
     assert (plan.frame, plan.frame_turns, plan.graded, plan.turns) == (24, 12, 16, 2)
     assert {row.response_id for row in plan.rows}.isdisjoint(r.response_id for r in pool.responses[:16])
 
 
 def test_only_the_criteria_without_a_grade_are_planned() -> None:
     pool = grid(1, 2, 1)
-    plan = make_plan(pool, 2, 0, criteria=("groundedness", "naturalness"), gold=[gold(pool.responses[0])], per_run=1)
+    plan = plans.make_plan(
+        pool, 2, 0, criteria=("groundedness", "naturalness"), gold=[gold(pool.responses[0])], per_run=1
+    )
     assert [row.criteria for row in plan.rows] == [("naturalness",), ("groundedness", "naturalness")]
 
 
 def test_a_pool_with_nothing_left_is_refused() -> None:
     pool = grid(1, 2, 1)
+    with pytest.raises(UsageError, match="the judgments have no grade of a response that is left to label"):
+        plans.make_plan(pool, 2, 0, criteria=CRITERIA, errors=BY_GRADE)
     for here, done in ((pool, [gold(r) for r in pool.responses]), (Pool((), {}, ()), [])):
         with pytest.raises(InputError, match="nothing is left to label"):
-            make_plan(here, 2, 0, criteria=CRITERIA, gold=done)
+            plans.make_plan(here, 2, 0, criteria=CRITERIA, gold=done)
 
 
 def test_uncertainty_is_the_normal_entropy_of_the_labels() -> None:
     a, b, c = grid(1, 3, 1).responses
     even, sure = {"0": 0.5, "1": 0.5}, {"0": 1.0, "1": 0.0}
     judgments = [judged(a, probabilities=even), judged(b, probabilities=sure)]
-    shares, kind = turn_uncertainty(judgments, [a.turn_id, b.turn_id, c.turn_id], CRITERIA)
+    shares, kind = plans.turn_uncertainty(judgments, [a.turn_id, b.turn_id, c.turn_id], CRITERIA)
     # 1, 0, and for the turn without judgments their mean ½: thirds of 1.5.
     assert (shares.tolist(), kind) == (pytest.approx([2 / 3, 0, 1 / 3]), "entropy")
 
 
-def test_uncertainty_is_the_variance_between_judges_without_label_probabilities() -> None:
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "expected"),
+    # Variances 1 and ¼; of one judgment, or of equal ones, there is none.
+    [([0, 2], [1, 2], ([0.8, 0.2], "variance")), *((of_a, [], ([0.5, 0.5], "none")) for of_a in ([], [0], [1, 1]))],
+)
+def test_without_label_probabilities_uncertainty_is_the_variance_between_judges(of_a, of_b, expected) -> None:
     a, b = grid(1, 2, 1).responses
-    judgments = [judged(a, 0, "x"), judged(a, 2, "y"), judged(b, 1, "x"), judged(b, 2, "y")]
-    shares, kind = turn_uncertainty(judgments, [a.turn_id, b.turn_id], CRITERIA)
-    # Variances 1 and ¼.
-    assert (shares.tolist(), kind) == (pytest.approx([0.8, 0.2]), "variance")
-
-
-@pytest.mark.parametrize("grades", [[], [0], [1, 1]])
-def test_without_any_uncertainty_turns_are_alike(grades: list[int]) -> None:
-    a, b = grid(1, 2, 1).responses
-    judgments = [judged(a, grade, f"j{number}") for number, grade in enumerate(grades)]
-    shares, kind = turn_uncertainty(judgments, [a.turn_id, b.turn_id], CRITERIA)
-    assert (shares.tolist(), kind) == ([0.5, 0.5], "none")
+    judgments = [judged(of, grade, f"j{n}") for of, given in ((a, of_a), (b, of_b)) for n, grade in enumerate(given)]
+    shares, kind = plans.turn_uncertainty(judgments, [a.turn_id, b.turn_id], CRITERIA)
+    assert (pytest.approx(shares.tolist()), kind) == expected
 
 
 def test_half_of_a_size_is_the_same_for_all_turns() -> None:
@@ -222,7 +229,7 @@ def test_half_of_a_size_is_the_same_for_all_turns() -> None:
     judgments += [judged(response, probabilities={"0": 1.0, "1": 0.0}) for response in pool.responses[1:]]
     stated = {}
     for seed in range(40):
-        for row in make_plan(pool, 1, seed, criteria=CRITERIA, judgments=judgments, per_run=1).rows:
+        for row in plans.make_plan(pool, 1, seed, criteria=CRITERIA, judgments=judgments, per_run=1).rows:
             stated[row.turn_id] = row.inclusion_probability
     # ½·¼ + ½·1 and three times ½·¼.
     assert stated == {"0_0": pytest.approx(0.625), **{f"0_{n}": pytest.approx(0.125) for n in (1, 2, 3)}}
@@ -231,29 +238,72 @@ def test_half_of_a_size_is_the_same_for_all_turns() -> None:
 @settings(max_examples=20)
 @given(st.permutations(list(grid(3, 3, 2).responses)), st.integers(0, 5))
 def test_the_pools_order_changes_nothing(responses: list[PooledResponse], seed: int) -> None:
-    plan = make_plan(Pool(tuple(responses), {}, ()), 8, seed, criteria=CRITERIA, per_run=1)
-    again = make_plan(grid(3, 3, 2), 8, seed, criteria=CRITERIA, per_run=1)
+    plan = plans.make_plan(Pool(tuple(responses), {}, ()), 8, seed, criteria=CRITERIA, per_run=1)
+    again = plans.make_plan(grid(3, 3, 2), 8, seed, criteria=CRITERIA, per_run=1)
     assert turns_of(plan) == turns_of(again)
 
 
 def test_a_plan_survives_being_written() -> None:
-    plan = make_plan(grid(3, 3, 2), 8, 0, criteria=CRITERIA, per_run=1)
-    assert read_plan(jsonl_bytes(plan.rows), "p") == plan.rows
+    plan = plans.make_plan(grid(3, 3, 2), 8, 0, criteria=CRITERIA, per_run=1)
+    assert plans.read_plan(jsonl_bytes(plan.rows), "p") == plan.rows
 
 
 @pytest.mark.parametrize("content", [b"{}\n", b"\xff\n", b"[" * 100_000, b"1\n"])
 def test_what_is_no_plan_is_an_input_error(content: bytes) -> None:
     with pytest.raises(InputError, match="not usable as a plan"):
-        read_plan(content, "p")
+        plans.read_plan(content, "p")
 
 
 @pytest.mark.parametrize("probability", ["0", "1.5", "-1", "1e-310"])
 def test_a_plan_with_a_probability_that_is_none_is_an_input_error(probability: str) -> None:
-    content = jsonl_bytes(make_plan(grid(1, 1, 1), 1, 0, criteria=CRITERIA, per_run=1).rows)
+    content = jsonl_bytes(plans.make_plan(grid(1, 1, 1), 1, 0, criteria=CRITERIA, per_run=1).rows)
     with pytest.raises(InputError, match="not usable as a plan"):
-        read_plan(
+        plans.read_plan(
             content.replace(b'"inclusion_probability":1.0', f'"inclusion_probability":{probability}'.encode()), "p"
         )
+
+
+GPT = ((559, 1460, 319), (56, 1162, 434), (45, 847, 1860))
+"""GPT-5.5's support grades (columns) of 6,742 citations of TREC RAG 2024, and people's (rows): castorini/RAGDoll."""
+
+
+def test_the_saving_of_gpt_is_what_its_published_matrix_gives() -> None:
+    errors = {(human, judge): n for human, row in enumerate(GPT) for judge, n in enumerate(row)}
+    of = np.array([plans.by_grade(errors, range(3))[grade] for (_, grade), n in errors.items() for _ in range(n)])
+    judged, means, same, variances, unlike = of.T
+    # 660, 3,469 and 2,613 citations have grades 0, 1 and 2, of which people share 559, 1,162 and 1,860: .847, .335 and
+    # .712, in all .531. (660 · .847 · .153 + 3469 · .335 · .665 + 2613 · .712 · .288) / 6742 = .2068 is 17 % less than
+    # .531 · .469 = .2490. Of a thousandth, a thousandth less is saved.
+    about = np.full(len(of), 0.001), judged.astype(int), np.ones(len(of))
+    assert plans.saving(*about, same, unlike) == pytest.approx(0.999 * (1 - 0.2068 / 0.2490), abs=0.001)
+    # 27 % of the variance of people's grades is between the judge's, nearly all of it on a line, which λ takes.
+    assert plans.saving(*about, means, variances) == pytest.approx(0.27, abs=0.005)
+    assert plans.saving(*about, means, variances, judged) == pytest.approx(0.0024, abs=0.001)
+
+
+@pytest.mark.parametrize("seed", range(5))
+# With one more label, spread as all are, people say 1 to 2.35 of 11 at grade 0 and to 5.35 of 11 at grade 1: spreads of
+# √(2.35 · 8.65) : √(5.35 · 5.65) = .820 : 1, so of 30 from 40 and 40 come 13.52 and 16.48. Else each has its share.
+@pytest.mark.parametrize(("errors", "shares"), [(BY_GRADE, (0.338, 0.412)), ({}, (0.375, 0.375))])
+def test_each_run_and_grade_has_its_share_and_more_where_people_differ(errors, shares, seed: int) -> None:
+    judgments = [judged(response, int(n % 4 < 2)) for n, response in enumerate(grid(8, 5, 2).responses)]
+    plan = plans.make_plan(grid(8, 5, 2), 30, seed, criteria=CRITERIA, judgments=judgments, errors=errors)
+    share = dict(zip(("grade 0", "grade 1"), shares, strict=True))
+    assert {row.stratum: row.inclusion_probability for row in plan.rows} == pytest.approx(share, abs=0.001)
+    cells = Counter((row.runs, row.stratum) for row in plan.rows)
+    assert len(cells) == 4 and all(abs(n - 20 * share[grade]) < 1 for (_, grade), n in cells.items())
+    assert plan.saving is None if not errors else plan.saving[1] > 0
+
+
+def test_citations_of_a_response_and_of_those_that_share_one_are_drawn_together() -> None:
+    shown = [pooled(1, "1_1", "a"), pooled(2, "1_1", "a", "b"), pooled(3, "1_1", "b"), pooled(4, "1_1", "c")]
+    shown += [pooled(5, "2_1", "a"), pooled(6, "2_1", "b"), pooled(7, "2_1", "c")]
+    pool = Pool(tuple(msgspec.structs.replace(each, unit="citation") for each in shown), {}, ())
+    sets = {
+        frozenset(int(row.response_id[1:]) for row in plan.rows)
+        for plan in (plans.make_plan(pool, 1, seed, criteria=CRITERIA, per_run=0, errors={}) for seed in range(30))
+    }
+    assert sets == {frozenset(of) for of in ((1, 2, 3), (4,), (5,), (6,), (7,))}
 
 
 NAMES = [f"R{number:05}" for number in range(1, 41)]
@@ -273,8 +323,8 @@ NAMES = [f"R{number:05}" for number in range(1, 41)]
     ],
 )
 def test_every_item_is_dealt_to_one_or_to_all(share, assessors, together, each) -> None:
-    shared = shared_items(NAMES, share, 7)
-    dealt = deal(NAMES, assessors, share, 7)
+    shared = plans.shared_items(NAMES, share, 7)
+    dealt = plans.deal(NAMES, assessors, share, 7)
     assert len(shared) == together
     assert [len(own) for own in dealt] == each
     assert all(len(set(own)) == len(own) for own in dealt)
@@ -284,13 +334,13 @@ def test_every_item_is_dealt_to_one_or_to_all(share, assessors, together, each) 
 
 
 def test_orders_are_random_and_differ_by_assessor_and_seed() -> None:
-    ann, bob = deal(NAMES, ["ann", "bob"], 1.0, 7)
-    (other,) = deal(NAMES, ["ann"], 0.0, 8)
+    ann, bob = plans.deal(NAMES, ["ann", "bob"], 1.0, 7)
+    (other,) = plans.deal(NAMES, ["ann"], 0.0, 8)
     assert len({ann, bob, other, tuple(range(40))}) == 4
-    assert deal(NAMES, ["ann", "bob"], 1.0, 7) == (ann, bob)
+    assert plans.deal(NAMES, ["ann", "bob"], 1.0, 7) == (ann, bob)
 
 
 def test_what_everybody_labels_is_spread_over_an_order() -> None:
-    shared = shared_items(NAMES, 0.2, 7)
-    places = [place for place, item in enumerate(deal(NAMES, ["ann", "bob"], 0.2, 7)[0]) if item in shared]
+    shared = plans.shared_items(NAMES, 0.2, 7)
+    places = [place for place, item in enumerate(plans.deal(NAMES, ["ann", "bob"], 0.2, 7)[0]) if item in shared]
     assert places[0] < 8 and places[-1] >= 16

@@ -10,17 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.judges import forms
 from judge.judges.chat import read_completion
-from judge.judges.forms import (
-    LEAST_VISIBLE,
-    MOST_OFF,
-    LikelyToken,
-    TokenPlace,
-    asked_logprobs,
-    label_tokens,
-    verdict_probabilities,
-    with_probabilities,
-)
 from judge.judges.records import AnswerForm, Completion
 from tests.mock import ask
 
@@ -82,7 +73,7 @@ BODIES = [
 
 def read(body: str, form: AnswerForm = "label") -> Completion:
     content = body.encode()
-    return with_probabilities(read_completion(content, {}, structured=True, latency=0.1), content, ask(form))
+    return forms.with_probabilities(read_completion(content, {}, structured=True, latency=0.1), content, ask(form))
 
 
 @pytest.mark.parametrize(("provider", "body", "expected"), BODIES, ids=[row[0] for row in BODIES])
@@ -100,30 +91,30 @@ def test_the_choice_that_litellm_makes_of_geminis_reply() -> None:
     # .8 of 2 and .16 of 3 are .96 of labels, and .04 is hidden: 3 is off by at most .04 / 1.
     place = {"token": "2", "bytes": None, "logprob": math.log(0.8)}
     top = [place, {"token": "3", "bytes": None, "logprob": math.log(0.16)}]
-    found = with_probabilities(
+    found = forms.with_probabilities(
         Completion("2", "stop", "m"), {"content": [{**place, "top_logprobs": top}]}, ask("label")
     )
     assert found.probabilities == {"0": 0.0, "1": 0.0, "2": 0.833333, "3": 0.166667}
 
 
-def log(token: str, share: float) -> LikelyToken:
-    return LikelyToken(token, math.log(share) if share else -9999.0)
+def log(token: str, share: float) -> forms.LikelyToken:
+    return forms.LikelyToken(token, math.log(share) if share else -9999.0)
 
 
-def place(chosen: str, **shares: float) -> TokenPlace:
+def place(chosen: str, **shares: float) -> forms.TokenPlace:
     """A place where `chosen` was written; names like `_2` and `quote_2` stand for what Python has no names for."""
     likely = {name.replace("quote_", '"').replace("_", ""): share for name, share in shares.items()}
     likely.setdefault(chosen, 1.0)
-    return TokenPlace(chosen, math.log(likely[chosen]), None, [log(*row) for row in likely.items()])
+    return forms.TokenPlace(chosen, math.log(likely[chosen]), None, [log(*row) for row in likely.items()])
 
 
 SURE = {"0": 0.0, "1": 0.0, "2": 1.0, "3": 0.0}
-PLACES: list[tuple[str, AnswerForm, str, tuple[str, ...], list[TokenPlace], dict[str, float] | None]] = [
+PLACES: list[tuple[str, AnswerForm, str, tuple[str, ...], list[forms.TokenPlace], dict[str, float] | None]] = [
     ("case and white space", "label", " Yes", ("yes", "no"),
-     [TokenPlace(" Yes", math.log(0.4), None, [log(" Yes", 0.4), log("no", 0.3), log("YES", 0.3)])],
+     [forms.TokenPlace(" Yes", math.log(0.4), None, [log(" Yes", 0.4), log("no", 0.3), log("YES", 0.3)])],
      {"yes": 0.7, "no": 0.3}),
     ("a line break before the label: .25 + .75 (.6) of 2, .75 (.4) of 3", "label", "\n2", GRADES,
-     [TokenPlace("\n", math.log(0.75), None, [log("\n", 0.75), log("2", 0.25)]), place("2", _2=0.6, _3=0.4)],
+     [forms.TokenPlace("\n", math.log(0.75), None, [log("\n", 0.75), log("2", 0.25)]), place("2", _2=0.6, _3=0.4)],
      {"0": 0.0, "1": 0.0, "2": 0.7, "3": 0.3}),
     ("all mass is shown but too little of labels", "label", "2", GRADES, [place("2", _2=0.45, The=0.55)], None),
     ("one token is shown and .1 hidden", "label", "2", GRADES, [place("2", _2=0.9)], None),
@@ -138,7 +129,8 @@ PLACES: list[tuple[str, AnswerForm, str, tuple[str, ...], list[TokenPlace], dict
     ("1 may be the beginning of 10", "label", "1", ("1", "10"), [place("1", _1=0.6, _10=0.4)], None),
     ("1 was written, and nothing says where it ends", "label", "1", ("1", "10"), [place("1", _1=0.2, _10=0.8)], None),
     ("a token that ends before the value hides .3", "json", '{"grade":"2"}', GRADES,
-     [place('{"grade'), TokenPlace('":"2', math.log(0.7), None, [log('":"2', 0.7), log('"', 0.3)]), place('"}')], None),
+     [place('{"grade'), forms.TokenPlace('":"2', math.log(0.7), None, [log('":"2', 0.7), log('"', 0.3)]), place('"}')],
+      None),
     ("10 is no beginning, and 1 is of mass .02 only", "label", "10", ("1", "10"), [place("10", _10=0.98, _1=0.02)],
      {"1": 0.0, "10": 1.0}),
     ("an object", "json", '{"rationale": "2", "grade": "2"}', GRADES,
@@ -152,11 +144,11 @@ PLACES: list[tuple[str, AnswerForm, str, tuple[str, ...], list[TokenPlace], dict
      [place('{"grade":'), place('"2', quote_2=0.7, quote_3=0.3), place('"}')],
      {"0": 0.0, "1": 0.0, "2": 0.7, "3": 0.3}),
     ("a number without quotation marks", "json", '{"grade": 2}', GRADES,
-     [place('{"grade":'), TokenPlace(" 2", math.log(0.7), None, [log(" 2", 0.7), log(' "2"', 0.2), log(" 1", 0.1)]),
-      place("}")],
+     [place('{"grade":'), forms.TokenPlace(" 2", math.log(0.7), None, [log(" 2", 0.7), log(' "2"', 0.2),
+       log(" 1", 0.1)]), place("}")],
      {"0": 0.0, "1": 0.1, "2": 0.9, "3": 0.0}),
     ("1 is ended by its quotation mark", "json", '{"grade":"1"}', ("1", "10"),
-     [place('{"grade":"'), place("1", _1=0.8, _10=0.2), TokenPlace('"', math.log(1.0), None, [log('"', 1.0)]),
+     [place('{"grade":"'), place("1", _1=0.8, _10=0.2), forms.TokenPlace('"', math.log(1.0), None, [log('"', 1.0)]),
       place("}")],
      {"1": 0.8, "10": 0.2}),
     ("the key is quoted in the reasons", "json", '{"rationale": "\\"grade\\": \\"3\\"", "grade": "2"}', GRADES,
@@ -173,7 +165,7 @@ PLACES: list[tuple[str, AnswerForm, str, tuple[str, ...], list[TokenPlace], dict
 
 @pytest.mark.parametrize(("what", "form", "text", "labels", "places", "expected"), PLACES, ids=[p[0] for p in PLACES])
 def test_the_place_of_the_verdict(what, form, text, labels, places, expected) -> None:
-    found = verdict_probabilities(places, text, labels, form)
+    found = forms.verdict_probabilities(places, text, labels, form)
     if expected is None:
         assert found is None
     else:
@@ -187,15 +179,15 @@ def test_no_probability_is_further_off_than_is_said(shares: list[float], top: in
     names = (*GRADES, "The", "A")
     truth = {name: share / math.fsum(shares) for name, share in zip(names, shares, strict=True)}
     shown = sorted(truth.items(), key=lambda row: -row[1])[:top]
-    found = verdict_probabilities(
-        [TokenPlace(chosen, math.log(truth[chosen]), None, [log(*row) for row in shown])], chosen, GRADES, "label"
+    found = forms.verdict_probabilities(
+        [forms.TokenPlace(chosen, math.log(truth[chosen]), None, [log(*row) for row in shown])], chosen, GRADES, "label"
     )
     mass = math.fsum(truth[label] for label in GRADES)
     if found is not None:
-        assert mass >= LEAST_VISIBLE
-        assert all(abs(found[label] - truth[label] / mass) <= MOST_OFF + 1e-6 for label in GRADES)
+        assert mass >= forms.LEAST_VISIBLE
+        assert all(abs(found[label] - truth[label] / mass) <= forms.MOST_OFF + 1e-6 for label in GRADES)
     elif top == len(names):
-        assert mass < LEAST_VISIBLE
+        assert mass < forms.LEAST_VISIBLE
 
 
 @pytest.mark.parametrize(
@@ -211,16 +203,16 @@ def test_what_is_no_such_list_costs_no_grade(logprobs: Any) -> None:
     body["choices"][0]["logprobs"] = logprobs
     found = read(json.dumps(body))
     assert (found.text, found.probabilities) == ("2", None)
-    assert with_probabilities(found, logprobs, ask("label")) == found
+    assert forms.with_probabilities(found, logprobs, ask("label")) == found
 
 
 def test_what_is_asked_for() -> None:
     asked = {"logprobs": True, "top_logprobs": 20}
-    assert asked_logprobs(ask("label")) == asked_logprobs(ask("json")) == asked
-    assert asked_logprobs(ask("text")) == asked_logprobs(ask("json", sentences=2)) == {}
-    assert label_tokens(("yes", "no")) == 3 + 4
+    assert forms.asked_logprobs(ask("label")) == forms.asked_logprobs(ask("json")) == asked
+    assert forms.asked_logprobs(ask("text")) == forms.asked_logprobs(ask("json", sentences=2)) == {}
+    assert forms.label_tokens(("yes", "no")) == 3 + 4
 
 
 def test_bytes_that_are_no_bytes_leave_the_text_of_the_token() -> None:
-    places: Sequence[TokenPlace] = [TokenPlace("2", 0.0, [999])]
-    assert verdict_probabilities(places, "2", GRADES, "label") == SURE
+    places: Sequence[forms.TokenPlace] = [forms.TokenPlace("2", 0.0, [999])]
+    assert forms.verdict_probabilities(places, "2", GRADES, "label") == SURE

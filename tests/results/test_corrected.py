@@ -17,6 +17,7 @@ from judge.results.leaderboard import CORRECTED_COLUMNS, IN_FILE, change_text, c
 from judge.results.rows import CORRECTED_FLAGS, FLAGS, CorrectedRow, RankingChange, flag_lines
 from judge.results.turns import run_turns
 from judge.runs.records import Exclusion
+from judge.stats.correction import Corrected
 from tests.conftest import refused
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
@@ -317,6 +318,23 @@ def test_strata_count_where_every_row_has_one() -> None:
     assert world.rows()["a"].corrected == plain
 
 
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> list[Corrected]:
+    seen: list[Corrected] = []
+    monkeypatch.setattr("judge.results.corrected.places", lambda runs, _, **__: seen.extend(runs) or [None] * len(runs))
+    return seen
+
+
+def test_gold_drawn_by_grade_is_drawn_by_response_and_not_by_turn(placed: list[Corrected]) -> None:
+    for stratum, together in (("drawn", 10), ("grade 2", 0)):
+        world = World(a=TEN + REST, b=TEN + REST)
+        for key, (row,) in world.gold.items():
+            world.gold[key] = [msgspec.structs.replace(row, stratum=stratum)]
+        world.rows()
+        a, b = (run.influence != 0 for run in placed[-2:])
+        assert (a.sum(), b.sum(), (a & b).sum()) == (10, 10, together)
+
+
 def test_cautions_name_gold_that_was_not_given_blind_and_gold_that_does_not_add_up() -> None:
     world = World(a=TEN + REST)
     assert world.cautions() == ()
@@ -458,14 +476,10 @@ def test_on_few_topics_nothing_says_that_runs_differ() -> None:
     assert [row.tie for row in World(1.0, a=[(3, 3)] * 16, b=[(0, 0)] * 16).rows().values()] == ["a", "b"]
 
 
-def test_the_errors_of_a_bound_shrink_with_the_share_of_turns_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_errors_of_a_bound_shrink_with_the_share_of_turns_behind_it(placed: list[Corrected]) -> None:
     """Half of the turns are without a grade, so the bound is half the mean, and so are its errors."""
-    seen = []
-    monkeypatch.setattr(
-        "judge.results.corrected.places", lambda runs, topics, **_: seen.append(runs[0]) or [None] * len(runs)
-    )
     whole = World(a=TEN + REST).rows()["a"]
     half = World(a=TEN + REST + [(None, None)] * 20).rows()["a"]
     assert (half.corrected.value, half.bound) == (whole.corrected.value, pytest.approx(whole.corrected.value / 2))
-    assert (seen[1].se, seen[1].scale) == (pytest.approx(seen[0].se / 2), pytest.approx(seen[0].scale / 4))
-    assert seen[1].influence @ seen[1].influence == pytest.approx(seen[1].se ** 2)
+    assert (placed[1].se, placed[1].scale) == (pytest.approx(placed[0].se / 2), pytest.approx(placed[0].scale / 4))
+    assert placed[1].influence @ placed[1].influence == pytest.approx(placed[1].se ** 2)

@@ -4,15 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from judge.ask.records import Failure
-from judge.calibrate.certified import (
-    UNMOVED,
-    CertifiedProbe,
-    CertifiedRow,
-    Expects,
-    probe_contradictions,
-    probed_words,
-    word_for,
-)
+from judge.calibrate import certified as certificates
 from judge.extra.probe.card import canary_rows, probe_row
 from judge.extra.probe.probes import PROBES, ProbePair, Standing, standing, why_missing
 from judge.records import Estimate, Level, Scale
@@ -90,26 +82,26 @@ def test_a_shift_is_of_expected_grades_only_where_both_are_known() -> None:
     ("resists", 0.0, 0.25, "inconclusive"),
     ("falls", -1.0, -0.25, "inconclusive"),
 ])  # fmt: skip
-def test_the_word_comes_from_the_interval(expects: Expects, low: float, high: float, word: str) -> None:
-    assert word_for(expects, Estimate((low + high) / 2, low, high, 40, 8), 0, 0.25) == word
+def test_the_word_comes_from_the_interval(expects: certificates.Expects, low: float, high: float, word: str) -> None:
+    assert certificates.word_for(expects, Estimate((low + high) / 2, low, high, 40, 8), 0, 0.25) == word
 
 
 def test_where_no_grade_moved_the_value_decides() -> None:
     still = mean_interval([0.0] * 4, ["1", "1", "2", "3"], what="shifts")
-    assert still.reason == UNMOVED
-    assert [word_for(expects, still, 0, 0.25) for expects in ("resists", "falls", "stays")] == [
+    assert still.reason == certificates.UNMOVED
+    assert [certificates.word_for(expects, still, 0, 0.25) for expects in ("resists", "falls", "stays")] == [
         "holds", "fails", "holds",
     ]  # fmt: skip
     two = mean_interval([0.0] * 4, ["1", "1", "2", "2"], what="shifts")
-    assert word_for("stays", two, 0, 0.25) == "inconclusive"
-    assert word_for("stays", Estimate(None, None, None, 0, 0, "no shifts"), 0, 0.25) == "inconclusive"
+    assert certificates.word_for("stays", two, 0, 0.25) == "inconclusive"
+    assert certificates.word_for("stays", Estimate(None, None, None, 0, 0, "no shifts"), 0, 0.25) == "inconclusive"
 
 
 def test_a_row_with_many_missing_twins_does_not_hold() -> None:
     shift = Estimate(0.0, -0.1, 0.1, 38, 8)
-    assert word_for("stays", shift, 2, 0.25) == "holds"
-    assert word_for("stays", shift, 3, 0.25) == "inconclusive"
-    assert word_for("stays", Estimate(1.0, 0.9, 1.1, 38, 8), 30, 0.25) == "fails"
+    assert certificates.word_for("stays", shift, 2, 0.25) == "holds"
+    assert certificates.word_for("stays", shift, 3, 0.25) == "inconclusive"
+    assert certificates.word_for("stays", Estimate(1.0, 0.9, 1.1, 38, 8), 30, 0.25) == "fails"
 
 
 # ---------------------------------------------------------------- rows
@@ -188,30 +180,30 @@ def test_small_sizes_stay_within_the_margin() -> None:
 # ---------------------------------------------------------------- the certificate
 
 
-def certified(*rows: CertifiedRow) -> CertifiedProbe:
-    return CertifiedProbe("a" * 64, 40, 8, 2023, 0.25, 37, rows)
+def certified(*rows: certificates.CertifiedRow) -> certificates.CertifiedProbe:
+    return certificates.CertifiedProbe("a" * 64, 40, 8, 2023, 0.25, 37, rows)
 
 
-HOLDS = CertifiedRow("verdict@response", "resists", 0, Estimate(0.1, 0.0, 0.2, 40, 8), 0.1, "holds")
-FAILS = CertifiedRow("number altered", "falls", 0, Estimate(-0.1, -0.2, 0.0, 40, 8), 0.81, "fails")
+HOLDS = certificates.CertifiedRow("verdict@response", "resists", 0, Estimate(0.1, 0.0, 0.2, 40, 8), 0.1, "holds")
+FAILS = certificates.CertifiedRow("number altered", "falls", 0, Estimate(-0.1, -0.2, 0.0, 40, 8), 0.81, "fails")
 
 
 def test_the_sentence_of_a_certificate() -> None:
-    assert probed_words(certified(HOLDS, FAILS)) == (
+    assert certificates.probed_words(certified(HOLDS, FAILS)) == (
         "probed on 40 items: 1 of 2 probes hold, failing: number altered; 37 canaries, largest shift +0.10 "
         "[0.00, +0.20] (verdict@response); share of altered facts that lower the grade: numbers 0.81"
     )
-    assert probed_words(certified(HOLDS)).endswith("none fails; 37 canaries, largest shift +0.10 [0.00, +0.20] "
-                                                   "(verdict@response)")  # fmt: skip
+    assert certificates.probed_words(certified(HOLDS)).endswith("none fails; 37 canaries, largest shift +0.10 "
+                                                   "[0.00, +0.20] (verdict@response)")  # fmt: skip
 
 
 def test_a_word_that_was_edited_is_not_believed() -> None:
-    assert list(probe_contradictions(certified(HOLDS, FAILS))) == []
+    assert list(certificates.probe_contradictions(certified(HOLDS, FAILS))) == []
     edited = replace(FAILS, word="holds")
-    assert list(probe_contradictions(certified(HOLDS, edited))) == [
+    assert list(certificates.probe_contradictions(certified(HOLDS, edited))) == [
         ("probed.rows[1].word", "holds, but the interval says fails")
     ]
     many = replace(HOLDS, measure=Estimate(0.1, 0.0, 0.2, 41, 8))
-    assert [field for field, _ in probe_contradictions(certified(many))] == ["probed.rows[0].measure"]
+    assert [field for field, _ in certificates.probe_contradictions(certified(many))] == ["probed.rows[0].measure"]
     no_digest = replace(certified(HOLDS), card="x")
-    assert [field for field, _ in probe_contradictions(no_digest)] == ["probed.card"]
+    assert [field for field, _ in certificates.probe_contradictions(no_digest)] == ["probed.card"]

@@ -15,20 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from judge import errors
 from judge.ask.account import Account, Settings
 from judge.ask.progress import Progress
 from judge.ask.records import Failure, Judgment, tasks
-from judge.errors import (
-    AuthenticationError,
-    ContextLengthError,
-    Interrupted,
-    JudgeError,
-    MissingKeyError,
-    OperationalError,
-    RateLimitError,
-    StructureUnsupported,
-    TransientError,
-)
 from judge.extra.scale import ray as ours
 from judge.extra.scale.ray import RayEngine, RayModel, RayWorker, Workers, fitting
 from judge.judges.journal import Journal
@@ -43,9 +33,9 @@ TWO = msgspec.structs.replace(QUICK, concurrency=2, attempts=6)
 TEXTS = [f"text {number}" for number in range(30)]
 SCRIPT: dict[str, list[Answer]] = {
     "text 3": ["no grade", "Grade: 1"],
-    "text 5": [TransientError("busy"), "Grade: 3"],
+    "text 5": [errors.TransientError("busy"), "Grade: 3"],
     "text 7": ["no grade", "still none"],
-    "text 9": [ContextLengthError("too long")],
+    "text 9": [errors.ContextLengthError("too long")],
 }
 
 
@@ -191,7 +181,7 @@ def test_a_lost_worker_costs_its_calls_in_flight_and_another_one_comes(run: Play
 
 def test_workers_that_are_lost_at_once_end_the_run(run: Play) -> None:
     lost = "5 Ray workers were lost one after the other without a completion, the last: killed; the same command"
-    with pytest.raises(OperationalError, match=lost):
+    with pytest.raises(errors.OperationalError, match=lost):
         run(Scripted(delay=0.001), lives=[0] * 9)
 
 
@@ -212,9 +202,11 @@ def test_one_process_serves_several_judges_and_none_is_needed_for_what_is_recall
 
 
 @pytest.mark.parametrize(("script", "error", "said"), [
-    ({"text 8": [AuthenticationError("no such key")]}, AuthenticationError, "no such key"),
-    ({"text 0": [ZeroDivisionError("of mine")]}, OperationalError, r"a Ray worker on \S+ failed: ZeroDivisionError"),
-    ({"text 0": [MissingKeyError("KEY")]}, OperationalError, r"a Ray worker on \S+ cannot ask fake/scripted: KEY"),
+    ({"text 8": [errors.AuthenticationError("no such key")]}, errors.AuthenticationError, "no such key"),
+    ({"text 0": [ZeroDivisionError("of mine")]}, errors.OperationalError,
+     r"a Ray worker on \S+ failed: ZeroDivisionError"),
+    ({"text 0": [errors.MissingKeyError("KEY")]}, errors.OperationalError,
+     r"a Ray worker on \S+ cannot ask fake/scripted: KEY"),
 ])  # fmt: skip
 def test_an_error_that_ends_a_run_ends_it_and_keeps_what_was_paid_for(script, error, said, run, tmp_path) -> None:
     model = Scripted(script, delay=0.002)
@@ -226,7 +218,7 @@ def test_an_error_that_ends_a_run_ends_it_and_keeps_what_was_paid_for(script, er
 
 def test_a_stop_begins_no_call_and_keeps_those_in_flight(run: Play, tmp_path: Path) -> None:
     model = Scripted(delay=0.01, hook=lambda calls: os.kill(os.getpid(), signal.SIGINT) if calls == 8 else None)
-    with pytest.raises(Interrupted, match="of 30 judgments made; the same command goes on from here"):
+    with pytest.raises(errors.Interrupted, match="of 30 judgments made; the same command goes on from here"):
         run(model, journal=Journal(tmp_path / "journal.sqlite"))
     with Journal(tmp_path / "journal.sqlite") as journal:
         assert len(journal) == len(model.asked) < 14
@@ -238,7 +230,7 @@ def test_a_stop_ends_the_wait_for_a_worker(run: Play, monkeypatch: pytest.Monkey
         await asyncio.sleep(1000)
 
     monkeypatch.setattr(RayWorker, "open", never)
-    with pytest.raises(Interrupted, match="stopped with 0 of 30 judgments made"):
+    with pytest.raises(errors.Interrupted, match="stopped with 0 of 30 judgments made"):
         run(Scripted(), settings=msgspec.structs.replace(QUICK, concurrency=1))
 
 
@@ -253,7 +245,9 @@ def test_the_budget_is_exact(run: Play) -> None:
 
 
 def test_what_a_worker_learns_of_the_judge_is_in_the_journal(run: Play, tmp_path: Path) -> None:
-    judge = Scripted({text: [StructureUnsupported("no schema"), "Grade: 1"] for text in TEXTS}, forms=("json", "text"))
+    judge = Scripted(
+        {text: [errors.StructureUnsupported("no schema"), "Grade: 1"] for text in TEXTS}, forms=("json", "text")
+    )
     results = run(judge, journal=Journal(tmp_path / "journal.sqlite"))
     assert {result.grade for result in results if isinstance(result, Judgment)} == {1}
     with Journal(tmp_path / "journal.sqlite") as journal:
@@ -263,7 +257,9 @@ def test_what_a_worker_learns_of_the_judge_is_in_the_journal(run: Play, tmp_path
 def test_a_node_with_other_versions_ends_the_run(run: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     start = PlayedRay.start
     monkeypatch.setattr(PlayedRay, "start", lambda ray, name, options, _: start(ray, name, options, "judge 0.0.1"))
-    with pytest.raises(OperationalError, match=r"the driver has judge 0\.0\.1, a Ray node judge .*: install the same"):
+    with pytest.raises(
+        errors.OperationalError, match=r"the driver has judge 0\.0\.1, a Ray node judge .*: install the same"
+    ):
         run(Scripted())
 
 
@@ -276,7 +272,7 @@ class Limited(Scripted):
     async def complete(self, request: Request) -> Completion:
         if not self.refused:
             self.refused = True
-            raise RateLimitError("busy", 0.5)
+            raise errors.RateLimitError("busy", 0.5)
         return await super().complete(request)
 
 
@@ -295,7 +291,7 @@ def test_errors_and_limits_come_back_with_each_call(monkeypatch: pytest.MonkeyPa
 
         model = RayModel(Limited(), call, ready)
         request = Request("R1", "1", "c", "text", (), criterion().scale, (), 0, "text", ())
-        with pytest.raises(RateLimitError) as refused:
+        with pytest.raises(errors.RateLimitError) as refused:
             await model.complete(request)
         assert refused.value.retry_after == 0.5
         assert (await model.complete(request)).text == "Grade: 2"
@@ -314,10 +310,11 @@ def test_workers_fit_into_the_cluster(cpus, threads, workers, uses_cores, expect
 
 
 @pytest.mark.parametrize("error", [
-    TransientError("busy", 3.0), RateLimitError("busy", None), StructureUnsupported("no schema", lasting=False),
-    AuthenticationError("no"), ContextLengthError("long"),
+    errors.TransientError("busy", 3.0), errors.RateLimitError("busy", None),
+    errors.StructureUnsupported("no schema", lasting=False), errors.AuthenticationError("no"),
+    errors.ContextLengthError("long"),
 ])  # fmt: skip
-def test_errors_come_over_the_wire_as_they_are(error: JudgeError) -> None:
+def test_errors_come_over_the_wire_as_they_are(error: errors.JudgeError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
