@@ -15,6 +15,8 @@ from judge.extra.nuggets.labels import PairLabels
 from judge.extra.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
+from judge.io.text import count
+from judge.io.words import words_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Estimate, Record
 from judge.results.turns import HARNESS, first_ranked, turns_of_runs
@@ -96,6 +98,12 @@ MAIN = "all_score"
 RECALLS = tuple(name for name, measure in MEASURES.items() if measure.recall)
 """The measures that runs are ranked by."""
 
+RECITED = 3
+"""Nuggets of a unit word for word that give a recital away: without the bank, 354 responses of TREC RAG 2024 have up to
+two."""
+_SHORTEST = 4
+"""Words of a nugget below which its very words may be chance."""
+
 UnitStatus = Literal["matched", "incomplete", "left_out", "unanswered"]
 """matched: every nugget has a label. incomplete: a label is missing, which counts against the run. left_out: a label is
 missing for a reason that counts against no run. unanswered: the run ranked no pooled response first."""
@@ -116,6 +124,8 @@ class RunUnit(Record, frozen=True):
     status: UnitStatus
     reasons: dict[str, str]
     """Nugget id to the reason of a missing label."""
+    recited: int = 0
+    """Nuggets of four words or more that stand word for word in a response, and in no passage that it used."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -149,8 +159,33 @@ def run_units(pool: Pool, bank: NuggetBank, known: PairLabels) -> tuple[RunUnit,
         answered = firsts.get(run_id, {})
         for scope in sorted({*turns, *map(topic_of, turns)} & scopes.keys(), key=natural_key):
             there = [answered[turn] for turn in sorted(answered, key=natural_key) if scope in (turn, topic_of(turn))]
-            units.append(_run_unit(run_id, scope, there, scopes[scope], known, scope in reached))
+            unit = _run_unit(run_id, scope, there, scopes[scope], known, scope in reached)
+            units.append(msgspec.structs.replace(unit, recited=_recited(there, scopes[scope], pool)))
     return tuple(units)
+
+
+def _recited(responses: Sequence[PooledResponse], nuggets: Sequence[Nugget], pool: Pool) -> int:
+    known = {spaced for nugget in nuggets if (spaced := _spaced(nugget.text)).count(" ") > _SHORTEST}
+    found: set[str] = set()
+    for response in responses:
+        said = _spaced(response.text)
+        if mine := {nugget for nugget in known if nugget in said}:
+            shown = [_spaced(pool.passages[key].text) for key in response.passages if key in pool.passages]
+            found |= {nugget for nugget in mine if not any(nugget in text for text in shown)}
+    return len(found)
+
+
+def _spaced(text: str) -> str:
+    """The words of a text with a space around each, so that whole words are found."""
+    return f" {' '.join(words_of(text))} "
+
+
+def reciting(units: Iterable[RunUnit]) -> tuple[str, ...]:
+    """A sentence on the runs that may know the bank, and in how many units it shows; none without such a run."""
+    counts = Counter(unit.run_id for unit in units if unit.recited >= RECITED)
+    named = ", ".join(f"{run_id} ({count(n, 'unit')})" for run_id, n in counts.items())
+    said = f"RECITES: {RECITED} nuggets or more of a unit stand word for word in the response, not in its passages"
+    return (f"{said}: {named}.",) if named else ()
 
 
 def _run_unit(
@@ -281,14 +316,15 @@ def _ranked(rows: Sequence[NuggetScore]) -> list[NuggetScore]:
     return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
 
 
-def score_grid(rows: Iterable[NuggetScore], main: str) -> Table[Any]:
-    """The runs under one measure, best bound first."""
+def score_grid(rows: Iterable[NuggetScore], main: str, more: Iterable[str] = ()) -> Table[Any]:
+    """The runs under one measure, best bound first, with `more` notes."""
     columns = fields("rank run=run_id mean bound units matched incomplete left_out unanswered")
     notes = (
         f"{main}: {MEASURES[main].about}.",
         "units: turns with nuggets, and topics with nuggets of their own, that the run had to answer. mean: over those "
         "of which every nugget is matched, with its interval over topics.",
         "bound: over all of them; a missing match counts as the worst one, an unanswered turn as 0. Ranks go by it.",
+        *more,
     )
     return records_table(columns, (row for row in rows if row.measure == main), "Runs", notes, places=3)
 
@@ -340,6 +376,7 @@ def units_grid(units: Iterable[RunUnit]) -> Table[Any]:
         "nuggets": lambda unit: len(unit.nuggets),
         **fields(" ".join(f"{label}=counts.{label}" for label in MATCH_LABELS)),
         "missing": lambda unit: len(unit.reasons),
+        **fields("recited"),
         **fields(" ".join(f"{name}=values.{name}" for name in MEASURES)),
         "reasons": lambda unit: told_reasons(unit.reasons),
     }

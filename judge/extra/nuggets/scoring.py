@@ -43,6 +43,7 @@ from judge.extra.nuggets.scores import (
     bounds_of,
     measures_grid,
     nugget_scores,
+    reciting,
     run_units,
     score_grid,
     units_grid,
@@ -320,7 +321,7 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     scores = nugget_scores(units, plan.cluster)
     notes = _notes(pool, bank, known, units)
     notes += clustering((response.topic_id for response in pool.responses), plan.cluster)
-    grids = {"runs": score_grid(scores, plan.main), "measures": measures_grid(scores)}
+    grids = {"runs": score_grid(scores, plan.main, reciting(units)), "measures": measures_grid(scores)}
     corrected: tuple[CorrectedRecall, ...] = ()
     if plan.gold:
         corrected = _corrected(plan, pool, bank, known, units)

@@ -1,6 +1,8 @@
 """Recall by nuggets: nuggetizer's measures, what missing matches count, nuggets of topics, corrections by people."""
 
+import json
 import math
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,12 +16,14 @@ from judge.extra.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, Nugget
 from judge.extra.nuggets.scores import (
     MEASURES,
     RECALLS,
+    RECITED,
     NuggetScore,
     RunUnit,
     aspects_grid,
     bounds_of,
     measures_grid,
     nugget_scores,
+    reciting,
     run_units,
     score_grid,
     units_grid,
@@ -27,6 +31,7 @@ from judge.extra.nuggets.scores import (
 )
 from judge.extra.nuggets.scoring import agreement_grids, corrected_recall, match_agreement
 from judge.pool.records import Pool
+from judge.records import Passage
 from judge.stats.means import mean_interval
 from tests.conftest import PROJECT
 from tests.extra.nuggets.world import bank, fail, known, nugget, pool, response
@@ -237,6 +242,36 @@ def test_tables_name_every_measure() -> None:
     assert score_grid(rows, "vital_score")[0][:2] == (1, "a")
     line = units_grid(units).tsv().splitlines()[1].split("\t")
     assert line[:10] == ["a", "1-1_1", "R00001", "matched", "4", "0", "4", "0", "0", "0"]
+
+
+@pytest.mark.parametrize(("text", "shown", "recited"), [
+    ("Pay the fare at sea. Some boats LEAVE: on time! All of them carry bread.", "", 3),
+    # What a passage says is quoted, and a part of a word is another word.
+    ("Pay the fare at sea. Some boats leave on time. All of them carry bread.", "Pay the fare at sea!", 2),
+    ("Pay the fare at seaside. The boats leave on time. They carry bread.", "", 0),
+])  # fmt: skip
+def test_a_run_that_recites_the_bank_is_named(text: str, shown: str, recited: int) -> None:
+    texts = ("Pay the fare at sea", "Some boats leave on time.", "All of them carry bread.", "They carry bread.")
+    made = bank(*(msgspec.structs.replace(nugget(f"1-1_1/{n}"), text=of) for n, of in enumerate(texts)))
+    one = msgspec.structs.replace(response(1, "1-1_1", "a", text=text), passages=("p",))
+    there = pool(one, response(2, "1-1_1", "b", text="Boats leave."))
+    there = msgspec.structs.replace(there, passages={"p": Passage("p", shown, "collection")})
+    units = run_units(there, made, known({}))
+    assert [unit.recited for unit in units] == [recited, 0]
+    notes = reciting(units)
+    assert [note.endswith("passages: a (1 unit).") for note in notes] == [True] * (recited == 3)
+    assert score_grid(nugget_scores(units), "all_score", notes).notes[3:] == notes
+
+
+def test_no_response_made_without_the_bank_recites_it(shared: Path) -> None:
+    rows = [json.loads(line) for line in (shared / "rag24/nugget_assignment.jsonl").read_text().splitlines()]
+    most = 0
+    for row in rows:
+        texts = (of["text"] for of in row["nuggets"])
+        made = bank(*(msgspec.structs.replace(nugget(f"1-1_1/{n}"), text=text) for n, text in enumerate(texts)))
+        (unit,) = run_units(pool(response(1, "1-1_1", "a", text=str(row["answer_text"]))), made, known({}))
+        most = max(most, unit.recited)
+    assert (len(rows), most) == (354, RECITED - 1)
 
 
 # ---------------------------------------------------------------- corrected by people
