@@ -73,5 +73,7 @@ def open_model(model: str, options: ModelOptions) -> Model:
     return BASELINES[model]()
 
 
-BASELINES: dict[str, Callable[[], Model]] = {"overlap": Overlap}
+BASELINES: dict[str, Callable[[], Model]] = {
+    "overlap": Overlap,
+}
 """Name to class. Calibration compares every judge with word overlap, where it can grade the criterion."""
