@@ -23,7 +23,6 @@ from judge.io.files import paths as as_paths
 from judge.io.ids import natural_key
 from judge.io.installed import how_to_get
 from judge.io.steps import Meter, Steps, quiet
-from judge.passages.jsonl import Line, passage_of
 from judge.passages.streams import (
     BOM,
     MAX_PROBLEMS,
@@ -179,7 +178,6 @@ def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
     without `-storeRaw` and `-storeContents`.
     """
     java_error, reader = _open(folder)
-    decode = msgspec.json.Decoder(Line).decode
     passages: dict[str, Passage] = {}
     for passage_id in sorted(wanted, key=natural_key):
         try:
@@ -192,7 +190,7 @@ def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
             raise InputError(f"{folder}: the Lucene index cannot be read: {_first_line(error)}") from error
         if document is None:
             continue
-        text = _text(document, passage_id, decode)
+        text = _text(document, passage_id)
         if text is None:
             raise InputError(f"{folder}: the Lucene index has no texts: it was built without -storeRaw, -storeContents")
         passages[passage_id] = Passage(passage_id, text[: MAX_TEXT + 1], "collection")
@@ -226,11 +224,13 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _text(document: Any, passage_id: str, decode: Any) -> str | None:
+def _text(document: Any, passage_id: str) -> str | None:
+    from judge.passages.jsonl import Line, passage_of
+
     raw: str | None = document.raw()
     if raw is not None:
         try:
-            passage = passage_of(decode(raw))
+            passage = passage_of(msgspec.json.decode(raw, type=Line))
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             passage = None
         if passage is not None and passage[0] == passage_id:
