@@ -10,15 +10,15 @@ from tests.conftest import PROJECT
 from tests.test_walls import syntax
 
 MOST = {
-    "files": 315,
-    "lines": 74_349,
-    "files under 40 lines": 25,
-    "classes": 741,
+    "files": 304,
+    "lines": 74_337,
+    "files under 40 lines": 17,
+    "classes": 730,
     "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 4,
-    "lines of tests": 68_723,
-    "words of documents": 44_875,
+    "lines of tests": 68_658,
+    "words of documents": 44_853,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 

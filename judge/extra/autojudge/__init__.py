@@ -136,6 +136,8 @@ class AutoJudge:
         runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for report in reports:
             runs[report.metadata.run_id].append(_line(report))
+        # Their configuration may have the address from a variable that no client of ours reads.
+        address = getattr(llm_config, "base_url", None) or os.environ.get("OPENAI_BASE_URL")
         with TemporaryDirectory(prefix="judge-") as folder:
             inputs = Path(folder)
             files = {inputs / f"{name}.jsonl": runs[run_id] for run_id, name in safe_names(runs).items()}
@@ -147,7 +149,7 @@ class AutoJudge:
                 "topics": topics_file,
                 "passages": settings.get("corpus") or (),
                 "model": f"openai/{llm_config.model}",
-                **(_OFF if os.environ.get("OPENAI_BASE_URL") == "EMPTY" else {}),
+                **(_OFF if address == "EMPTY" else {"base_url": address} if address else {}),
             }
             for file, lines in (files | {topics_file: [*map(_request, topics)]}).items():
                 file.write_bytes(jsonl_bytes(lines))

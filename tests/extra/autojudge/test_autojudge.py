@@ -111,6 +111,15 @@ def test_a_failure_is_no_grade_and_the_worst_in_the_bound(mock: Mock, topics: Pa
     }
 
 
+def test_the_address_may_stand_in_their_configuration_alone(
+    mock: Mock, topics: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    reports, requests, config = given(topics)
+    AutoJudge().judge(reports, requests, type(config)(model="mock", base_url=mock.base_url), criteria=["relevance"])
+    assert mock.stats()["paid"]
+
+
 def test_what_cannot_be_done_is_refused(mock: Mock, topics: Path) -> None:
     judge, (reports, requests, config) = AutoJudge(), given(topics)
     with pytest.raises(UsageError, match="settings: no option that a setting may give: criteriaa, model"):
