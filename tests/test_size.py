@@ -11,7 +11,7 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 304,
-    "lines": 74_337,
+    "lines": 74_336,
     "files under 40 lines": 17,
     "classes": 730,
     "functions over 60 lines": 0,

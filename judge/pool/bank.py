@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
 import msgspec
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from judge.errors import InputError
 from judge.io.files import BOM, MAX_PROBLEMS, LineStream, decode_rows, jsonl_bytes, numbered, stopped
@@ -126,6 +126,10 @@ def read_pool(
         if same != response_id:
             bad("$", f"{response_id} has the turn, the text and the passages of {same}")
         by_id[response_id] = response
+    for pair in (each for each in by_id.values() if each.unit == "pair"):
+        if distinct_key(replace(pair, text=pair.second, second=pair.text)) not in distinct:
+            message = f"no line has the pair {pair.response_id} in the other order"
+            problems.append(Problem("pool_damaged", "error", f"{name}/pool.jsonl", pair.turn_id, "$", message))
     exclusions = tuple(_read_excluded(excluded, f"{name}/excluded.tsv", problems))
     pooled_runs = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
     by_turn: dict[str, PooledTurn] = {}

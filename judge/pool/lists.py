@@ -92,15 +92,13 @@ def told_apart(path: Path) -> frozenset[tuple[str, str]]:
     """
     problems: list[Problem] = []
     _, rows = read_table(path, problems, needed=("criterion", "run", "tie"), quoted=False)
+    letters = {(row.cells["criterion"], row.cells["run"]): set(_LETTER.findall(row.cells["tie"])) for row in rows}
+    criteria, runs = ({key[place] for key in letters} for place in (0, 1))
+    if not len(criteria) * len(runs) == len(letters) == len(rows):
+        problems.append(Problem("wrong_rows", "error", str(path), None, "", "expected one row a criterion and run"))
     refuse(problems, f"{path}: not usable as ratings")
-    letters: dict[str, list[set[str]]] = defaultdict(list)
-    for row in rows:
-        letters[row.cells["run"]].append(set(_LETTER.findall(row.cells["tie"])))
-    return frozenset(
-        (a, b)
-        for a, b in permutations(letters, 2)
-        if all(of_a and of_b and of_a.isdisjoint(of_b) for of_a, of_b in zip(letters[a], letters[b], strict=True))
-    )
+    both = ((a, b, [(letters[of, a], letters[of, b]) for of in criteria]) for a, b in permutations(runs, 2))
+    return frozenset((a, b) for a, b, of in both if all(one and other and not one & other for one, other in of))
 
 
 def _listed(path: Path, ids: Iterable[tuple[int, str]], kind: str, known: Collection[str] | None) -> frozenset[str]:

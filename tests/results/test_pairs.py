@@ -123,15 +123,18 @@ def test_more_pairs_are_drawn_of_runs_that_are_not_told_apart(tmp_path: Path) ->
         verdict = lambda *shown, asked=asked: asked.append(shown[2]) or unsure(*shown)  # noqa: E731
         found = judged(tmp_path, verdict, given=given, draw="270@3", **{"extend": tmp_path / "out"} | options)
         held = [(item.response_id, item.turn_id, item.text, item.second) for item in found.pool.responses]
-        assert held[: len(before)] == before and len(held) == 270
+        assert held[: len(before)] == before and len({response_id for response_id, *_ in held}) == len(held) == 270
         assert {text[5] + second[5] for *_, text, second in held[len(before) :]} == {"32", "23", "10", "01"}
-        assert len({response_id for response_id, *_ in held}) == 270
         manifest = json.loads((tmp_path / ("out" if place == 2 else "more") / "manifest.json").read_text())
         assert manifest["configuration"]["pooling"]["draw"] == "240@3, 270@3"
         assert len(asked) == (30, 0, 30)[place]
     (tmp_path / "runs" / "e.jsonl").write_text((tmp_path / "runs" / "d.jsonl").read_text().replace('"d"', '"e"'))
     with pytest.raises(UsageError, match="adds pairs of the same runs"):
         judged(tmp_path, unsure, given=given, extend=tmp_path / "out", draw="400")
+    with (tmp_path / "more" / "ratings.tsv").open("a+") as file:
+        file.write(file.seek(0) or file.readlines()[1])
+    with pytest.raises(InputError, match="not usable as ratings"):
+        judged(tmp_path, unsure, given=given, extend=tmp_path / "more")
 
 
 def test_a_verdict_that_changes_with_the_order_is_missing_and_no_tie(tmp_path: Path) -> None:
@@ -233,8 +236,12 @@ def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, capsys: pytest.C
     assert main(["evaluate", "responses", out]) == 2
     assert "a pool of pairs has no grades of responses" in capsys.readouterr().err
     lines = (tmp_path / "out" / "pool.jsonl").read_text().splitlines()
-    (tmp_path / "out" / "pool.jsonl").write_text("\n".join([*lines, lines[0].replace("R00000", "R00099")]) + "\n")
-    assert "has the turn, the text and the passages of R00000" in refused(read_pool_folder, tmp_path / "out")[0].message
+    for wrong, message in (
+        ([*lines, lines[0].replace("R00000", "R00099")], "has the turn, the text and the passages of R00000"),
+        (lines[1:], "in the other order"),
+    ):
+        (tmp_path / "out" / "pool.jsonl").write_text("\n".join(wrong) + "\n")
+        assert message in refused(read_pool_folder, tmp_path / "out")[0].message
 
 
 def test_the_terminal_and_the_report_show_ratings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

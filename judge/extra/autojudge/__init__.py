@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from judge.ask.records import Judgment
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, MissingKeyError, OperationalError, UsageError
 from judge.io.files import jsonl_bytes
 from judge.io.ids import natural_key, safe_names, topic_of
 from judge.io.plan import Options
@@ -155,6 +155,10 @@ class AutoJudge:
                 file.write_bytes(jsonl_bytes(lines))
             try:
                 yield Path(llm_config.cache_dir or self._temporary, "judge"), inputs, partial(_plan, options)
+            except (MissingKeyError, OperationalError) as error:
+                if address == "EMPTY":
+                    error.add_note("OPENAI_BASE_URL is EMPTY, so the endpoint is off: CACHE_DIR lacks replies")
+                raise
             except InputError as error:
                 for problem in error.problems[:5]:
                     error.add_note(f"{Path(problem.file).name}: {problem.path}: {problem.message}")

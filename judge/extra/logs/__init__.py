@@ -91,19 +91,12 @@ def _unzipped(stored: bytes, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     try:
         archive = zipfile.ZipFile(io.BytesIO(stored))
-        for info in filter(lambda info: _ENTRY.fullmatch(info.filename), archive.infolist()):
-            if info.file_size > largest_file():
-                raise too_large(f"{name}: {info.filename}", "unpacks to")
+        entries = [info for info in archive.infolist() if _ENTRY.fullmatch(info.filename)]
+        if sum(info.file_size for info in entries) > largest_file():
+            raise too_large(name, "unpacks to")
+        for info in entries:
             found[info.filename.removesuffix(".json")] = json.loads(archive.read(info))
-    except (
-        zipfile.BadZipFile,
-        zstd.ZstdError,
-        zlib.error,
-        EOFError,
-        RuntimeError,
-        RecursionError,
-        ValueError,
-    ) as error:
+    except (zipfile.BadZipFile, zstd.ZstdError, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise InputError(f"{name}: damaged log: {error}") from error
     if "header" not in found:
         raise InputError(f"{name}: no finished log of inspect: expected header.json in it")

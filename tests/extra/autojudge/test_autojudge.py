@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, MissingKeyError, OperationalError, UsageError
 from judge.extra.autojudge import AutoJudge
 from tests.conftest import PROJECT, put
 from tests.mock import Mock
@@ -106,18 +106,19 @@ def test_a_failure_is_no_grade_and_the_worst_in_the_bound(mock: Mock, topics: Pa
     qrels = judge.create_qrels(*given(topics), criteria=["relevance"])
     assert mock.stats()["paid"] == paid
     assert sorted(row.topic_id for row in qrels.rows) == ["bread", "train", "train"]
-    assert {row.grade for row in qrels.rows} == {
-        int(values[key]["relevance"]) for key in values if len(values[key]) > 1
-    }
+    assert {row.grade for row in qrels.rows} == {int(of["relevance"]) for of in values.values() if len(of) > 1}
 
 
-def test_the_address_may_stand_in_their_configuration_alone(
-    mock: Mock, topics: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_address_of_their_configuration_counts(mock: Mock, topics: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL")
     reports, requests, config = given(topics)
     AutoJudge().judge(reports, requests, type(config)(model="mock", base_url=mock.base_url), criteria=["relevance"])
     assert mock.stats()["paid"]
+    for error in (OperationalError, MissingKeyError):
+        with pytest.raises(error) as refused:
+            AutoJudge().judge(reports, requests, type(config)(model="mock", base_url="EMPTY"), criteria=["relevance"])
+        assert "the endpoint is off" in refused.value.__notes__[0]
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 
 def test_what_cannot_be_done_is_refused(mock: Mock, topics: Path) -> None:

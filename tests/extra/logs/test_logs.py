@@ -31,11 +31,8 @@ def row(test: int, provider: Any, *passed: tuple[str, bool], **variables: str) -
 
 HEADER = {"eval": {"model": "mock/a"}}
 SAMPLES = [
-    sample(7, "C"),
-    sample(7, "I", 2),
-    sample("x", "N"),
-    sample(9, float("nan"), turn_id="9_1", response_id="R1"),
-]
+    *(sample(7, "C"), sample(7, "I", 2), sample("x", "N")), sample(9, float("nan"), turn_id="9_1", response_id="R1")
+]  # fmt: skip
 INSPECT = (
     Label("7", "mock/a", 1), Label("7", "mock/a", 0, sample=1), Label("x", "mock/a", None, "unable"),
     Label("9_1", "R1", None, "unable"),
@@ -51,13 +48,8 @@ def zipped(path: Path, entries: dict[str, Any], method: int = zipfile.ZIP_ZSTAND
 
 def test_each_form_of_inspects_logs_gives_the_same_labels(tmp_path: Path) -> None:
     entries = {"header.json": HEADER, "reductions.json": [], "samples/7_epoch_1/events/0.json": []}
-    names = (
-        "samples/7_epoch_1/sample.json",
-        "samples/7_epoch_2.json",
-        "samples/x_epoch_1.json",
-        "samples/9_epoch_1.json",
-    )
-    entries |= dict(zip(names, SAMPLES, strict=True))
+    names = ("7_epoch_1/sample", "7_epoch_2", "x_epoch_1", "9_epoch_1")
+    entries |= {f"samples/{name}.json": of for name, of in zip(names, SAMPLES, strict=True)}
     whole = put(tmp_path / "log.json", json.dumps({**HEADER, "samples": SAMPLES, "results": {"scores": []}}))
     packed = [
         zipped(tmp_path / f"{method}.eval", entries, method) for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_ZSTANDARD)
@@ -84,29 +76,29 @@ def test_what_an_assertion_of_promptfoo_passes_is_1_and_a_failed_call_is_missing
         assert second.labels == (Label("0", "openai:m#0", 0), missing)
 
 
-def test_what_is_no_grade_and_what_is_no_log_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_grade_and_no_log_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bad = put(tmp_path / "bad.json", {**HEADER, "samples": [sample(1, "P"), sample("a b", 1), sample(2, 3)]})
     assert [(each.path, each.message) for each in refused(read_labels, bad, {0, 1})] == [
         ("samples[0]", "inspect/graded: found 'P', expected one of 0, 1"),
         ("samples[1]", "ids 'a b', 'mock/a': expected no white space"),
         ("samples[2]", "inspect/graded: found 3, expected one of 0, 1"),
     ]
-    for content, said in (
-        ({"samples": [{}]}, "no log of inspect or promptfoo: KeyError: 'eval'"),
-        ({"results": []}, "nothing is scored in this log"),
-        (b"PK\x03\x04", "damaged log"),
+    bomb = {"header.json": HEADER, **{f"samples/{k}.json": " " * 900 for k in range(9)}}
+    monkeypatch.setattr("judge.extra.logs.largest_file", lambda: 5000)
+    for path, said in (
+        (put(tmp_path / "a.json", {"samples": [{}]}), "no log of inspect or promptfoo: KeyError: 'eval'"),
+        (put(tmp_path / "b.json", {"results": []}), "nothing is scored in this log"),
+        (put(tmp_path / "c.json", b"PK\x03\x04"), "damaged log"),
+        (put(tmp_path / "d.json", {"other": 1}), "1 line with problems"),
+        (zipped(tmp_path / "e.eval", {"_journal/start.json": HEADER}), r"expected header\.json"),
+        (zipped(tmp_path / "f.eval", bomb), "unpacks to more than"),
     ):
         with pytest.raises(InputError, match=said):
-            read_labels(put(tmp_path / "x.json", content))
-    with pytest.raises(InputError, match=r"expected header\.json"):
-        read_labels(zipped(tmp_path / "x.eval", {"_journal/start.json": HEADER}))
-    with pytest.raises(InputError, match="1 line with problems"):
-        read_labels(put(tmp_path / "x.json", {"other": 1}))
+            read_labels(path)
 
 
 def test_a_log_is_calibrated_against_gold_in_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    samples = [sample(f"q{k}_1", "CI"[k % 2]) for k in range(12)]
-    log = put(tmp_path / "log.json", {**HEADER, "samples": samples})
+    log = put(tmp_path / "log.json", {**HEADER, "samples": [sample(f"q{k}_1", "CI"[k % 2]) for k in range(12)]})
     gold = put(tmp_path / "gold.qrel", "".join(f"q{k}_1 0 mock/a {int(k % 3 == 0)}\n" for k in range(12)))
     call = ["calibrate", "--gold", gold, "--judgments", log, "--criterion", "correct", "--scale", "0-1", *FAST]
     assert main([*map(str, call), "--out", str(tmp_path / "out")]) == 0
