@@ -90,6 +90,8 @@ def share_known(words: Sequence[str], known: Set[str]) -> float:
     return sum(map(known.__contains__, words)) / len(words)
 
 
+_HAS_WORD = re.compile(r"[^\W_]")
+
 _BULLET = re.compile(r"(?:[-*•‣◦–]|\(?(?:[0-9]{1,3}|[A-Za-z])[.)]|#{1,6})\s")
 
 # A stop takes a whole run of marks, so that a million dots cost a million steps. Every stop begins with one of a few
@@ -134,15 +136,16 @@ def split_sentences(text: str) -> tuple[str, ...]:
     ('Dr. Lee paid $3.50.', 'Is it U.S. law?', 'Yes.')
     """
     sentences: list[list[str]] = []
-    wordless = True
+    open_words = False
     for line in _lines(text):
         for piece in _split_line(line):
+            has_words = _HAS_WORD.search(piece) is not None
             # A sentence is closed once it and what follows both have a word.
-            if not sentences or (not wordless and _has_word(piece)):
+            if not sentences or (open_words and has_words):
                 sentences.append([])
-                wordless = True
+                open_words = False
             sentences[-1] += piece.split()
-            wordless = wordless and not _has_word(piece)
+            open_words = open_words or has_words
     return tuple(map(" ".join, sentences))
 
 
@@ -171,15 +174,15 @@ def _split_line(line: str) -> list[str]:
 
 def _ends_sentence(line: str, mark: int, end: int) -> bool:
     """Whether the stop at line[mark:end] ends a sentence."""
-    following = _NEXT_WORD.match(line, end)
-    word = (following[1] if following else None) or ""
     if line[mark] in "。！？":
         return True
+    following = _NEXT_WORD.match(line, end)
+    word = (following[1] if following else None) or ""
     if word[:1].islower():
         return False
     if line[mark:end].rstrip("\"'”’)]*_") != ".":
         return True
-    if _INLINE_MARKER.search(line, max(0, mark - 8), mark):
+    if line[mark - 1 : mark].isdecimal() and _INLINE_MARKER.search(line, max(0, mark - 8), mark):
         return False
     before = _LAST_WORD.search(line, max(0, mark - 30), mark)
     last = (before[0] if before else "") + "."
@@ -189,10 +192,6 @@ def _ends_sentence(line: str, mark: int, end: int) -> bool:
         # Two single letters in a row are initials.
         return word.lower() in _STARTERS and (len(last) > 2 or len(word) > 1)
     return True
-
-
-def _has_word(piece: str) -> bool:
-    return any(character.isalnum() for character in piece)
 
 
 LONGEST = 255

@@ -253,7 +253,7 @@ def _bare_ends(text: str) -> Iterator[int]:
 
 
 def _count_whitespace(text: str) -> int:
-    return len(unicodedata.normalize("NFKC", text).split())
+    return len((text if text.isascii() else unicodedata.normalize("NFKC", text)).split())
 
 
 def _whitespace_ends(text: str) -> Iterator[int]:
