@@ -22,7 +22,7 @@ from typing import IO, Any, SupportsIndex, TypeVar, overload
 import msgspec
 
 from judge.ask.records import Failure, Judgment
-from judge.errors import InputError, OperationalError
+from judge.errors import InputError, OperationalError, refuse
 from judge.io.files import LineStream, decode_rows
 from judge.io.ids import QrelRow, natural_key, parse_qrels
 from judge.io.table import Table, Tabular
@@ -278,16 +278,13 @@ def each_result(lines: Iterable[tuple[int, bytes]], kind: type[_Kind], name: str
     """
     code = "not_a_judgment" if kind is Judgment else "not_a_failure"
     problems: list[Problem] = []
-    for number, row in decode_rows(lines, kind, name, code):
-        if isinstance(row, Problem):
-            problems.append(row)
-        elif isinstance(row, Judgment) and row.expected is not None and abs(row.expected) > _LARGEST:
+    for number, row in decode_rows(lines, kind, name, code, problems):
+        if isinstance(row, Judgment) and row.expected is not None and abs(row.expected) > _LARGEST:
             message = f"{row.expected:g} is no mean of grades: expected {-_LARGEST:,} to {_LARGEST:,}"
             problems.append(Problem(code, "error", name, None, f"line {number}: $.expected", message))
         else:
             yield row
-    if problems:
-        raise InputError(f"{name}: {count(len(problems), 'line')} with problems ({code})", problems)
+    refuse(problems, f"{name}: {count(len(problems), 'line')} with problems ({code})")
 
 
 _JudgeKey = tuple[str, str, str]

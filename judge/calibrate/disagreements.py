@@ -15,7 +15,7 @@ from judge.ask.prompt import NO_ANSWER
 from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.report.lookup import of
-from judge.errors import InputError
+from judge.errors import refuse
 from judge.gold.seal import SealedItem, item_of
 from judge.io.files import decode_lines, jsonl_bytes
 from judge.io.ids import natural_key
@@ -186,18 +186,13 @@ def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
     """The disagreements in the bytes of a file, in their order; an InputError lists every line that is none."""
     found: list[Disagreement] = []
     problems: list[Problem] = []
-    for place, row in decode_lines(content, Disagreement, name, "not_a_disagreement"):
-        if isinstance(row, Problem):
-            problems.append(row)
-        elif row.judges:
+    for place, row in decode_lines(content, Disagreement, name, "not_a_disagreement", problems):
+        if row.judges:
             found.append(row)
         else:
             where, expected = f"line {place}: $.judges", "expected one judge or more"
             problems.append(Problem("not_a_disagreement", "error", name, row.turn_id, where, expected))
-    if problems:
-        raise InputError(
-            f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {DISAGREEMENTS}", problems
-        )
+    refuse(problems, f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {DISAGREEMENTS}")
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from judge.ask.results import OFF_SCALE, Label, Labels, on_scale, parse_columns, read_labels
 from judge.calibrate.panel import NOT_JUDGED, Panel, gold_items, make_panel
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, finder, match, one_order, parse_gold
 from judge.gold.seal import sealed_beside
 from judge.io.files import read_stored, sha256, unpack
@@ -103,10 +103,7 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
             if not error.problems:
                 raise
             problems += error.problems
-    if problems:
-        raise InputError(
-            f"{', '.join(map(str, paths))}: not usable as gold: {count(len(problems), 'problem')}", problems
-        )
+    refuse(problems, f"{', '.join(map(str, paths))}: not usable as gold: {count(len(problems), 'problem')}")
     return Gold(tuple(rows), sha256(b"\n".join(sorted(sha256(data).encode() for data in stored))), columns)
 
 
@@ -141,8 +138,7 @@ def read_sources(
         if own is None and path.name == "judgments.jsonl" and beside.exists():
             own = read_pool_folder(beside, "passages.jsonl")
         sources.append(LabelSource(labels if own is None else _by_turn(labels, own), own))
-    if problems:
-        raise InputError(f"labels that cannot be used: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"labels that cannot be used: {count(len(problems), 'problem')}")
     return tuple(sources)
 
 

@@ -16,7 +16,7 @@ from judge.ask.opening import MOST_SAMPLES
 from judge.ask.results import Label, Labels
 from judge.ask.verdict import grade_probabilities
 from judge.calibrate.findings import Split
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.gold.seal import item_of
 from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
@@ -327,8 +327,7 @@ def make_panel(
     off their scale, two labels for one item, a split or an inclusion probability that is not on every row, or two
     probabilities for one item.
     """
-    if problems := input_problems(scale, gold, labels):
-        raise InputError(f"gold and judgments cannot be compared under {criterion}", problems)
+    refuse(input_problems(scale, gold, labels), f"gold and judgments cannot be compared under {criterion}")
     rows = [row for group in gold.values() for row in group]
     keys = sorted(gold, key=natural_order)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from judge.crowd.labels import CrowdLabels, Item, distinct
 from judge.crowd.layout import LabelProblems
 from judge.errors import InputError
-from judge.io.files import BOM, decode_lines, read_stored, unpack
+from judge.io.files import BOM, decode_lines, read_content
 from judge.io.ids import natural_key, natural_order, topic_of
 from judge.io.tabular import read_table
 from judge.io.text import MAX_ID, count, shown
@@ -100,18 +100,15 @@ def read_known(path: Path) -> KnownFile:
 
     The criterion may be left out if the tables have only one. An InputError if the file cannot be read.
     """
-    content = unpack(read_stored(path), str(path))
+    content = read_content(path)
     problems: list[Problem] = []
     rows: list[tuple[str, dict[str, Any]]] = []
     if content.removeprefix(BOM).lstrip()[:1] != b"{":
         table = read_table(path, problems, needed=("turn_id", "acceptable"))[1]
         rows = [(row.place, dict(row.cells)) for row in table]
     else:
-        for number, values in decode_lines(content, dict[str, Any], str(path), "not_json"):
-            if isinstance(values, Problem):
-                problems.append(values)
-            else:
-                rows.append((f"line {number}", values))
+        lines = decode_lines(content, dict[str, Any], str(path), "not_json", problems)
+        rows += [(f"line {number}", values) for number, values in lines]
     return KnownFile(str(path), tuple(rows), tuple(problems))
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from judge.crowd.layout import FIELDS, ITEM_GROUPS, LABEL_OF, SURVEY, LabelProblems, Layout, Question, Wide, pattern_of
 from judge.crowd.sheets import LabelSheet, cell_text, plain_text, text_of, without
-from judge.errors import InputError
+from judge.errors import refuse
 from judge.io.tabular import read_table
 from judge.io.text import count, shown
 from judge.records import Problem, Record
@@ -361,8 +361,7 @@ def read_questions(path: Path) -> dict[str, Question]:
         else:
             continue
         problems.append(Problem(code, "error", str(path), None, row.place, message))
-    if problems:
-        raise InputError(f"{path}: not usable as a map of columns: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"{path}: not usable as a map of columns: {count(len(problems), 'problem')}")
     return questions
 
 

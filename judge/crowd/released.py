@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered_lines, read_stored, stopped
 from judge.io.ids import column
 from judge.io.text import MAX_ID, count, shown, storable
@@ -142,8 +142,7 @@ def read_resource(folder: Path) -> tuple[Part, ...]:
         if len(folders) > 1:
             raise InputError(f"{folder}: {kind.folder} is here more than once: {', '.join(map(file_name, folders))}")
         parts += [part for path in folders if (part := _read_part(kind, path, problems))]
-    if problems:
-        raise InputError(f"{folder}: unreadable files of CAsT-ReGIn", problems)
+    refuse(problems, f"{folder}: unreadable files of CAsT-ReGIn")
     if not parts:
         wanted = " or ".join(f"{kind.folder}/{kind.judgments}" for kind in KINDS.values())
         raise InputError(f"{folder}: no CAsT-ReGIn here: expected {wanted}")
@@ -335,6 +334,5 @@ def read_study(path: Path) -> tuple[NuggetMatch, ...]:
             message = f"{shown(label_id)} is already on line {first}"
             problems.append(line_problem("duplicate_row", path, number, message))
         matches.append(NuggetMatch(parts[1], parts[2], int(parts[3]), parts[4], parts[5] == "1"))
-    if problems:
-        raise InputError(f"{path}: not usable as matches: {count(len(problems), 'line')} with problems", problems)
+    refuse(problems, f"{path}: not usable as matches: {count(len(problems), 'line')} with problems")
     return tuple(matches)

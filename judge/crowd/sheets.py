@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from judge.errors import InputError, UsageError
 from judge.io import tabular
-from judge.io.files import BOM, decode_lines, most_values, read_stored, sha256, unpack
+from judge.io.files import BOM, decode_lines, most_values, read_content, sha256
 from judge.io.text import count, shown
 from judge.records import Problem, Severity
 
@@ -189,7 +189,7 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     import polars as pl
 
     try:
-        content = unpack(read_stored(path), str(path))
+        content = read_content(path)
     except InputError as error:
         problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
         return None
@@ -263,11 +263,8 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
     # Texts by column, because a million objects take twice the memory.
     columns: dict[str, list[str]] = {}
     wrong: list[tuple[str, int, object]] = []
-    lines = decode_lines(content, dict[str, Any], file, "not_json")
+    lines = decode_lines(content, dict[str, Any], file, "not_json", problems)
     for number, row in _list_rows(file, content, problems) if is_list else lines:
-        if isinstance(row, Problem):
-            problems.append(row)
-            continue
         if problem := tabular.too_many_cells(file, len(numbers) + 1, len(columns.keys() | row.keys()), most_values()):
             problems.append(problem)
             break

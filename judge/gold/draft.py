@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from judge.errors import InputError
+from judge.errors import refuse
 from judge.gold import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, field_problems, response_digest, row_key, text_digest
@@ -138,8 +138,7 @@ def read_bank(path: Path) -> dict[str, str]:
         if not isinstance(text, str) or not storable(text):
             message = f"{shown(text)}: expected a text without NUL and lone surrogates"
             errors.append(Problem("not_a_bank", "error", document.file, None, f"$[{shown(item_id)}]", message))
-    if errors:
-        raise InputError(f"{path}: not usable as a response bank", errors)
+    refuse(errors, f"{path}: not usable as a response bank")
     bank: dict[str, str] = document.value
     return bank
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.ask.records import Failure, Judgment
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import BY_GRADE, GoldRow, finder, response_digest
 from judge.io.files import decode_lines
 from judge.io.ids import natural_key
@@ -241,16 +241,13 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
     """Read the rows of a plan file; an InputError lists every line that is none."""
     rows: list[PlanRow] = []
     problems: list[Problem] = []
-    for number, row in decode_lines(content, PlanRow, name, "not_a_plan"):
-        if isinstance(row, Problem):
-            problems.append(row)
-        elif not LEAST <= row.inclusion_probability <= 1:
+    for number, row in decode_lines(content, PlanRow, name, "not_a_plan", problems):
+        if not LEAST <= row.inclusion_probability <= 1:
             message = f"inclusion_probability {row.inclusion_probability}: expected {LEAST:g} to 1"
             problems.append(Problem("not_a_plan", "error", name, row.turn_id, f"line {number}", message))
         else:
             rows.append(row)
-    if problems:
-        raise InputError(f"{name}: not usable as a plan: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"{name}: not usable as a plan: {count(len(problems), 'problem')}")
     return tuple(rows)
 
 

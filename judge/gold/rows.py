@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
-from judge.errors import InputError
-from judge.io.files import MAX_PROBLEMS, StrPath, jsonl_bytes, numbered, read_stored, stopped, unpack
+from judge.errors import refuse
+from judge.io.files import MAX_PROBLEMS, StrPath, jsonl_bytes, numbered, read_content, stopped
 from judge.io.ids import natural_key, topic_of
 from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
@@ -72,7 +72,7 @@ GoldByResponse = dict[tuple[str, str], list[GoldRow]]
 
 def read_gold(path: StrPath) -> tuple[GoldRow, ...]:
     """The rows of a gold file (JSONL, gzipped or not), in file order; an InputError lists every problem."""
-    return parse_gold(unpack(read_stored(path), str(path)), str(path))
+    return parse_gold(read_content(path), str(path))
 
 
 def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
@@ -81,8 +81,7 @@ def parse_gold(content: bytes, name: str) -> tuple[GoldRow, ...]:
     An InputError if there is no row, or rows have problems; every problem is listed.
     """
     numbered, problems = scan_gold(content, name)
-    if problems:
-        raise InputError(f"{name}: not usable as gold: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"{name}: not usable as gold: {count(len(problems), 'problem')}")
     return tuple(row for _, row in numbered)
 
 
@@ -201,8 +200,7 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Gold
                 f"{response.response_id} of the pool"
             )
             problems.append(Problem("different_grades", "error", name, row.turn_id, "$.grade", message))
-    if problems:
-        raise InputError(f"{name}: different grades of one response", problems)
+    refuse(problems, f"{name}: different grades of one response")
     return matched, tuple(unmatched)
 
 

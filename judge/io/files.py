@@ -152,20 +152,26 @@ _BLOCK = 1 << 20
 """Bytes that are read at once."""
 
 
-def read_stored(path: StrPath) -> bytes:
-    """The bytes of a file as they lie on disk; an InputError if it cannot be read or is too large."""
+@contextlib.contextmanager
+def input_errors(path: StrPath) -> Iterator[None]:
+    """What a file that cannot be read gives in the block, as an InputError that names it."""
     try:
-        with io.BufferedReader(open_stored(Path(path))) as file:
-            size = os.fstat(file.fileno()).st_size
-            large = size > largest_file()
-            # Room for the most that may be read takes longer to make than a file to read. A pipe does not say its size.
-            stored = b"" if large else file.read(size + 1)
-            if len(stored) > size:
-                stored += file.read(largest_file() + 1 - len(stored))
+        yield
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"{str(path)!r}: cannot be read: {error}") from error
+
+
+def read_stored(path: StrPath) -> bytes:
+    """The bytes of a file as they lie on disk; an InputError if it cannot be read or is too large."""
+    with input_errors(path), io.BufferedReader(open_stored(Path(path))) as file:
+        size = os.fstat(file.fileno()).st_size
+        large = size > largest_file()
+        # Room for the most that may be read takes longer to make than a file to read. A pipe does not say its size.
+        stored = b"" if large else file.read(size + 1)
+        if len(stored) > size:
+            stored += file.read(largest_file() + 1 - len(stored))
     if large or len(stored) > largest_file():
         raise too_large(str(path))
     return stored
@@ -210,6 +216,11 @@ def _open_pipe(path: Path) -> int:
     return result
 
 
+def read_content(path: StrPath) -> bytes:
+    """The content of a file, gzipped or not; the errors are those of `read_stored` and `unpack`."""
+    return unpack(read_stored(path), str(path))
+
+
 def unpack(stored: bytes, name: str) -> bytes:
     """The content of stored bytes, unpacked if they begin as gzip; an InputError if that is damaged or too large."""
     if not stored.startswith(GZIP):
@@ -228,11 +239,9 @@ def unpack(stored: bytes, name: str) -> bytes:
 
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file of any size, in hexadecimal; an InputError if it cannot be read."""
-    try:
-        with open_stored(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    with input_errors(path), open_stored(path) as file:
+        digest = hashlib.file_digest(file, "sha256")
+    return digest.hexdigest()
 
 
 def sha256(data: bytes) -> str:
@@ -299,14 +308,16 @@ BOM = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8, which may stand before the first line."""
 
 
-def decode_lines(content: bytes, row_type: type[_Row], name: str, code: str) -> Iterator[tuple[int, _Row | Problem]]:
-    """The number of each line that is not blank, with its row or its problem."""
-    return decode_rows(numbered(content.removeprefix(BOM), name), row_type, name, code)
+def decode_lines(
+    content: bytes, row_type: type[_Row], name: str, code: str, problems: list[Problem]
+) -> Iterator[tuple[int, _Row]]:
+    """The number of each line that is not blank, with its row; a line that is none is a problem."""
+    return decode_rows(numbered(content.removeprefix(BOM), name), row_type, name, code, problems)
 
 
 def decode_rows(
-    lines: Iterable[tuple[int, bytes]], row_type: type[_Row], name: str, code: str
-) -> Iterator[tuple[int, _Row | Problem]]:
+    lines: Iterable[tuple[int, bytes]], row_type: type[_Row], name: str, code: str, problems: list[Problem]
+) -> Iterator[tuple[int, _Row]]:
     """As `decode_lines`, of lines with their numbers; each is decoded before the next one is asked for."""
     decoder = msgspec.json.Decoder(row_type)
     listed = 0
@@ -318,10 +329,10 @@ def decode_rows(
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             message, _, path = str(error).partition(" - at `")
             where = f"line {number}: {path.rstrip('`') or '$'}"
-            yield number, Problem(code, "error", name, None, where, message)
+            problems.append(Problem(code, "error", name, None, where, message))
             listed += 1
             if listed == MAX_PROBLEMS:
-                yield number, stopped(name, number)
+                problems.append(stopped(name, number))
                 return
 
 
@@ -384,12 +395,10 @@ class LineStream:
 
     def whole(self) -> bytes:
         """The content in place of its lines, for a file of another kind; an InputError if it is too large."""
-        try:
+        with input_errors(self._name):
             size = self.file.seek(0, io.SEEK_END)
             self.file.seek(0)
             content = self.file.read() if size <= largest_file() else b""
-        except OSError as error:
-            raise InputError(f"{self._name}: cannot be read: {error.strerror}") from error
         if max(size, len(content)) > largest_file():
             raise too_large(self._name)
         if self._digested:
@@ -402,7 +411,7 @@ class LineStream:
             raise TooLarge(f"{held}; --max-file-size allows more")
 
     def _open(self, path: Path, packed: bool) -> IO[bytes]:
-        try:
+        with input_errors(path):
             # A pipe cannot be opened twice.
             if stat.S_ISREG(path.stat().st_mode):
                 file = io.BufferedReader(open_stored(path), _BUFFER)
@@ -411,10 +420,6 @@ class LineStream:
                 if not (packed and start == GZIP):
                     return file
                 file.close()
-        except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise InputError(f"{self._name!r}: cannot be read: {error}") from error
         stored = read_stored(path)
         if self._digested:
             self._digest.update(stored)
@@ -422,10 +427,8 @@ class LineStream:
         return io.BytesIO(unpack(stored, self._name) if packed else stored)
 
     def _read(self) -> bytes:
-        try:
+        with input_errors(self._name):
             block = self.file.read(_BLOCK)
-        except OSError as error:
-            raise InputError(f"{self._name}: cannot be read: {error.strerror}") from error
         if self._digested:
             self._digest.update(block)
         return block
@@ -434,7 +437,7 @@ class LineStream:
 def text_of(path: Path) -> str:
     """The text of a UTF-8 file, gzipped or not, without byte order mark; an InputError if there is none."""
     try:
-        return unpack(read_stored(path), str(path)).decode("utf-8-sig")
+        return read_content(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}") from error
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.io.files import MAX_PROBLEMS, numbered, stopped
 from judge.io.text import count, digest, shown
 from judge.records import Problem
@@ -260,8 +260,7 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
                 continue
             problem = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
         problems.append(Problem(problem[0], "error", name, fields[0], f"line {number}", problem[1]))
-    if problems:
-        raise InputError(f"{name}: not usable as qrels: {count(len(problems), 'line')} with problems", problems)
+    refuse(problems, f"{name}: not usable as qrels: {count(len(problems), 'line')} with problems")
     return tuple(rows)
 
 
@@ -306,8 +305,7 @@ def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refus
                 continue
             problem = "duplicate_row", f"{turn_id} {item_id} is on an earlier line too"
         problems.append(Problem(problem[0], "error", name, fields[0], f"line {number}", problem[1]))
-    if problems:
-        raise InputError(f"{name}: not usable as a TREC run: {count(len(problems), 'line')} with problems", problems)
+    refuse(problems, f"{name}: not usable as a TREC run: {count(len(problems), 'line')} with problems")
     if not scores:
         raise InputError(f"{name}: an empty file: expected lines `{_RUN_NAMES}`")
     return TrecRun(run_id, scores, repeated)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from judge.errors import InputError, OperationalError
-from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, largest_file, most_values, read_stored, stopped, unpack
+from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, largest_file, most_values, read_content, stopped
 from judge.io.folder import temporary_name
 from judge.io.installed import need_extra
 from judge.io.text import shown
@@ -47,7 +47,7 @@ def read_text(path: Path, problems: list[Problem]) -> str | None:
 
 def _read_content(path: Path, problems: list[Problem]) -> bytes | None:
     try:
-        return unpack(read_stored(path), str(path))
+        return read_content(path)
     except InputError as error:
         problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
         return None

@@ -26,7 +26,7 @@ from judge.gold.seal import GOLD_FILES, Seal, refuse_other, write_split
 from judge.gold.sheets import GoldSheet, make_sheet
 from judge.gold.sheets.kinds import LARGEST_CELL, SHEETS, SheetOptions, long_cells
 from judge.gold.sources import SOURCES, Imported, import_gold, typed
-from judge.io.files import StrPath, jsonl_bytes, read_stored, unpack
+from judge.io.files import StrPath, jsonl_bytes, read_content
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import need_extra
@@ -179,7 +179,7 @@ def check_gold_files(plan: GoldCheckPlan) -> CheckedGold:
     default_scale = plain_scale(*plan.scale, higher_is_better=plan.polarity == "higher") if plan.scale else None
     scales = _scales(plan.prompts, () if default_scale else tuple(default_prompts()))
     plan = in_folders(plan, files=GOLD_FILES)
-    contents = [(str(path), _content(path)) for path in plan.files]
+    contents = [(str(path), read_content(path)) for path in plan.files]
     pool = read_pool_folder(plan.pool) if plan.pool is not None else None
     checked = check_gold(contents, scales, pool, other=default_scale)
     if pool is not None:
@@ -192,7 +192,7 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
     if plan.source == CROWD:
         need_extra("crowd", "reading workers' labels")
     plan = in_folders(plan, bank=("bank.json", "response_bank.json"), plan=("plan.jsonl",))
-    drawn = read_plan(_content(plan.plan), str(plan.plan)) if plan.plan is not None else None
+    drawn = read_plan(read_content(plan.plan), str(plan.plan)) if plan.plan is not None else None
     prompts = tuple(map(find_criterion, plan.prompts))
     _scales(plan.prompts, ())
     options = ImportOptions(
@@ -317,10 +317,6 @@ def _constants(plan: GoldImportPlan) -> dict[str, Any]:
     return constants | typed(plan.constants)
 
 
-def _content(path: Path) -> bytes:
-    return unpack(read_stored(path), str(path))
-
-
 def read_label_tables(
     paths: Sequence[Path], options: ImportOptions, *, criteria: Sequence[str] = (), **reading: Any
 ) -> SourceContent:
@@ -407,8 +403,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     inputs = [pool_file(plan.pool)] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]
     rows = None
     if plan.plan is not None:
-        path = plan.plan
-        rows = read_plan(unpack(read_stored(path), str(path)), str(path))
+        rows = read_plan(read_content(plan.plan), str(plan.plan))
     planned = sorted({name for row in rows for name in row.criteria}) if rows is not None else None
     chosen = choose_prompts((), plan.prompts, ())
     if several := [name for name, prompts in chosen.items() if len(prompts) > 1]:

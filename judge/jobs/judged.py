@@ -10,7 +10,7 @@ from judge.ask.criteria import find_criterion
 from judge.ask.prompt import group_members
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury, read_results
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.io.files import StrPath
 from judge.io.ids import Cluster, check_cluster, clustering
 from judge.io.text import count
@@ -191,8 +191,7 @@ def _check_grades(
         and not result.unable
         and result.grade not in scales[prompt]
     ]
-    if problems:
-        raise InputError(f"{path}: {count(len(problems), 'grade')} off the scale", problems)
+    refuse(problems, f"{path}: {count(len(problems), 'grade')} off the scale")
 
 
 def _prompts(

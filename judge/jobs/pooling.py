@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BeforeValidator, Field
 
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError, refuse
 from judge.io.files import StrPath, read_stored, sha256
 from judge.io.ids import natural_key, run_turn_id
 from judge.io.plan import Call, OneOf, Option, Options, Positive, pairs
@@ -401,5 +401,4 @@ def check_complete(pool: Pool) -> None:
         for response in pool.responses
         if (lacking := lacking_texts(response, pool))
     ]
-    if problems:
-        raise InputError(f"used passages without a text: {count(len(problems), 'response')}", problems)
+    refuse(problems, f"used passages without a text: {count(len(problems), 'response')}")

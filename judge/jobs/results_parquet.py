@@ -11,7 +11,7 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS
-from judge.errors import InputError, OperationalError
+from judge.errors import InputError, OperationalError, refuse
 from judge.io.files import MAX_PROBLEMS, LineStream, decode_rows, stopped
 from judge.io.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name
 from judge.io.installed import need_extra
@@ -116,23 +116,19 @@ def _rows(path: Path, kind: type[Judgment | Failure], steps: Steps) -> Iterator[
     problems: list[Problem] = []
     lines = LineStream(path)
     with lines.file:
-        for number, record in decode_rows(lines, kind, str(path), code):
+        for number, record in decode_rows(lines, kind, str(path), code, problems):
             steps(Step(f"converting {path.name}", number))
-            if isinstance(record, Problem):
-                problems.append(record)
-            else:
-                values = {name: getattr(record, name) for name in kind.__struct_fields__}
-                for name, value in values.items():
-                    if isinstance(value, int) and not _LEAST <= value <= _MOST:
-                        where = f"line {number}: $.{name}"
-                        problems.append(Problem(code, "error", str(path), None, where, _TOO_LARGE))
-                if not problems:
-                    yield tuple(map(_value, values.values()))
+            values = {name: getattr(record, name) for name in kind.__struct_fields__}
+            for name, value in values.items():
+                if isinstance(value, int) and not _LEAST <= value <= _MOST:
+                    where = f"line {number}: $.{name}"
+                    problems.append(Problem(code, "error", str(path), None, where, _TOO_LARGE))
+            if not problems:
+                yield tuple(map(_value, values.values()))
             if len(problems) >= MAX_PROBLEMS:
                 problems.append(stopped(str(path), number))
                 break
-    if problems:
-        raise InputError(f"{path}: not usable as results", problems)
+    refuse(problems, f"{path}: not usable as results")
 
 
 def _value(value: object) -> object:

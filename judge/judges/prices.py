@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.io.files import LARGEST_TOML, StrPath, read_stored
 from judge.io.text import count, did_you_mean, shown
 from judge.judges.records import Completion
@@ -130,8 +130,7 @@ def read_prices(path: StrPath) -> dict[str, Price]:
         if not found:
             cached = entry.get("cached")
             prices[model] = Price(entry["in"] / 1e6, entry["out"] / 1e6, None if cached is None else cached / 1e6)
-    if problems:
-        raise InputError(f"{path}: {count(len(problems), 'problem')}, so no price of this file is used", problems)
+    refuse(problems, f"{path}: {count(len(problems), 'problem')}, so no price of this file is used")
     if not prices:
         raise InputError(f"{path}: holds no price: {_EXPECTED}")
     return prices

@@ -18,13 +18,12 @@ from typing import Any
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.io.files import StrPath
+from judge.io.files import BOM, StrPath
 from judge.io.files import paths as as_paths
 from judge.io.ids import natural_key
 from judge.io.installed import how_to_get
 from judge.io.steps import Meter, Steps, quiet
 from judge.passages.streams import (
-    BOM,
     MAX_PROBLEMS,
     MAX_TEXT,
     Bad,

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError, UsageError
-from judge.io.files import StrPath
+from judge.io.files import BOM, StrPath
 from judge.io.steps import Meter, Step, Steps, quiet
-from judge.passages.streams import BOM, CollectionProblems, UnknownForm, cause, is_index, open_stream, whole_lines
+from judge.passages.streams import CollectionProblems, UnknownForm, cause, is_index, open_stream, whole_lines
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table, passing_table
 
 MAX_IN_MEMORY = 20_000_000

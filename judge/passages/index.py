@@ -13,10 +13,10 @@ from typing import IO, Final
 import msgspec
 
 from judge.errors import InputError
+from judge.io.files import BOM, input_errors
 from judge.io.steps import Meter, Step, Steps, quiet
 from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
 from judge.passages.streams import (
-    BOM,
     MAX_LINE,
     MAX_TEXT,
     CollectionProblems,
@@ -188,19 +188,16 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
     passages: dict[str, Passage] = {}
     for number, group in itertools.groupby(_places(table, wanted), key=lambda place: place[0]):
         file = _unchanged(path, files, number)
-        try:
-            with file.open("rb") as stream:
-                for _, offset, length, passage_id in group:
-                    if offset + length > files[number].size:
-                        raise InputError(f"{path}: the index is damaged; build it again")
-                    stream.seek(offset)
-                    where = f"{file}: at byte {offset}"
-                    text = _text(stream.read(length), passage_id, where)
-                    earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
-                    if earlier.text != text:
-                        raise InputError(f"{where}: passage {passage_id} has another text here than before")
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read: {error.strerror}") from error
+        with input_errors(file), file.open("rb") as stream:
+            for _, offset, length, passage_id in group:
+                if offset + length > files[number].size:
+                    raise InputError(f"{path}: the index is damaged; build it again")
+                stream.seek(offset)
+                where = f"{file}: at byte {offset}"
+                text = _text(stream.read(length), passage_id, where)
+                earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
+                if earlier.text != text:
+                    raise InputError(f"{where}: passage {passage_id} has another text here than before")
     return passages
 
 

@@ -23,8 +23,6 @@ MAX_LINE = 64 << 20
 MAX_TEXT = 1_000_000
 """The most characters of a passage; those of tracks have up to about 10,000, whole reference documents 100,000."""
 
-BOM: Final = b"\xef\xbb\xbf"
-
 Bad = Callable[[int | None, str], None]
 """Takes the number of a line (None for the whole file) and its problem."""
 Hit = tuple[int | None, str, str]

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from judge.errors import InputError, OperationalError
+from judge.io.files import input_errors
 from judge.passages.streams import APPLICATION, CollectionProblems, is_index
 
 TableKind = Literal["hashes", "offsets"]
@@ -93,10 +94,8 @@ def _checksum(row: _Row, following: _Row | None) -> int:
 
 def open_table(path: Path, kind: TableKind) -> PassageTable:
     """Open an index file of one kind. An InputError if the file is no index, is one of another kind, or is damaged."""
-    try:
+    with input_errors(path):
         path.stat()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if not is_index(path):
         raise InputError(f"{path}: not an index that `judge passages index` wrote")
     # Nobody writes a finished index, so that it may lie where nothing can be locked.

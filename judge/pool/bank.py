@@ -162,14 +162,11 @@ def _rows(
 ) -> Iterator[tuple[_Row, Callable[[str, str], None]]]:
     """Each readable line of a JSONL file, with a function that adds a problem at that line."""
     others = len(problems)
-    for number, row in decode_rows(_numbered(content, file), row_type, file, "pool_damaged"):
-        if isinstance(row, Problem):
-            problems.append(row)
-        else:
-            yield row, partial(_damaged, problems, file, number)
-            if len(problems) - others >= MAX_PROBLEMS:
-                problems.append(stopped(file, number))
-                return
+    for number, row in decode_rows(_numbered(content, file), row_type, file, "pool_damaged", problems):
+        yield row, partial(_damaged, problems, file, number)
+        if len(problems) - others >= MAX_PROBLEMS:
+            problems.append(stopped(file, number))
+            return
 
 
 def _damaged(problems: list[Problem], file: str, number: int, path: str, message: str) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.gold.rows import BY_GRADE, GoldByResponse, GoldRow, check_scale
 from judge.io.ids import Cluster, natural_key
 from judge.pool.records import Pool
@@ -151,8 +151,7 @@ def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], nam
                 "judged: expected less than 1 where not every response has a grade"
             )
             problems.append(Problem("inclusion_probability", "error", name, None, path, message))
-    if problems:
-        raise InputError(f"{name}: inclusion probabilities contradict the number of grades", problems)
+    refuse(problems, f"{name}: inclusion probabilities contradict the number of grades")
 
 
 def one_part(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[str, bool] | None:

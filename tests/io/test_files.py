@@ -82,10 +82,9 @@ def test_lines_of_json_are_rows_or_problems_with_their_numbers() -> None:
     content = (
         '\ufeff{"ptkb_id":"1","text":"a\u2028b"}\n\n \r\n{"ptkb_id":2,"text":""}\r\n{"ptkb_id":'.encode() + b"\n\xff"
     )
-    rows = list(io_files.decode_lines(content, PtkbStatement, "f.jsonl", "bad"))
-    assert [number for number, _ in rows] == [1, 4, 5, 6]
-    assert rows[0] == (1, PtkbStatement("1", "a\u2028b"))
-    problems = [row for _, row in rows[1:] if isinstance(row, Problem)]
+    problems: list[Problem] = []
+    rows = list(io_files.decode_lines(content, PtkbStatement, "f.jsonl", "bad", problems))
+    assert rows == [(1, PtkbStatement("1", "a\u2028b"))]
     assert [(one.code, one.file, one.path) for one in problems] == [
         ("bad", "f.jsonl", "line 4: $.ptkb_id"),
         ("bad", "f.jsonl", "line 5: $"),
@@ -96,9 +95,9 @@ def test_lines_of_json_are_rows_or_problems_with_their_numbers() -> None:
 
 def test_a_line_nested_too_deeply_is_a_problem() -> None:
     content = b'{"ptkb_id":"1","text":"a","more":' + b"[" * 10**5 + b"]" * 10**5 + b"}"
-    ((number, row),) = io_files.decode_lines(content, PtkbStatement, "f", "bad")
-    assert number == 1
-    assert isinstance(row, Problem)
+    problems: list[Problem] = []
+    assert not list(io_files.decode_lines(content, PtkbStatement, "f", "bad", problems))
+    assert [problem.path for problem in problems] == ["line 1: $"]
 
 
 def test_a_pipe_without_a_writer_is_refused_and_one_with_a_writer_is_read(tmp_path, monkeypatch) -> None:
@@ -201,20 +200,17 @@ def _qrels(text: str) -> list[Problem]:
     return list(refused(parse_qrels, text, "f"))
 
 
-def _table(text: str, folder: Path) -> list[Problem]:
-    problems: list[Problem] = []
-    (folder / "t.csv").write_text("a,b,c\n" + text)
-    read_table(folder / "t.csv", problems)
-    return problems
-
-
 def test_a_file_lists_so_many_problems_and_no_more(tmp_path: Path) -> None:
     text = "x\n" * (io_files.MAX_PROBLEMS + 5)
+    lines, table = list[Problem](), list[Problem]()
+    assert not list(io_files.decode_lines(text.encode(), int, "f", "c", lines))
+    (tmp_path / "t.csv").write_text("a,b,c\n" + text)
+    read_table(tmp_path / "t.csv", table)
     readers = {
         "qrels": _qrels(text),
         "gold": scan_gold(text.encode(), "f")[1],
-        "lines": [row for _, row in io_files.decode_lines(text.encode(), int, "f", "c") if isinstance(row, Problem)],
-        "table": _table(text, tmp_path),
+        "lines": lines,
+        "table": table,
     }
     for name, problems in readers.items():
         assert len(problems) == io_files.MAX_PROBLEMS + 1, name

@@ -17,7 +17,7 @@ from judge.extra.bench.datasets import Dataset, LabeledResponse, Rung
 from judge.io.files import decode_lines, jsonl_bytes
 from judge.io.ids import natural_key
 from judge.io.text import MAX_ID, count, digest, shown
-from judge.records import Criterion, Estimate, Record, Scale
+from judge.records import Criterion, Estimate, Problem, Record, Scale
 from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
 from judge.stats.means import consensus
 from judge.stats.ranking import split_half, system_agreement
@@ -195,10 +195,11 @@ def parse_items(content: bytes, card: JudgeCard, name: str) -> dict[str, tuple[B
     if digest(content.decode("utf-8", "surrogateescape")) != card.items_digest:
         raise InputError(f"{name}: not the items of the card beside it: their digests differ")
     items: dict[str, list[BenchItem]] = {}
-    for _, row in decode_lines(content, BenchItem, name, "bad_item"):
-        if not isinstance(row, BenchItem):
-            raise InputError(f"{name}: {row.path}: {row.message}")
+    problems: list[Problem] = []
+    for _, row in decode_lines(content, BenchItem, name, "bad_item", problems):
         items.setdefault(row.dataset, []).append(row)
+    if problems:
+        raise InputError(f"{name}: {problems[0].path}: {problems[0].message}")
     return {dataset: tuple(rows) for dataset, rows in items.items()}
 
 

@@ -36,7 +36,7 @@ from judge.gold import CANNOT, UNABLE
 from judge.gold.plan import DOUBLE, PlanRow, deal, read_plan, shared_items
 from judge.gold.rows import parse_gold, response_digest
 from judge.gold.seal import SEAL, read_seal
-from judge.io.files import file_in, jsonl_bytes, read_stored, sha256, unpack
+from judge.io.files import file_in, jsonl_bytes, read_content, sha256
 from judge.io.ids import natural_key
 from judge.io.plan import Amount, Option
 from judge.io.table import tsv
@@ -150,7 +150,7 @@ class Work:
 
 
 def _drawn(path: Path) -> tuple[PlanRow, ...]:
-    content = unpack(read_stored(path), str(path))
+    content = read_content(path)
     try:
         rows: Sequence[PlanRow] = read_plan(content, str(path))
         named = {(row.turn_id, name) for row in rows for name in (row.response_id, row.text_sha256)}

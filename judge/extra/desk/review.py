@@ -18,7 +18,7 @@ from judge.calibrate.report.lookup import heading
 from judge.errors import InputError, JudgeError, UsageError
 from judge.extra.desk import app, rerun
 from judge.gold.rows import GoldRow
-from judge.io.files import read_stored, unpack
+from judge.io.files import read_content
 from judge.io.ids import natural_key
 from judge.io.text import interval, number, p_value, shown
 from judge.judges.backends import backend_facts
@@ -302,7 +302,7 @@ def _read(folder: Path) -> tuple[Disagreement, ...]:
     path = folder / DISAGREEMENTS if folder.is_dir() else folder
     if folder.is_dir() and not path.exists():
         raise InputError(f"{folder}: has no {DISAGREEMENTS}: `judge calibrate --out` writes it")
-    return parse_disagreements(unpack(read_stored(path), str(path)), str(path))
+    return parse_disagreements(read_content(path), str(path))
 
 
 def _check_part(rows: Sequence[GoldRow], items: Sequence[Disagreement]) -> None:

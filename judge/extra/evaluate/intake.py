@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.io.files import StrPath, text_of
+from judge.io.files import StrPath, input_errors, text_of
 from judge.io.ids import column, natural_key, topic_of
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.text import count, shown
@@ -121,10 +121,8 @@ def remarks_on(read: ReadRun, turns: int) -> tuple[str, ...]:
 
 def _ranked(path: Path, rank: Rank) -> RankedRun:
     """One run file as rankings; an InputError if it is no run."""
-    try:
+    with input_errors(path):
         head = read_head(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     if looks_like_trec_run(head):
         return _trec_run(path)
     read = of_one_run(read_run(path))

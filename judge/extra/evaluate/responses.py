@@ -13,7 +13,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.extra.evaluate import graded as grading
 from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known, turn_facts, unknown_facts
 from judge.extra.evaluate.scores import Over
-from judge.io.files import read_stored
+from judge.io.files import input_errors, read_stored
 from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
 from judge.io.ids import natural_key, parse_qrels, parse_run
 from judge.io.installed import undrawn
@@ -133,10 +133,8 @@ def runs_of_files(given: Sequence[Path]) -> tuple[grading.ResponseRuns, tuple[Pa
 
 
 def _run_files(folder: Path) -> list[Path]:
-    try:
+    with input_errors(folder):
         entries = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read: {error.strerror}") from error
     named = [path for path in entries if path.name.endswith(_RUN_FILES)] or entries
     if not named:
         raise InputError(f"{folder}: no file of a run there")

@@ -13,7 +13,7 @@ from judge.errors import refuse
 from judge.extra.nuggets.records import BankProblems, Importance, Nugget, scope_problem
 from judge.gold.sheets import readable
 from judge.gold.sheets.kinds import table_bytes
-from judge.io.files import MAX_PROBLEMS, decode_lines
+from judge.io.files import MAX_PROBLEMS
 from judge.io.ids import topic_of
 from judge.io.tabular import TableRow
 from judge.io.text import count, digest, disarmed, has_content, shown, storable
@@ -40,7 +40,7 @@ def parse_edits(content: bytes, name: str) -> tuple[NuggetEdit, ...]:
     """The edits in the bytes of a file called `name` in messages, in its order; a file may hold none."""
     edits: list[NuggetEdit] = []
     problems = BankProblems(name)
-    for number, line in problems.sound(decode_lines(content, NuggetEdit, name, "bad_edit")):
+    for number, line in problems.lines(content, NuggetEdit, "bad_edit"):
         before = len(problems)
         for path, message in _problems(line):
             problems.add("bad_edit", f"line {number}: {path}", message)

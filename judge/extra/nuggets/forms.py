@@ -32,7 +32,7 @@ import msgspec
 from judge.errors import InputError, UsageError, refuse
 from judge.extra.nuggets import records
 from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
-from judge.io.files import StrPath, decode_lines, file_in, jsonl_bytes, read_stored, unpack
+from judge.io.files import StrPath, file_in, jsonl_bytes, read_content
 from judge.io.ids import topic_of
 from judge.io.text import count, did_you_mean, shown
 from judge.runs.fields import member, usable_turn_id
@@ -70,7 +70,7 @@ def read_made_bank(path: StrPath, form: str | None = None) -> records.NuggetBank
     """Read a bank as it was made, without people's edits; the arguments are those of `read_bank`."""
     problems = records.BankProblems(str(path))
     return _whole(
-        [_parsed(unpack(read_stored(file), str(file)), str(file), form, problems) for file in bank_files(path)],
+        [_parsed(read_content(file), str(file), form, problems) for file in bank_files(path)],
         problems,
         str(path),
     )
@@ -85,7 +85,7 @@ def bank_files(path: StrPath) -> tuple[Path, ...]:
 
 def read_edits(path: StrPath) -> tuple[NuggetEdit, ...]:
     """Read a file of edits, gzipped or not."""
-    return parse_edits(unpack(read_stored(Path(path)), str(path)), str(path))
+    return parse_edits(read_content(path), str(path))
 
 
 def edits_file(path: StrPath) -> Path | None:
@@ -164,7 +164,7 @@ _ORDER = dict.fromkeys(("nugget_id", "turn_id", "topic_id", "text", *records.Nug
 def _read_own(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
     nuggets: list[records.Nugget] = []
     rules: dict[tuple[str | None, str], tuple[records.AnswerRule | None, float | None]] = {}
-    for number, line in problems.sound(decode_lines(content, _Line, name, "bad_nugget")):
+    for number, line in problems.lines(content, _Line, "bad_nugget"):
         path, before = f"line {number}: $", len(problems)
         turn_id, topic_id = line.turn_id, line.topic_id
         problems.check_scope(path, ".", turn_id, topic_id)
@@ -213,7 +213,7 @@ _LISTS = ("nuggets", "rubrics", "criteria")
 
 def _read_nuggetizers(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
     nuggets: list[records.Nugget] = []
-    for number, line in problems.sound(decode_lines(content, _Query, name, "bad_nugget")):
+    for number, line in problems.lines(content, _Query, "bad_nugget"):
         path = f"line {number}: $"
         scope = problems.scope(f"{path}.qid", line.qid)
         if first := problems.earlier(("qid", line.qid), f"line {number}"):
@@ -284,7 +284,7 @@ def _read_argues(content: bytes, name: str, problems: records.BankProblems) -> l
     nuggets: list[records.Nugget] = []
     # One object may be written over several lines; no string holds a line break.
     content = content if records.first_object(content) else content.replace(b"\n", b" ")
-    for number, line in problems.sound(decode_lines(content, _ArgueBank, name, "bad_nugget")):
+    for number, line in problems.lines(content, _ArgueBank, "bad_nugget"):
         path, before = f"line {number}: $", len(problems)
         key, value = "query_id", line.query_id
         if value is None:

@@ -26,7 +26,7 @@ from judge.extra.nuggets.records import (
     first_object,
 )
 from judge.gold.rows import text_digest
-from judge.io.files import StrPath, decode_lines, file_in, read_stored, unpack
+from judge.io.files import BOM, StrPath, decode_lines, file_in, read_content
 from judge.io.ids import topic_of
 from judge.io.text import count, digest, shown
 from judge.io.words import split_sentences
@@ -109,7 +109,7 @@ class _ClaimsLine(ResponseClaims, frozen=True, forbid_unknown_fields=True):
 def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
     """The rows of a file of matches, gzipped or not, in its order."""
     path = Path(path)
-    content = _content(path)
+    content = read_content(path).removeprefix(BOM)
     first = content.lstrip().partition(b"\n")[0].decode(errors="replace").strip()
     if STUDY_LINE.fullmatch(first) and not first_object(content):
         return tuple(
@@ -134,7 +134,7 @@ def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
 
 def read_claims(path: StrPath) -> tuple[ResponseClaims, ...]:
     """The rows of a file of claims, gzipped or not, in its order."""
-    return parse_claims(_content(Path(path)), str(path))
+    return parse_claims(read_content(path), str(path))
 
 
 def parse_claims(content: bytes, name: str) -> tuple[ResponseClaims, ...]:
@@ -158,15 +158,11 @@ def _failures_of(given: Sequence[StrPath]) -> list[LabelFailure]:
     """The missing labels of folders; none if a folder has no file of them."""
     found: list[LabelFailure] = []
     for path in filter(Path.exists, (path / LABEL_FAILURES for path in map(Path, given) if path.is_dir())):
-        rows = [row for _, row in decode_lines(_content(path), LabelFailure, str(path), "bad_failure")]
-        if problems := [row for row in rows if isinstance(row, Problem)]:
-            raise InputError(f"{path}: not usable as missing labels", problems)
-        found += [row for row in rows if isinstance(row, LabelFailure)]
+        problems: list[Problem] = []
+        lines = decode_lines(read_content(path), LabelFailure, str(path), "bad_failure", problems)
+        found += [failure for _, failure in lines]
+        refuse(problems, f"{path}: not usable as missing labels")
     return found
-
-
-def _content(path: Path) -> bytes:
-    return unpack(read_stored(path), str(path)).removeprefix(b"\xef\xbb\xbf")
 
 
 def _label_lines(content: bytes, name: str, form: type[_MatchLine | _ClaimsLine]) -> tuple[Any, ...]:
@@ -174,10 +170,7 @@ def _label_lines(content: bytes, name: str, form: type[_MatchLine | _ClaimsLine]
     rows: list[Any] = []
     problems: list[Problem] = []
     first: dict[object, int] = {}
-    for number, line in decode_lines(content, form, name, form.code):
-        if isinstance(line, Problem):
-            problems.append(line)
-            continue
+    for number, line in decode_lines(content, form, name, form.code, problems):
         message = line.lack()
         if (line.assessor is None) == (line.judge is None):
             message = f"expected `assessor` for a person's {by_one}, or `judge` for a judge's"
@@ -215,7 +208,7 @@ def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
     """The matches in the bytes of a file of assignments; what nuggetizer failed to assign is missing."""
     rows: list[MatchedNugget] = []
     problems = BankProblems(name)
-    for number, line in problems.sound(decode_lines(content, _AssignedAnswer, name, "bad_match")):
+    for number, line in problems.lines(content, _AssignedAnswer, "bad_match"):
         path = f"line {number}: $"
         scope = problems.scope(f"{path}.qid", line.qid)
         if not line.run_id:

@@ -1,12 +1,12 @@
 """Nuggets, what responses do with them, what carries their sentences, what is missing, and problems of files. Pure."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
-from judge.io.files import MAX_PROBLEMS
+from judge.io.files import MAX_PROBLEMS, decode_lines
 from judge.io.ids import topic_of
 from judge.io.text import MAX_ID, has_content, shown, storable
 from judge.records import FailureReason, Problem, Record
@@ -204,18 +204,19 @@ class BankProblems(list[Problem]):
         """Add a problem at a line or a JSON path."""
         if len(self) == MAX_PROBLEMS:
             code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest was not read"
-        if not self.full:
-            self.append(Problem(code, "error", self.file, None, path, message))
+        self.append(Problem(code, "error", self.file, None, path, message))
 
-    def sound(self, lines: Iterable[tuple[int, _Line | Problem]]) -> Iterator[tuple[int, _Line]]:
-        """The lines that could be decoded, with their numbers; the problems of the others are added."""
-        for number, line in lines:
+    def append(self, problem: Problem) -> None:
+        """Add a problem unless the list is full."""
+        if not self.full:
+            super().append(problem)
+
+    def lines(self, content: bytes, row: type[_Line], code: str) -> Iterator[tuple[int, _Line]]:
+        """The lines that can be decoded, with their numbers, until the list is full; the others are problems."""
+        for number, line in decode_lines(content, row, self.file, code, self):
             if self.full:
                 return
-            if isinstance(line, Problem):
-                self.append(line)
-            else:
-                yield number, line
+            yield number, line
 
     def nugget_id(self, path: str, nugget_id: str) -> bool:
         """Whether an id is new and can be a column; a problem if not."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from judge.ask.prompt import NO_ANSWER, guidance
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.gold.plan import DOUBLE, PlanRow, deal
 from judge.io.ids import natural_key, natural_order
 from judge.io.text import count, digest, disarmed, shown
@@ -157,8 +157,7 @@ def _check_plan(planned: Iterable[tuple[str, str]], pooled: Collection[tuple[str
         for turn_id, response_id in planned
         if (turn_id, response_id) not in pooled
     ]
-    if problems:
-        raise InputError(f"the plan is of another pool: {count(len(problems), 'response')} not in it", problems)
+    refuse(problems, f"the plan is of another pool: {count(len(problems), 'response')} not in it")
 
 
 def _check_ids(items: Iterable[tuple[str, str]]) -> None:
@@ -168,8 +167,7 @@ def _check_ids(items: Iterable[tuple[str, str]]) -> None:
         for name in dict.fromkeys(name for item in items for name in item)
         if disarmed(name) != name
     ]
-    if problems:
-        raise InputError(f"no sheet can hold these ids: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"no sheet can hold these ids: {count(len(problems), 'problem')}")
 
 
 def _item(

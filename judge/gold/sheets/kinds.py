@@ -19,7 +19,7 @@ from xml.sax.saxutils import quoteattr
 import msgspec
 from markupsafe import Markup, escape
 
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError, refuse
 from judge.gold import CANNOT, UNABLE
 from judge.gold.sheets import GoldSheet, Share, SheetItem, SheetRubric, shares
 from judge.io.page import look, policy, render_page
@@ -108,8 +108,7 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
             advice = "fewer --items-per-task" if per_task > 1 else "label it elsewhere, as with --to html"
             message = f"{size:,} bytes: MTurk takes {LARGEST:,}; {advice}"
             problems.append(Problem("too_long", "error", "batch.csv", values["turn_id_1"], f"row {number}", message))
-    if problems:
-        raise InputError(f"no sheet for MTurk: {count(len(problems), 'problem')}", problems)
+    refuse(problems, f"no sheet for MTurk: {count(len(problems), 'problem')}")
     return {"batch.csv": table_bytes(header, rows).removeprefix(b"\xef\xbb\xbf"), "form.html": form.encode()}
 
 

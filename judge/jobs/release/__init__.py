@@ -10,7 +10,7 @@ import msgspec
 
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure
-from judge.errors import InputError, UsageError
+from judge.errors import InputError, UsageError, refuse
 from judge.io.files import file_sha256, json_bytes, published
 from judge.io.folder import check_apart, make_folder, recorded, replace_folder, same_place, write_atomic
 from judge.io.plan import Option
@@ -115,8 +115,7 @@ def _check_folder(folder: Path) -> None:
         found = "missing" if not path.is_file() else "" if file_sha256(path) == digest else "changed since"
         if found:
             problems.append(Problem("file_changed", "error", str(path), None, "$", f"{found}: see {RECORD}"))
-    if problems:
-        raise InputError(f"{folder}: not as `judge run` wrote it: run the same command again", problems)
+    refuse(problems, f"{folder}: not as `judge run` wrote it: run the same command again")
 
 
 def _check_out(plan: ReleasePlan, folder: Path, out: Path, private: Path | None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.io.files import read_stored
 from judge.io.folder import FileContent, lines_of
 from judge.io.ids import column
@@ -54,8 +54,7 @@ def _refuse(
         for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams))
         for name, fault in faults(given)
     ]
-    if problems:
-        raise InputError(f"{path}: {message}", problems)
+    refuse(problems, f"{path}: {message}")
 
 
 def _faults(given: Mapping[str, str]) -> Iterable[tuple[str, str]]:

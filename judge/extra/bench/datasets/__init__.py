@@ -13,7 +13,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from judge.errors import InputError
-from judge.io.files import MAX_PROBLEMS, decode_lines, distinct, files_below, read_stored, unpack
+from judge.io.files import BOM, MAX_PROBLEMS, decode_lines, distinct, files_below, read_content
+from judge.io.files import read_stored as read_stored
+from judge.io.files import unpack as unpack
 from judge.io.ids import natural_key
 from judge.io.text import count, has_content, printable_id, shown, storable
 from judge.records import Problem, Record
@@ -132,11 +134,8 @@ class DatasetReading:
 
     def lines(self, file: Path, row_type: type[_Row]) -> Iterator[tuple[str, _Row]]:
         """The sound lines of a JSON Lines file, each with its place; the others are problems."""
-        for number, row in decode_lines(unpack(read_stored(file), str(file)), row_type, str(file), "wrong_type"):
-            if isinstance(row, Problem):
-                self.problems.append(row)
-            else:
-                yield f"line {number}", row
+        for number, row in decode_lines(read_content(file), row_type, str(file), "wrong_type", self.problems):
+            yield f"line {number}", row
 
     def entries(self, file: Path, at: str, row_type: type[_Row]) -> Iterator[tuple[str, _Row]]:
         """The sound entries of a JSON list, each with its JSON path; the others are problems.
@@ -157,7 +156,7 @@ class DatasetReading:
 
     def _value(self, file: Path, kind: type[_Container], at: str = "") -> _Container | None:
         """The list or object of a JSON file, or at a field of its object; None, and a problem, if it is not there."""
-        value, problem = decode(unpack(read_stored(file), str(file)).removeprefix(b"\xef\xbb\xbf"), str(file))
+        value, problem = decode(read_content(file).removeprefix(BOM), str(file))
         if problem:
             self.problems.append(problem)
             return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.extra.reproduce.published import PublishedNumber, ReleasedFile, Reproduction, beside_ours, find_released
 from judge.io.files import text_of
 from judge.io.ids import QrelRow, parse_qrels
@@ -200,10 +200,7 @@ def _read(qrels: Path, paths: Sequence[Path]) -> list[JudgeLabels]:
     if rows or not problems:
         for path, found in labels.items():
             problems += _unknown(path, found, keys)
-    if problems:
-        raise InputError(
-            f"{file_name(qrels.parent)}: the labels are not usable: {count(len(problems), 'problem')}", problems
-        )
+    refuse(problems, f"{file_name(qrels.parent)}: the labels are not usable: {count(len(problems), 'problem')}")
     names = list(dict.fromkeys(row.turn_id for row in rows))
     topics = np.array([names.index(row.turn_id) for row in rows], dtype=np.int64)
     grades = np.array([row.grade for row in rows], dtype=np.int64)
