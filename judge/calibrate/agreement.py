@@ -3,24 +3,15 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from judge.calibrate.findings import (
-    AgreementRow,
-    AlternativeRow,
-    CalibrationMapRow,
-    ExpectedLine,
-    FamilyContrast,
-    PreferenceRow,
-    ProbabilityRow,
-    Slope,
-    Split,
-    SystemAgreement,
-)
+import judge.calibrate.findings as findings
+from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel
 from judge.io.ids import natural_key
 from judge.judges.backends import judges_in
@@ -29,7 +20,7 @@ from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.alternative import alternative_annotator
 from judge.stats.discrimination import EXPECTED, PROBABILITY, Expected, Forecasts, ProbabilityStatistic, brier_of_shares
 from judge.stats.means import mean_interval, slope_interval, welch
-from judge.stats.ranking import split_half, system_agreement
+from judge.stats.ranking import CIRCLE, SYSTEM, split_half, system_agreement
 from judge.stats.reliability import alpha_interval
 from judge.stats.resampling import all_resampled, jackknife_interval, resampled
 from judge.stats.tables import Undefined, bowker, defined, stuart_maxwell
@@ -39,7 +30,7 @@ UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probabi
 
 def agreement_row(
     panel: Panel, column: Column, split: Split, between: Estimate | None, seed: int, replicates: int
-) -> AgreementRow:
+) -> findings.AgreementRow:
     """One judge on the items of a split that both it and the reference graded; intervals are over topics.
 
     Where inclusion probabilities p differ, every item has the weight 1 / p, so that the statistics are estimates for
@@ -57,7 +48,7 @@ def agreement_row(
     statistics |= _of_expected(panel, column, both)
     worst = panel.tables(panel.farthest(column.codes), mask).sum(axis=0)
     gold = int(mask.sum())
-    return AgreementRow(
+    return findings.AgreementRow(
         judge=column.judge,
         prompt=column.prompt,
         criterion=panel.criterion,
@@ -159,7 +150,7 @@ FEWEST_RUNS = 3
 _NUMBER = re.compile(r"\d+")
 
 
-def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[Slope, ...]:
+def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[findings.Slope, ...]:
     """Judge minus assessor, in grades, against the response's length in words (log2) and the place of its turn."""
     words = np.array([-1.0 if item.words is None else max(item.words, 1) for item in panel.items])
     depth = np.array([_depth(item.turn_id) for item in panel.items])
@@ -173,11 +164,37 @@ def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[Slope
         for what, x, has in measured:
             if (known := both & has).any():
                 slope = slope_interval(x[known], gap[known], panel.topic[known])
-                rows.append(Slope(column.name, panel.criterion, split, what, slope))
+                rows.append(findings.Slope(column.name, panel.criterion, split, what, slope))
+        rises = rises_by_picks(panel, column, both)
+        if (known := ~np.isnan(rises[0])).any():
+            topics = np.array(panel.topics)[panel.topic[known]].tolist()
+            rise = mean_interval((rises[1] - rises[0])[known].tolist(), topics, what="differences")
+            rows.append(findings.Slope(column.name, panel.criterion, split, "best_of_two", rise))
     return tuple(rows)
 
 
-def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str, str]) -> tuple[FamilyContrast, ...]:
+def rises_by_picks(panel: Panel, column: Column, both: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """How far grades rise, of assessors and judge (2 x N), if each response is the one of two that the judge prefers.
+
+    The other one is any other graded response of the turn, so a rise is the mean over all of these; it is nan where
+    there is none. On a tie a response stays.
+    Source of the trial, for passages: C. L. A. Clarke & L. Dietz (2025), EVIA.
+    """
+    g = np.array(panel.grades, dtype=np.float64)
+    values = np.stack([g[panel.human], g[column.codes]])
+    rises, turns = np.full(values.shape, np.nan), defaultdict(list)
+    for place in np.flatnonzero(both & [not item.seconds for item in panel.items]):
+        turns[panel.items[place].turn_id].append(place)
+    for places in (places for places in turns.values() if len(places) > 1):
+        gains = values[:, None, places] - values[:, places, None]
+        better = gains[1] > 0 if panel.higher_is_better else gains[1] < 0
+        rises[:, places] = (gains * better).sum(axis=2) / (len(places) - 1)
+    return rises
+
+
+def families(
+    panel: Panel, column: Column, split: Split, family_of: Mapping[str, str]
+) -> tuple[findings.FamilyContrast, ...]:
     """Judge minus assessor by the family of models behind a run; a judge's own family is where favor would show.
 
     Runs are the units. Each has the mean of judge minus assessor over its items; Welch's interval is between the
@@ -195,11 +212,11 @@ def families(panel: Panel, column: Column, split: Split, family_of: Mapping[str,
         others = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) != family])
         is_self = family in (family_of.get(column.judge), family_of.get(judges_in(column.judge)[-1]))
         about = column.name, panel.criterion, split, family, is_self
-        rows.append(FamilyContrast(*about, len(own), float(own.mean()), welch(own, others)))
+        rows.append(findings.FamilyContrast(*about, len(own), float(own.mean()), welch(own, others)))
     return tuple(rows)
 
 
-def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[CalibrationMapRow, ...]:
+def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[findings.CalibrationMapRow, ...]:
     """The mean grade of the assessors where the judge gives each grade, drawn to the line through all items.
 
     It applies to single responses; the mean of a run needs gold of that run (`judge.results.corrected`).
@@ -218,11 +235,13 @@ def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[Calibra
         cell = human[judge == g[i]]
         shrunken = (float(cell.sum()) + MAP_WEIGHT * float(line[i])) / (len(cell) + MAP_WEIGHT)
         mean = float(cell.mean()) if len(cell) else None
-        rows.append(CalibrationMapRow(*_key(panel, column, split), grade, len(cell), mean, shrunken, MAP_WEIGHT))
+        rows.append(
+            findings.CalibrationMapRow(*_key(panel, column, split), grade, len(cell), mean, shrunken, MAP_WEIGHT)
+        )
     return tuple(rows)
 
 
-def expected_line(panel: Panel, column: Column, split: Split) -> ExpectedLine | None:
+def expected_line(panel: Panel, column: Column, split: Split) -> findings.ExpectedLine | None:
     """The line from expected grade to assessor's grade; None without label probabilities for every graded item."""
     both = panel.within(split) & (column.codes >= 0)
     x = column.expected[both]
@@ -238,7 +257,7 @@ def expected_line(panel: Panel, column: Column, split: Split) -> ExpectedLine | 
     intercept = float(y.mean() - slope.value * x.mean())
     error_grade, error_expected = (float(np.abs(guess - y).mean()) for guess in (g[column.codes[both]], x))
     error_line = float(np.concatenate(known).mean()) if len(known) == len(predicted) else None
-    return ExpectedLine(*_key(panel, column, split), intercept, slope, error_grade, error_expected, error_line)
+    return findings.ExpectedLine(*_key(panel, column, split), intercept, slope, error_grade, error_expected, error_line)
 
 
 def _predicted(
@@ -252,7 +271,7 @@ def _predicted(
     return np.asarray(np.abs(y[rest].mean() + slope * (x[left_out] - x[rest].mean()) - y[left_out]), dtype=np.float64)
 
 
-def probabilities(panel: Panel, column: Column, split: Split) -> ProbabilityRow | None:
+def probabilities(panel: Panel, column: Column, split: Split) -> findings.ProbabilityRow | None:
     """The label probabilities as forecasts of the assessors' grades; None unless every graded item has them."""
     both = panel.within(split) & (column.codes >= 0)
     p = column.probabilities[both]
@@ -260,10 +279,10 @@ def probabilities(panel: Panel, column: Column, split: Split) -> ProbabilityRow 
         return None
     items, topics = Forecasts(p, column.codes[both], panel.human[both]), panel.topic[both]
     statistics = unweighted(PROBABILITY, items, topics, panel)
-    return ProbabilityRow(*_key(panel, column, split), statistics, float(brier_of_shares(items)))
+    return findings.ProbabilityRow(*_key(panel, column, split), statistics, float(brier_of_shares(items)))
 
 
-def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: int) -> SystemAgreement | None:
+def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: int) -> findings.SystemAgreement | None:
     """The runs in the judge's order against the assessors' order; None with fewer than FEWEST_RUNS graded runs."""
     both = panel.within(split) & (column.codes >= 0)
     masks = {run_id: mask & both for run_id, mask in _by_run(panel).items() if (mask & both).any()}
@@ -271,11 +290,29 @@ def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: i
         return None
     g = np.array(panel.grades, dtype=np.float64)
     counts = _sums(panel, masks, np.ones(len(panel.items)))
-    tables = _sums(panel, masks, g[panel.human]), counts, _sums(panel, masks, g[column.codes]), counts
-    better = panel.higher_is_better
-    statistics = system_agreement(*tables, np.random.default_rng(seed), higher_is_better=better, replicates=replicates)
-    halves = split_half(*tables, np.random.default_rng(seed), higher_is_better=better)
-    return SystemAgreement(*_key(panel, column, split), len(masks), statistics, halves)
+    human, judge = (_sums(panel, masks, g[codes]) for codes in (panel.human, column.codes))
+    better, generator = panel.higher_is_better, np.random.default_rng
+    compared = partial(system_agreement, higher_is_better=better, replicates=replicates)
+    statistics = compared(human, counts, judge, counts, generator(seed), statistics=SYSTEM | CIRCLE)
+    halves = split_half(human, counts, judge, counts, generator(seed), higher_is_better=better)
+    row = findings.SystemAgreement(*_key(panel, column, split), len(masks), statistics, halves)
+    rises = rises_by_picks(panel, column, both)
+    if np.isnan(rises).all():
+        return row
+    of_human, of_judge = (_sums(panel, masks, rise) for rise in np.nan_to_num(rises))
+    picked = compared(human + of_human, counts, judge + of_judge, counts, generator(seed), statistics=CIRCLE)
+    sign, sizes = 1 if better else -1, counts.sum(axis=1)
+    places = {
+        name: _climbed(sign * sums.sum(axis=1) / sizes, sign * rise.sum(axis=1) / sizes)
+        for name, sums, rise in (("judge", judge, of_judge), ("human", human, of_human))
+    }
+    return replace(row, picked=picked, places=places)
+
+
+def _climbed(means: NDArray[np.float64], rises: NDArray[np.float64]) -> float:
+    """Places that a run climbs on average if its mean (R,) alone rises so far (R,), a tie being half a place."""
+    passed = np.sign(means - means[:, None]) - np.sign(means - (means + rises)[:, None])
+    return float((passed.sum() - np.trace(passed)) / 2 / len(means))
 
 
 PREFERENCE = {
@@ -292,7 +329,7 @@ PREFERENCE = {
 """The statistics of a judge of pairs; `first_place` is of all pairs that it compared, the others of those with gold."""
 
 
-def preference(panel: Panel, column: Column, split: Split) -> PreferenceRow | None:
+def preference(panel: Panel, column: Column, split: Split) -> findings.PreferenceRow | None:
     """How a judge of pairs prefers one response, beside the assessors; None of anything but pairs."""
     if not any(item.seconds for item in panel.items):
         return None
@@ -316,7 +353,7 @@ def preference(panel: Panel, column: Column, split: Split) -> PreferenceRow | No
         "first_human": share(human > 0, mask & (human != 0)),
         "first_place": column.origin and column.origin.first_place,
     }
-    return PreferenceRow(*_key(panel, column, split), {name: of for name, of in found.items() if of})
+    return findings.PreferenceRow(*_key(panel, column, split), {name: of for name, of in found.items() if of})
 
 
 def _gaps(panel: Panel, human: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -333,7 +370,7 @@ def _gaps(panel: Panel, human: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray
     return np.asarray(np.abs(first - second), dtype=np.float64)
 
 
-def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> AlternativeRow | None:
+def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> findings.AlternativeRow | None:
     """The alternative annotator test: by accuracy on two grades, else by RMSE; None with fewer than two assessors."""
     if len(panel.assessors) < 2:
         return None
@@ -344,8 +381,8 @@ def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> A
     test = alternative_annotator(assessors, judge, epsilon=epsilon, score=score, grades=panel.grades)
     key = _key(panel, column, split)
     if isinstance(test, Undefined):
-        return AlternativeRow(*key, epsilon, None, None, {}, {}, {}, test.reason)
-    return AlternativeRow(*key, epsilon, test.omega, test.rho, test.p_values, test.rejected, test.n)
+        return findings.AlternativeRow(*key, epsilon, None, None, {}, {}, {}, test.reason)
+    return findings.AlternativeRow(*key, epsilon, test.omega, test.rho, test.p_values, test.rejected, test.n)
 
 
 def _key(panel: Panel, column: Column, split: Split) -> tuple[str, str | None, str, Split]:

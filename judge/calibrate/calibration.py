@@ -9,18 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from judge.calibrate.agreement import (
-    agreement_row,
-    alternative,
-    calibration_map,
-    ceiling,
-    expected_line,
-    families,
-    preference,
-    probabilities,
-    slopes,
-    systems,
-)
+import judge.calibrate.agreement as agreement
 from judge.calibrate.findings import (
     AgreementRow,
     Calibration,
@@ -240,14 +229,14 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         comparisons=compared,
         selections=(choice,) if choice else (),
         verdicts=(decision,),
-        calibration_map=tuple(row for column in judged for row in calibration_map(panel, column, split)),
-        expected=_defined(expected_line(panel, column, split) for column in judged),
-        slopes=slopes(panel, judged, split),
-        families=tuple(row for column in judged for row in families(panel, column, split, options.families)),
-        systems=_defined(systems(panel, column, split, seed, replicates) for column in judged),
-        preferences=_defined(preference(panel, column, split) for column in judged),
-        alternative=_defined(alternative(panel, column, split, options.epsilon) for column in judged),
-        probabilities=_defined(probabilities(panel, column, part) for column, part in forecasts),
+        calibration_map=tuple(row for column in judged for row in agreement.calibration_map(panel, column, split)),
+        expected=_defined(agreement.expected_line(panel, column, split) for column in judged),
+        slopes=agreement.slopes(panel, judged, split),
+        families=tuple(row for column in judged for row in agreement.families(panel, column, split, options.families)),
+        systems=_defined(agreement.systems(panel, column, split, seed, replicates) for column in judged),
+        preferences=_defined(agreement.preference(panel, column, split) for column in judged),
+        alternative=_defined(agreement.alternative(panel, column, split, options.epsilon) for column in judged),
+        probabilities=_defined(agreement.probabilities(panel, column, part) for column, part in forecasts),
         equivalence=equivalence,
         together=together_rows(panel, judged, split, compared),
         cascades=cascade_rows(panel, judged, split, compared),
@@ -262,9 +251,9 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
 def _rows(
     panel: Panel, columns: Sequence[Column], split: Split, options: CalibrationOptions, steps: Steps
 ) -> dict[tuple[str, Split], AgreementRow]:
-    between = ceiling(panel, panel.within(split), options.seed, options.replicates)
+    between = agreement.ceiling(panel, panel.within(split), options.seed, options.replicates)
     return {
-        (column.name, split): agreement_row(panel, column, split, between, options.seed, options.replicates)
+        (column.name, split): agreement.agreement_row(panel, column, split, between, options.seed, options.replicates)
         for column in stepped(f"resampling, {panel.criterion}, {split}", columns, steps)
     }
 

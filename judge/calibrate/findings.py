@@ -153,8 +153,8 @@ class Slope(msgspec.Struct, frozen=True):
     judge: str
     criterion: str
     split: Split
-    what: Literal["log2_words", "turn_depth"]
-    """The property: length in words (log2), or the place of the turn."""
+    what: Literal["log2_words", "turn_depth", "best_of_two"]
+    """The property: length in words (log2), the place of the turn, or being the one of two that the judge prefers."""
     slope: Estimate
     """Grades for each unit of the property."""
 
@@ -179,9 +179,13 @@ class SystemAgreement(JudgeRow, frozen=True):
 
     runs: int
     statistics: dict[str, Estimate]
-    """By name, in the order of `SYSTEM`."""
+    """By name, in the order of `SYSTEM`, then `tau_gap`."""
     halves: Halves
     """The assessors' and the judge's tau-b from one half of the topics to the other."""
+    picked: dict[str, Estimate] = {}
+    """The statistics of `CIRCLE` if each response is the one of two that the judge prefers; empty without rivals."""
+    places: dict[str, float] = {}
+    """Places that a run climbs on average if it alone picks so, on the board of the `judge` and of the `human`s."""
 
 
 class PreferenceRow(JudgeRow, frozen=True):

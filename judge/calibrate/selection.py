@@ -9,17 +9,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+import judge.calibrate.findings as findings
 from judge.ask.prompt import group_members
-from judge.calibrate.findings import (
-    AgreementRow,
-    CascadeRow,
-    Choice,
-    ComparisonRow,
-    Equivalence,
-    EquivalenceRow,
-    Split,
-    TogetherRow,
-)
+from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel
 from judge.judges.backends import judges_in
 from judge.records import Estimate
@@ -53,7 +45,7 @@ def candidates(panel: Panel) -> tuple[Column, ...]:
 
 def comparisons(
     panel: Panel, columns: Sequence[Column], split: Split, seed: int, permutations: int
-) -> tuple[tuple[ComparisonRow, ...], frozenset[str]]:
+) -> tuple[tuple[findings.ComparisonRow, ...], frozenset[str]]:
     """Every pair of judges on the items that both graded, and the candidates that may be the best.
 
     Labels are exchanged topic by topic.
@@ -62,7 +54,7 @@ def comparisons(
     pairs, rng = common_tables(panel, combinations(columns, 2), split), np.random.default_rng(seed)
     compared = compare(pairs, name, panel.grades, rng, candidates=tried, permutations=permutations)
     rows = tuple(
-        ComparisonRow(**msgspec.structs.asdict(pair), criterion=panel.criterion, split=split, statistic=name)
+        findings.ComparisonRow(**msgspec.structs.asdict(pair), criterion=panel.criterion, split=split, statistic=name)
         for pair in compared.pairs
     )
     return rows, compared.best
@@ -83,12 +75,12 @@ def selection(
     panel: Panel,
     chosen: Column,
     split: Split,
-    rows: dict[tuple[str, Split], AgreementRow],
+    rows: dict[tuple[str, Split], findings.AgreementRow],
     best: frozenset[str],
     seed: int,
     replicates: int,
     openings: int | None,
-) -> Choice:
+) -> findings.Choice:
     """The choice with its value where it was made, and its value elsewhere.
 
     `rows` has the agreement of every judge by name and split, `best` the candidates that may be the best on `split`.
@@ -103,7 +95,7 @@ def selection(
     optimism = None if len(tried) < 2 or value.value is None or elsewhere is None else value.value - elsewhere
     others = tuple(column.name for column in tried if column.name in best and column is not chosen)
     about = panel.criterion, name, tuple(column.name for column in tried), chosen.name, split
-    return Choice(*about, value, test, nested, after, optimism, others, openings, worst)
+    return findings.Choice(*about, value, test, nested, after, optimism, others, openings, worst)
 
 
 def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
@@ -145,8 +137,14 @@ LEVEL = 0.9
 
 
 def equivalences(
-    panel: Panel, chosen: Column, others: Sequence[Column], split: Split, decided: Split, margin: float, seed: int
-) -> tuple[EquivalenceRow, ...]:
+    panel: Panel,
+    chosen: Column,
+    others: Sequence[Column],
+    split: Split,
+    decided: Split,
+    margin: float,
+    seed: int,
+) -> tuple[findings.EquivalenceRow, ...]:
     """The chosen judge against every other one, and against the assessors, each by two one-sided tests.
 
     Judges are compared on the items of `split` that both graded, the chosen one with the assessors on those of the
@@ -164,7 +162,7 @@ def equivalences(
     return (*rows, replace(row, difference=replace(row.difference, n=n)))
 
 
-def word_of(difference: Estimate, margin: float) -> Equivalence:
+def word_of(difference: Estimate, margin: float) -> findings.Equivalence:
     """EQUIVALENT where the interval lies within the margin, DIFFERENT where it lies beyond it, else INCONCLUSIVE."""
     low, high = difference.low, difference.high
     if low is None or high is None:
@@ -180,13 +178,13 @@ def _equivalences(
     split: Split,
     margin: float,
     seed: int,
-) -> tuple[EquivalenceRow, ...]:
+) -> tuple[findings.EquivalenceRow, ...]:
     name = primary_statistic(len(panel.grades))
     # Only the intervals are wanted, so a single exchange is enough.
     compared = compare(pairs, name, panel.grades, np.random.default_rng(seed), permutations=1, level=LEVEL)
     about = panel.criterion, split, name
     return tuple(
-        EquivalenceRow(*about, pair.a, pair.b, pair.difference, margin, word_of(pair.difference, margin))
+        findings.EquivalenceRow(*about, pair.a, pair.b, pair.difference, margin, word_of(pair.difference, margin))
         for pair in compared.pairs
     )
 
@@ -210,7 +208,7 @@ def _beside_assessors(
 
 def together_rows(
     panel: Panel, columns: Sequence[Column], split: Split, compared: Sequence[Comparison]
-) -> tuple[TogetherRow, ...]:
+) -> tuple[findings.TogetherRow, ...]:
     """A row for each judge and prompt that was asked together with others, where the prompt was asked alone too.
 
     `compared` has every pair of the columns on the split.
@@ -223,13 +221,13 @@ def together_rows(
     rows = []
     for column, alone, value, beside in _beside_alone(panel, columns, split, compared, prompt_alone):
         asked: dict[str, Any] = {"judge": column.judge, "alone": str(alone.prompt), "together": str(column.prompt)}
-        rows.append(TogetherRow(**beside, **asked, value_together=value))
+        rows.append(findings.TogetherRow(**beside, **asked, value_together=value))
     return tuple(rows)
 
 
 def cascade_rows(
     panel: Panel, columns: Sequence[Column], split: Split, compared: Sequence[Comparison]
-) -> tuple[CascadeRow, ...]:
+) -> tuple[findings.CascadeRow, ...]:
     """A row for each cascade that was compared with the judge that it asks, under the same prompt."""
 
     def judge_alone(column: Column) -> tuple[str, str | None] | None:
@@ -240,7 +238,7 @@ def cascade_rows(
     for column, alone, value, beside in _beside_alone(panel, columns, split, compared, judge_alone):
         judged, settled = settled_items(panel, column, split)
         asked: dict[str, Any] = {"judge": column.judge, "alone": alone.judge, "prompt": str(column.prompt)}
-        rows.append(CascadeRow(**beside, **asked, items=judged, settled=settled, value_cascade=value))
+        rows.append(findings.CascadeRow(**beside, **asked, items=judged, settled=settled, value_cascade=value))
     return tuple(rows)
 
 

@@ -2,21 +2,13 @@
 
 import msgspec
 
+import judge.cli.tables as tables
 from judge.ask.progress import job_progress
 from judge.ask.results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say, say_all
 from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts
-from judge.cli.tables import (
-    name_results,
-    pooled_counts,
-    print_leaderboard,
-    print_pooled,
-    print_problems,
-    print_ratings,
-    print_rechecked,
-)
 from judge.io.text import count
 from judge.jobs.folder import write_pool
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
@@ -33,15 +25,15 @@ def pool(plan: PoolPlan, output: JsonOutput, file: FileOfOptions) -> int:
     """
     with progress("reading and checking runs") as steps:
         pooled = pool_runs(plan, steps)
-    print_problems(pooled, checked_topics=plan.topics is not None)
+    tables.print_problems(pooled, checked_topics=plan.topics is not None)
     if plan.missing_passages == "fail":
         check_complete(pooled.pool)
     out = plan.out or plan.extend or DEFAULT_OUT
     with progress("writing the pool"):
         write_pool(out, pooled, plan.argv, extended=plan.extend, replace=plan.replace, options=plan.chosen)
-    print_pooled(pooled)
+    tables.print_pooled(pooled)
     if output.as_json:
-        print_json(pooled_counts(pooled))
+        print_json(tables.pooled_counts(pooled))
     say(f"the pool is in {out}")
     return 0 if pooled.pool.responses else 1
 
@@ -65,8 +57,8 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     """
     with progress("reading and checking runs") as steps:
         inputs = read_run(plan, keys=not trial.dry_run, steps=steps)
-    print_problems(inputs.pooled, checked_topics=plan.topics is not None)
-    print_pooled(inputs.pooled)
+    tables.print_problems(inputs.pooled, checked_topics=plan.topics is not None)
+    tables.print_pooled(inputs.pooled)
     if (expectation := inputs.certified()) is not None:
         _print_matches(expectation, table=not output.as_json)
     say_all(inputs.jury.warnings if inputs.jury else (), "warning: ")
@@ -79,17 +71,19 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     if output.as_json:
         print_json(outcome.leaderboard)
     else:
-        print_leaderboard(outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered)
-        print_ratings(outcome.tables)
+        tables.print_leaderboard(
+            outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered
+        )
+        tables.print_ratings(outcome.tables)
         for line in outcome.notes.agreement if outcome.notes else ():
             print()
             print_text(line)
     say_all(outcome.judge_notes)
-    print_rechecked(outcome.rechecked, table=not output.as_json)
+    tables.print_rechecked(outcome.rechecked, table=not output.as_json)
     say_all(outcome.label_notes)
     say_all(outcome.model_notes, "warning: ")
     code = _close(outcome)
-    name_results(outcome)
+    tables.name_results(outcome)
     return code
 
 

@@ -6,17 +6,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import judge.ask.opening as opening
 from judge.ask.asking import JOURNAL, CallEngine, JournalPlace, Judge
 from judge.ask.criteria import choose_prompts
-from judge.ask.opening import (
-    all_options,
-    check_turns,
-    default_models,
-    grades_support,
-    judging_options,
-    open_judge,
-    shared_out,
-)
 from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
 from judge.ask.prompt import check_unit, combine, needs_turn, unit_of
 from judge.ask.records import Tasks, tasks
@@ -139,7 +131,7 @@ class Plan(RunOptions, section="asking"):
     def judges(self) -> tuple[str | Model, ...]:
         """The models, as the plan or the environment names them; a jury or a cascade needs no checker of ours."""
         alone = self.jury is not None or self.cascade is not None
-        return self.model or default_models()[-1 if alone else 0 :]
+        return self.model or opening.default_models()[-1 if alone else 0 :]
 
     def _check(self) -> None:
         super()._check()
@@ -181,7 +173,7 @@ class RunInputs(Record, frozen=True):
 
     def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
         """What the certificate says; None without a certificate."""
-        certificate, options = self.certificate, all_options(self.plan.options, self.judge.models)
+        certificate, options = self.certificate, opening.all_options(self.plan.options, self.judge.models)
         if certificate is None:
             return None
         matches = [
@@ -220,7 +212,7 @@ def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInput
         runs = [run.run_id for run in pooled.submitted.runs if run.selected]
         judge = jury = Jury(plan.jury, judge, prompts, plan.samples, families, runs)
         criteria = jury.criteria
-    options = judging_options(plan.options, judge.models)
+    options = opening.judging_options(plan.options, judge.models)
     wanted = tasks(pooled.pool, criteria, partial=plan.missing_passages == "judge-without")
     wanted = wanted if plan.limit is None else wanted.spread(plan.limit)
     return RunInputs(
@@ -242,17 +234,17 @@ def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     """The judge of a plan before a jury is made of it."""
     names, options, settings = plan.judges, plan.options, plan.settings
     if plan.cascade is None:
-        parts = shared_out(names, criteria) if plan.jury is None and len(names) == 2 else {}
+        parts = opening.shared_out(names, criteria) if plan.jury is None and len(names) == 2 else {}
         used = tuple(dict.fromkeys(parts.values())) or names
         if plan.model and len(used) < len(names):
             raise UsageError(
                 f"{' and '.join(map(str, names))}: {used[0]} would judge all of {', '.join(parts)}; name it alone"
             )
-        return open_judge(used, options, criteria, settings, keys=keys, parts=parts if len(used) == 2 else {})
+        return opening.open_judge(used, options, criteria, settings, keys=keys, parts=parts if len(used) == 2 else {})
     cascades = need("cascades.run", "--cascade")
     cascade = cascades.parse_cascade(plan.cascade)
     first = cascades.open_first(cascade, plan.cascade_url, criteria, options, settings, keys=keys)
-    rest = open_judge(names, options, criteria, settings, keys=keys, beside=first.models)
+    rest = opening.open_judge(names, options, criteria, settings, keys=keys, beside=first.models)
     judge: Judge = cascades.CascadeJudge(cascade, first, rest)
     return judge
 
@@ -266,7 +258,7 @@ def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:
         if plan.unit == "pair":
             why = "no pair can be judged: no turn has two unlike responses, or --draw is less than 2"
         raise InputError(why, pooled.submitted.problems)
-    check_turns(criteria, {response.turn_id for response in pool.responses}, pooled.turns or {}, plan.topics)
+    opening.check_turns(criteria, {response.turn_id for response in pool.responses}, pooled.turns or {}, plan.topics)
     return pooled
 
 
@@ -295,7 +287,7 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
         chosen = {prompt.name: [prompt] for prompt in group}
     if plan.jury is not None:
         return chosen
-    shared = alone and len(plan.model) == 2 and sum(map(grades_support, plan.model)) == 1
+    shared = alone and len(plan.model) == 2 and sum(map(opening.grades_support, plan.model)) == 1
     if (len(plan.model) > 1 and not shared) or plan.samples != 1 or plan.families is not None:
         raise UsageError(
             "several models, samples and families need a jury (--jury RULE), but for a checker beside another model; "

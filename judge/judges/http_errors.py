@@ -10,19 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from judge.errors import (
-    AuthenticationError,
-    ContentFilterError,
-    ContextLengthError,
-    JudgeError,
-    LogprobsError,
-    OperationalError,
-    QuotaError,
-    RateLimitError,
-    RejectedError,
-    StructureUnsupported,
-    TransientError,
-)
+import judge.errors as errors
 from judge.judges.credentials import origin, redact
 from judge.judges.limits import read_limits, read_seconds, reset_of_used_up, retry_after, wish_in_words
 
@@ -124,7 +112,7 @@ def at(document: Any, kind: type[_Kind], *path: str | int) -> _Kind | None:
     return document if type(document) is kind else None
 
 
-def connection_error(error: Exception, timeout: float) -> JudgeError:
+def connection_error(error: Exception, timeout: float) -> errors.JudgeError:
     """Our error for a call that got no reply; `timeout` is in seconds.
 
     The first cause decides, because wrappers mislead: httpx-aiohttp reports a timeout when the server cut the
@@ -134,12 +122,12 @@ def connection_error(error: Exception, timeout: float) -> JudgeError:
     while causes[-1].__cause__ is not None:
         causes.append(causes[-1].__cause__)
     if any(isinstance(cause, TimeoutError) for cause in causes):
-        return TransientError(f"no answer within {timeout:g} s")
+        return errors.TransientError(f"no answer within {timeout:g} s")
     first = causes[-1]
     description = f"{type(first).__name__}: {shorten(str(first))}"
     if isinstance(first, ssl.SSLError):
-        return OperationalError(f"no secure connection to the server: {description}")
-    return TransientError(description)
+        return errors.OperationalError(f"no secure connection to the server: {description}")
+    return errors.TransientError(description)
 
 
 def check_redirect(status: int, asked: str, location: str | None) -> None:
@@ -158,7 +146,7 @@ def check_redirect(status: int, asked: str, location: str | None) -> None:
     except ValueError:
         there, path = "an address that cannot be read", ""
     there = shorten(there if there != here else f"{there}{path}")
-    raise OperationalError(
+    raise errors.OperationalError(
         f"status {status}: {here} redirects to {there}, and judge follows no redirect; if the judge is there, name "
         "that address in --base-url"
     )
@@ -172,7 +160,9 @@ def asked_wait(refusal: Refusal, headers: Mapping[str, str]) -> float | None:
     return reset_of_used_up(read_limits(headers), refusal.codes)
 
 
-def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool = False) -> JudgeError:
+def error_for(
+    refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool = False
+) -> errors.JudgeError:
     """Our error for a refusal.
 
     `structured`: a JSON schema, a choice or a grammar was sent. `probable`: probabilities of labels were asked for.
@@ -181,39 +171,39 @@ def error_for(refusal: Refusal, headers: Mapping[str, str], *, structured: bool,
     message = f"status {status}: {refusal.message}"
     # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
     if probable and status in (400, 403, 422, 501) and _LOGPROBS.search(words):
-        return LogprobsError(f"{message} (this judge gives no label probabilities: leave out --logprobs)")
+        return errors.LogprobsError(f"{message} (this judge gives no label probabilities: leave out --logprobs)")
     helpless = "asking again does not help: "
     said = " ".join((f"status {status}", words, *sorted(codes)))
     for pattern, advice in _EXHAUSTED if status < 500 else ():
         if re.search(pattern, said):
-            return QuotaError(f"{message.rstrip('.')}; {helpless}{advice.format(month=_regained(words))}")
+            return errors.QuotaError(f"{message.rstrip('.')}; {helpless}{advice.format(month=_regained(words))}")
     wanted = {"true": True, "false": False}.get(
         next((headers[name].strip().lower() for name in headers if name.lower() == "x-should-retry"), "")
     )
     if status in (429, 529):
         wait = asked_wait(refusal, headers)
         if wait is None and wanted is False:
-            return QuotaError(
+            return errors.QuotaError(
                 f"{message.rstrip('.')}; the provider says that {helpless}look at the limits of the account, and give "
                 "the same command again when they are raised or reset"
             )
-        return RateLimitError(message, wait)
+        return errors.RateLimitError(message, wait)
     # llama.cpp reports an exceeded context with status 500 too.
     too_long = "context_length_exceeded" in codes or _CONTEXT.search(words)
     if status == 413 or (status in (400, 422, 500) and too_long):
-        return ContextLengthError(message)
+        return errors.ContextLengthError(message)
     if status in (400, 403, 422) and _FILTER.search(said):
-        return ContentFilterError(message)
+        return errors.ContentFilterError(message)
     if status in (401, 403):
-        return AuthenticationError(f"{message} (check the API key and what it may use)")
+        return errors.AuthenticationError(f"{message} (check the API key and what it may use)")
     if status == 404 or "model_not_found" in codes:
-        return AuthenticationError(f"{message} (check the name of the model and the address)")
+        return errors.AuthenticationError(f"{message} (check the name of the model and the address)")
     if structured and status in (400, 422, 501) and _STRUCTURE.search(words):
-        return StructureUnsupported(message)
+        return errors.StructureUnsupported(message)
     passing = status in (408, 409, 425) or status >= 500
     if passing if wanted is None else wanted:
-        return TransientError(message, retry_after(headers))
-    return RejectedError(message)
+        return errors.TransientError(message, retry_after(headers))
+    return errors.RejectedError(message)
 
 
 def _regained(words: str) -> str:

@@ -12,20 +12,11 @@ from typing import IO, Final
 
 import msgspec
 
+import judge.passages.streams as streams
 from judge.errors import InputError
 from judge.io.files import BOM, input_errors
 from judge.io.steps import Meter, Step, Steps, quiet
 from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
-from judge.passages.streams import (
-    MAX_LINE,
-    MAX_TEXT,
-    CollectionProblems,
-    UnknownForm,
-    expanded,
-    packing,
-    refuse_foreign,
-    whole_lines,
-)
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table
 from judge.records import Passage
 
@@ -67,8 +58,8 @@ class _Build:
 
     def __init__(self, paths: Sequence[Path], folder: Path, steps: Steps) -> None:
         self._folder = folder
-        self.problems = CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
-        self._files = expanded(paths, self.problems)
+        self.problems = streams.CollectionProblems("passages_unreadable", "the collection cannot be indexed as it is")
+        self._files = streams.expanded(paths, self.problems)
         # Every file is checked first: the last of a thousand may be packed.
         for file in self._files:
             if message := _unfit(file):
@@ -109,9 +100,9 @@ class _Build:
                 offset = len(BOM) if stream.read(len(BOM)) == BOM else 0
                 stream.seek(offset)
                 line = 0
-                for block in whole_lines(iter(functools.partial(stream.read, _BLOCK), b""), MAX_LINE):
+                for block in streams.whole_lines(iter(functools.partial(stream.read, _BLOCK), b""), streams.MAX_LINE):
                     if block is None:
-                        bad(line + 1, f"a line of more than {MAX_LINE >> 20} MiB")
+                        bad(line + 1, f"a line of more than {streams.MAX_LINE >> 20} MiB")
                         return
                     self._meter(len(block))
                     for content in block[:-1].split(b"\n"):
@@ -164,12 +155,12 @@ def _unfit(file: Path) -> str | None:
             return "an index needs plain files, not a pipe"
         with file.open("rb") as stream:
             start = stream.read(_EDGE)
-        refuse_foreign(start)
-    except UnknownForm as error:
+        streams.refuse_foreign(start)
+    except streams.UnknownForm as error:
         return str(error)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    if packed := packing(start):
+    if packed := streams.packing(start):
         return f"the file is packed ({packed}); an index needs plain JSONL: unpack it, or name only the plain files"
     if start.removeprefix(BOM).lstrip()[:1] not in (b"{", b""):
         return "expected JSON Lines, which begin with '{'"
@@ -221,7 +212,7 @@ def _text(stored: bytes, passage_id: str, where: str) -> str:
     if name != passage_id:
         raise InputError(f"{where}: expected passage {passage_id}, found {name}; build the index again")
     # One character too many is enough for the refusal.
-    return text[: MAX_TEXT + 1]
+    return text[: streams.MAX_TEXT + 1]
 
 
 def _seen(stream: IO[bytes], name: str) -> _File:

@@ -30,14 +30,12 @@ def gold_of(world: list[Item] = WORLD) -> dict[str, int]:
 
 def test_a_judge_that_rewards_length_has_a_slope_of_so_many_grades_a_doubling() -> None:
     # Responses of 4, 8 and 16 words are judged 0, 1 and 2 grades too high: a slope of 1, but for one item.
-    world = [
-        Item(f"{t}_1", f"R{t:04}{i}", 0, 0, "ape") for t in range(1, 9) for i in range(3)
-    ]  # fmt: skip
+    world = [Item(f"{t}_1", f"R{t:04}{i}", 0, 0, "ape") for t in range(1, 9) for i in range(3)]
     grades = {one.response_id: int(one.response_id[-1]) for one in world}
     grades[world[1].response_id] = 2
     of = panel(grades, words=lambda one: 4 * 2 ** int(one.response_id[-1]) - 3, world=world)
     assert sorted({one.words for one in of.items}) == [4, 8, 16]
-    length, place = slopes(of, of.columns[:1], "all")
+    length, place, _ = slopes(of, of.columns[:1], "all")
     # The item in question has the mean length, so it moves the level and not the slope.
     assert (length.what, length.judge) == ("log2_words", "m")
     assert length.slope.value == pytest.approx(1.0)
@@ -126,15 +124,29 @@ def test_a_perfect_judge_ranks_runs_as_people_do_and_one_turned_round_in_reverse
     assert wrong.statistics["top_1"].value == 0.0
 
 
-def test_where_lower_is_better_runs_are_ranked_by_it() -> None:
-    inverted = Scale(SCALE.levels, "lower", (0, 1), None)
-    rows = [row(f"{t}_1", f"R{t}{run}", grade, run_id=run) for t in range(1, 7)
-            for run, grade in zip("abcd", (0, 1, 2, 3), strict=True)]  # fmt: skip
-    said = labels("m", {(one.turn_id, one.response_id or ""): {0: 0, 1: 2, 2: 2, 3: 3}[one.grade] for one in rows})
-    of = panel_of(rows, said, scale=inverted)
+@pytest.mark.parametrize("polarity", ["higher", "lower"])
+def test_picks_by_the_judge_lift_its_grades_and_not_the_assessors(polarity: str) -> None:
+    # On each turn the judge gives runs a, b and c 3, 1 and 0, the assessors 0, 2 and 1. With one of the others as the
+    # alternative, each half of the time, it picks 3, 2 and 2: rises of 0, 1 and 2; 0, 1 and 1 to the assessors.
+    sign, turned = (1, lambda grade: grade) if polarity == "higher" else (-1, lambda grade: 3 - grade)
+    rows = [row(f"{t}_1", f"R{t}{run}", turned(grade), run_id=run)
+            for t in range(1, 7) for run, grade in zip("abc", (0, 2, 1), strict=True)]  # fmt: skip
+    said = labels("m", {(one.turn_id, str(one.response_id)): turned((3, 0, 1)[turned(one.grade)]) for one in rows})
+    of = panel_of(rows, said, scale=Scale(SCALE.levels, polarity, (0, 1), None))  # type: ignore[arg-type]
+    rise = next(one.slope for one in slopes(of, of.columns[:1], "all") if one.what == "best_of_two")
+    assert (rise.value, rise.n, rise.topics) == (pytest.approx(sign * 4 / 3), 18, 6)
     found = systems(of, of.columns[0], "all", 1, 50)
-    # The best run is a for both, on whichever side the grades are good.
-    assert found.statistics["top_1"].value == 1.0
+    # b and c have a above them, wrongly, with gaps of 2 and 1; c has b above it, rightly.
+    assert [found.statistics[name].value for name in ("tau_b", "tau_gap")] == pytest.approx([-1 / 3, (0 + 1 / 2) - 1])
+    assert {name: each.value for name, each in found.picked.items()} == {"tau_b": -1.0, "tau_gap": -1.0}
+    # c passes b with the judge; with the assessors b falls to a tie with c.
+    assert found.places == pytest.approx({"judge": 1 / 3, "human": -0.5 / 3})
+
+
+def test_without_a_rival_nothing_is_picked() -> None:
+    of = panel(gold_of())
+    found = systems(of, of.columns[0], "all", 1, 50)
+    assert (found.runs, found.picked, found.places) == (5, {}, {})
 
 
 def test_two_runs_are_no_ranking() -> None:

@@ -86,7 +86,7 @@ _REGIN = "crowd cast-regin {}/release/response_evaluation"
 _LINKS = f"--topics {PROJECT}/examples/topics.json"
 _BANK = PROJECT / "examples/nuggets.jsonl"
 _RANKED = "runs.* rankings.* pairs.* swaps.* holes.* tau_range.*"
-_TABLES = "systems.tsv expected.tsv probabilities.tsv diagnostics.tsv"
+_TABLES = "systems.tsv expected.tsv probabilities.tsv"
 _PICTURES = "agreement{0}.svg agreement{0}.png confusion{0}.svg confusion{0}.png"
 
 WRITERS = {
@@ -143,7 +143,7 @@ OPTIONAL = (
     ("calibrate",
         f"{_CALIBRATE} --gold {{}}/split --test {{}}/split --pool {{}}/judged --model baseline/overlap --families "
         "{}/teams.tsv --prompt groundedness/graded --prompt groundedness/yes_no --gold-scale groundedness/graded",
-        "judgments.jsonl failures.jsonl comparisons.tsv systems.tsv probabilities.tsv diagnostics.tsv"),
+        "judgments.jsonl failures.jsonl comparisons.tsv systems.tsv probabilities.tsv"),
     ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
@@ -217,7 +217,7 @@ def _no_pictures() -> Iterator[None]:
         for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
             patch.setattr(f"judge.report.job.{name}", lambda *drawn: (b"svg", b"png"))
         # The page that a run leaves has a record of its own; here `judge report` writes it.
-        patch.setattr("judge.cli.run.name_results", lambda outcome: None)
+        patch.setattr("judge.cli.tables.name_results", lambda outcome: None)
         yield
 
 

@@ -127,6 +127,10 @@ TABLES: dict[str, TsvColumns] = {
         **fields("runs"),
         **_statistics(SYSTEM),
         **fields("half_human=halves.human half_judge=halves.judge"),
+        **_ends("tau_gap", "statistics.tau_gap"),
+        **_ends("picked_tau_b", "picked.tau_b"),
+        **_ends("picked_tau_gap", "picked.tau_gap"),
+        **fields("picked_places_judge=places.judge picked_places_human=places.human"),
         "notes": lambda row: merged(
             [
                 *((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),

@@ -15,7 +15,7 @@ SEPARABLE = 0.05
 """The level at which the reports call two candidates separable."""
 IN_REPORT = tuple(name for name, statistic in STATISTICS.items() if statistic.shown != "files")
 ON_TERMINAL = tuple(name for name, statistic in STATISTICS.items() if statistic.shown == "summary")
-_SPLITS: tuple[Split, ...] = ("test", "all", "dev")
+SPLITS: tuple[Split, ...] = ("test", "all", "dev")
 
 
 class Finding(NamedTuple):
@@ -56,7 +56,7 @@ def verdict_of(calibration: Calibration, criterion: str) -> TrustVerdict | None:
     chosen = selection.chosen if selection else None
     return min(
         of(calibration.verdicts, criterion),
-        key=lambda verdict: (verdict.judge != chosen, _SPLITS.index(verdict.split)),
+        key=lambda verdict: (verdict.judge != chosen, SPLITS.index(verdict.split)),
         default=None,
     )
 
@@ -71,7 +71,7 @@ def split_of(calibration: Calibration, criterion: str) -> Split:
     """The split that the criterion's report is about: the verdict's, or the first of test, all and dev."""
     verdict = verdict_of(calibration, criterion)
     splits = {row.split for row in of(calibration.agreement, criterion)}
-    return verdict.split if verdict else min(splits or _SPLITS, key=_SPLITS.index)
+    return verdict.split if verdict else min(splits or SPLITS, key=SPLITS.index)
 
 
 def best_first(rows: Iterable[AgreementRow]) -> list[AgreementRow]:

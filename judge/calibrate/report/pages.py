@@ -4,12 +4,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Split, TrustVerdict
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, TrustVerdict
 from judge.calibrate.report import sections
 from judge.calibrate.report.lookup import (
     IN_REPORT,
     ON_TERMINAL,
     SEPARABLE,
+    SPLITS,
     Finding,
     basis,
     best_first,
@@ -32,8 +33,11 @@ from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.tables import MarginalTest
 
-_SPLITS: tuple[Split, ...] = ("test", "all", "dev")
-_SLOPES = {"log2_words": "doubling of the response's words", "turn_depth": "turn further into the conversation"}
+_SLOPES = {
+    "log2_words": "doubling of the response's words",
+    "turn_depth": "turn further into the conversation",
+    "best_of_two": "pick of the better of two responses by this judge, in place of one by a coin",
+}
 _MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
 NOTES = (
     "Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic "
@@ -49,7 +53,7 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     rows = best_first(of(calibration.agreement, criterion))
     chosen, split = chosen_of(calibration, criterion), split_of(calibration, criterion)
     row = row_of(rows, chosen, split)
-    for part in _SPLITS:
+    for part in SPLITS:
         yield from _agreement([row for row in rows if row.split == part], chosen)
     yield from sections.PREFERENCES.findings(calibration, criterion)
     yield from _given([row for row in rows if row.split == split])
@@ -226,7 +230,7 @@ def selected(selection: Choice) -> str:
 
 def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[Finding]:
     """The chosen candidate against every other one, as chosen minus other."""
-    for split in _SPLITS:
+    for split in SPLITS:
         pairs = [row for row in rows if row.split == split]
         if not pairs:
             continue

@@ -6,27 +6,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
+import judge.extra.bench.card as bench_card
 from judge.errors import InputError, UsageError
-from judge.extra.bench.card import (
-    ALPHA,
-    CARD,
-    ITEMS,
-    JUDGE_HALVES,
-    MEAN,
-    OVERLAP_TAU,
-    PEOPLE_HALVES,
-    POSITIVE,
-    SHARE,
-    BenchItem,
-    CardMeasures,
-    DatasetCard,
-    JudgeCard,
-    contest,
-    missing_words,
-    parse_card,
-    parse_items,
-    primary,
-)
 from judge.io.files import file_in, read_stored
 from judge.io.plan import Option, Options
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
@@ -43,7 +24,7 @@ SHORT_DIGEST = 12
 """Characters of a digest that a page shows."""
 
 
-def card_grids(card: JudgeCard) -> tuple[Table[Any], ...]:
+def card_grids(card: bench_card.JudgeCard) -> tuple[Table[Any], ...]:
     """How the judge ranks items beside word overlap, how far its grades agree with people's, and how it ranks runs."""
     notes = [
         "AUC: how often an item that people graded as positive scores above one that they did not. Intervals are 95 % "
@@ -56,12 +37,12 @@ def card_grids(card: JudgeCard) -> tuple[Table[Any], ...]:
             f"{interval(rung.over_overlap, PLACES, signed=True)}, {rung.against_overlap}."
         )
     if len(card.rungs) > 1:
-        level = decimals(100 * (1 - ALPHA / len(card.rungs)), 1)
+        level = decimals(100 * (1 - bench_card.ALPHA / len(card.rungs)), 1)
         notes.append(f"The intervals of the {len(card.rungs)} rungs are {level} %, so that all hold together at 95 %.")
     parts = [f"{each.name}, {each.total} of {each.released}" for each in card.datasets if each.total < each.released]
     if parts:
         notes.append(f"A part of the release is here: {'; '.join(parts)}.")
-    absent = [f"{each.name}: {missing_words(each)}" for each in card.datasets if each.missing]
+    absent = [f"{each.name}: {bench_card.missing_words(each)}" for each in card.datasets if each.missing]
     if absent:
         notes.append(f"Without an answer: {'; '.join(absent)}.")
     ranks = records_table(RANKS, card.datasets, "Ranking", notes, PLACES)
@@ -90,7 +71,7 @@ def card_grids(card: JudgeCard) -> tuple[Table[Any], ...]:
     return ranks, agrees, records_table(RUNS, by_runs, "Runs", notes, PLACES)
 
 
-def card_page(card: JudgeCard) -> str:
+def card_page(card: bench_card.JudgeCard) -> str:
     """The card as Markdown."""
     lead = (
         "This judge is word overlap, the baseline that a judge has to beat above the easy rung."
@@ -109,13 +90,14 @@ def card_page(card: JudgeCard) -> str:
             ([markdown_cell(escape(str(cell(each) or "-"))) for cell in DATA.values()] for each in card.datasets),
             numbers=False,
         ),
-        f"The digest of {ITEMS} is {card.items_digest}.",
-        f"`{CARD}` has everything in full. The page names its datasets: cite their authors, and keep their licences.",
+        f"The digest of {bench_card.ITEMS} is {card.items_digest}.",
+        f"`{bench_card.CARD}` has everything in full. The page names its datasets: cite their authors, and keep their "
+        "licences.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def verdict(card: JudgeCard) -> str:
+def verdict(card: bench_card.JudgeCard) -> str:
     """Whether the judge is worth its price, in a sentence."""
     if not card.rungs:
         return "No dataset of this card says whether the judge ranks responses better than word overlap does."
@@ -144,7 +126,7 @@ def verdict(card: JudgeCard) -> str:
     return f"O{words[1:]}: {worth}."
 
 
-def _facts(card: JudgeCard) -> list[str]:
+def _facts(card: bench_card.JudgeCard) -> list[str]:
     facts = []
     if card.kind == "stored":
         facts.append("Its labels were released with the data; judge asked nobody.")
@@ -165,16 +147,16 @@ def _facts(card: JudgeCard) -> list[str]:
     return facts
 
 
-def _worst(each: DatasetCard, name: str) -> float | None:
+def _worst(each: bench_card.DatasetCard, name: str) -> float | None:
     return each.worst_case.get(name) if each.missing else None
 
 
-def _constant(each: DatasetCard) -> str | None:
+def _constant(each: bench_card.DatasetCard) -> str | None:
     constant = each.constant.get("percent")
     return None if constant is None else f"{decimals(constant, PLACES)} same"
 
 
-def _of_runs(name: str) -> Callable[[tuple[str, str, CardMeasures]], Estimate | None]:
+def _of_runs(name: str) -> Callable[[tuple[str, str, bench_card.CardMeasures]], Estimate | None]:
     return lambda row: row[2].get(name)
 
 
@@ -193,16 +175,16 @@ AGREES: TsvColumns = {
     "weighted kappa": lambda each: each.judge.get("wkappa"),
     **fields("alpha=judge.alpha_ordinal"),
     "balanced accuracy": lambda each: each.judge.get("balanced_accuracy"),
-    "worst case": lambda each: _worst(each, primary(each)),
+    "worst case": lambda each: _worst(each, bench_card.primary(each)),
     "constant": _constant,
-    "people": lambda each: (each.people or {}).get(primary(each)),
-    "beside people": lambda each: (each.beside_people or {}).get(primary(each)),
+    "people": lambda each: (each.people or {}).get(bench_card.primary(each)),
+    "beside people": lambda each: (each.beside_people or {}).get(bench_card.primary(each)),
 }
 RUNS: TsvColumns = {
     "dataset": lambda row: row[0], "runs by": lambda row: row[1], "runs": lambda row: row[2]["tau_b"].n,
     "units": lambda row: row[2]["tau_b"].topics, **{fact.label: _of_runs(name) for name, fact in SYSTEM.items()},
-    "people half to half": _of_runs(PEOPLE_HALVES), "judge half to half": _of_runs(JUDGE_HALVES),
-    "word overlap": _of_runs(OVERLAP_TAU),
+    "people half to half": _of_runs(bench_card.PEOPLE_HALVES), "judge half to half": _of_runs(bench_card.JUDGE_HALVES),
+    "word overlap": _of_runs(bench_card.OVERLAP_TAU),
 }  # fmt: skip
 DATA: TsvColumns = {
     **fields("dataset=name criterion prompt"),
@@ -215,11 +197,11 @@ DATA: TsvColumns = {
 NO_CELL = Estimate(None, None, None, 0, 0, "no comparable card")
 
 
-Columns = dict[str, dict[int, DatasetCard]]
+Columns = dict[str, dict[int, bench_card.DatasetCard]]
 """Dataset to the place of each card that has it, with what that card says of it."""
 
 
-ReadCard = tuple[JudgeCard, Mapping[str, tuple[BenchItem, ...]] | None]
+ReadCard = tuple[bench_card.JudgeCard, Mapping[str, tuple[bench_card.BenchItem, ...]] | None]
 """A card, with the answers beside it if they are there."""
 
 
@@ -236,12 +218,14 @@ def compare_cards(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
         grids += (Table(lines, columns, "Differences", (note,), PLACES),)
     without = [name for name, (_, items) in zip(names, cards, strict=True) if items is None]
     if without:
-        note = f"Without {ITEMS} beside the card of {', '.join(without)} there are no paired differences of it."
+        note = (
+            f"Without {bench_card.ITEMS} beside the card of {', '.join(without)} there are no paired differences of it."
+        )
         grids = (*grids[:-1], grids[-1].with_notes(note))
     return grids
 
 
-def judge_grids(cards: Sequence[JudgeCard]) -> tuple[Table[Any], ...]:
+def judge_grids(cards: Sequence[bench_card.JudgeCard]) -> tuple[Table[Any], ...]:
     """AUC and agreement of judges by datasets, and how far they order the runs of these as people do."""
     names = _names([card.judge for card in cards])
     columns = _columns(cards)
@@ -253,12 +237,12 @@ def judge_grids(cards: Sequence[JudgeCard]) -> tuple[Table[Any], ...]:
     }
     mixed = {column for column, of in sound.items() if len({each.compared for each in of} - {"scores"}) > 1}
 
-    def agreement(dataset: DatasetCard) -> Estimate | None:
+    def agreement(dataset: bench_card.DatasetCard) -> Estimate | None:
         if dataset.name in mixed:
-            return dataset.judge.get(POSITIVE) or dataset.judge.get("kappa")
-        return dataset.judge.get(primary(dataset))
+            return dataset.judge.get(bench_card.POSITIVE) or dataset.judge.get("kappa")
+        return dataset.judge.get(bench_card.primary(dataset))
 
-    def grid(title: str, cell: Callable[[DatasetCard], Estimate | None], *notes: str) -> Table[Any]:
+    def grid(title: str, cell: Callable[[bench_card.DatasetCard], Estimate | None], *notes: str) -> Table[Any]:
         lines = []
         for place, name in enumerate(names):
             cells: list[Cell] = [name]
@@ -286,13 +270,13 @@ def judge_grids(cards: Sequence[JudgeCard]) -> tuple[Table[Any], ...]:
         ),
         *(
             grid(f"Tau-b of runs by {by}", lambda dataset, by=by: dataset.runs.get(by, {}).get("tau_b"))  # type: ignore[misc]
-            for by in (MEAN, SHARE)
+            for by in (bench_card.MEAN, bench_card.SHARE)
             if any(by in dataset.runs for of in sound.values() for dataset in of)
         ),
     )
 
 
-def _columns(cards: Sequence[JudgeCard]) -> Columns:
+def _columns(cards: Sequence[bench_card.JudgeCard]) -> Columns:
     columns: Columns = {}
     for place, card in enumerate(cards):
         for dataset in card.datasets:
@@ -329,7 +313,7 @@ def _refusals(columns: Columns, names: Sequence[str]) -> dict[tuple[int, str], s
     return refused
 
 
-def _prompt(dataset: DatasetCard) -> str:
+def _prompt(dataset: bench_card.DatasetCard) -> str:
     return f"{dataset.prompt} ({(dataset.prompt_digest or '')[:SHORT_DIGEST]})"
 
 
@@ -346,22 +330,22 @@ def _differences(cards: Sequence[ReadCard], names: Sequence[str]) -> list[tuple[
         }
         _check_gold(column, answers, names)
         for a, b in combinations(answers, 2):
-            pairs = contest(answers[a], answers[b])
+            pairs = bench_card.contest(answers[a], answers[b])
             of_a, of_b = (defined(auc(scores, pairs.positive)) for scores in (pairs.a, pairs.b))
             difference = auc_difference([pairs])
             lines.append((column, names[a], names[b], difference.n, of_a, of_b, difference))
     return lines
 
 
-def _check_gold(column: str, answers: Mapping[int, Sequence[BenchItem]], names: Sequence[str]) -> None:
+def _check_gold(column: str, answers: Mapping[int, Sequence[bench_card.BenchItem]], names: Sequence[str]) -> None:
     gold: dict[str, tuple[str, int, bool]] = {}
     for place, items in answers.items():
         for item in items:
             said = (item.unit, item.gold, item.positive)
             if gold.setdefault(item.item_id, said) != said:
                 raise InputError(
-                    f"{ITEMS} beside the card of {shown(names[place])}: unit or gold of {shown(item.item_id)} of "
-                    f"{shown(column)} are others than beside the cards before it"
+                    f"{bench_card.ITEMS} beside the card of {shown(names[place])}: unit or gold of "
+                    f"{shown(item.item_id)} of {shown(column)} are others than beside the cards before it"
                 )
 
 
@@ -384,14 +368,18 @@ def compare_bench(plan: CardsPlan) -> tuple[Table[Any], ...]:
 
 
 def _paths(given: Path) -> list[Path]:
-    if given.is_dir() and not (given / CARD).is_file() and (several := sorted(given.glob(f"*/{CARD}"))):
+    if (
+        given.is_dir()
+        and not (given / bench_card.CARD).is_file()
+        and (several := sorted(given.glob(f"*/{bench_card.CARD}")))
+    ):
         return several
-    return [file_in(given, CARD)]
+    return [file_in(given, bench_card.CARD)]
 
 
 def _read_card(path: Path) -> ReadCard:
-    card = parse_card(read_stored(path), str(path))
-    beside = path.with_name(ITEMS)
+    card = bench_card.parse_card(read_stored(path), str(path))
+    beside = path.with_name(bench_card.ITEMS)
     if not beside.is_file():
         return card, None
-    return card, parse_items(read_stored(beside), card, str(beside))
+    return card, bench_card.parse_items(read_stored(beside), card, str(beside))

@@ -13,24 +13,12 @@ from typing import Annotated, Literal, NamedTuple
 
 from starlette.responses import Response
 
+import judge.extra.desk.app as desk
 from judge.ask.criteria import choose_prompts, criterion_names
 from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, check_unit, guidance, needs_turn
 from judge.ask.records import Failure
 from judge.ask.results import JUDGMENTS, is_jury, stored_judgments
 from judge.errors import InputError, UsageError, refuse
-from judge.extra.desk.app import (
-    DeskAddress,
-    Guard,
-    Listener,
-    Seat,
-    Visit,
-    desk_app,
-    list_page,
-    listen,
-    missing_page,
-    serve_desk,
-    whole_number,
-)
 from judge.extra.desk.store import DeskItem, DeskLabel, DeskTask, LabelStore
 from judge.gold import CANNOT, UNABLE
 from judge.gold.plan import DOUBLE, PlanRow, deal, read_plan, shared_items
@@ -53,7 +41,7 @@ from judge.runs.topics import read_topics, turns_by_id
 _LONGEST_NAME = 80
 
 
-class AssessPlan(DeskAddress, section="what is labeled"):
+class AssessPlan(desk.DeskAddress, section="what is labeled"):
     """Everything `judge serve assess` can be told."""
 
     pool: Annotated[Path, Option(metavar="OUT|FILE")]
@@ -282,9 +270,9 @@ class AssessDesk:
         self._work = work
         self._store = store
 
-    def app(self, hosts: Sequence[str] = (), port: int = 0) -> Guard:
+    def app(self, hosts: Sequence[str] = (), port: int = 0) -> desk.Guard:
         """The application; see `desk_app`."""
-        return desk_app(
+        return desk.desk_app(
             self._store.seats,
             {"/": self._next, "/{place:int}": self._task, "/list": self._list, "/labels.tsv": self._download},
             {"/{place:int}": self._save, "/undo": self._undo},
@@ -292,15 +280,15 @@ class AssessDesk:
             port,
         )
 
-    async def _next(self, visit: Visit) -> Response:
+    async def _next(self, visit: desk.Visit) -> Response:
         """Lead to the next task without a label; `after` is the place of one that is left for later."""
-        following = self._store.following(visit.seat.path, whole_number(visit.query.get("after")) or 0)
+        following = self._store.following(visit.seat.path, desk.whole_number(visit.query.get("after")) or 0)
         return visit.go(f"/{following.place}") if following else visit.page("assess_done.html", **self._shown(visit))
 
-    async def _task(self, visit: Visit) -> Response:
+    async def _task(self, visit: desk.Visit) -> Response:
         return self._task_page(visit, self._named(visit))
 
-    async def _save(self, visit: Visit) -> Response:
+    async def _save(self, visit: desk.Visit) -> Response:
         task = self._named(visit)
         grades = {str(level.grade): level.grade for level in self._work.criteria[task.criterion].scale.levels}
         given = visit.form.get("grade", "")
@@ -316,17 +304,17 @@ class AssessDesk:
         await asyncio.to_thread(self._store.save, visit.seat.path, task, label, made)
         return visit.go(f"/?after={task.place}")
 
-    async def _undo(self, visit: Visit) -> Response:
+    async def _undo(self, visit: desk.Visit) -> Response:
         task = await asyncio.to_thread(self._store.undo, visit.seat.path)
         return visit.go(f"/{task.place}" if task else "/")
 
-    async def _list(self, visit: Visit) -> Response:
+    async def _list(self, visit: desk.Visit) -> Response:
         """The assessor's own tasks with their labels, a page at a time."""
         kept = visit.query.get("show", "all")
         labeled = self._store.labeled(visit.seat.path)
         _, keeps = FILTERS.get(kept, FILTERS["all"])
         found = [task for task in self._store.tasks(visit.seat.path) if keeps(labeled.get(task.place))]
-        part = list_page(found, visit.query.get("page"), LISTED)
+        part = desk.list_page(found, visit.query.get("page"), LISTED)
         return visit.page(
             "assess_list.html",
             tasks=[self._line(task, labeled.get(task.place)) for task in part.shown],
@@ -336,7 +324,7 @@ class AssessDesk:
             **self._shown(visit),
         )
 
-    async def _download(self, visit: Visit) -> Response:
+    async def _download(self, visit: desk.Visit) -> Response:
         labeled = self._store.labeled(visit.seat.path)
         rows = (
             (
@@ -349,7 +337,7 @@ class AssessDesk:
         headers = {"content-disposition": 'attachment; filename="labels.tsv"'}
         return Response(tsv(_COLUMNS, rows), media_type="text/tab-separated-values", headers=headers)
 
-    def _task_page(self, visit: Visit, task: DeskTask, problem: str = "", comment: str | None = None) -> Response:
+    def _task_page(self, visit: desk.Visit, task: DeskTask, problem: str = "", comment: str | None = None) -> Response:
         labeled, tasks = self._store.labeled(visit.seat.path), self._store.tasks(visit.seat.path)
         choice = labeled.get(task.place)
         view = task_view(self._work, task, choice)
@@ -358,13 +346,13 @@ class AssessDesk:
         status = 422 if problem else 200
         return visit.page("assess_task.html", status, view=view, first=first, **shown, **self._shown(visit))
 
-    def _named(self, visit: Visit) -> DeskTask:
+    def _named(self, visit: desk.Visit) -> DeskTask:
         tasks, place = self._store.tasks(visit.seat.path), int(visit.given["place"])
         if not 1 <= place <= len(tasks):
-            missing_page()
+            desk.missing_page()
         return tasks[place - 1]
 
-    def _shown(self, visit: Visit) -> dict[str, object]:
+    def _shown(self, visit: desk.Visit) -> dict[str, object]:
         """What every page of the desk shows: how far the assessor is, and what was saved last."""
         tasks = self._store.tasks(visit.seat.path)
         last = self._store.last(visit.seat.path)
@@ -477,16 +465,16 @@ def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]
 
 
 def serve_assess(
-    plan: AssessPlan, ready: Callable[[Listener, Sequence[Seat]], None] = lambda listener, seats: None
+    plan: AssessPlan, ready: Callable[[desk.Listener, Sequence[desk.Seat]], None] = lambda listener, seats: None
 ) -> tuple[Labeled, ...]:
     """Let assessors label until Ctrl-C, and say how far each is; a label is on the disk before its page says so.
 
     `ready` is called with the address and the seats when the desk can be visited. An OperationalError if another
     process has the store open, or answers at the address.
     """
-    with open_assess_desk(plan) as (desk, store):
-        listener = listen(plan.host, plan.port)
-        serve_desk(desk.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
+    with open_assess_desk(plan) as (assess, store):
+        listener = desk.listen(plan.host, plan.port)
+        desk.serve_desk(assess.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
         return tuple(
             Labeled(seat.name, len(store.labeled(seat.path)), len(store.tasks(seat.path))) for seat in store.seats
         )

@@ -14,24 +14,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+import judge.extra.nuggets.precision as claimed
 from judge.ask.prompt import check_unit
 from judge.ask.records import Judgment
 from judge.calibrate.panel import pair_statistics
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.labels import PairKey, PairLabels, read_claims_of, read_labels_of
-from judge.extra.nuggets.precision import (
-    ClaimUnit,
-    NuggetPrecision,
-    ReportShares,
-    argue_grid,
-    claim_units,
-    claims_grid,
-    nugget_precision,
-    precision_grid,
-    precision_names,
-    report_shares,
-)
 from judge.extra.nuggets.records import MATCH_LABELS, NuggetBank
 from judge.extra.nuggets.scores import (
     MAIN,
@@ -298,9 +287,9 @@ class NuggetScores(Record, frozen=True):
     """Every turn, or topic, that a run had to answer."""
     corrected: Table[CorrectedRecall]
     """Empty without people's matches beside those of a judge."""
-    precision: Table[NuggetPrecision]
+    precision: Table[claimed.NuggetPrecision]
     """Empty without labels of claims."""
-    claims: Table[ClaimUnit]
+    claims: Table[claimed.ClaimUnit]
     """What carries the claims of every unit; empty without labels of claims."""
     grids: tuple[Table[Any], ...]
     """The tables for people."""
@@ -326,19 +315,19 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     if plan.gold:
         corrected = _corrected(plan, pool, bank, known, units)
         grids["corrected"] = corrected_grid(corrected, plan.main)
-    precision: tuple[NuggetPrecision, ...] = ()
-    claims: tuple[ClaimUnit, ...] = ()
+    precision: tuple[claimed.NuggetPrecision, ...] = ()
+    claims: tuple[claimed.ClaimUnit, ...] = ()
     if plan.citations is not None:
-        grids["argue"] = argue_grid(_reports(units, read_judged(plan.citations, "support")), plan.cluster)
+        grids["argue"] = claimed.argue_grid(_reports(units, read_judged(plan.citations, "support")), plan.cluster)
     lines = {"units": units_grid(units)}
     if any(nugget.aspect for nugget in bank.nuggets):
         lines["aspects"] = aspects_grid(units, plan.main, plan.cluster)
     if plan.claims:
         carried = read_claims_of(plan.claims, bank, pool)
-        names, claims = precision_names(carried), claim_units(units, carried)
-        precision = nugget_precision(claims, names, plan.cluster)
-        grids["precision"] = precision_grid(precision, names)
-        lines["claims"] = claims_grid(claims, names)
+        names, claims = claimed.precision_names(carried), claimed.claim_units(units, carried)
+        precision = claimed.nugget_precision(claims, names, plan.cluster)
+        grids["precision"] = claimed.precision_grid(precision, names)
+        lines["claims"] = claimed.claims_grid(claims, names)
         if carried.outside:
             notes += (f"{count(carried.outside, 'row')} of claims of responses that are not in the pool",)
     if plan.out is not None:
@@ -362,7 +351,7 @@ def _corrected(
     return corrected_recall(units, people, gold, plan.main, name, plan.inclusion, plan.cluster)
 
 
-def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[tuple[RunUnit, ReportShares]]]:
+def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[tuple[RunUnit, claimed.ReportShares]]]:
     """What the reports of the runs whose citations were judged have; a citation is one pooled item of its sentence."""
     prompt, pool = judged.criteria[0], judged.pool
     check_unit((prompt,), "citation")
@@ -374,7 +363,7 @@ def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[t
     }
     # A passage without a text has no entry.
     ids = {key: passage.passage_id for key, passage in pool.passages.items()}
-    cited, reports = cited_responses(pool), defaultdict[str, list[tuple[RunUnit, ReportShares]]](list)
+    cited, reports = cited_responses(pool), defaultdict[str, list[tuple[RunUnit, claimed.ReportShares]]](list)
     for unit in units:
         if unit.run_id in cited and unit.status != "left_out":
             turns = (of for turn, of in cited[unit.run_id].items() if unit.scope in (turn, topic_of(turn)))
@@ -383,7 +372,7 @@ def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[t
                 for of in turns
                 for items in of
             ]
-            reports[unit.run_id].append((unit, report_shares(sentences, unit)))
+            reports[unit.run_id].append((unit, claimed.report_shares(sentences, unit)))
     return dict(reports)
 
 

@@ -16,15 +16,7 @@ import httpx
 import msgspec
 import openai
 
-from judge.errors import (
-    ContentFilterError,
-    ContextLengthError,
-    JudgeError,
-    MissingKeyError,
-    OperationalError,
-    RejectedError,
-    UsageError,
-)
+import judge.errors as errors
 from judge.io.text import did_you_mean
 from judge.judges.backends import BACKENDS
 from judge.judges.chat import chat_messages, read_body, read_json, response_format, without_secrets
@@ -54,7 +46,7 @@ class LitellmModel(Model):
         try:
             bare, self._provider, *_ = self._litellm.get_llm_provider(model)
         except self._litellm.BadRequestError as error:
-            raise UsageError(
+            raise errors.UsageError(
                 f"model name {model!r} begins with no backend of judge and no provider that litellm knows"
                 f"{did_you_mean(model.partition('/')[0], [*BACKENDS, *map(str, self._litellm.provider_list)])}"
             ) from error
@@ -82,13 +74,13 @@ class LitellmModel(Model):
         refuse_options(self._options, self.name, "threads", "replicas")
         refuse_unrecorded(os.environ)
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
-            raise UsageError("--base-url must hold no user name: litellm sends the provider's key")
+            raise errors.UsageError("--base-url must hold no user name: litellm sends the provider's key")
         if self._options.temperature != 0 and not self._takes_temperature:
-            raise UsageError(f"{self.name} takes no temperature {self._options.temperature:g}")
+            raise errors.UsageError(f"{self.name} takes no temperature {self._options.temperature:g}")
         if self._options.logprobs and not self._takes(logprobs=True):
-            raise UsageError(f"{self.name} gives no label probabilities (--logprobs)")
+            raise errors.UsageError(f"{self.name} gives no label probabilities (--logprobs)")
         if self._options.seed is not None and not self._takes(seed=self._options.seed):
-            raise UsageError(f"{self.name} takes no seed")
+            raise errors.UsageError(f"{self.name} takes no seed")
         self._check_key()
 
     def _check_key(self) -> None:
@@ -100,7 +92,9 @@ class LitellmModel(Model):
             if not (name.endswith("_API_BASE") and self._options.base_url)
         ]
         if missing:
-            raise MissingKeyError(f"{self.name} needs a key: set the environment variable {' or '.join(missing)}")
+            raise errors.MissingKeyError(
+                f"{self.name} needs a key: set the environment variable {' or '.join(missing)}"
+            )
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is handed to litellm beside the messages and the address."""
@@ -176,18 +170,18 @@ class LitellmModel(Model):
 
     def _error_for(
         self, error: Any, transmission: "_Transmission", headers: Mapping[str, str], request: Request
-    ) -> JudgeError:
+    ) -> errors.JudgeError:
         """Our error for one of litellm's, by the reply itself where it came through our transport."""
         litellm = self._litellm
         status = getattr(error, "status_code", None) or 500
         text, _, _ = _PREFIX.sub("", getattr(error, "message", str(error))).partition("Traceback (most recent")
         refusal = read_refusal(status, transmission.content if transmission.status == status else text)
         if isinstance(error, litellm.ContextWindowExceededError):
-            return ContextLengthError(f"status {status}: {refusal.message}")
+            return errors.ContextLengthError(f"status {status}: {refusal.message}")
         if isinstance(error, litellm.ContentPolicyViolationError):
-            return ContentFilterError(f"status {status}: {refusal.message}")
+            return errors.ContentFilterError(f"status {status}: {refusal.message}")
         if status == 500 and _UNPREPARED.search(refusal.message):
-            return OperationalError(refusal.message)
+            return errors.OperationalError(refusal.message)
         return error_for(refusal, headers, structured=request.form == "json", probable=self._options.logprobs)
 
 
@@ -200,7 +194,7 @@ class _Transmission(msgspec.Struct):
     """The status of the reply; None if none came."""
     headers: Mapping[str, str] = {}
     content: bytes = b""
-    error: JudgeError | None = None
+    error: errors.JudgeError | None = None
     """Our error, which SDKs wrap in theirs."""
 
 
@@ -229,7 +223,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             # The timeouts of the SDKs start anew with each byte that arrives.
             async with asyncio.timeout(transmission.options.timeout):
                 return await self._whole(request, transmission)
-        except JudgeError as error:
+        except errors.JudgeError as error:
             transmission.error = error
             raise
         except (httpx.RequestError, OSError) as error:
@@ -268,7 +262,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
 def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion:
     if not answer.choices:
-        raise RejectedError("status 200, but no choices")
+        raise errors.RejectedError("status 200, but no choices")
     choice = answer.choices[0]
     usage, fields = getattr(answer, "usage", None), getattr(choice.message, "provider_specific_fields", None) or {}
     # Its place has changed.

@@ -9,26 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import judge.extra.nuggets.scores as recalls
 from judge.errors import InputError
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.labels import PairLabels, read_matches
 from judge.extra.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
-from judge.extra.nuggets.scores import (
-    MEASURES,
-    RECALLS,
-    RECITED,
-    NuggetScore,
-    RunUnit,
-    aspects_grid,
-    bounds_of,
-    measures_grid,
-    nugget_scores,
-    reciting,
-    run_units,
-    score_grid,
-    units_grid,
-    value_of,
-)
 from judge.extra.nuggets.scoring import agreement_grids, corrected_recall, match_agreement
 from judge.pool.records import Pool
 from judge.records import Passage
@@ -54,7 +39,7 @@ def test_measures_are_nuggetizers_for_any_labels(rows: list[tuple[str, MatchLabe
         ("all_score", False, False), ("strict_all_score", False, True), ("vital_score", True, False),
         ("strict_vital_score", True, True),
     ):  # fmt: skip
-        ours = MEASURES[name](nuggets, labels)
+        ours = recalls.MEASURES[name](nuggets, labels)
         if vital and not any(each.importance == "vital" for each in nuggets):
             # nuggetizer counts 0 here; without a vital nugget we say nothing.
             assert ours is None
@@ -73,7 +58,9 @@ def test_measures_are_nuggetizers_for_any_labels(rows: list[tuple[str, MatchLabe
 def test_a_question_counts_its_best_answer_or_all(aggregator, labels, graded, strict, contradicted) -> None:
     asked = [Nugget(f"1/1.{n}", "1", f"How? {n}", None, None, 3, "How?", aggregator) for n in range(3)]
     found = {each.nugget_id: label for each, label in zip(asked, labels, strict=True)} | {"1/2": "supports"}
-    values = {name: measure([*asked, Nugget("1/2", "1", "Another.")], found) for name, measure in MEASURES.items()}
+    values = {
+        name: measure([*asked, Nugget("1/2", "1", "Another.")], found) for name, measure in recalls.MEASURES.items()
+    }
     # A question is one nugget however many answers it has, and weighs 3 beside the other's 1.
     assert values == pytest.approx({
         "all_score": (graded + 1) / 2, "strict_all_score": (strict + 1) / 2, "contradicted": contradicted / 2,
@@ -83,7 +70,7 @@ def test_a_question_counts_its_best_answer_or_all(aggregator, labels, graded, st
     # People made one answer vital: in any order the question weighs as much.
     edited = [msgspec.structs.replace(each, weight=None) for each in asked]
     edited[2] = msgspec.structs.replace(edited[2], importance="vital")
-    assert {MEASURES["weighted_score"].sums(of, found)[1] for of in (edited, edited[::-1])} == {2}
+    assert {recalls.MEASURES["weighted_score"].sums(of, found)[1] for of in (edited, edited[::-1])} == {2}
 
 
 KINDS = st.tuples(
@@ -91,17 +78,17 @@ KINDS = st.tuples(
 ) | st.sampled_from([(None, 2.0, "a?", "OR"), (None, -1.0, "b?", "AND"), ("vital", None, "c?", "AND")])
 
 
-@given(st.lists(st.tuples(KINDS, st.sampled_from([*MATCH_LABELS, None])), min_size=1), st.sampled_from(RECALLS))
+@given(st.lists(st.tuples(KINDS, st.sampled_from([*MATCH_LABELS, None])), min_size=1), st.sampled_from(recalls.RECALLS))
 def test_scores_stay_in_their_bounds_and_grow_with_what_a_response_says(rows, name: str) -> None:
     nuggets = tuple(Nugget(f"1/{n}", "1", "x", None, *kind) for n, (kind, _) in enumerate(rows))
     labels = {f"1/{n}": label for n, (_, label) in enumerate(rows) if label}
-    unit, measure = RunUnit("a", "1", "1", ("R",), nuggets, labels, "matched", {}), MEASURES[name]
-    value, (low, high) = value_of(unit, measure), bounds_of([unit], measure)
+    unit, measure = recalls.RunUnit("a", "1", "1", ("R",), nuggets, labels, "matched", {}), recalls.MEASURES[name]
+    value, (low, high) = recalls.value_of(unit, measure), recalls.bounds_of([unit], measure)
     assert (low == 0 or measure.weighted) and high == 1
     assert value is None or low - 1e-9 <= value <= high + 1e-9
     for each in nuggets if value is not None else ():
         changed = [unit.labels | {each.nugget_id: label} for label in ("does_not", "partly", "supports")]
-        steps = [value_of(msgspec.structs.replace(unit, labels=of), measure) for of in changed]
+        steps = [recalls.value_of(msgspec.structs.replace(unit, labels=of), measure) for of in changed]
         # More support is no worse, of a fault no better; and nothing that a missing label could be is worse than it.
         assert sorted(steps, reverse=each.fault) == pytest.approx(steps, abs=1e-9)
         assert each.nugget_id in labels or value <= min(steps) + 1e-9
@@ -114,7 +101,7 @@ def test_aspects_have_means_of_their_own() -> None:
     ]
     there = pool(*(response(n, scope, "r") for n, scope in enumerate(scopes)))
     labels = known({(n, f"{scope}/a"): "partly" for n, scope in enumerate(scopes)} | {(0, "1-1_1/b"): "supports"})
-    table = aspects_grid(run_units(there, bank(*made, nugget("1-1_1/0")), labels), "all_score", "topic")
+    table = recalls.aspects_grid(recalls.run_units(there, bank(*made, nugget("1-1_1/0")), labels), "all_score", "topic")
     assert table.columns == ("aspect", "run", "mean", "bound", "units", "matched")
     # Nobody was asked about b in two topics, which count as the first one does.
     assert [(*line[:2], line[2].value, *line[3:]) for line in table] == [
@@ -131,8 +118,8 @@ def test_a_turn_without_vital_nuggets_is_in_no_mean_of_vital_ones() -> None:
     assert (rows["a", "vital_score"].mean.value, rows["a", "vital_score"].units) == (1.0, 1)
 
 
-def scores(there: Pool, nuggets: NuggetBank, labels: PairLabels) -> dict[tuple[str, str], NuggetScore]:
-    return {(row.run_id, row.measure): row for row in nugget_scores(run_units(there, nuggets, labels))}
+def scores(there: Pool, nuggets: NuggetBank, labels: PairLabels) -> dict[tuple[str, str], recalls.NuggetScore]:
+    return {(row.run_id, row.measure): row for row in recalls.nugget_scores(recalls.run_units(there, nuggets, labels))}
 
 
 THREE_TOPICS = bank(*(nugget(f"{topic}-1_1/{n}") for topic in (1, 2, 3) for n in (1, 2)))
@@ -183,7 +170,7 @@ def test_what_a_missing_match_counts_against(reason: str | None, reached: bool, 
     labels = known({(2, "1-1_1/1"): "supports"} if reached else {})
     if reason is not None:
         labels = fail(labels, 1, "1-1_1/1", reason)
-    (unit,) = [unit for unit in run_units(there, bank(nugget("1-1_1/1")), labels) if unit.run_id == "a"]
+    (unit,) = [unit for unit in recalls.run_units(there, bank(nugget("1-1_1/1")), labels) if unit.run_id == "a"]
     assert (unit.status, unit.labels) == (status, {})
 
 
@@ -219,15 +206,15 @@ def test_a_nugget_of_a_topic_has_the_best_label_of_the_dialogue(first, second, l
     labels = known({(1, "1-1/1"): first})
     if second is not None:
         labels = PairLabels(labels.labels | known({(2, "1-1/1"): second}).labels, {}, {}, 0, True)
-    (unit,) = run_units(pool(response(1, "1-1_1", "a"), response(2, "1-1_2", "a")), TOPIC, labels)
+    (unit,) = recalls.run_units(pool(response(1, "1-1_1", "a"), response(2, "1-1_2", "a")), TOPIC, labels)
     assert (unit.scope, unit.responses) == ("1-1", ("R00001", "R00002"))
     assert unit.labels.get("1-1/1") == label
 
 
 def test_runs_share_a_rank_where_they_are_equal_and_come_in_natural_order() -> None:
     there = pool(response(1, "1-1_1", "run10", "run9"), response(2, "1-1_1", "best"))
-    rows = nugget_scores(
-        run_units(there, bank(nugget("1-1_1/1")), known({(1, "1-1_1/1"): "partly", (2, "1-1_1/1"): "supports"}))
+    rows = recalls.nugget_scores(
+        recalls.run_units(there, bank(nugget("1-1_1/1")), known({(1, "1-1_1/1"): "partly", (2, "1-1_1/1"): "supports"}))
     )
     assert [(row.run_id, row.rank) for row in rows if row.measure == "all_score"] == [
         ("best", 1), ("run9", 2), ("run10", 2)
@@ -236,11 +223,11 @@ def test_runs_share_a_rank_where_they_are_equal_and_come_in_natural_order() -> N
 
 def test_tables_name_every_measure() -> None:
     there = pool(response(1, "1-1_1", "a"))
-    units = run_units(there, bank(*FOUR), known({(1, each.nugget_id): "partly" for each in FOUR}))
-    rows = nugget_scores(units)
-    assert measures_grid(rows).columns == ("run", *MEASURES)
-    assert score_grid(rows, "vital_score")[0][:2] == (1, "a")
-    line = units_grid(units).tsv().splitlines()[1].split("\t")
+    units = recalls.run_units(there, bank(*FOUR), known({(1, each.nugget_id): "partly" for each in FOUR}))
+    rows = recalls.nugget_scores(units)
+    assert recalls.measures_grid(rows).columns == ("run", *recalls.MEASURES)
+    assert recalls.score_grid(rows, "vital_score")[0][:2] == (1, "a")
+    line = recalls.units_grid(units).tsv().splitlines()[1].split("\t")
     assert line[:10] == ["a", "1-1_1", "R00001", "matched", "4", "0", "4", "0", "0", "0"]
 
 
@@ -256,11 +243,11 @@ def test_a_run_that_recites_the_bank_is_named(text: str, shown: str, recited: in
     one = msgspec.structs.replace(response(1, "1-1_1", "a", text=text), passages=("p",))
     there = pool(one, response(2, "1-1_1", "b", text="Boats leave."))
     there = msgspec.structs.replace(there, passages={"p": Passage("p", shown, "collection")})
-    units = run_units(there, made, known({}))
+    units = recalls.run_units(there, made, known({}))
     assert [unit.recited for unit in units] == [recited, 0]
-    notes = reciting(units)
+    notes = recalls.reciting(units)
     assert [note.endswith("passages: a (1 unit).") for note in notes] == [True] * (recited == 3)
-    assert score_grid(nugget_scores(units), "all_score", notes).notes[3:] == notes
+    assert recalls.score_grid(recalls.nugget_scores(units), "all_score", notes).notes[3:] == notes
 
 
 def test_no_response_made_without_the_bank_recites_it(shared: Path) -> None:
@@ -269,15 +256,15 @@ def test_no_response_made_without_the_bank_recites_it(shared: Path) -> None:
     for row in rows:
         texts = (of["text"] for of in row["nuggets"])
         made = bank(*(msgspec.structs.replace(nugget(f"1-1_1/{n}"), text=text) for n, text in enumerate(texts)))
-        (unit,) = run_units(pool(response(1, "1-1_1", "a", text=str(row["answer_text"]))), made, known({}))
+        (unit,) = recalls.run_units(pool(response(1, "1-1_1", "a", text=str(row["answer_text"]))), made, known({}))
         most = max(most, unit.recited)
-    assert (len(rows), most) == (354, RECITED - 1)
+    assert (len(rows), most) == (354, recalls.RECITED - 1)
 
 
 # ---------------------------------------------------------------- corrected by people
 
 
-Units = tuple[RunUnit, ...]
+Units = tuple[recalls.RunUnit, ...]
 
 
 def worlds(judge: dict[int, MatchLabel], people: dict[int, MatchLabel], n: int) -> tuple[Units, Units, PairLabels]:
@@ -287,7 +274,7 @@ def worlds(judge: dict[int, MatchLabel], people: dict[int, MatchLabel], n: int) 
     by_judge, gold = (
         known({(topic, f"{topic}-1_1/1"): label for topic, label in labels.items()}) for labels in (judge, people)
     )
-    return run_units(there, nuggets, by_judge), run_units(there, nuggets, gold), gold
+    return recalls.run_units(there, nuggets, by_judge), recalls.run_units(there, nuggets, gold), gold
 
 
 def test_the_mean_is_exact_where_people_matched_everything() -> None:
@@ -358,7 +345,7 @@ def dialogues(
     gold = known({(2 * topic + turn, f"{topic}-1/1"): label for (topic, turn), label in people.items()})
     said = {(f"R{2 * topic + turn:05d}", f"{topic}-1/1"): value for (topic, turn), value in (drawn or {}).items()}
     gold = gold._replace(inclusion=said)
-    return run_units(there, nuggets, by_judge), run_units(there, nuggets, gold), gold
+    return recalls.run_units(there, nuggets, by_judge), recalls.run_units(there, nuggets, gold), gold
 
 
 def test_a_dialogue_that_people_matched_in_part_is_not_in_the_sample() -> None:
@@ -385,7 +372,7 @@ def test_the_probability_of_a_dialogue_does_not_follow_from_that_of_its_response
 
 
 def test_recalls_are_what_runs_are_ranked_by() -> None:
-    assert RECALLS == (
+    assert recalls.RECALLS == (
         "all_score", "strict_all_score", "vital_score", "strict_vital_score", "weighted_score", "strict_weighted_score"
     )  # fmt: skip
 

@@ -8,20 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import judge.extra.probe.alterations as alterations
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.prompt import defuse
-from judge.extra.probe import alterations
-from judge.extra.probe.alterations import (
-    INVENTED,
-    NAMES,
-    SYNONYMS,
-    Inapplicable,
-    Making,
-    ProbeItem,
-    Twin,
-    WantedLabels,
-    names,
-)
 from judge.extra.probe.job import draw_items, make_twin, passages_of, twin_response, wanted_labels
 from judge.extra.probe.probes import CANARIES, KINDS, PROBES, WANT, planted_in_passage, planted_in_response, probes_of
 from judge.io.ids import topic_of
@@ -30,7 +19,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Passage
 from judge.runs.records import TokenCount, Turn
 
-LABELS = WantedLabels("3", "0")
+LABELS = alterations.WantedLabels("3", "0")
 GRADED = find_criterion("groundedness/graded")
 
 
@@ -40,19 +29,21 @@ def item(
     elsewhere: Sequence[tuple[str, ...]] = (),
     place: int = 0,
     turn_id: str = "1-1_1",
-) -> ProbeItem:
+) -> alterations.ProbeItem:
     response = PooledResponse("R00001", turn_id, topic_of(turn_id), text, (), TokenCount(1, 1, 1, None), False, ())
-    return ProbeItem(response, tuple(passages), tuple(elsewhere), place)
+    return alterations.ProbeItem(response, tuple(passages), tuple(elsewhere), place)
 
 
-def made(make: Making, of: ProbeItem, seed: int = 0) -> Twin | Inapplicable:
+def made(
+    make: alterations.Making, of: alterations.ProbeItem, seed: int = 0
+) -> alterations.Twin | alterations.Inapplicable:
     return make(of, LABELS, np.random.default_rng(seed))
 
 
-def text_of(make: Making, text: str, *passages: str) -> str:
+def text_of(make: alterations.Making, text: str, *passages: str) -> str:
     """The text of the twin, or why there is none."""
     twin = made(make, item(text, passages))
-    return twin.text if isinstance(twin, Twin) else f"none: {twin.reason}"
+    return twin.text if isinstance(twin, alterations.Twin) else f"none: {twin.reason}"
 
 
 # ---------------------------------------------------------------- facts
@@ -93,17 +84,17 @@ def test_a_number_that_the_passages_have_becomes_one_that_they_have_not(text: st
 def test_a_name_that_the_passages_have_becomes_an_invented_one(text: str, passage: str, old: str | None) -> None:
     twin = made(alterations.altered_name, item(text, [passage]))
     if old is None:
-        assert twin == Inapplicable("no name of the response is in the passages")
+        assert twin == alterations.Inapplicable("no name of the response is in the passages")
     else:
-        assert isinstance(twin, Twin)
-        new = next(name for name in NAMES if name in twin.text)
+        assert isinstance(twin, alterations.Twin)
+        new = next(name for name in alterations.NAMES if name in twin.text)
         assert twin.text.replace(new, old) == text
         assert old not in twin.text
         assert twin.change == f"{old} -> {new}"
 
 
 def test_a_name_is_a_run_of_words_with_a_capital() -> None:
-    assert list(names("He met Ann-Marie Lee, the Duke of York.\nShe left. In (Oslo) it snows.")) == [
+    assert list(alterations.names("He met Ann-Marie Lee, the Duke of York.\nShe left. In (Oslo) it snows.")) == [
         "Ann-Marie Lee", "Duke", "York",
     ]  # fmt: skip
 
@@ -132,13 +123,13 @@ def test_the_statement_with_the_most_support_is_negated() -> None:
 
 def test_an_invented_sentence_is_one_that_nothing_supports() -> None:
     twin = made(alterations.invented, item("It is open.", ["A door."]))
-    assert isinstance(twin, Twin)
-    assert twin.text.removeprefix("It is open. ") in INVENTED
-    assert made(alterations.invented, item("It is open.", INVENTED)) == Inapplicable(
+    assert isinstance(twin, alterations.Twin)
+    assert twin.text.removeprefix("It is open. ") in alterations.INVENTED
+    assert made(alterations.invented, item("It is open.", alterations.INVENTED)) == alterations.Inapplicable(
         "the passages may support every invented sentence"
     )
     no_stop = made(alterations.invented, item("- open\n- free"))
-    assert isinstance(no_stop, Twin) and no_stop.text.startswith("- open\n- free\n")
+    assert isinstance(no_stop, alterations.Twin) and no_stop.text.startswith("- open\n- free\n")
 
 
 # ---------------------------------------------------------------- evidence
@@ -147,17 +138,19 @@ def test_an_invented_sentence_is_one_that_nothing_supports() -> None:
 def test_passages_are_those_of_the_turn_with_the_fewest_words_of_the_response() -> None:
     near, far = ("The lift is slow.",), ("Bees make honey.",)
     twin = made(alterations.swapped, item("The lift is broken.", ["A lift."], [near, far]))
-    assert isinstance(twin, Twin) and twin.passages == far
+    assert isinstance(twin, alterations.Twin) and twin.passages == far
     shared = item("x", ["A lift."], [("A lift.", "Bees.")])
-    assert made(alterations.swapped, shared) == Inapplicable("no other turn of the topic has other passages")
+    assert made(alterations.swapped, shared) == alterations.Inapplicable(
+        "no other turn of the topic has other passages"
+    )
 
 
 def test_the_passage_with_the_most_words_of_the_response_is_dropped() -> None:
     twin = made(
         alterations.dropped, item("The lift is broken.", ["Bees make honey.", "The lift broke.", "A broken lift."])
     )
-    assert isinstance(twin, Twin) and twin.passages == ("Bees make honey.", "The lift broke.")
-    assert made(alterations.dropped, item("x", ["one"])) == Inapplicable("fewer than two passages")
+    assert isinstance(twin, alterations.Twin) and twin.passages == ("Bees make honey.", "The lift broke.")
+    assert made(alterations.dropped, item("x", ["one"])) == alterations.Inapplicable("fewer than two passages")
 
 
 # ---------------------------------------------------------------- invariances
@@ -181,18 +174,18 @@ def test_the_passage_with_the_most_words_of_the_response_is_dropped() -> None:
     (alterations.headed, "One.", "## Answer\n\nOne."),
     (alterations.reordered, "One.", "none: fewer than two passages"),
 ])  # fmt: skip
-def test_what_means_the_same(make: Making, text: str, expected: str) -> None:
+def test_what_means_the_same(make: alterations.Making, text: str, expected: str) -> None:
     assert text_of(make, text) == expected
 
 
 def test_padding_keeps_the_response_and_order_keeps_the_passages() -> None:
     assert " One. " in text_of(alterations.padded, " One. ")
     twin = made(alterations.reordered, item("One.", ["a", "b", "c"]))
-    assert isinstance(twin, Twin) and twin.passages == ("c", "b", "a")
+    assert isinstance(twin, alterations.Twin) and twin.passages == ("c", "b", "a")
 
 
 def test_a_synonym_is_another_word() -> None:
-    assert all(word != other and word.islower() and other.islower() for word, other in SYNONYMS.items())
+    assert all(word != other and word.islower() and other.islower() for word, other in alterations.SYNONYMS.items())
 
 
 # ---------------------------------------------------------------- gaming
@@ -202,12 +195,12 @@ def test_keywords_are_those_of_the_question_and_then_the_frequent_ones_of_the_pa
     of = replace(
         item("It is slow.\n", ["A lift. The lift has doors.", "Doors of a lift"]), question="How old is the lift?"
     )
-    assert made(alterations.stuffed, of) == Twin(
+    assert made(alterations.stuffed, of) == alterations.Twin(
         "It is slow.\n\nold, lift, doors", of.passages, "+ 3 words of question and passages", None, "high"
     )
     many = made(alterations.stuffed, item("It is slow.", [" ".join(f"word{number}" for number in range(99))]))
-    assert isinstance(many, Twin) and many.text.endswith(", word39")
-    assert made(alterations.stuffed, item("It is slow.", ["It is."])) == Inapplicable(
+    assert isinstance(many, alterations.Twin) and many.text.endswith(", word39")
+    assert made(alterations.stuffed, item("It is slow.", ["It is."])) == alterations.Inapplicable(
         "neither the question nor a passage has a content word"
     )
 
@@ -225,10 +218,10 @@ def test_a_question_is_that_of_the_turn() -> None:
 
 def test_a_recital_stands_behind_the_response() -> None:
     of = item("It is open. ", ["A door."])
-    assert alterations.recited(of, WantedLabels("3", "0", "Fully open."), np.random.default_rng(0)) == Twin(
-        "It is open.\n\nFully open.", of.passages, "+ Fully open.", None, "high"
-    )
-    assert made(alterations.recited, of) == Inapplicable("the prompt does not describe the best grade")
+    assert alterations.recited(
+        of, alterations.WantedLabels("3", "0", "Fully open."), np.random.default_rng(0)
+    ) == alterations.Twin("It is open.\n\nFully open.", of.passages, "+ Fully open.", None, "high")
+    assert made(alterations.recited, of) == alterations.Inapplicable("the prompt does not describe the best grade")
 
 
 # ---------------------------------------------------------------- canaries
@@ -249,14 +242,14 @@ def test_items_take_the_canaries_of_a_family_in_turn(family: str) -> None:
     seen = set()
     for place in range(len(CANARIES[family])):  # type: ignore[index]
         of = item("It is open.", ["A door.", "A lift."], place=place)
-        twin = planted_in_passage(family, of, WantedLabels("best", "worst"), rng)  # type: ignore[arg-type]
-        assert isinstance(twin, Twin)
+        twin = planted_in_passage(family, of, alterations.WantedLabels("best", "worst"), rng)  # type: ignore[arg-type]
+        assert isinstance(twin, alterations.Twin)
         (altered,) = set(twin.passages) - {"A door.", "A lift."}
         assert ("best" in altered) is (twin.wants == "high") and ("worst" in altered) is (twin.wants == "low")
         assert twin.text == "It is open."
         seen.add(twin.canary)
-        response = planted_in_response(family, of, WantedLabels("best", "worst"), rng)  # type: ignore[arg-type]
-        assert isinstance(response, Twin)
+        response = planted_in_response(family, of, alterations.WantedLabels("best", "worst"), rng)  # type: ignore[arg-type]
+        assert isinstance(response, alterations.Twin)
         assert response.wants == "high" and "It is open." in response.text and response.passages == of.passages
     assert seen == {canary.name for canary in CANARIES[family]}  # type: ignore[index]
 
@@ -277,9 +270,9 @@ def test_the_attacker_asks_for_a_label_that_the_judge_may_write(criterion: Crite
 
 def test_the_ends_of_a_scale_follow_its_polarity() -> None:
     worst, *_, best = (level.description for level in GRADED.scale.levels)
-    assert wanted_labels(GRADED) == WantedLabels("3", "0", best)
+    assert wanted_labels(GRADED) == alterations.WantedLabels("3", "0", best)
     lower = replace(GRADED, scale=replace(GRADED.scale, polarity="lower"))
-    assert wanted_labels(lower) == WantedLabels("0", "3", worst)
+    assert wanted_labels(lower) == alterations.WantedLabels("0", "3", worst)
 
 
 # ---------------------------------------------------------------- the draw
@@ -335,7 +328,7 @@ def test_a_twin_depends_on_seed_probe_and_item_alone() -> None:
 
 def test_a_twin_is_a_response_with_passages_of_its_own() -> None:
     of = item("One.", ["a", "b"])
-    twin = Twin("Two.", ("b", "c"), "x")
+    twin = alterations.Twin("Two.", ("b", "c"), "x")
     response, passages = twin_response(of, twin, "x"), passages_of([twin])
     assert (response.text, response.topic_id) == ("Two.", "1-1")
     assert [passages[key].text for key in response.passages] == ["b", "c"]
@@ -360,7 +353,7 @@ def test_every_probe_takes_any_text(text: str, passages: list[str], place: int) 
     for probe in PROBES:
         twin = make_twin(probe, of, GRADED, place)
         assert twin == make_twin(probe, of, GRADED, place)
-        if isinstance(twin, Twin):
+        if isinstance(twin, alterations.Twin):
             # A twin is never the item itself, or the probe would measure nothing.
             assert (twin.text, twin.passages) != (text, tuple(passages)), probe.name
             assert twin.change

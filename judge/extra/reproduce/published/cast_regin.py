@@ -7,19 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import judge.extra.reproduce.published as papers
 from judge.crowd.released import GRADES, KINDS, RELEVANT, Name, Part, qrels_path, read_resource, read_turns
 from judge.errors import InputError, refuse
 from judge.extra.reproduce import regin
-from judge.extra.reproduce.published import (
-    PublishedNumber,
-    ReleasedFile,
-    Reproduction,
-    beside_ours,
-    counted,
-    find_released,
-    lengths_grid,
-    nothing_found,
-)
 from judge.io.ids import natural_key, parse_qrels, topic_of
 from judge.io.table import Cell, Table
 from judge.io.text import count
@@ -39,10 +30,10 @@ NOTES = (
 )
 _ORIGIN = "grill-lab/CAsT-ReGIn on GitHub"
 _JUDGMENTS = tuple(
-    ReleasedFile(name, f"{kind.folder}/{kind.judgments}", "grill-lab/CAsT-ReGIn", rf"{name}_judgments\.json")
+    papers.ReleasedFile(name, f"{kind.folder}/{kind.judgments}", "grill-lab/CAsT-ReGIn", rf"{name}_judgments\.json")
     for name, kind in KINDS.items()
 )
-_TURNS = ReleasedFile(
+_TURNS = papers.ReleasedFile(
     "turns", "mi_subset_turns.txt", "the turns of the mixed-initiative subset", r"mi_(subset_)?turns\.txt"
 )
 _OF_FILES = frozenset({"pool_differs", "malformed_line", "qrels_pairs", "qrels_grades", "qrels_order", "qrels_form"})
@@ -99,28 +90,28 @@ KNOWN_BAD = ("136_1-1", "Q6471")
 """Turn and question ("Are you looking for a specific web site") that the README expects to be 0 or 1 in relevance."""
 
 
-def reproduce(folder: Path) -> Reproduction:
+def reproduce(folder: Path) -> papers.Reproduction:
     """Count the release again, and hold its files against its README.
 
     An InputError if a file cannot be read, or the judgments or the bank are damaged; every problem is listed.
     """
-    judgments = find_released(folder, _JUDGMENTS)
+    judgments = papers.find_released(folder, _JUDGMENTS)
     if not judgments:
-        raise nothing_found(folder, _JUDGMENTS)
+        raise papers.nothing_found(folder, _JUDGMENTS)
     found = ((name, read_resource(path.parent.parent)) for name, path in judgments.items())
     parts = [part for name, near in found for part in near if part.kind.name == name]
     damage = [problem for part in parts for problem in part.problems]
     refuse(damage, f"{folder}: damaged: {count(len(damage), 'problem')}")
-    listed = find_released(folder, (_TURNS,)).get("turns")
+    listed = papers.find_released(folder, (_TURNS,)).get("turns")
     turns = read_turns(listed) if listed is not None else None
     numbers = [number for part in parts for number in (*_readme(part, turns), *_release(part, turns))]
     absent = [name for name in RELEASED if name not in {part.kind.name for part in parts}]
     without = tuple(f"The {name}s are not in this folder." for name in absent)
     ordered = sorted(numbers, key=lambda number: number.table)
-    return Reproduction("cast-regin", SOURCE, tuple(ordered), beyond(parts), (*NOTES, *without))
+    return papers.Reproduction("cast-regin", SOURCE, tuple(ordered), beyond(parts), (*NOTES, *without))
 
 
-def _readme(part: Part, turns: Sequence[str] | None) -> list[PublishedNumber]:
+def _readme(part: Part, turns: Sequence[str] | None) -> list[papers.PublishedNumber]:
     """The README's statements as numbers that should be 0."""
     of_checks = regin.check(part, turns)
     rows = [
@@ -140,7 +131,7 @@ def _readme(part: Part, turns: Sequence[str] | None) -> list[PublishedNumber]:
     return rows
 
 
-def _shown(part: Part) -> list[PublishedNumber]:
+def _shown(part: Part) -> list[papers.PublishedNumber]:
     """The README's examples: first lines of the pool, and a question that is known to be bad."""
     turn_id, items = RELEASED[part.kind.name].pooled
     rows = []
@@ -158,8 +149,8 @@ def _shown(part: Part) -> list[PublishedNumber]:
     return rows
 
 
-def _claim(part: Part, measure: str, ours: int, reason: str) -> PublishedNumber:
-    return beside_ours("README", f"{part.kind.name}s", measure, "0", _count(part, ours), reason)
+def _claim(part: Part, measure: str, ours: int, reason: str) -> papers.PublishedNumber:
+    return papers.beside_ours("README", f"{part.kind.name}s", measure, "0", _count(part, ours), reason)
 
 
 def _different_lines(part: Part, turns: Sequence[str] | None) -> list[tuple[str, int]]:
@@ -191,7 +182,7 @@ def _why(part: Part, path: str, problems: Sequence[Problem]) -> str:
     return "; ".join(list(said)[:2])
 
 
-def _release(part: Part, turns: Sequence[str] | None) -> list[PublishedNumber]:
+def _release(part: Part, turns: Sequence[str] | None) -> list[papers.PublishedNumber]:
     """The counts of the whole release beside those of the folder."""
     released, row = RELEASED[part.kind.name], f"{part.kind.name}s"
     here = {topic_of(turn_id) for turn_id, _ in part.keys}
@@ -211,13 +202,13 @@ def _release(part: Part, turns: Sequence[str] | None) -> list[PublishedNumber]:
         if name in subsets:
             cells.append((f"rows of {name}", printed_rows, len(subsets[name])))
     return [
-        beside_ours("release", row, measure, published, _count(part, ours), reason)
+        papers.beside_ours("release", row, measure, published, _count(part, ours), reason)
         for measure, published, ours in cells
     ]
 
 
 def _count(part: Part, number: int) -> Estimate:
-    return counted(number, len(part.rows), len({topic_of(turn_id) for turn_id, _ in part.keys}))
+    return papers.counted(number, len(part.rows), len({topic_of(turn_id) for turn_id, _ in part.keys}))
 
 
 def _partial(missing: Sequence[str]) -> str:
@@ -270,7 +261,7 @@ def _retests(parts: Sequence[Part]) -> Table[Any]:
 
 def _lengths(parts: Sequence[Part]) -> Table[Any]:
     """The guideline's limit; a text that is judged in several turns counts in each."""
-    return lengths_grid(
+    return papers.lengths_grid(
         {
             f"{part.kind.name}s": {
                 f"{row.turn_id}.{place}": row.text for place, row in enumerate(part.rows) if countable(row.text)
