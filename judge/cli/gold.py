@@ -83,14 +83,14 @@ def draw(plan: gold.GoldDrawPlan, output: JsonOutput) -> int:
             }
         )
     say(
-        f"{plan.out}: {len(drawn.rows)} of {count(drawn.frame, 'response')}, "
+        f"{plan.out}: {len(drawn.rows)} of {count(drawn.frame, drawn.unit)}, "
         f"{drawn.turns} of {count(drawn.frame_turns, 'turn')}"
     )
     if drawn.saving:
         means, same = drawn.saving
         say(
-            f"predicted by {plan.confusion}: at equal width {means:.0%} fewer labels than responses drawn alike for "
-            f"corrected means, {same:.0%} for exact agreement"
+            f"predicted by {plan.confusion}: at equal width {means:.0%} fewer labels than {drawn.unit}s drawn alike "
+            f"for corrected means, {same:.0%} for exact agreement"
         )
         if means < LEAST_SAVING:
             say("it does not pay for corrected means, which use the judge's grade already")
@@ -102,7 +102,7 @@ def draw(plan: gold.GoldDrawPlan, output: JsonOutput) -> int:
         )
     if drawn.graded:
         have = "has" if drawn.graded == 1 else "have"
-        graded = f"{count(drawn.graded, 'response')} {have} grades already"
+        graded = f"{count(drawn.graded, drawn.unit)} {have} grades already"
         say(f"{graded}; together with this plan the inclusion probability of each is 1")
     return 0
 
@@ -111,7 +111,7 @@ def sheet(plan: gold.GoldSheetPlan) -> int:
     """Write sheets to label what was drawn elsewhere."""
     outcome = gold.write_gold_sheet(plan)
     say(
-        f"{count(outcome.responses, 'response')}, {count(outcome.labels, 'label')} to give: "
+        f"{count(outcome.responses, outcome.unit)}, {count(outcome.labels, 'label')} to give: "
         f"{', '.join(outcome.criteria)}"
     )
     say_all(outcome.notes)

@@ -1,6 +1,7 @@
 """What judged folders say: leaderboards, reports, bundles, and the next collection planned by them."""
 
 import sys
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -45,8 +46,10 @@ def leaderboard(plan: CorrectionPlan, output: JsonOutput) -> int:
         print_json(judged.leaderboard)
     else:
         tables = judged.tables
-        print_leaderboard(tables.leaderboard, judged.criteria, judged.banner, tables.differences, judged.clustered)
-        print_ratings(tables)
+        rated = partial(print_ratings, tables)
+        print_leaderboard(
+            tables.leaderboard, judged.criteria, judged.banner, tables.differences, judged.clustered, rated
+        )
     return 0
 
 

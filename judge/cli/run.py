@@ -1,5 +1,7 @@
 """Runs pooled and judged."""
 
+from functools import partial
+
 import msgspec
 
 import judge.cli.tables as tables
@@ -71,10 +73,10 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     if output.as_json:
         print_json(outcome.leaderboard)
     else:
+        rated = partial(tables.print_ratings, outcome.tables)
         tables.print_leaderboard(
-            outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered
+            outcome.leaderboard, outcome.criteria, outcome.banner, outcome.differences, outcome.clustered, rated
         )
-        tables.print_ratings(outcome.tables)
         for line in outcome.notes.agreement if outcome.notes else ():
             print()
             print_text(line)
@@ -137,13 +139,15 @@ def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
 
 
 def _print_counts(inputs: RunInputs, counts: DryRun) -> None:
+    of_pairs = inputs.pooled.pool.unit == "pair"
     factors = [
-        (counts.responses, "response"),
+        (counts.responses // (1 + of_pairs), inputs.pooled.pool.unit),
+        (1 + of_pairs, "order"),
         (counts.prompts, "prompt"),
         (counts.models, "model"),
         (counts.samples, "sample"),
     ]
-    product = " × ".join(count(number, name) for number, name in factors)
+    product = " × ".join(count(number, name) for number, name in factors if name != "order" or of_pairs)
     print_fact("judge", inputs.judge.name)
     if inputs.jury is not None:
         for name, members in inputs.jury.members.items():

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,15 @@ def print_leaderboard(
     banner: str,
     pairs: Sequence[RunDifference] = (),
     clustered: Sequence[str] = (),
+    first: Callable[[], None] = lambda: None,
 ) -> None:
-    """Print banner and clustering, then one table per criterion, with a sentence on which pairs of runs differ."""
+    """Print banner, clustering and what comes `first`, then one table per criterion, and which pairs of runs differ."""
     apart, unit = told_apart(pairs, criteria), folder_unit(criteria)
     print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
     for line in clustered:
         print()
         print_text(line)
+    first()
     boards, headlines = boards_of(criteria), headlines_of(criteria)
     for criterion in headlines:
         print()
@@ -134,8 +136,9 @@ def print_pooled(pooled: Pooled) -> None:
     """Say what was pooled, what was left out and why, and what the screen flagged."""
     counts = pooled_counts(pooled)
     runs, lacking = counts["runs"], counts["without_texts"]
-    responses = count(counts["responses"], f"distinct {pooled.pool.unit}")
-    say(f"pooled {responses} of {count(runs, 'run')}; {len(pooled.pool.exclusions)} excluded")
+    unit, of_pairs = pooled.pool.unit, pooled.pool.unit == "pair"
+    pooled_units = count(counts["responses"] // (1 + of_pairs), f"distinct {unit}") + " in both orders" * of_pairs
+    say(f"pooled {pooled_units} of {count(runs, 'run')}; {len(pooled.pool.exclusions)} excluded")
     for kind, rows in (("excluded", counts["excluded"]), ("screen", counts["screen"] or {})):
         for reason, n in rows.items():
             say(f"  {kind}: {reason} × {n}")

@@ -28,7 +28,7 @@ from judge.io.files import decode_lines
 from judge.io.ids import natural_key
 from judge.io.text import count, digest
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Problem
+from judge.records import JudgedUnit, Problem
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -156,6 +156,8 @@ class LabelingPlan(msgspec.Struct, frozen=True):
     """Responses that could be drawn."""
     graded: int
     """Responses left out because they have grades under all criteria."""
+    unit: JudgedUnit
+    """What a response is here."""
     uncertainty: Literal["entropy", "variance", "none"]
     """The measure that made some turns likelier to be drawn than others."""
     saving: tuple[float, float] | None = None
@@ -208,7 +210,7 @@ def make_plan(
         uncertainty, kind = turn_uncertainty(judgments, frame.units, criteria)
         sizes = 0.5 / len(frame.units) + 0.5 * uncertainty
     else:
-        noun, (strata, forecast) = "responses", _strata(frame, _counted(judgments, criteria), errors)
+        noun, (strata, forecast) = f"{pool.unit}s", _strata(frame, _counted(judgments, criteria), errors)
         sizes = _spreads(forecast[:, 3], strata, frame.labels)
     rng = np.random.default_rng(seed)
     draws = _units_for(sizes, frame.labels, n)
@@ -219,7 +221,7 @@ def make_plan(
         enough = _enough(frame, strata, sizes, draws, seed)
         would_do = math.ceil(_expected(sizes, frame.labels, enough) - 1e-9)
         raise UsageError(
-            f"--n {n} is about {draws} of {len(sizes)} {noun}, too few for {per_run} responses of every run: "
+            f"--n {n} is about {draws} of {len(sizes)} {noun}, too few for {per_run} {pool.unit}s of every run: "
             f"--n {would_do} suffices, or a smaller --per-run"
         )
     chosen = np.sort(order[systematic(probabilities[order], rng.random())])
@@ -234,7 +236,7 @@ def make_plan(
     done = sum(not _missing(response, graded, criteria) for response in pool.responses)
     saved = _saved(probabilities, strata, frame.labels, forecast) if errors else None
     drawn_turns = len({row.turn_id for row in rows})
-    return LabelingPlan(tuple(rows), drawn_turns, len(turns), int(frame.labels.sum()), done, kind, saved)
+    return LabelingPlan(tuple(rows), drawn_turns, len(turns), int(frame.labels.sum()), done, pool.unit, kind, saved)
 
 
 def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:

@@ -39,7 +39,7 @@ from judge.pool.bank import passages_jsonl, pool_file, pool_jsonl, read_pool_fol
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
 from judge.pool.records import Pool
-from judge.records import Problem, Scale
+from judge.records import JudgedUnit, Problem, Scale
 from judge.runs.topics import topic_turns
 
 CROWD = "crowd"
@@ -389,6 +389,7 @@ class SheetOutcome(msgspec.Struct, frozen=True):
 
     files: tuple[str, ...]
     """Names in the folder, beside the record."""
+    unit: JudgedUnit
     responses: int
     labels: int
     """Labels to give: responses times their criteria."""
@@ -425,6 +426,7 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     replace_folder(plan.out, files, "sheet.sha256", inputs=inputs)
     return SheetOutcome(
         tuple(files),
+        pool.unit,
         len(sheet.items),
         sum(len(item.criteria) for item in sheet.items),
         tuple(rubric.criterion for rubric in sheet.rubrics),

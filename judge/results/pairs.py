@@ -14,7 +14,7 @@ from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record, Scale
-from judge.results.rows import noted
+from judge.results.rows import RowFlag, noted
 from judge.stats.correction import Corrected
 from judge.stats.preference import WON, Ratings, ratings
 from judge.stats.separation import places
@@ -46,6 +46,8 @@ class RatingRow(Record, frozen=True):
     """The verdict changed with the order."""
     missing: int
     """An order has no verdict."""
+    flags: tuple[RowFlag, ...]
+    """Those of its win rate."""
     cluster: Cluster = "topic"
 
     @property
@@ -63,6 +65,7 @@ class RatingRow(Record, frozen=True):
 COLUMNS: TsvColumns = {
     **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie=letters run=run_id rating=rating.value"),
     **fields("lo=rating.low hi=rating.high win_rate won tied lost flipped missing topics=rating.topics"),
+    "flags": lambda row: " ".join(row.flags),
     "note": lambda row: noted(row.rating.reason, row.cluster),
 }
 PAIR_COLUMNS = ("criterion", "run_a", "run_b", "won", "tied", "lost", "flipped", "missing")
@@ -77,14 +80,15 @@ _SHOWN: TsvColumns = {
     Heading("rating [95 %]", 2, signed=True): lambda row: row.rating,
     Heading("win rate", 2): lambda row: row.win_rate,
     **fields("w-t-l=score flipped missing"),
-    "note": lambda row: row.rating.reason,
+    "note": lambda row: "; ".join(filter(None, (row.rating.reason, " ".join(row.flags)))),
 }
 RATINGS = """
 rating: the logarithm of a run's strength (Bradley and Terry, with Davidson's ties), 0 for the mean run; where two runs
 differ by 0.7, the better one wins twice as often as it loses. Only pairs with the same verdict in both orders count.
 w-t-l: pairs won, tied and lost. flipped: pairs whose verdict changed with the order. missing: pairs of which an order
-has no verdict. Neither is a tie. ranks: those that the run may have. Runs that share a letter (tie) cannot be told
-apart. Both hold for all runs at once with 95 % confidence. Equal responses are not compared.
+has no verdict. Neither is a tie. MISSING: turns without a response are in no pair. ranks: those that the run may have.
+Runs that share a letter (tie) cannot be told apart. Both hold for all runs at once with 95 % confidence. Equal
+responses are not compared.
 """
 
 
@@ -118,10 +122,10 @@ def share_of_first(grade: float, scale: Scale) -> float:
 
 
 def rated_runs(
-    compared: Sequence[Duel], run_ids: Iterable[str], criterion: Criterion, cluster: Cluster
+    compared: Sequence[Duel], flags: Mapping[str, tuple[RowFlag, ...]], criterion: Criterion, cluster: Cluster
 ) -> tuple[list[RatingRow], list[tuple[object, ...]], str]:
-    """The rows of the runs, best first; those of pairs of runs; and a sentence on the places of the responses."""
-    order, topics, counts = _empty(compared, run_ids, cluster)
+    """The rows of the flagged runs, best first; those of pairs of runs; and a sentence on the places of responses."""
+    order, topics, counts = _empty(compared, flags, cluster)
     tallies: dict[tuple[str, str], Counter[object]] = defaultdict(Counter)
     for turn_id, runs, _, outcome in compared:
         topic, decided = topics[turn_id], isinstance(outcome, float)
@@ -139,8 +143,8 @@ def rated_runs(
     of_runs = {run_id: Counter[object]() for run_id in order}
     for (a, _), tally in tallies.items():
         of_runs[a] += tally
-    rows = _rows(ratings(counts), counts, of_runs, criterion.name, cluster)
-    return rows, lines, _of_places(first_place(compared, run_ids, cluster), compared)
+    rows = _rows(ratings(counts), counts, of_runs, flags, criterion.name, cluster)
+    return rows, lines, _of_places(first_place(compared, flags, cluster), compared)
 
 
 def _empty(
@@ -167,7 +171,12 @@ def first_place(compared: Sequence[Duel], run_ids: Iterable[str], cluster: Clust
 
 
 def _rows(
-    found: Ratings | Undefined, counts: Floats, of_runs: Mapping[str, Counter[object]], name: str, cluster: Cluster
+    found: Ratings | Undefined,
+    counts: Floats,
+    of_runs: Mapping[str, Counter[object]],
+    flags: Mapping[str, tuple[RowFlag, ...]],
+    name: str,
+    cluster: Cluster,
 ) -> list[RatingRow]:
     of_topics = counts.sum(axis=(2, 3)) + counts.sum(axis=(1, 3))
     topics = (of_topics > 0).sum(axis=0).tolist()
@@ -188,6 +197,7 @@ def _rows(
                 rank_high=rank.high if rank else None,
                 letters=rank.letters if rank else "",
                 **{name: tally[kind] for name, kind in zip(PAIR_COLUMNS[3:], _KINDS, strict=True)},
+                flags=flags[run_id],
                 cluster=cluster,
             )
         )

@@ -13,12 +13,12 @@ from judge.io.text import count, printable
 from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results import details, leaderboard, pairs
-from judge.results.citations import boards_of
+from judge.results.citations import Measure, boards_of
 from judge.results.details import CitationRow, SentenceRow, TopicRow, citation_rows, sentence_rows, topic_rows
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
 from judge.results.pairs import PAIR_COLUMNS, RatingRow, rated_runs, ratings_markdown
 from judge.results.rows import LeaderboardRow, RunDifference, noted
-from judge.results.turns import RunTurns, duels_of, had_to_answer, turns_by_criterion, worst_grade
+from judge.results.turns import RunTurns, duels_of, run_flags, turns_by_criterion, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.stats.separation import compact_letters
 
@@ -173,13 +173,13 @@ def result_tables(
     compared: list[tuple[object, ...]] = []
     advantages: dict[str, str] = {}
     results = sequence(results)
-    for criterion in criteria:
-        if criterion.unit == "pair":
-            found, lines, said = rated_runs(duels_of(pool, results, criterion), had_to_answer(pool), criterion, cluster)
-            ratings, compared, advantages[criterion.name] = [*ratings, *found], [*compared, *lines], said
     for criterion, runs in turns_by_criterion(pool, results, criteria):
         board += ranked_runs(runs, criterion, cluster)
         apart += differences(runs, criterion, cluster, rng)
+        if isinstance(criterion, Measure) and criterion.of.unit == "pair":
+            flags, of = {run.run_id: run_flags(run) for run in runs}, criterion.of
+            found, lines, said = rated_runs(duels_of(pool, results, of), flags, of, cluster)
+            ratings, compared, advantages[of.name] = [*ratings, *found], [*compared, *lines], said
         for run in runs:
             if criterion.answer == "sentences":
                 sentences += sentence_rows(run, criterion, cluster)

@@ -247,8 +247,21 @@ def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, capsys: pytest.C
 def test_the_terminal_and_the_report_show_ratings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = judged(tmp_path, upsets).out
     assert main(["leaderboard", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert "preference: ratings by pairs of responses" in said and "w-t-l" in said
+    board = (out / "leaderboard.md").read_text()
+    for shown in (capsys.readouterr().out, board):
+        assert "w-t-l" in shown and shown.index("preference: ratings") < shown.index("preference_win_rate")
+    assert re.search(r"\| d \|.* MISSING \|", board)
     assert main(["report", str(out), "-o", str(tmp_path / "report")]) == 0
     page = (tmp_path / "report" / "report.md").read_text()
     assert "## Ratings: preference" in page and "flipped with the order" in page
+
+
+def test_commands_count_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.chdir(judged(tmp_path, given=runs(tmp_path / "runs", 2)).out.parent)
+    for command, said in (
+        ("pool --runs runs --profile rag --unit pair -o again", "pooled 12 distinct pairs in both orders of 4 runs"),
+        ("run --runs runs --profile rag --topics topics.tsv --criteria preference --dry-run", "12 pairs × 2 orders"),
+        ("gold plan --pool out --n 6 --seed 1 --per-run 1 --criteria preference -o plan.jsonl", "6 of 12 pairs"),
+        ("gold sheet plan.jsonl --pool out --topics topics.tsv --to csv --assessor x -o sheets", "6 pairs, 6 labels"),
+    ):
+        assert main(command.split()) == 0 and said in "".join(capsys.readouterr())
