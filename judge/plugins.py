@@ -11,10 +11,10 @@ statistics   a `Statistic` of agreement
 """
 
 import importlib
-import os.path
+import os
 from collections import UserDict
-from collections.abc import Collection, Mapping
-from functools import cache, cached_property
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 from judge.errors import UsageError
@@ -136,7 +136,7 @@ ANNEXES = {
             "aggregators.mace": "judge.extra.crowdmodels:MACE",
             "aggregators.glad": "judge.extra.crowdmodels:GLAD",
             "aggregators.ordinal": "judge.extra.crowdmodels:ORDINAL",
-            "diagnostics.joint": "judge.extra.crowdmodels.joint",
+            "diagnostics.joint": "judge.extra.crowdmodels",
             "workers.report": "judge.extra.crowdmodels.workers",
         },
     ),
@@ -149,6 +149,7 @@ ANNEXES = {
     ),
     "autojudge": Annex({}),
     "logs": Annex({}, {"labels.logs": "judge.extra.logs:read_log"}),
+    "irdatasets": Annex({}, {"collections.ir": "judge.extra.irdatasets"}),
 }
 """The annexes, by the names of their folders."""
 
@@ -204,6 +205,15 @@ def need(row: str, what: str) -> Any:
     """A row of an annex."""
     refuse_absent(row, what)
     return _load(next(annex.rows[row] for annex in ANNEXES.values() if row in annex.rows))
+
+
+def collection(path: str | os.PathLike[str], part: str) -> Callable[..., Any] | None:
+    """What gives a part of a path such as `ir:NAME`, which stands in place of a file; None for every other path."""
+    scheme, _, name = os.fspath(path).partition(":")
+    row = f"collections.{scheme}"
+    if not name or not any(row in annex.rows for annex in ANNEXES.values()) or os.path.exists(path):  # noqa: PTH110
+        return None
+    return partial(getattr(need(row, os.fspath(path)), part), name)
 
 
 def refuse_absent(row: str, what: str) -> None:

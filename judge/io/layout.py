@@ -5,7 +5,7 @@ in a further block under the same keys. Only a word wider than half of the lines
 not fit beside the keys.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from judge.io.text import columns_of, fold, pad
 
@@ -33,11 +33,11 @@ def table_lines(
     or an empty one. `color`: whether the header is bold.
     """
     named = keys or _naming(rows, words)
-    widths = [max(map(columns_of, (name, *(row[place] for row in rows)))) for place, name in enumerate(header)]
+    texts = [*zip(header, *rows, strict=True)]
+    widths = [max(map(columns_of, column)) for column in texts]
+    longest = [max(columns_of(word) for cell in column for word in cell.split(" ")) for column in texts]
     least = [
-        min(width, columns // 2, max(_FOLDED, _longest_word([header[place], *(row[place] for row in rows)])))
-        if place in words
-        else width
+        min(width, columns // 2, max(_FOLDED, longest[place])) if place in words else width
         for place, width in enumerate(widths)
     ]
     said = {place for row in rows for place, cell in enumerate(row) if cell not in NOTHING}
@@ -77,10 +77,6 @@ def _blocks(lead: list[int], rest: list[int], least: Sequence[int], columns: int
 
 def _taken(block: Sequence[int], least: Sequence[int]) -> int:
     return sum(least[place] + _GAP for place in block) - _GAP
-
-
-def _longest_word(texts: Iterable[str]) -> int:
-    return max(columns_of(word) for text in texts for word in text.split(" "))
 
 
 def _widened(

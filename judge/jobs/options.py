@@ -21,7 +21,7 @@ class RunFiles(Options, section="reading"):
     runs: Annotated[tuple[Path, ...], Option(metavar="PATH")]
     """Folders of run files, of any formats, .gz too, and run files."""
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
-    """Topics file (iKAT 2023 to 2025, a CAsT 2022 tree, TSV of id and text, or JSON Lines of requests)."""
+    """Topics file (iKAT 2023 to 2025, a CAsT 2022 tree, TSV of id and text, or JSON Lines of requests), or ir:NAME."""
     format: Annotated[str | None, OneOf(sorted(FORMATS))] = None
     """Read every file as this format instead of detecting it."""
 

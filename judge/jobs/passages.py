@@ -45,7 +45,7 @@ class ExtractPlan(Options):
     """With --runs: the passages of the N best-ranked responses of a turn (default 1); give --max-rank here if you pool
     with it."""
     passages: Annotated[tuple[Path, ...], Option(metavar="PATH")]
-    """The collection: JSONL or TREC-web files, packed or not, folders of them, or an index of it."""
+    """The collection: JSONL or TREC-web files, packed or not, folders of them, an index of it, or ir:NAME."""
     passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
     """Hash list or its index: passages that it does not list, and texts that differ, are named and left out."""
     out: Annotated[Path, Option(short="o", metavar="FILE")]

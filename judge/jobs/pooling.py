@@ -20,6 +20,7 @@ from judge.io.text import count, shown
 from judge.jobs.manifest import check_extended, earlier_runs, pool_configuration, read_earlier_pool, read_manifest
 from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
+from judge.plugins import collection
 from judge.pool.build import Screen, lacking_texts
 from judge.pool.conversation import turns_shown
 from judge.pool.encoder import MINILM, MINILM_SIMILARITY, Similarity, default_thresholds, open_encoder
@@ -79,7 +80,7 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
 
     passages: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
     """The collection's passages: JSONL, TREC-web, folders of them, .gz .bz2 .zst too, an index of `judge passages
-    index`, a Lucene index; if given, only their texts count as evidence."""
+    index`, a Lucene index, ir:NAME of ir_datasets; if given, only their texts count as evidence."""
     passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
     """The collection's list of passage MD5s, or an index of it: no other text counts as evidence."""
     missing_passages: MissingPassages = "skip-response"
@@ -123,6 +124,10 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
         for path in (self.topics, self.only_turns, self.passage_qrels, self.teams):
             if path is not None and path.exists() and not path.is_file():
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
+        for path in self.passages:
+            # Before runs are read, which may take minutes.
+            if opened := collection(path, "opened"):
+                opened("docs")
         about = {
             "dialogue": (_OF_RESPONSES, "about single responses and their passages; a dialogue is judged as a whole"),
             "citation": (_OF_WHOLE_ONES, "about whole responses; single citations are judged"),

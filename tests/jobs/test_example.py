@@ -198,11 +198,3 @@ def test_the_synthetic_assessors_follow_from_the_rule_in_the_readme(assessor: st
             grade = row.grade - step
         expected.append(msgspec.structs.replace(row, grade=grade, assessor=assessor, made="synthetic"))
     assert [row for row in gold("example.synthetic.jsonl") if row.assessor == assessor] == expected
-
-
-def test_the_regin_bank_and_pool_belong_together(turns: list[str]) -> None:
-    bank = load(EXAMPLES / "regin" / "response_bank.json")
-    lines = [line.split("\t") for line in read(EXAMPLES / "regin" / "response_pool_depth_1.pool").splitlines()]
-    assert [line[2] for line in lines] == list(bank) == [f"R{n:05d}" for n in range(10)]
-    assert {line[0] for line in lines} == {"3-1_2", "3-1_5"}
-    assert all((line[1], *line[3:]) == ("Q0", "1", "0.0", "example") for line in lines)

@@ -20,18 +20,7 @@ from judge.crowd.released import KINDS, read_resource
 from judge.extra.reproduce.regin import regenerate
 from judge.io.ids import topic_of
 from judge.io.words import split_sentences
-from tests.calibration_world import (
-    contents,
-    gold_rows,
-    items,
-    jsonl,
-    judgment,
-    labeled,
-    pool,
-    write_columns,
-    write_gold,
-    write_pool,
-)
+from tests import calibration_world as world
 from tests.conftest import PROJECT
 from tests.extra.reproduce.test_llmjudge import COHEN, lines
 from tests.extra.reproduce.test_llmjudge import release as label_files
@@ -40,7 +29,7 @@ from tests.mock import start_mock
 
 pytestmark = pytest.mark.slow
 
-WORLD = items(topics=8)
+WORLD = world.items(topics=8)
 RUNS = PROJECT / "examples/runs"
 CALLERS = set(
     """
@@ -320,26 +309,28 @@ _VOTES = (("a", 3), ("b", 3), ("c", 1))
 
 def _calibration(folder: Path) -> None:
     """Gold and labels of two judges, in columns and as records."""
-    gold = gold_rows(WORLD)
-    write_gold(folder / "gold.jsonl", gold)
-    write_gold(folder / "natural.jsonl", gold_rows(WORLD, criterion="naturalness"))
-    write_gold(folder / "three.jsonl", [row for name in ("ann", "bob", "cem") for row in gold_rows(WORLD, name)])
+    gold = world.gold_rows(WORLD)
+    world.write_gold(folder / "gold.jsonl", gold)
+    world.write_gold(folder / "natural.jsonl", world.gold_rows(WORLD, criterion="naturalness"))
+    world.write_gold(
+        folder / "three.jsonl", [row for name in ("ann", "bob", "cem") for row in world.gold_rows(WORLD, name)]
+    )
     # Turns whose places are not known, so that nothing can depend on them.
     places = [(f"{topic_of(one.turn_id)}_last", one) for one in WORLD]
-    write_columns(folder / "gold.qrel", {(turn, one.response_id): one.gold for turn, one in places})
-    write_columns(folder / "judge.qrel", {(turn, one.response_id): one.deserved for turn, one in places})
-    write_pool(folder / "labels", pool(WORLD, words=lambda one: int(one.response_id[1:]) % 7))
-    judges = {"server/good": labeled(WORLD, 0.1, 2), "server/bad": labeled(WORLD, 0.6, 3)}
+    world.write_columns(folder / "gold.qrel", {(turn, one.response_id): one.gold for turn, one in places})
+    world.write_columns(folder / "judge.qrel", {(turn, one.response_id): one.deserved for turn, one in places})
+    world.write_pool(folder / "labels", world.pool(WORLD, words=lambda one: int(one.response_id[1:]) % 7))
+    judges = {"server/good": world.labeled(WORLD, 0.1, 2), "server/bad": world.labeled(WORLD, 0.6, 3)}
     asked = {"natural": "naturalness/graded", "joint": "groundedness/graded+naturalness"}
     for name, prompt in {"judgments": "groundedness/graded", **asked}.items():
         made = [
-            judgment(
+            world.judgment(
                 one.turn_id, one.response_id, grade := grades[one.response_id], judge, prompt, expected=grade + 0.1
             )
             for judge, grades in judges.items()
             for one in WORLD
         ]
-        (folder / f"labels/{name}.jsonl").write_bytes(jsonl(made))
+        (folder / f"labels/{name}.jsonl").write_bytes(world.jsonl(made))
 
 
 def _release(folder: Path, name: str) -> None:
@@ -372,7 +363,7 @@ def made(command: str, inputs: Path, out: Path, arguments: str) -> set[str]:
     assert call(inputs, writer.out, out, arguments) != 2
     check = ["sha256sum", "--check", "--strict", "--quiet", writer.record]
     subprocess.run(check, cwd=out, check=True)
-    names = contents(out).keys() - {writer.record}
+    names = world.contents(out).keys() - {writer.record}
     listed = {line.split("  ", 1)[1] for line in (out / writer.record).read_text(encoding="utf-8").splitlines()}
     assert listed == names
     return set(names)
@@ -545,11 +536,11 @@ def test_a_command_without_a_record_refuses_a_folder_with_another_call_in_it(
     inputs: Path, tmp_path: Path, option: str, first: str, second: str
 ) -> None:
     assert call(inputs, option, tmp_path / "out", first) == 0
-    before = contents(tmp_path / "out")
+    before = world.contents(tmp_path / "out")
     assert call(inputs, option, tmp_path / "out", second) == 2
-    assert contents(tmp_path / "out") == before
+    assert world.contents(tmp_path / "out") == before
     assert call(inputs, option, tmp_path / "out", first) == 0
-    assert contents(tmp_path / "out") == before
+    assert world.contents(tmp_path / "out") == before
 
 
 @pytest.mark.parametrize("second", ["calibrate", "validate"])
@@ -561,6 +552,6 @@ def test_two_commands_in_one_folder_keep_to_their_own_files(inputs, plain, tmp_p
     assert code == (2 if second == "validate" else 0)
     names = plain[second] | {other.record} if code == 0 else set()
     assert call(inputs, run.out, out, run.plain) == 0
-    assert contents(out).keys() == plain["run"] | {run.record} | names
-    for record in {run.record, other.record} & contents(out).keys():
+    assert world.contents(out).keys() == plain["run"] | {run.record} | names
+    for record in {run.record, other.record} & world.contents(out).keys():
         subprocess.run(["sha256sum", "--check", "--strict", "--quiet", record], cwd=out, check=True)

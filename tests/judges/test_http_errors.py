@@ -7,18 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.errors import (
-    AuthenticationError,
-    ContentFilterError,
-    ContextLengthError,
-    JudgeError,
-    OperationalError,
-    QuotaError,
-    RateLimitError,
-    RejectedError,
-    StructureUnsupported,
-    TransientError,
-)
+from judge import errors
 from judge.judges.http_errors import Refusal, check_redirect, error_for, read_refusal, shorten
 from judge.judges.limits import retry_after
 
@@ -31,65 +20,69 @@ QUOTA = "You exceeded your current quota, please check your plan and billing det
 CONTEXT = "This model's maximum context length is 8192 tokens. However, your messages resulted in 8227 tokens."
 VLLM = "You passed 1015 input tokens. However, the model's context length is only 1024 tokens, resulting in a maximum"
 LLAMA = "request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it"
+GONE = openai("The model `x` does not exist", "invalid_request_error", "model_not_found")
 AZURE = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy."
 
-REFUSALS: list[tuple[int, Any, type[JudgeError]]] = [
-    (429, openai("Rate limit reached for gpt-4o", "requests", "rate_limit_exceeded"), RateLimitError),
-    (429, "slow down", RateLimitError),
-    (429, openai(QUOTA, "insufficient_quota", "insufficient_quota"), QuotaError),
-    (429, openai("No credit.", "insufficient_quota", "credit_balance_exhausted"), QuotaError),
+REFUSALS: list[tuple[int, Any, type[errors.JudgeError]]] = [
+    (429, openai("Rate limit reached for gpt-4o", "requests", "rate_limit_exceeded"), errors.RateLimitError),
+    (429, "slow down", errors.RateLimitError),
+    (429, openai(QUOTA, "insufficient_quota", "insufficient_quota"), errors.QuotaError),
+    (429, openai("No credit.", "insufficient_quota", "credit_balance_exhausted"), errors.QuotaError),
     # Gemini words a limit per minute just as OpenAI words an empty account.
-    (429, [{"error": {"code": 429, "message": QUOTA, "status": "RESOURCE_EXHAUSTED"}}], RateLimitError),
-    (402, openai("Insufficient Balance"), QuotaError),
-    (400, {"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}, QuotaError),
-    (401, openai("Incorrect API key provided", "invalid_request_error", "invalid_api_key"), AuthenticationError),
-    (403, openai("Country, region, or territory not supported"), AuthenticationError),
-    (404, openai("The model `x` does not exist", "invalid_request_error", "model_not_found"), AuthenticationError),
-    (404, {"detail": "Not Found"}, AuthenticationError),
-    (400, openai("The model `x` does not exist", "invalid_request_error", "model_not_found"), AuthenticationError),
-    (400, openai(CONTEXT, "invalid_request_error", "context_length_exceeded"), ContextLengthError),
-    (400, {"object": "error", "message": CONTEXT, "type": "BadRequestError", "code": 400}, ContextLengthError),
-    (400, openai(VLLM, "BadRequestError", 400), ContextLengthError),
-    (400, openai(LLAMA, "exceed_context_size_error", 400), ContextLengthError),
-    (500, openai("Context size has been exceeded.", "server_error", 500), ContextLengthError),
+    (429, [{"error": {"code": 429, "message": QUOTA, "status": "RESOURCE_EXHAUSTED"}}], errors.RateLimitError),
+    (402, openai("Insufficient Balance"), errors.QuotaError),
+    (400, {"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}, errors.QuotaError),
+    (401, openai("Incorrect API key provided", "invalid_request_error", "invalid_api_key"), errors.AuthenticationError),
+    (403, openai("Country, region, or territory not supported"), errors.AuthenticationError),
+    (404, GONE, errors.AuthenticationError),
+    (404, {"detail": "Not Found"}, errors.AuthenticationError),
+    (400, GONE, errors.AuthenticationError),
+    (400, openai(CONTEXT, "invalid_request_error", "context_length_exceeded"), errors.ContextLengthError),
+    (400, {"object": "error", "message": CONTEXT, "type": "BadRequestError", "code": 400}, errors.ContextLengthError),
+    (400, openai(VLLM, "BadRequestError", 400), errors.ContextLengthError),
+    (400, openai(LLAMA, "exceed_context_size_error", 400), errors.ContextLengthError),
+    (500, openai("Context size has been exceeded.", "server_error", 500), errors.ContextLengthError),
     (400, {"error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens"}},
-        ContextLengthError),
-    (422, {"error": "`inputs` must have less than 4096 tokens", "error_type": "validation"}, ContextLengthError),
-    (413, "Request Entity Too Large", ContextLengthError),
-    (400, openai(AZURE, None, "content_filter"), ContentFilterError),
-    (400, openai("Prompt blocked.", None, "content_policy_violation"), ContentFilterError),
+        errors.ContextLengthError),
+    (422, {"error": "`inputs` must have less than 4096 tokens", "error_type": "validation"}, errors.ContextLengthError),
+    (413, "Request Entity Too Large", errors.ContextLengthError),
+    (400, openai(AZURE, None, "content_filter"), errors.ContentFilterError),
+    (400, openai("Prompt blocked.", None, "content_policy_violation"), errors.ContentFilterError),
     (400, {"error": {"message": "Blocked.", "innererror": {"code": "ResponsibleAIPolicyViolation"}}},
-        ContentFilterError),
-    (403, openai("Your input was flagged by the moderation of this model", None, 403), ContentFilterError),
-    (400, openai("'response_format' of type 'json_schema' is not supported with this model."), StructureUnsupported),
-    (400, openai("Failed to parse grammar"), StructureUnsupported),
-    (400, openai("Invalid schema for response_format 'verdict'"), StructureUnsupported),
-    (400, openai("Unsupported value: 'temperature' does not support 0.0 with this model."), RejectedError),
-    (422, {"detail": [{"loc": ["body", "seed"], "msg": "value is not an integer"}]}, RejectedError),
-    (408, "", TransientError),
-    (409, openai("conflict"), TransientError),
-    (500, openai("The server had an error"), TransientError),
-    (502, "<html>Bad Gateway</html>", TransientError),
-    (503, openai("overloaded", "service_unavailable_error"), TransientError),
-    (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, RateLimitError),
-    (418, "teapot", RejectedError),
+        errors.ContentFilterError),
+    (403, openai("Your input was flagged by the moderation of this model", None, 403), errors.ContentFilterError),
+    (400, openai("'response_format' of type 'json_schema' is not supported with this model."),
+        errors.StructureUnsupported),
+    (400, openai("Failed to parse grammar"), errors.StructureUnsupported),
+    (400, openai("Invalid schema for response_format 'verdict'"), errors.StructureUnsupported),
+    (400, openai("Unsupported value: 'temperature' does not support 0.0 with this model."), errors.RejectedError),
+    (422, {"detail": [{"loc": ["body", "seed"], "msg": "value is not an integer"}]}, errors.RejectedError),
+    (408, "", errors.TransientError),
+    (409, openai("conflict"), errors.TransientError),
+    (500, openai("The server had an error"), errors.TransientError),
+    (502, "<html>Bad Gateway</html>", errors.TransientError),
+    (503, openai("overloaded", "service_unavailable_error"), errors.TransientError),
+    (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, errors.RateLimitError),
+    (418, "teapot", errors.RejectedError),
 ]  # fmt: skip
 
 
-def error(status: int, body: object, structured: bool = True) -> JudgeError:
+def error(status: int, body: object, structured: bool = True) -> errors.JudgeError:
     encoded = body.encode() if isinstance(body, str) else msgspec.json.encode(body)
     return error_for(read_refusal(status, encoded), {}, structured=structured)
 
 
 @pytest.mark.parametrize(("status", "body", "expected"), REFUSALS)
-def test_refusals_become_the_error_that_says_what_to_do(status: int, body: object, expected: type[JudgeError]) -> None:
+def test_refusals_become_the_error_that_says_what_to_do(
+    status: int, body: object, expected: type[errors.JudgeError]
+) -> None:
     found = error(status, body)
     assert type(found) is expected
     assert str(found).startswith(f"status {status}: ")
 
 
 def test_structure_is_only_doubted_where_it_was_asked() -> None:
-    assert type(error(400, openai("response_format is unknown"), structured=False)) is RejectedError
+    assert type(error(400, openai("response_format is unknown"), structured=False)) is errors.RejectedError
 
 
 @pytest.mark.parametrize(
@@ -105,7 +98,7 @@ def test_structure_is_only_doubted_where_it_was_asked() -> None:
     ],
 )
 def test_a_redirect_is_refused_with_both_addresses(location: str | None, there: str) -> None:
-    with pytest.raises(OperationalError) as refused:
+    with pytest.raises(errors.OperationalError) as refused:
         check_redirect(302, "https://old.example:443/v1/chat", location)
     assert str(refused.value) == (
         f"status 302: https://old.example redirects to {there}, and judge follows no redirect; if the judge is there, "
@@ -120,7 +113,9 @@ def test_other_statuses_are_no_redirect(status: int) -> None:
 
 def test_the_echo_of_a_request_after_a_servers_own_words_is_not_read_as_its_words() -> None:
     echo = "1 validation error for Body: seed: value is not an integer, input: " + "x" * 300
-    assert type(error(400, openai(f"{echo} insufficient_quota, context length, content_filter"))) is RejectedError
+    assert (
+        type(error(400, openai(f"{echo} insufficient_quota, context length, content_filter"))) is errors.RejectedError
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,7 +173,7 @@ def test_retry_after_as_a_date_counts_from_now() -> None:
 def test_a_wish_to_wait_reaches_the_error() -> None:
     for status in (429, 503):
         found = error_for(Refusal(status, "busy"), {"Retry-After": "7"}, structured=False)
-        assert isinstance(found, TransientError)
+        assert isinstance(found, errors.TransientError)
         assert found.retry_after == 7
 
 

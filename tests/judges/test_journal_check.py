@@ -13,17 +13,9 @@ import msgspec
 import pytest
 
 from judge.errors import InputError, OperationalError, UsageError
+from judge.judges import journal_tools as tools
 from judge.judges.journal import Journal, JournalView
 from judge.judges.journal_store import DamagedRow, check_row, new_row, request_digest
-from judge.judges.journal_tools import (
-    JournalReport,
-    export_journal,
-    merge_journals,
-    read_journal,
-    read_spending,
-    salvage_journal,
-    verify_journal,
-)
 from judge.judges.records import Completion
 from tests.conftest import put
 from tests.judges.test_journal import completion, put_texts, request
@@ -62,7 +54,7 @@ def change(path: Path, *statements: str) -> None:
 
 
 def held(path: Path) -> dict[str, Completion]:
-    return {entry.digest: entry.completion for entry in read_journal(path)}
+    return {entry.digest: entry.completion for entry in tools.read_journal(path)}
 
 
 SWAP_COMPLETIONS = (
@@ -89,7 +81,7 @@ def test_what_was_not_recorded_is_never_given_back(path: Path, statements: tuple
         held(path)
     with Journal(None) as journal, pytest.raises(InputError, match=r"damaged at the completion \w+: its cont"):
         journal.adopt(path)
-    report = verify_journal(path)
+    report = tools.verify_journal(path)
     assert (DIGESTS[0], "its content is not what was recorded") in report.problems
 
 
@@ -142,7 +134,7 @@ def test_a_completion_that_an_index_hides_is_not_paid_for_again(path: Path) -> N
             assert "its index is damaged: row 6 missing from index" in str(error)
             assert f"judge journal salvage {path}" in str(error)
         new = path.with_name(f"new-{place}.sqlite")
-        salvage_journal(path, new)
+        tools.salvage_journal(path, new)
         assert set(DIGESTS) - held(new).keys() <= {DIGESTS[5]}
     assert refused == 1
 
@@ -200,9 +192,9 @@ def test_a_row_without_a_checksum_is_damage(path: Path) -> None:
     change(path, "UPDATE completion SET checksum = NULL, completion = replace(completion, 'Grade: 0', 'Grade: 3')")
     with Journal(path) as journal, pytest.raises(InputError, match=r"damaged at the completion .*: it has no checksum"):
         journal.get(DIGESTS[0])
-    assert {why for _, why in verify_journal(path).problems} == {"it has no checksum"}
+    assert {why for _, why in tools.verify_journal(path).problems} == {"it has no checksum"}
     with pytest.raises(InputError, match="holds no completion that is sound"):
-        salvage_journal(path, path.with_name("new"))
+        tools.salvage_journal(path, path.with_name("new"))
 
 
 def test_a_completion_found_under_another_digest_is_not_given_back(path: Path) -> None:
@@ -225,7 +217,7 @@ def test_a_completion_found_under_another_digest_is_not_given_back(path: Path) -
 
 def test_a_sound_journal_is_called_sound(path: Path) -> None:
     before = path.read_bytes()
-    assert verify_journal(path) == JournalReport(12, ())
+    assert tools.verify_journal(path) == tools.JournalReport(12, ())
     assert path.read_bytes() == before
 
 
@@ -237,7 +229,7 @@ def test_any_damaged_page_costs_only_what_is_on_it(path: Path, tmp_path: Path) -
         broken, new = tmp_path / "broken.sqlite", tmp_path / f"new-{number}.sqlite"
         broken.write_bytes(data[: number * PAGE] + bytes(PAGE) + data[(number + 1) * PAGE :])
         try:
-            report = salvage_journal(broken, new)
+            report = tools.salvage_journal(broken, new)
         except InputError as error:
             # The first page, and the one by which all others of the table are found.
             assert "holds no completion that is sound" in str(error) or "cannot be read as a journal" in str(error)
@@ -253,7 +245,7 @@ def test_any_damaged_page_costs_only_what_is_on_it(path: Path, tmp_path: Path) -
             assert all(journal.get(digest) == kept[digest] for digest in kept)
             fill(journal)
             assert len(journal) == 12
-        assert verify_journal(new) == JournalReport(12, ())
+        assert tools.verify_journal(new) == tools.JournalReport(12, ())
     assert lost_in_all == recorded.keys()
     assert hopeless == 2
 
@@ -274,7 +266,7 @@ def test_what_a_damaged_page_took_is_named_however_the_index_is_built(tmp_path: 
         broken.write_bytes(data[: number * PAGE] + bytes(PAGE) + data[(number + 1) * PAGE :])
         new = tmp_path / f"new-{number}.sqlite"
         try:
-            report = salvage_journal(broken, new)
+            report = tools.salvage_journal(broken, new)
         except InputError:
             hopeless += 1
             continue
@@ -285,26 +277,26 @@ def test_what_a_damaged_page_took_is_named_however_the_index_is_built(tmp_path: 
 def test_salvage_writes_over_nothing(path: Path, tmp_path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(UsageError, match="is there already"):
-        salvage_journal(path, path)
+        tools.salvage_journal(path, path)
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UsageError, match="is there already"):
-        salvage_journal(path, tmp_path / "link")
+        tools.salvage_journal(path, tmp_path / "link")
     assert path.read_bytes() == before
     text = put(tmp_path / "text", "no journal at all" * 1000)
     with pytest.raises(InputError, match="holds no completion that is sound"):
-        salvage_journal(text, tmp_path / "new")
+        tools.salvage_journal(text, tmp_path / "new")
     assert not (tmp_path / "new").exists()
-    for check in (verify_journal, lambda at: salvage_journal(at, tmp_path / "new")):
+    for check in (tools.verify_journal, lambda at: tools.salvage_journal(at, tmp_path / "new")):
         with pytest.raises(InputError, match="no such journal"):
             check(tmp_path / "absent")
     with pytest.raises(InputError, match="cannot be read as a journal"):
-        verify_journal(text)
+        tools.verify_journal(text)
 
 
 def test_a_place_that_cannot_be_written_is_named(path: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OperationalError, match="file/new: cannot be written"):
-        salvage_journal(path, tmp_path / "file" / "new")
+        tools.salvage_journal(path, tmp_path / "file" / "new")
 
 
 # ---------------------------------------------------------------- journals of an earlier version
@@ -350,16 +342,16 @@ def test_a_salvage_makes_a_journal_of_today_of_an_older_one(old: Path, tmp_path:
         lambda: Journal(old),
         lambda: JournalView([old]),
         lambda: Journal(None).adopt(old),
-        lambda: merge_journals([old], tmp_path / "merged"),
-        lambda: export_journal(old, tmp_path / "old.jsonl"),
-        lambda: read_spending(old),
+        lambda: tools.merge_journals([old], tmp_path / "merged"),
+        lambda: tools.export_journal(old, tmp_path / "old.jsonl"),
+        lambda: tools.read_spending(old),
     ):
         with pytest.raises(InputError, match=refused):
             use()
     new = tmp_path / "new.sqlite"
-    assert verify_journal(old) == JournalReport(6, ())
-    assert salvage_journal(old, new) == JournalReport(5, ())
-    assert verify_journal(new) == JournalReport(5, ())
+    assert tools.verify_journal(old) == tools.JournalReport(6, ())
+    assert tools.salvage_journal(old, new) == tools.JournalReport(5, ())
+    assert tools.verify_journal(new) == tools.JournalReport(5, ())
     with Journal(new) as journal:
         for index in range(5):
             expected = msgspec.structs.replace(completion(TEXTS[index]), endpoint=ADDRESS)
@@ -377,7 +369,7 @@ def test_what_is_damaged_in_an_older_journal_is_named(old: Path, tmp_path: Path)
     )
     problems = {(digests[0], "it has no checksum"), (digests[1], "its content is not what was recorded")}
     # A question that was asked at two addresses counts once in the new journal.
-    for sound, report in ((4, verify_journal(old)), (3, salvage_journal(old, tmp_path / "new"))):
+    for sound, report in ((4, tools.verify_journal(old)), (3, tools.salvage_journal(old, tmp_path / "new"))):
         assert (report.sound, set(report.problems)) == (sound, problems)
     assert held(tmp_path / "new").keys() == {DIGESTS[index] for index in (0, 3, 4)}
 
@@ -385,7 +377,11 @@ def test_what_is_damaged_in_an_older_journal_is_named(old: Path, tmp_path: Path)
 def test_a_journal_of_the_first_version_is_refused(old: Path, tmp_path: Path) -> None:
     """Its rows have no checksums."""
     change(old, "UPDATE meta SET value = '1' WHERE key = 'schema'")
-    for use in (lambda: Journal(old), lambda: verify_journal(old), lambda: salvage_journal(old, tmp_path / "new")):
+    for use in (
+        lambda: Journal(old),
+        lambda: tools.verify_journal(old),
+        lambda: tools.salvage_journal(old, tmp_path / "new"),
+    ):
         with pytest.raises(InputError, match=r"old\.sqlite: journal of schema version 1, this version of judge reads"):
             use()
 
@@ -399,7 +395,7 @@ def test_a_copy_of_the_file_alone_has_what_was_committed_before(tmp_path: Path) 
         fill(journal)
         journal.store.tick()
         shutil.copy(path, copied)
-    assert verify_journal(copied) == JournalReport(12, ())
+    assert tools.verify_journal(copied) == tools.JournalReport(12, ())
     # To read it left nothing beside it.
     assert {one.name for one in tmp_path.iterdir()} == {path.name, copied.name}
     with Journal(copied) as journal:
@@ -421,8 +417,8 @@ def copy_with_log(tmp_path: Path, damage: Callable[[bytes], bytes]) -> Path:
 def test_what_a_kill_leaves_in_the_log_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.judges.journal_store.Store.period", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data)
-    assert verify_journal(killed) == JournalReport(12, ())
-    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(12, ())
+    assert tools.verify_journal(killed) == tools.JournalReport(12, ())
+    assert tools.salvage_journal(killed, tmp_path / "new.sqlite") == tools.JournalReport(12, ())
     with Journal(killed) as journal:
         assert len(journal) == 12
 
@@ -435,16 +431,16 @@ def test_however_much_of_a_journal_is_only_in_the_log_is_seen(tmp_path: Path, mo
             shutil.copy(tmp_path / name, tmp_path / f"killed-{name}")
     (tmp_path / "killed-journal.sqlite-wal").rename(tmp_path / "killed.sqlite-wal")
     killed = (tmp_path / "killed-journal.sqlite").rename(tmp_path / "killed.sqlite")
-    assert verify_journal(killed) == JournalReport(600, ())
-    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(600, ())
+    assert tools.verify_journal(killed) == tools.JournalReport(600, ())
+    assert tools.salvage_journal(killed, tmp_path / "new.sqlite") == tools.JournalReport(600, ())
 
 
 def test_after_a_damaged_log_what_is_in_the_file_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite forgets whatever follows a damaged frame: as after a loss of power, that is asked again."""
     monkeypatch.setattr("judge.judges.journal_store.Store.period", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data[:48] + bytes([data[48] ^ 1]) + data[49:])
-    assert verify_journal(killed) == JournalReport(3, ())
-    assert salvage_journal(killed, tmp_path / "new.sqlite") == JournalReport(3, ())
+    assert tools.verify_journal(killed) == tools.JournalReport(3, ())
+    assert tools.salvage_journal(killed, tmp_path / "new.sqlite") == tools.JournalReport(3, ())
 
 
 def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,13 +451,13 @@ def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
     try:
-        for read in (verify_journal, lambda path: list(read_journal(path))):
+        for read in (tools.verify_journal, lambda path: list(tools.read_journal(path))):
             with pytest.raises(InputError, match=r"its disk is full, and SQLite needs a little room") as caught:
                 read(killed)
             assert "salvage" not in str(caught.value)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert verify_journal(killed) == JournalReport(12, ())
+    assert tools.verify_journal(killed) == tools.JournalReport(12, ())
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -58,7 +58,7 @@ def pyserini(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Reader, "documents", documents)
     members: dict[str, dict[str, Any]] = {
         "pyserini": {}, "pyserini.index": {}, "pyserini.pyclass": {},
-        "pyserini.index.lucene": {request.param: Reader}, "jnius": {"JavaException": JavaError},
+        "pyserini.index.lucene": {request.param: Reader},
     }  # fmt: skip
     for name, content in members.items():
         module = ModuleType(name)

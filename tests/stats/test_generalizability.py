@@ -10,25 +10,11 @@ from statsmodels.stats.power import TTestPower
 
 from judge.io.ids import topic_of
 from judge.records import Estimate
-from judge.stats.generalizability import (
-    Design,
-    GradeTable,
-    GradeVariance,
-    difference_variance,
-    grade_variance,
-    half_width_factor,
-    mean_variance,
-    planned_topics,
-    power_factor,
-    reliability,
-    topics_needed,
-    variance_components,
-    without_parts,
-)
+from judge.stats import generalizability as theory
 from judge.stats.tables import Undefined
 
 
-def table(grades: np.ndarray, lengths: list[int]) -> GradeTable:
+def table(grades: np.ndarray, lengths: list[int]) -> theory.GradeTable:
     """Runs x turns, or runs x turns x assessors, nan where there is no grade; topics of these lengths."""
     turns = [f"{topic}_{turn}" for topic, length in enumerate(lengths) for turn in range(length)]
     rows = [
@@ -37,18 +23,20 @@ def table(grades: np.ndarray, lengths: list[int]) -> GradeTable:
         if not math.isnan(value)
     ]
     values, runs, topics, names, assessors = (list(column) for column in zip(*rows, strict=True))
-    return GradeTable(values, runs, topics, names, assessors if grades.ndim == 3 else None)
+    return theory.GradeTable(values, runs, topics, names, assessors if grades.ndim == 3 else None)
 
 
-def components(of: GradeVariance | Undefined) -> dict[str, float]:
-    assert isinstance(of, GradeVariance)
+def components(of: theory.GradeVariance | Undefined) -> dict[str, float]:
+    assert isinstance(of, theory.GradeVariance)
     return {row.source: row.estimate for row in of.components}
 
 
-def planned(rows: GradeTable, size: float, factor: Callable[[int], float]) -> Estimate:
-    of = grade_variance(rows)
-    assert isinstance(of, GradeVariance)
-    return planned_topics(of, without_parts(rows), size, factor, Design(of.turns_per_topic, of.spread))
+def planned(rows: theory.GradeTable, size: float, factor: Callable[[int], float]) -> Estimate:
+    of = theory.grade_variance(rows)
+    assert isinstance(of, theory.GradeVariance)
+    return theory.planned_topics(
+        of, theory.without_parts(rows), size, factor, theory.Design(of.turns_per_topic, of.spread)
+    )
 
 
 def world(rng: np.random.Generator, R: int, lengths: list[int], sd: dict[str, float], labels: int = 1) -> np.ndarray:
@@ -73,15 +61,15 @@ def test_a_balanced_table_by_hand() -> None:
     """
     additive = np.array([[0, 2, 2, 4], [2, 4, 4, 6], [4, 6, 6, 8]], dtype=float)
     rest = np.array([[2, 0, 0, -2], [0, 0, 0, 0], [-2, 0, 0, 2]])
-    of = grade_variance(table(additive + rest, [1, 1, 1, 1]))
+    of = theory.grade_variance(table(additive + rest, [1, 1, 1, 1]))
     assert components(of) == pytest.approx({"run": 10 / 3, "topic": 16 / 9, "run x topic": 8 / 3})
-    assert isinstance(of, GradeVariance)
-    design = Design(1.0)
-    assert difference_variance(of, design) == pytest.approx(2 * 8 / 3)
-    assert mean_variance(of, design) == pytest.approx(8 / 3 + 16 / 9)
+    assert isinstance(of, theory.GradeVariance)
+    design = theory.Design(1.0)
+    assert theory.difference_variance(of, design) == pytest.approx(2 * 8 / 3)
+    assert theory.mean_variance(of, design) == pytest.approx(8 / 3 + 16 / 9)
     # The Eρ² of the four topics is Hoyt's 1 - MS_rest / MS_run.
-    assert reliability(of, design, 4).relative == pytest.approx(1 - (8 / 3) / 16)
-    assert reliability(of, design, 4).absolute == pytest.approx((10 / 3) / (10 / 3 + (8 / 3 + 16 / 9) / 4))
+    assert theory.reliability(of, design, 4).relative == pytest.approx(1 - (8 / 3) / 16)
+    assert theory.reliability(of, design, 4).absolute == pytest.approx((10 / 3) / (10 / 3 + (8 / 3 + 16 / 9) / 4))
 
 
 def test_turns_within_topics_have_the_mean_squares_of_the_nested_design() -> None:
@@ -94,7 +82,7 @@ def test_turns_within_topics_have_the_mean_squares_of_the_nested_design() -> Non
     ms_k = R * ((k - t[:, None]) ** 2).sum() / (T * (K - 1))
     ms_rt = K * ((rt - r[:, None] - t + m) ** 2).sum() / ((R - 1) * (T - 1))
     ms_rk = ((y - rt[:, :, None] - k + t[:, None]) ** 2).sum() / (T * (R - 1) * (K - 1))
-    assert components(grade_variance(table(y.reshape(R, T * K), [K] * T))) == pytest.approx({
+    assert components(theory.grade_variance(table(y.reshape(R, T * K), [K] * T))) == pytest.approx({
         "run": (ms_r - ms_rt) / (T * K),
         "topic": (ms_t - ms_k - ms_rt + ms_rk) / (R * K),
         "run x topic": (ms_rt - ms_rk) / K,
@@ -114,7 +102,7 @@ def test_a_balanced_design_has_the_restricted_likelihood_estimates_of_statsmodel
     fit = MixedLM.from_formula(
         "y ~ 1", frame, groups="all", re_formula="0", vc_formula={"run": "0 + C(run)", "topic": "0 + C(topic)"}
     ).fit(reml=True, method="lbfgs")  # fmt: skip
-    of = components(grade_variance(table(y, [1] * T)))
+    of = components(theory.grade_variance(table(y, [1] * T)))
     assert [of["run"], of["topic"]] == pytest.approx(list(fit.vcomp), rel=1e-3)
     assert of["run x topic"] == pytest.approx(fit.scale, rel=1e-3)
 
@@ -147,7 +135,7 @@ def test_unbalanced_tables_have_unbiased_estimates() -> None:
         expected = dict.fromkeys(levels, 0.0)
         for level in set(names):
             only = rows._replace(values=[float(name == level) for name in names])
-            for other, estimate in components(grade_variance(only)).items():
+            for other, estimate in components(theory.grade_variance(only)).items():
                 expected[other] += estimate
         assert expected == pytest.approx({other: float(other == source) for other in levels}, abs=1e-9), source
 
@@ -158,19 +146,19 @@ def test_the_variance_of_new_means_is_the_planned_one() -> None:
     rng = np.random.default_rng(8)
     lengths = [2, 3, 9, 4, 2, 6, 5, 3]
     sd = SD | {"assessor": 0.0}
-    truth = grade_variance(table(world(rng, 3, lengths, sd, labels=2), lengths))
-    assert isinstance(truth, GradeVariance)
-    truth = GradeVariance(
+    truth = theory.grade_variance(table(world(rng, 3, lengths, sd, labels=2), lengths))
+    assert isinstance(truth, theory.GradeVariance)
+    truth = theory.GradeVariance(
         tuple(type(row)(row.source, sd[row.source] ** 2, 0.0) for row in truth.components),
         truth.runs, truth.topics, truth.turns, truth.grades, truth.spread,
     )  # fmt: skip
-    design = Design(truth.turns_per_topic, truth.spread, labels=2)
+    design = theory.Design(truth.turns_per_topic, truth.spread, labels=2)
     means = np.array([
         world(rng, 2, lengths, sd | {"run": 0.0}, labels=2).mean((1, 2)) for _ in range(4000)
     ])  # fmt: skip
     # The standard error of a variance of 4,000 draws is 2.2 %.
-    assert means[:, 0].var() == pytest.approx(mean_variance(truth, design) / 8, rel=0.08)
-    assert (means[:, 0] - means[:, 1]).var() == pytest.approx(difference_variance(truth, design) / 8, rel=0.08)
+    assert means[:, 0].var() == pytest.approx(theory.mean_variance(truth, design) / 8, rel=0.08)
+    assert (means[:, 0] - means[:, 1]).var() == pytest.approx(theory.difference_variance(truth, design) / 8, rel=0.08)
 
 
 @pytest.mark.long
@@ -179,10 +167,12 @@ def test_the_interval_of_the_number_of_topics_covers_the_number_that_is_needed(T
     rng = np.random.default_rng(T)
     inside = []
     # 2 (.09 + .36 / 4) = .36 a topic.
-    needed = topics_needed(0.36, 0.15, half_width_factor)
+    needed = theory.topics_needed(0.36, 0.15, theory.half_width_factor)
     assert needed == 64
     for _ in range(120):
-        found = planned(table(world(rng, 5, [4] * T, SD | {"label": 0.0})[..., 0], [4] * T), 0.15, half_width_factor)
+        found = planned(
+            table(world(rng, 5, [4] * T, SD | {"label": 0.0})[..., 0], [4] * T), 0.15, theory.half_width_factor
+        )
         assert found.low is not None and found.high is not None
         inside.append(found.low <= needed <= found.high)
     # The standard error of a share of .95 in 120 worlds is .02.
@@ -192,34 +182,40 @@ def test_the_interval_of_the_number_of_topics_covers_the_number_that_is_needed(T
 def test_the_power_is_that_of_the_paired_t_test_of_statsmodels() -> None:
     for topics in (5, 8, 25, 100):
         theirs = TTestPower().solve_power(nobs=topics, alpha=0.05, power=0.8, alternative="two-sided")
-        assert power_factor(topics) / math.sqrt(topics) == pytest.approx(theirs, rel=1e-4)
+        assert theory.power_factor(topics) / math.sqrt(topics) == pytest.approx(theirs, rel=1e-4)
     theirs = TTestPower().solve_power(effect_size=0.2 / 0.6, alpha=0.05, power=0.8, alternative="two-sided")
-    assert topics_needed(0.36, 0.2, power_factor) == math.ceil(theirs)
+    assert theory.topics_needed(0.36, 0.2, theory.power_factor) == math.ceil(theirs)
 
 
 def test_the_number_of_topics_is_the_fewest_that_suffices() -> None:
     """t with 140 degrees of freedom is 1.977, and 1.977² .36 / .01 is 140.7."""
-    needed = topics_needed(0.36, 0.1, half_width_factor)
+    needed = theory.topics_needed(0.36, 0.1, theory.half_width_factor)
     assert needed == 141
-    assert half_width_factor(141) * math.sqrt(0.36 / 141) <= 0.1 < half_width_factor(140) * math.sqrt(0.36 / 140)
-    assert topics_needed(1.0, 1e-6, half_width_factor) == Undefined("more than 1000000 topics")
-    assert topics_needed(0.0, 0.1, power_factor) == Undefined("the grades show no error that topics could reduce")
+    assert (
+        theory.half_width_factor(141) * math.sqrt(0.36 / 141)
+        <= 0.1
+        < theory.half_width_factor(140) * math.sqrt(0.36 / 140)
+    )
+    assert theory.topics_needed(1.0, 1e-6, theory.half_width_factor) == Undefined("more than 1000000 topics")
+    assert theory.topics_needed(0.0, 0.1, theory.power_factor) == Undefined(
+        "the grades show no error that topics could reduce"
+    )
 
 
 def test_more_labels_reduce_only_what_labels_differ_by() -> None:
     """Two assessors who differ by 2 throughout: 2 between the runs, nothing but severity between the labels."""
     y = np.random.default_rng(2).normal(0, 1, (3, 8, 1)) + np.array([0.0, 2.0])
-    of = grade_variance(table(y, [2] * 4))
-    assert isinstance(of, GradeVariance)
+    of = theory.grade_variance(table(y, [2] * 4))
+    assert isinstance(of, theory.GradeVariance)
     # The variance of 0 and 2 is 2; the label has nothing left.
     assert (of.variance("assessor"), of.variance("label")) == (pytest.approx(2.0), pytest.approx(0.0, abs=1e-12))
-    one, two = (difference_variance(of, Design(2.0, 1.0, labels)) for labels in (1, 2))
+    one, two = (theory.difference_variance(of, theory.Design(2.0, 1.0, labels)) for labels in (1, 2))
     assert one - two == pytest.approx(2 * (2.0 / 2) / 2)
 
 
 def test_what_is_undefined_has_a_reason() -> None:
     def reason(grades: object, lengths: list[int]) -> str:
-        of = grade_variance(table(np.array(grades, dtype=float), lengths))
+        of = theory.grade_variance(table(np.array(grades, dtype=float), lengths))
         assert isinstance(of, Undefined)
         return of.reason
 
@@ -229,14 +225,14 @@ def test_what_is_undefined_has_a_reason() -> None:
     assert reason([[1, 1], [1, 1]], [1, 1]) == "all grades are the same"
     nan = math.nan
     assert reason([[1, nan], [nan, 2]], [1, 1]) == "the grades are too few to tell run, topic and run x topic apart"
-    few = planned(table(np.random.default_rng(1).normal(0, 1, (3, 14)), [2] * 7), 0.1, half_width_factor)
+    few = planned(table(np.random.default_rng(1).normal(0, 1, (3, 14)), [2] * 7), 0.1, theory.half_width_factor)
     assert (few.value, few.low, few.reason) == (None, None, "fewer than 8 topics")
-    same = planned(table(np.arange(8.0) + np.array([[0], [1]]), [1] * 8), 0.1, half_width_factor)
+    same = planned(table(np.arange(8.0) + np.array([[0], [1]]), [1] * 8), 0.1, theory.half_width_factor)
     assert (same.value, same.reason) == (None, "the grades show no error that topics could reduce")
 
 
 def test_negative_estimates_are_kept_beside_zero() -> None:
-    found = variance_components([0, 1, 1, 0], {"run": "aabb", "topic": "xyxy"}, "run x topic")
+    found = theory.variance_components([0, 1, 1, 0], {"run": "aabb", "topic": "xyxy"}, "run x topic")
     # Equal means of runs and topics: (0 - 1)/2 of both; mean square of the rest 1.
     assert [(row.variance, row.estimate) for row in found] == [(0.0, -0.5), (0.0, -0.5), (1.0, 1.0)]
 
@@ -247,8 +243,8 @@ def test_the_names_of_levels_and_their_order_do_not_matter() -> None:
     y[rng.random(y.shape) < 0.2] = math.nan
     rows = table(y, [1, 4, 2, 3, 10])
     order = rng.permutation(len(rows.values)).tolist()
-    mixed = GradeTable(*([column[row] for row in order] if column else None for column in rows))
-    assert components(grade_variance(mixed)) == pytest.approx(components(grade_variance(rows)))
+    mixed = theory.GradeTable(*([column[row] for row in order] if column else None for column in rows))
+    assert components(theory.grade_variance(mixed)) == pytest.approx(components(theory.grade_variance(rows)))
 
 
 @pytest.mark.parametrize(
@@ -260,16 +256,16 @@ def test_gpt4_on_the_five_runs_of_ikat_2023(shared, criterion, run, rest, needed
     path = shared / "ikat" / "2023" / "gpt4_judgments" / f"{criterion}_judgement-gpt4.txt"
     with path.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file, delimiter="\t") if row["gpt4-label"] != "-1"]
-    y = GradeTable(
+    y = theory.GradeTable(
         [float(row["gpt4-label"]) for row in rows],
         [row["run_id"] for row in rows],
         [topic_of(row["turn_id"]) for row in rows],
         [row["turn_id"] for row in rows],
     )
-    of = grade_variance(y)
-    assert isinstance(of, GradeVariance) and (of.runs, of.topics, of.turns) == (5, 23, 73)
+    of = theory.grade_variance(y)
+    assert isinstance(of, theory.GradeVariance) and (of.runs, of.topics, of.turns) == (5, 23, 73)
     assert (of.variance("run"), of.variance("run x turn")) == pytest.approx((run, rest), abs=6e-4)
-    found = planned(y, 0.1, half_width_factor)
+    found = planned(y, 0.1, theory.half_width_factor)
     assert (found.value, found.low, found.high) == needed
     if len(rows) == 5 * 73:
         # Every run has every turn, so what is left within topics is that of the balanced analysis.

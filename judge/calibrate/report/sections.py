@@ -255,15 +255,11 @@ def cascade_bounds(calibration: Calibration, criterion: str) -> Iterator[Finding
 
 def _bounds(rows: Sequence[CascadeBounds]) -> Table[Any]:
     highs = sorted({row.high for row in rows})
-    cells = {(row.low, row.high): row for row in rows}
+    cells = {(row.low, row.high): f"{_percent(row)}, {number(row.difference.value, signed=True)}" for row in rows}
     lines = [
-        (f"{low:.12g}", *(_cell(cells.get((low, high))) for high in highs)) for low in sorted({row.low for row in rows})
+        (f"{low:.12g}", *(cells.get((low, high), "") for high in highs)) for low in sorted({row.low for row in rows})
     ]
     return Table(lines, ("low", *(Heading(f"high {high:.12g}", empty="") for high in highs)))
-
-
-def _cell(row: CascadeBounds | None) -> str:
-    return "" if row is None else f"{_percent(row)}, {number(row.difference.value, signed=True)}"
 
 
 def _percent(row: CascadeRow | CascadeBounds) -> str:

@@ -226,7 +226,10 @@ class _Config(msgspec.Struct):
 def read_model_files(path: Path) -> ModelFiles:
     """The files of a model, given its path or the folder that holds it with `tokenizer.json` and `config.json`."""
     model = _model(path)
-    found = {name: _beside(model, name) for name in ("tokenizer.json", "config.json", "tokenizer_config.json")}
+    found = {
+        name: next((folder / name for folder in (model.parent, model.parent.parent) if (folder / name).is_file()), None)
+        for name in ("tokenizer.json", "config.json", "tokenizer_config.json")
+    }
     tokenizer, config_file, limits_file = found.values()
     if tokenizer is None or config_file is None:
         missing = "tokenizer.json" if tokenizer is None else "config.json"
@@ -258,10 +261,6 @@ def _model(path: Path) -> Path:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     raise InputError(f"{path}: there is no such file or folder, expected a cross-encoder in ONNX")
-
-
-def _beside(model: Path, name: str) -> Path | None:
-    return next((folder / name for folder in (model.parent, model.parent.parent) if (folder / name).is_file()), None)
 
 
 def _config(path: Path) -> _Config:

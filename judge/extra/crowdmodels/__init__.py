@@ -1,15 +1,23 @@
-"""Models of a crowd's workers: who is reliable, and how the labels of each are to be weighed.
+"""Models of a crowd's workers: who is reliable, and how the labels of each are to be weighed. Pure.
 
-The aggregators here have a parameter for each worker and are rows of `AGGREGATORS`.
+The aggregators here have a parameter for each worker and are rows of `AGGREGATORS`; judges and workers under one model
+are a diagnostic, which changes no grade.
 
-joint    judges and workers in one model, as a diagnostic only
 workers  each worker's agreement with the rest and signs of spam
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
-from judge.crowd.labels import Aggregator, CrowdGrades, CrowdLabels, CrowdSettings, graded
-from judge.stats import consensus
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.ask.results import Labels
+from judge.crowd.labels import Aggregator, CrowdGrades, CrowdLabels, CrowdSettings, Item, graded
+from judge.errors import UsageError
+from judge.io.ids import natural_key
+from judge.io.table import tsv
+from judge.io.text import decimals, printable
+from judge.stats.consensus import majority, without_one
 from judge.stats.worker_models import PRIORS, Posterior, Votes, dawid_skene, glad, mace, one_coin, ordinal
 
 _Aggregate = Callable[[CrowdLabels, CrowdSettings], CrowdGrades]
@@ -30,7 +38,7 @@ def _by(model: Callable[..., Posterior], words: str, *names: str) -> _Aggregate:
             f"{fit.iterations} iterations); of equally probable ones the nearest to the mean of all labels, the higher "
             "of two as near"
         )
-        code = consensus.majority(labels.counts, labels.grades, tie="nearest-mode", votes=fit.p)
+        code = majority(labels.counts, labels.grades, tie="nearest-mode", votes=fit.p)
         return graded(labels, code, rule, fit.worker, fit)
 
     return aggregate
@@ -46,3 +54,90 @@ _ABILITIES = "GLAD, an ability for each worker and a difficulty for each item"
 GLAD = Aggregator(aggregate=_by(glad, _ABILITIES), weighs=True)
 _BIASES = "the ordinal model, a bias, a spread and attention for each worker"
 ORDINAL = Aggregator(aggregate=_by(ordinal, _BIASES, "grades", "smoothing"), smoothed=True, weighs=True)
+
+DIAGNOSTIC = (
+    "diagnostic only: one Dawid-Skene model of workers and judges together; the judges have no vote on any grade, "
+    "qrels or gold"
+)
+"""What goes with every output of the joint model."""
+_COLUMNS = (
+    *("criterion", "kind", "name", "prompt", "labels", "left_out", "accuracy", "compared", "same", "deviation"),
+    *("grades", "confusion", "note"),
+)
+
+
+def joint_tsv(crowds: Mapping[str, CrowdLabels], judges: Sequence[Labels]) -> str:
+    """Accuracy of workers and judges under one Dawid-Skene model, and how they agree with the crowd alone.
+
+    A judge with a vote on the grades that it is compared with would agree with itself. So the joint model makes no
+    grades. `;` separates the rows of a confusion matrix (true grades); undefined numbers are empty. Crowds are by
+    criterion, with the same item ids as the judges' labels. A UsageError if a judge is among the workers already, or no
+    judge has a grade for an item of the crowd.
+    """
+    lines: list[tuple[object, ...]] = []
+    for criterion, labels in crowds.items():
+        votes = [judge for judge in judges if judge.prompt is None or judge.prompt.partition("/")[0] == criterion]
+        lines += _lines(labels, votes) if votes else ()
+    if not lines:
+        raise UsageError(f"--with-judgments: no judgment is about {', '.join(crowds)}")
+    return tsv(_COLUMNS, lines, 4)
+
+
+def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, ...]]:
+    if both := sorted({judge.judge for judge in votes} & set(labels.workers), key=natural_key):
+        raise UsageError(
+            f"{labels.criterion}: {', '.join(map(printable, both))} is among the crowd's workers, so the grades would "
+            "be made from workers and judges together: a judge must not vote on labels that are to calibrate it"
+        )
+    cast = [_cast(labels, judge) for judge in votes]
+    if not any(len(item) for item, _, _ in cast):
+        raise UsageError(f"{labels.criterion}: no judge has a grade of an item of the crowd (are the ids the same?)")
+    W = len(labels.workers)
+    worker = [labels.worker, *(np.full(len(item), W + i, dtype=np.int32) for i, (item, _, _) in enumerate(cast))]
+    item, code = [labels.item, *(item for item, _, _ in cast)], [labels.code, *(code for _, code, _ in cast)]
+    names = *labels.workers, *(judge.judge for judge in votes)
+    arrays = np.concatenate(worker), np.concatenate(item), np.concatenate(code)
+    joint = CrowdLabels(labels.criterion, labels.grades, names, labels.items, *arrays)
+    fitted = DAWID_SKENE.aggregate(joint, CrowdSettings())
+    confusion = fitted.worker["confusion"]
+    prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
+    # A worker's own label does not count in the majority that it is compared with.
+    own = without_one(labels.counts, labels.grades)[labels.item, labels.code]
+    whole = majority(labels.counts, labels.grades)
+    compared, same, deviation = _agreement(joint, np.concatenate([own, *(whole[item] for item, _, _ in cast)]))
+    n = np.bincount(joint.worker, minlength=len(joint.workers))
+    grades, note = ",".join(map(str, labels.grades)), f"{DIAGNOSTIC}; {fitted.rule}"
+    lines: list[tuple[object, ...]] = []
+    for i, name in enumerate(joint.workers):
+        kind, prompt, left_out = ("worker", None, 0) if i < W else ("judge", votes[i - W].prompt, cast[i - W][2])
+        accuracy = float(prior @ np.diagonal(confusion[i])) if n[i] else None
+        means = (float(of[i] / compared[i]) if compared[i] else None for of in (same, deviation))
+        table = ";".join(",".join(decimals(p, 4) for p in row) for row in confusion[i].tolist()) if n[i] else ""
+        about = labels.criterion, kind, name, prompt, int(n[i]), left_out, accuracy, int(compared[i])
+        lines.append((*about, *means, grades, table, note))
+    return lines
+
+
+def _cast(labels: CrowdLabels, judge: Labels) -> tuple[NDArray[np.int32], NDArray[np.int8], int]:
+    """A judge's labels of the crowd's items, of the first sample: items, codes, and how many labels are left out."""
+    where = {item: i for i, item in enumerate(labels.items)}
+    code = {grade: i for i, grade in enumerate(labels.grades)}
+    first = [(Item(label.turn_id, label.response_id), label.grade) for label in judge.labels if label.sample == 0]
+    given = [(item, grade) for item, grade in first if grade is not None]
+    kept = {where[item]: code[grade] for item, grade in given if item in where and grade in code}
+    return (np.array(list(kept), dtype=np.int32), np.array(list(kept.values()), dtype=np.int8), len(given) - len(kept))
+
+
+def _agreement(
+    joint: CrowdLabels, reference: NDArray[np.int8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """For each rater the labels compared with a reference, the equal ones, and the sum of differences in grades."""
+    known = reference >= 0
+    rater, said, expected = joint.worker[known], joint.code[known], reference[known]
+    values = np.asarray(joint.grades, dtype=np.float64)
+    R = len(joint.workers)
+    return (
+        np.bincount(rater, minlength=R),
+        np.bincount(rater[said == expected], minlength=R),
+        np.bincount(rater, weights=values[said] - values[expected], minlength=R).astype(np.float64),
+    )

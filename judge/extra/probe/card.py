@@ -198,7 +198,7 @@ def probe_tsv(card: ProbeCard) -> bytes:
         (
             *(of.prompt, of.judge, row.kind, row.probe, row.expects, row.items, row.inapplicable, row.ungraded),
             *(row.no_room, row.missing, row.shift.n, row.shift.topics),
-            *(end for measure in MEASURES for end in _ends(getattr(row, measure))),
+            *(getattr(getattr(row, measure), end, None) for measure in MEASURES for end in ("value", "low", "high")),
             *(row.word, row.measure.reason),
         )
         for of in card.judges
@@ -214,7 +214,7 @@ def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for number, of in enumerate(card.judges, 1):
         name = "probe" if len(card.judges) == 1 else f"probe-{number}"
-        marks = [_value(row.overlap) for row in of.rows]
+        marks = [getattr(row.overlap, "value", None) for row in of.rows]
         svg, png = interval_plot(
             [(f"{row.probe}, {row.expects}", row.shift) for row in of.rows],
             "shift in levels (pale: the margin; injections: towards the attacker's end)",
@@ -226,10 +226,6 @@ def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
         )
         files |= {f"{name}.svg": svg, f"{name}.png": png}
     return files
-
-
-def _ends(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
 
 
 PLACES = 2
@@ -249,7 +245,10 @@ def probe_grids(card: ProbeCard) -> tuple[Table[Any], ...]:
     return tuple(
         Table(
             (
-                (row.probe, row.shift.n, row.measure, row.moved.value, _value(row.overlap), _value(row.auc), row.word)
+                (
+                    *(row.probe, row.shift.n, row.measure, row.moved.value),
+                    *(getattr(each, "value", None) for each in (row.overlap, row.auc)), row.word,
+                )
                 for row in of.rows
             ),
             SHORT, f"{of.prompt}, {of.judge}", (summary(of),), PLACES,
@@ -299,7 +298,8 @@ def probe_markdown(card: ProbeCard) -> bytes:
         moving = [row for row in of.canaries if row.moved or row.missing]
         if of.canaries:
             planted = len({row.canary for row in of.canaries})
-            which = ", ".join(map(_told, moving))
+            without = {row.canary: f", {row.missing} without a grade" * (row.missing > 0) for row in moving}
+            which = ", ".join(f"{row.canary} ({row.moved} of {row.n}{without[row.canary]})" for row in moving)
             moved = "Those that moved a grade to where they want it, or after which there is no grade"
             of_all = f"{planted} of {sum(map(len, CANARIES.values()))} canaries planted"
             parts.append(prose(f"{of_all}. {moved}: {which or 'none'}."))
@@ -320,12 +320,3 @@ def _line(row: ProbeRow) -> tuple[Cell, ...]:
     )
     counts = (row.probe, MUST[row.expects], row.shift.n, row.shift.topics, left_out or None)
     return (*counts, *(getattr(row, measure) for measure in MEASURES), f"{row.word}{because}")
-
-
-def _told(row: CanaryRow) -> str:
-    without = f", {row.missing} without a grade" if row.missing else ""
-    return f"{row.canary} ({row.moved} of {row.n}{without})"
-
-
-def _value(estimate: Estimate | None) -> float | None:
-    return None if estimate is None else estimate.value

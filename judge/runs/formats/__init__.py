@@ -1,11 +1,9 @@
 """Run files to records; a format is a row of `FORMATS`, and is recognized by content."""
 
-import importlib
 import stat
 from collections.abc import Callable, Iterable
-from functools import cache
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
@@ -17,8 +15,9 @@ from judge.plugins import OpenTable
 from judge.records import Problem
 from judge.runs.check import problem
 from judge.runs.document import Document, file_name, looks_broken, open_document, read_head
-from judge.runs.formats.cast_regin import is_bank, is_pool
-from judge.runs.formats.documents import decode_run
+from judge.runs.formats.cast_regin import CAST_REGIN, is_bank, is_pool
+from judge.runs.formats.documents import CAST2022, IKAT2023, IKAT2024, decode_run
+from judge.runs.formats.keyed import IKAT2025, INTERACTIVE
 from judge.runs.formats.shape import Format, ReadRun, Rules
 
 __all__ = ["FORMATS", "ReadRun", "Rules", "find_runs", "format_of", "read_run", "rules_of"]
@@ -132,14 +131,7 @@ def format_of(name: str) -> Format:
     """A format by its name in `FORMATS`."""
     if name not in FORMATS:
         raise UsageError(f"unknown run format {shown(name)}; one of {', '.join(sorted(FORMATS))}")
-    row = FORMATS[name]
-    return _imported(row) if isinstance(row, str) else row
-
-
-@cache
-def _imported(row: str) -> Format:
-    module, _, name = row.partition(":")
-    return cast(Format, getattr(importlib.import_module(module), name))
+    return FORMATS[name]
 
 
 def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
@@ -171,15 +163,15 @@ def _look(path: Path, also: Callable[[bytes], bool] | None) -> bytes | Problem:
     return refused("not_a_run_file", "neither JSON nor a pool, so not read as a run")
 
 
-FORMATS: OpenTable[str | Format] = OpenTable(
+FORMATS: OpenTable[Format] = OpenTable(
     "formats",
     {
-        "cast_regin": "judge.runs.formats.cast_regin:CAST_REGIN",
-        "interactive": "judge.runs.formats.keyed:INTERACTIVE",
-        "ikat2025": "judge.runs.formats.keyed:IKAT2025",
-        "cast2022": "judge.runs.formats.documents:CAST2022",
-        "ikat2023": "judge.runs.formats.documents:IKAT2023",
-        "ikat2024": "judge.runs.formats.documents:IKAT2024",
+        "cast_regin": CAST_REGIN,
+        "interactive": INTERACTIVE,
+        "ikat2025": IKAT2025,
+        "cast2022": CAST2022,
+        "ikat2023": IKAT2023,
+        "ikat2024": IKAT2024,
     },
     last=True,
 )

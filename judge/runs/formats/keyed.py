@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+import judge.runs.formats.shape as shape
 from judge.io.ids import topic_of
 from judge.io.text import shown, storable
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog, member
-from judge.runs.formats import shape
 from judge.runs.records import Provenance, Response, RunTurn
 
 _MOST_TURNS = 1_000

@@ -20,7 +20,7 @@ from judge.ask.results import Label, Labels
 from judge.crowd.labels import AGGREGATORS, CrowdLabels, CrowdSettings
 from judge.crowd.outputs import crowd_files
 from judge.errors import UsageError
-from judge.extra.crowdmodels.joint import DIAGNOSTIC, joint_tsv
+from judge.extra.crowdmodels import DIAGNOSTIC, joint_tsv
 from judge.extra.crowdmodels.workers import WorkerRow, worker_table
 from tests.crowd.test_aggregators import DEFAULT, lists, spammed
 from tests.crowd.test_jury import Said, decide

@@ -23,26 +23,15 @@ from judge.gold.seal import write_split
 from judge.io.files import jsonl_bytes
 from judge.io.page import chip
 from judge.records import Estimate
+from tests import calibration_world as worlds
 from tests.calibrate.test_disagreements import EVIL, found
-from tests.calibration_world import (
-    gold_rows,
-    items,
-    jsonl,
-    judgment,
-    labeled,
-    labels,
-    pool,
-    row,
-    write_gold,
-    write_pool,
-)
 from tests.conftest import complaint
 from tests.extra.desk.visiting import Visitor
 from tests.jobs.test_calibration import GRADED, tried
 from tests.mock import Mock
 
 SEAT = Seat("review", "Review", "a" * 32)
-WORLD = items()
+WORLD = worlds.items()
 BASE = prompt_path(GRADED)
 TEXT = BASE.read_text(encoding="utf-8")
 BETTER = TEXT.replace("You assess groundedness", "Be strict. You assess groundedness")
@@ -79,10 +68,15 @@ def test_a_wording_is_better_only_where_interval_and_test_say_so(gain, p, p_max_
 
 
 def three() -> Any:
-    rows = [row("1_1", "R1", 0), row("1_1", "R2", 2), row("1_1", "R3", 3), row("1_1", "R4", 1)]
+    rows = [
+        worlds.row("1_1", "R1", 0),
+        worlds.row("1_1", "R2", 2),
+        worlds.row("1_1", "R3", 3),
+        worlds.row("1_1", "R4", 1),
+    ]
     a = {"R1": 2, "R2": 1, "R3": None, "R4": 1}
     b = {"R1": 1, "R2": 2, "R3": 0, "R4": 2}
-    return found(rows, *(labels(name, {("1_1", key): grade for key, grade in grades.items()})
+    return found(rows, *(worlds.labels(name, {("1_1", key): grade for key, grade in grades.items()})
                          for name, grades in (("a", a), ("b", b))))  # fmt: skip
 
 
@@ -186,16 +180,16 @@ def test_a_wording_that_was_damaged_since_is_said(shelf: Shelf, tmp_path: Path) 
 
 def write_world(folder: Path) -> Path:
     """A calibration on the dev part of a split, and the pool."""
-    write_split(gold_rows(WORLD), 0.5, 1, folder / "split")
-    of = pool(WORLD)
+    write_split(worlds.gold_rows(WORLD), 0.5, 1, folder / "split")
+    of = worlds.pool(WORLD)
     first = msgspec.structs.replace(of.responses[0], text=EVIL)
-    write_pool(folder / "run", msgspec.structs.replace(of, responses=(first, *of.responses[1:])))
-    grades = labeled(WORLD, 0.6, 2)
+    worlds.write_pool(folder / "run", msgspec.structs.replace(of, responses=(first, *of.responses[1:])))
+    grades = worlds.labeled(WORLD, 0.6, 2)
     said = [
-        msgspec.structs.replace(judgment(one.turn_id, one.response_id, grades[one.response_id]), rationale=EVIL)
+        msgspec.structs.replace(worlds.judgment(one.turn_id, one.response_id, grades[one.response_id]), rationale=EVIL)
         for one in WORLD
     ]
-    (folder / "run" / "judgments.jsonl").write_bytes(jsonl(said))
+    (folder / "run" / "judgments.jsonl").write_bytes(worlds.jsonl(said))
     tried(gold=[folder / "split"], judgments=[folder / "run"], pool=folder / "run", out=folder / "cal")
     return folder
 
@@ -384,7 +378,7 @@ def test_grades_of_a_test_part_are_refused(world: World) -> None:
             Review(world.plan(gold=gold), SEAT)
     # The whole gold that the split was made of holds the test part as well.
     with pytest.raises(UsageError, match="this gold is not split, so it may hold test grades"):
-        Review(world.plan(gold=[write_gold(world.folder / "whole.jsonl", gold_rows(WORLD))]), SEAT)
+        Review(world.plan(gold=[worlds.write_gold(world.folder / "whole.jsonl", worlds.gold_rows(WORLD))]), SEAT)
     # A file that becomes one later is refused when it is read.
     shutil.copy(split / "dev.jsonl", copy)
     review = Review(world.plan(gold=[copy]), SEAT)
