@@ -8,30 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import tests.calibration_world as worlds
 from judge.calibrate.findings import Calibration
 from judge.cli import main
-from tests.calibration_world import (
-    FAST,
-    Item,
-    contents,
-    gold_rows,
-    items,
-    jsonl,
-    judgment,
-    labeled,
-    pool,
-    row,
-    table,
-    write_columns,
-    write_gold,
-    write_output,
-    write_pool,
-)
 from tests.conftest import PROJECT, complaint, printed, put
 
 pytestmark = pytest.mark.slow
 
-WORLD = items()
+WORLD = worlds.items()
 EVIL = ["a\tb", "a\nb", "\x1b[2J\x1b[31mred", "$(touch x)", "a|b", "<script>alert(1)</script>", "`x` *y* _z_",
         "\u202egnihtemos", "../../up", "constant", "=1+1", "x" * 190]  # fmt: skip
 
@@ -50,15 +34,17 @@ def _no_pictures(request: pytest.FixtureRequest) -> None:
 def calibrate(gold: Iterable[Path] | Path, *more: str | Path) -> int:
     files = [gold] if isinstance(gold, Path) else gold
     # An option of one value may be given only once.
-    fast = [word for pair in zip(FAST[::2], FAST[1::2], strict=True) if pair[0] not in more for word in pair]
+    fast = [
+        word for pair in zip(worlds.FAST[::2], worlds.FAST[1::2], strict=True) if pair[0] not in more for word in pair
+    ]
     return main(["calibrate", "--gold", *map(str, files), *fast, *map(str, more)])
 
 
-def stored(tmp_path: Path, noise: float = 0.1, world: list[Item] = WORLD, **gold: object) -> tuple[Path, Path]:
+def stored(tmp_path: Path, noise: float = 0.1, world: list[worlds.Item] = WORLD, **gold: object) -> tuple[Path, Path]:
     """Gold and judgments."""
     return (
-        write_gold(tmp_path / "gold.jsonl", gold_rows(world, **gold)),
-        write_output(tmp_path / "run", world, {"server/m": labeled(world, noise, 2)}),
+        worlds.write_gold(tmp_path / "gold.jsonl", worlds.gold_rows(world, **gold)),
+        worlds.write_output(tmp_path / "run", world, {"server/m": worlds.labeled(world, noise, 2)}),
     )
 
 
@@ -100,23 +86,23 @@ def test_every_promised_file_is_there_and_the_same_again(tmp_path: Path) -> None
     gold, judgments = stored(tmp_path)
     out = tmp_path / "out"
     assert calibrate(gold, "--judgments", judgments, "--out", out) == 0
-    first = contents(out)
+    first = worlds.contents(out)
     assert set(first) >= {
         "agreement.tsv", "agreement.svg", "agreement.png", "confusion.tsv", "confusion.svg", "confusion.png",
         "comparisons.tsv", "calibration_map.tsv", "systems.tsv", "diagnostics.tsv", "calibration.md",
         "calibration.json", "selection.json", "certificate.json",
     }  # fmt: skip
     assert calibrate(gold, "--judgments", judgments, "--out", out) == 0
-    assert contents(out) == first
+    assert worlds.contents(out) == first
     # Another process, another hash seed, another order of reading: the same bytes.
     again = tmp_path / "again"
     assert calibrate(gold, "--judgments", judgments, "--out", again) == 0
-    assert contents(again) == first
+    assert worlds.contents(again) == first
 
 
 def test_a_certificate_of_calibrate_is_one_that_run_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_pool(tmp_path / "pool", pool(WORLD))
-    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD))
+    worlds.write_pool(tmp_path / "pool", worlds.pool(WORLD))
+    gold = worlds.write_gold(tmp_path / "gold.jsonl", worlds.gold_rows(WORLD))
     out = tmp_path / "cal"
     asking = ("--model", "baseline/overlap", "--prompt", "groundedness/graded", "--require", "wkappa.lo>=0.4")
     assert calibrate(gold, *asking, "--pool", tmp_path / "pool", "--out", out) == 0
@@ -134,8 +120,8 @@ def test_a_certificate_of_calibrate_is_one_that_run_takes(tmp_path: Path, capsys
 
 
 def test_the_table_of_a_dry_run_is_the_last_that_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_pool(tmp_path / "pool", pool(WORLD))
-    gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD))
+    worlds.write_pool(tmp_path / "pool", worlds.pool(WORLD))
+    gold = worlds.write_gold(tmp_path / "gold.jsonl", worlds.gold_rows(WORLD))
     assert main(["gold", "split", str(gold), "--test", "0.5", "--seed", "1", "--out", str(tmp_path / "split")]) == 0
     capsys.readouterr()
     asking = ["--model", "server/a", "--model", "server/b", "--base-url", "http://127.0.0.1:9/v1"]
@@ -163,9 +149,9 @@ def test_the_second_question_to_sealed_grades_is_in_every_output(tmp_path, capsy
         return ["opened for 2 different questions" in " ".join(text.split()) for text in texts]
 
     assert said() == [False] * 4
-    first = contents(tmp_path / "out")
+    first = worlds.contents(tmp_path / "out")
     assert said() == [False] * 4
-    assert contents(tmp_path / "out") == first
+    assert worlds.contents(tmp_path / "out") == first
     judgments.write_bytes(judgments.read_bytes() + b"\n")
     assert said() == [True] * 4
     certificate = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))
@@ -174,8 +160,8 @@ def test_the_second_question_to_sealed_grades_is_in_every_output(tmp_path, capsy
 
 def test_gold_of_columns_is_taken_as_blind_and_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keys = {(one.turn_id, one.response_id): one.gold for one in WORLD}
-    gold = write_columns(tmp_path / "nist.qrel", keys)
-    judge = write_columns(tmp_path / "umbrela.txt", keys)
+    gold = worlds.write_columns(tmp_path / "nist.qrel", keys)
+    judge = worlds.write_columns(tmp_path / "umbrela.txt", keys)
     assert "--criterion NAME is needed" in complaint(capsys, calibrate(gold, "--judgments", judge))
     assert calibrate(gold, "--judgments", judge, "--criterion", "relevance", "--scale", "0-3") == 0
     assert "taken as given blind" in " ".join(capsys.readouterr().out.split())
@@ -187,14 +173,15 @@ def test_gold_of_columns_is_taken_as_blind_and_that_is_said(tmp_path: Path, caps
 
 
 def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    world = items(5, 4)
-    write_pool(tmp_path / "run", pool(world))
+    world = worlds.items(5, 4)
+    worlds.write_pool(tmp_path / "run", worlds.pool(world))
     path = tmp_path / "run" / "judgments.jsonl"
-    put(path, jsonl(judgment(one.turn_id, one.response_id, one.deserved, name) for one in world for name in EVIL))
-    gold = write_gold(
+    said = [worlds.judgment(one.turn_id, one.response_id, one.deserved, name) for one in world for name in EVIL]
+    put(path, worlds.jsonl(said))
+    gold = worlds.write_gold(
         tmp_path / "gold.jsonl",
         (
-            row(one.turn_id, one.response_id, one.gold, assessor=name, run_id=EVIL[place % len(EVIL)])
+            worlds.row(one.turn_id, one.response_id, one.gold, assessor=name, run_id=EVIL[place % len(EVIL)])
             for place, one in enumerate(world)
             for name in EVIL
         ),
@@ -202,7 +189,7 @@ def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.Captu
     assert calibrate(gold, "--judgments", path, "--out", tmp_path / "out") == 0
     out, err = capsys.readouterr()
     assert not {"\x1b", "\u202e", "\t"} & set(out + err)
-    for line in table(tmp_path / "out" / "agreement.tsv"):
+    for line in worlds.table(tmp_path / "out" / "agreement.tsv"):
         assert line["criterion"] == "groundedness"
     markdown = (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
     assert "\x1b" not in markdown
@@ -221,8 +208,8 @@ def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.Captu
 )  # fmt: skip
 def test_a_prompt_named_in_a_file_is_no_path(tmp_path: Path, capsys: pytest.CaptureFixture[str], prompt: str) -> None:
     gold, path = stored(tmp_path, world=WORLD[:5])
-    said = [judgment(one.turn_id, one.response_id, one.gold, "m", prompt, digest="0" * 64) for one in WORLD[:5]]
-    path.write_bytes(jsonl(said))
+    said = [worlds.judgment(one.turn_id, one.response_id, one.gold, "m", prompt, digest="0" * 64) for one in WORLD[:5]]
+    path.write_bytes(worlds.jsonl(said))
     assert "no prompt called" in complaint(capsys, calibrate(gold, "--judgments", path))
 
 
@@ -304,7 +291,7 @@ def test_released_label_files_agree_as_published(shared: Path, tmp_path: Path) -
     code = calibrate(gold, "--judgments", *files, "--criterion", "relevance", "--scale", "0-3",
                      "--out", tmp_path / "out")  # fmt: skip
     assert code == 0
-    found = {line["judge"]: line for line in table(tmp_path / "out" / "agreement.tsv")}
+    found = {line["judge"]: line for line in worlds.table(tmp_path / "out" / "agreement.tsv")}
     assert set(found) == {"willia-umbrela1", "h2oloo-fewself", "TREMA-rubric0", "constant"}
     published = {
         "willia-umbrela1": (0.2863, 0.4918),
@@ -346,7 +333,7 @@ def test_the_released_file_with_impossible_grades_is_compared_where_they_count_a
     assert said in " ".join(capsys.readouterr().out.split())
     assert f"- **Warning**: {said}\n" in (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
     assert said in json.loads((tmp_path / "out" / "calibration.json").read_bytes())["warnings"]
-    rows = {line["judge"]: line for line in table(tmp_path / "out" / "agreement.tsv")}
+    rows = {line["judge"]: line for line in worlds.table(tmp_path / "out" / "agreement.tsv")}
     found = rows["RMITIR-llama70B"]
     assert (found["gold"], found["n"], found["without_grade"]) == ("4423", "4421", "off_scale:2")
     assert (rows["willia-umbrela1"]["n"], rows["willia-umbrela1"]["without_grade"]) == ("4423", "")

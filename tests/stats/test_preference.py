@@ -1,5 +1,11 @@
 """Ratings of compared runs: the maximum of Davidson's likelihood, and its error over topics."""
 
+import gzip
+import json
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -65,12 +71,26 @@ def test_without_ties_ratings_and_errors_are_those_of_a_logistic_regression_with
     assert [run.se for run in ours[0]] == pytest.approx(np.linalg.norm(psi, axis=1))
 
 
-def test_swapped_places_turn_only_the_advantage_about() -> None:
-    counts = drawn(4, 15)
-    one, other = rating(counts, home=True), rating(counts.transpose(0, 2, 1, 3)[..., ::-1], home=True)
-    assert values(one) == pytest.approx(values(other))
-    assert one[1] == pytest.approx(other[1])
-    assert one[2].value == pytest.approx(-(other[2].value or 0.0))
+def test_ratings_order_responses_as_published_ranks_do(shared: Path) -> None:
+    """CRAGC-25 (webis-de, CC-BY 4.0): ranks of 6 responses a topic, each with .2 wins and losses against a seventh."""
+    grades, pairs = (
+        [json.loads(line) for line in gzip.decompress((shared / "rag24" / name).read_bytes()).splitlines()]
+        for name in ("crowd_grades.jsonl.gz", "crowd_pairs.jsonl.gz")
+    )
+    ranks = {grade.pop("response"): grade for grade in grades}
+    found: dict[bool, Counter[float]] = {True: Counter(), False: Counter()}
+    for of, topic in product(grades[0], {pair["query_id"] for pair in pairs}):
+        met = [pair for pair in pairs if pair["query_id"] == topic]
+        names = sorted({pair["response_a"] for pair in met} | {pair["response_b"] for pair in met})
+        counts = np.zeros((1, 7, 7, 3))
+        counts[0, 6, :6, ::2] = 0.2
+        for a, b, said in ((pair["response_a"], pair["response_b"], pair[f"{of}_gold"]) for pair in met):
+            counts[0, names.index(a), names.index(b), "anb".index(said)] += 1
+        ours, theirs = values(rating(counts))[:6].round(6), np.array([ranks[name][of] for name in names])
+        same = np.sign((ours - ours[:, None]) * (theirs - theirs[:, None]))[np.triu_indices(6, 1)]
+        found[of == "quality_overall"].update(same.tolist())
+    # Overall quality has no ties. They take a tie for certain within a threshold of .05 (Rao and Kupper 1967).
+    assert found == {True: {1: 631, 0: 14}, False: {1: 3728, 0: 56, -1: 86}}
 
 
 WON, TIED, LOST = (1, 0, 0), (0, 1, 0), (0, 0, 1)
