@@ -377,15 +377,11 @@ class Asking:
         """What the models of a judge say of their replies, and a sentence for each judge whose servers differ."""
         notes: tuple[str, ...] = ()
         for model in sorted(judge.asked, key=lambda model: model.name):
-            notes += model.notes(self._once(model.name, replies))
+            own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == model.name)
+            # A completion that several judgments share is one.
+            once = {reply.request_digest: reply for reply in own}
+            notes += model.notes(completion for _, completion in self._completions(once.values()))
         return (*notes, *server_notes(self._completions(replies))) if judge.servers else notes
-
-    def _once(self, judge: str, replies: Iterable[Judgment | Failure]) -> Iterator[Completion]:
-        """The completions behind a model's judgments; one that several share is one."""
-        own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == judge)
-        once = {reply.request_digest: reply for reply in own}
-        for _, completion in self._completions(once.values()):
-            yield completion
 
     def _completions(self, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
         """The model and the completion of every judgment."""

@@ -128,6 +128,13 @@ class Failure(Record, frozen=True, tag="failure", tag_field="kind", omit_default
         return f"Failure({bare(self.response_id)} {bare(self.criterion)}: {self.reason} by {bare(self.judge)})"
 
 
+def in_a_word(result: Judgment | Failure | Verdict | Unreadable) -> str:
+    """The grade, `unable`, or the reason why there is none."""
+    if isinstance(result, Failure | Unreadable):
+        return result.reason
+    return "unable" if result.unable else str(result.grade)
+
+
 class Task(NamedTuple):
     """One judgment to make."""
 

@@ -195,9 +195,9 @@ def _convert_results(plan: ConversionPlan, output: JsonOutput) -> int:
     with progress("converting judgments") as steps:
         converted = convert_results(ResultsConvertPlan(folder=plan.runs[0], out=plan.out), steps)
     if output.as_json:
-        print_json({"files": {str(file): rows for file, rows in converted.rows.items()}})
+        print_json({"files": {str(file): rows for file, rows in converted.items()}})
         return 0
-    for file, rows in converted.rows.items():
+    for file, rows in converted.items():
         print(printable(str(file)))
         say(f"{count(rows, 'row')} in {file.name}")
     return 0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from judge.ask.asking import Judge
 from judge.ask.opening import MOST_SAMPLES
-from judge.ask.records import Failure, Judgment, Tasks
+from judge.ask.records import Failure, Judgment, Tasks, in_a_word
 from judge.ask.results import JURY, StoredResults, places_of, stored
 from judge.crowd.labels import AGGREGATORS, CrowdGrades, CrowdLabels, CrowdSettings, Item
 from judge.errors import UsageError
@@ -146,7 +146,7 @@ def _verdict(
     given = [result for result in row if isinstance(result, Judgment)]
     unable = sum(result.unable for result in given)
     graded = len(given) - unable
-    line = "; ".join(f"{name}: {_word(result)}" for name, result in zip(names, row, strict=True))
+    line = "; ".join(f"{name}: {in_a_word(result)}" for name, result in zip(names, row, strict=True))
     asked = [[result.judge, result.criterion_digest, result.sample, result.request_digest] for result in row]
     common: dict[str, Any] = {
         **{name: getattr(row[0], name) for name in ("response_id", "turn_id", "topic_id")}, "criterion": criterion.name,
@@ -178,12 +178,6 @@ def _verdict(
         form=Counter(result.form for result in given).most_common(1)[0][0],
         repaired=any(result.repaired for result in given),
     )
-
-
-def _word(result: Judgment | Failure) -> str:
-    if isinstance(result, Failure):
-        return result.reason
-    return "unable" if result.unable else str(result.grade)
 
 
 def member_names(members: Sequence[Member]) -> list[str]:

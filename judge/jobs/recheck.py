@@ -67,7 +67,10 @@ def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Fa
         firsts = (reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
         wanted = _fresh([asked[number] for number in taken])
         seconds = asking.ask_model(model, wanted, inputs.judge.settings, report)
-        pairs = journal.ahead(zip(firsts, seconds, strict=True), _digests)
+        pairs = journal.ahead(
+            zip(firsts, seconds, strict=True),
+            lambda pair: [one.request_digest for one in pair if one.request_digest],
+        )
         items += [_item(first, second, journal) for first, second in pairs]
     digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]
     return Rechecked(
@@ -96,11 +99,6 @@ def _chosen(model: Model, tasks: Iterable[Task], part: str | int) -> list[int]:
 
 def _fresh(tasks: Sequence[Task]) -> tuple[Task, ...]:
     return tuple(task._replace(sample=FIRST_SAMPLE + task.sample) for task in tasks)
-
-
-def _digests(pair: tuple[Judgment, Judgment | Failure]) -> list[str]:
-    """The requests behind a first and a second answer."""
-    return [reply.request_digest for reply in pair if reply.request_digest]
 
 
 def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> recheck.RecheckedItem:

@@ -9,7 +9,7 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.questions import inquiry, is_filler
-from judge.ask.records import Failure, Judgment, Unreadable, Verdict
+from judge.ask.records import Failure, Judgment, Unreadable, in_a_word
 from judge.errors import InputError, UsageError
 from judge.io.plan import Option
 from judge.io.words import split_sentences
@@ -82,7 +82,7 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
             if first is None or response is None:
                 continue
             read += 1
-            before = _said(result)
+            before = in_a_word(result)
             after = _read_again(first, prompts[f"{result.criterion}/{result.variant}"], response, journal)
             if before != after:
                 whose = {name: getattr(result, name) for name in Reread.__struct_fields__[:6]}
@@ -118,12 +118,6 @@ def _prompts(
     return prompts, tuple(f"{file} has changed since these judgments were made" for file in changed)
 
 
-def _said(result: Judgment | Failure | Verdict | Unreadable) -> str:
-    if isinstance(result, Failure | Unreadable):
-        return result.reason
-    return "unable" if result.unable else str(result.grade)
-
-
 def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse, journal: JournalView) -> str:
     """What today's parser makes of an inquiry whose first completion is this one."""
     asked = Request(
@@ -149,4 +143,4 @@ def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse,
             asked = talk.send(entry.completion)
     except StopIteration as stop:
         verdict, completion = stop.value.verdict, stop.value.completion
-    return ASKED_AGAIN if isinstance(verdict, Unreadable) and is_filler(completion, first.form) else _said(verdict)
+    return ASKED_AGAIN if isinstance(verdict, Unreadable) and is_filler(completion, first.form) else in_a_word(verdict)

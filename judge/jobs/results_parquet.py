@@ -18,7 +18,7 @@ from judge.io.installed import need_extra
 from judge.io.plan import Options
 from judge.io.steps import Step, Steps, quiet
 from judge.io.tabular import SUFFIX, Schema, write_parquet
-from judge.records import Problem, Record
+from judge.records import Problem
 
 PARQUET = "parquet"
 """The name of the form."""
@@ -42,15 +42,8 @@ class ResultsConvertPlan(Options):
     """The folder for the Parquet files."""
 
 
-class ConvertedResults(Record, frozen=True):
-    """The Parquet files that were written."""
-
-    rows: dict[Path, int]
-    """How many rows each file has."""
-
-
-def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> ConvertedResults:
-    """Write the judgments and failures of an output folder as Parquet files, one line in memory at a time.
+def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> dict[Path, int]:
+    """Write the judgments and failures of an output folder as Parquet files; the rows of each. One line is in memory.
 
     A column is a field of the JSON lines, under its name; `kind` has none, since the file says it. Label probabilities
     are a list of `label` and `probability`. A UsageError if polars is not installed, or `out` is the output folder or
@@ -80,7 +73,7 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> Converted
         for name in present:
             (waiting / names[name]).replace(out / names[name])
         remove_files(out, [names[name] for name in names if name not in present])
-    return ConvertedResults(rows)
+    return rows
 
 
 @contextlib.contextmanager

@@ -53,7 +53,7 @@ def read_folder_items(
     journal = folder / JOURNAL
     if not journal.is_file():
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
-    sides = (listed.BrowsedSide(name, journal if journal.is_file() else None),)
+    sides = ((name, journal if journal.is_file() else None),)
     items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched)
     scales = {(side, criterion): scale for criterion, scale in _scales(judged.results, own).items()}
     return listed.BrowsedItems(sides, items, turns_shown(pool, turns) or {}, scales, notes)
@@ -188,7 +188,7 @@ def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) 
     journal = folder / JOURNAL
     asked = _asked(folder, {(*_judge(said), line.response_id) for line in lines for said in line.judges})
     there = journal if journal.is_file() else None
-    sides = tuple(listed.BrowsedSide(_name("" if alone else name, judge), there) for judge in judges)
+    sides = tuple((_name("" if alone else name, judge), there) for judge in judges)
     return listed.BrowsedItems(sides, _calibration_items(lines, numbers, asked), turns, {}, ())
 
 
@@ -268,7 +268,7 @@ def gather(
     given = [row for path in gold for row in read_gold(path)]
     # A page that shows them one by one would teach the test part to whoever tunes prompts.
     rows = [row for row in given if row.split != "test"]
-    sides: list[listed.BrowsedSide] = []
+    sides: list[tuple[str, Path | None]] = []
     scales: dict[tuple[int, str], Scale] = {}
     turns: dict[str, Turn] = {}
     notes: list[str] = []

@@ -85,18 +85,11 @@ class BrowsedItem(Record, frozen=True):
     """How far those who graded it are apart, where its file says so."""
 
 
-class BrowsedSide(NamedTuple):
-    """Where a grade comes from."""
-
-    name: str
-    journal: Path | None
-    """The journal of the requests, if there is one."""
-
-
 class BrowsedItems(NamedTuple):
     """What one folder holds for the browser, or all folders together."""
 
-    sides: tuple[BrowsedSide, ...]
+    sides: tuple[tuple[str, Path | None], ...]
+    """Where grades come from: a name, and the journal of the requests, if there is one."""
     items: Iterable[BrowsedItem]
     turns: Mapping[str, Turn]
     """The conversations, by turn; of the turns that a topics file told."""

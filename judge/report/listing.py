@@ -252,7 +252,7 @@ class _Lister:
         rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         said: list[dict[str, list[Any]]] = [{name: [] for name in _SIDE_COLUMNS} for _ in sides]
         with ExitStack() as opened:
-            sent = [opened.enter_context(closing(Sent(side.journal))) for side in self._all.sides]
+            sent = [opened.enter_context(closing(Sent(journal))) for _, journal in self._all.sides]
             for item in self._items:
                 turn = self._turn(item)
                 self._details.add(self._detail(item, sent))
@@ -266,7 +266,7 @@ class _Lister:
         searched, stored = self._texts.tables()
         tables = {"searched": searched, "stored": stored, "items": self._details.table(), "turns": self._turns.table()}
         index = {
-            "sides": [side.name for side in self._all.sides],
+            "sides": [name for name, _ in self._all.sides],
             "notes": notes,
             # What differs comes first: of several sides, or of a calibration, which says itself how far they differ.
             "order": "worst" if len(sides) > 1 or any(item.apart is not None for item in self._items) else "natural",

@@ -15,8 +15,8 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.cli import main, printing
 from judge.cli.tables import print_leaderboard
-from judge.extra.evaluate.scores import TurnOrder, measured_run
-from judge.extra.nuggets.records import CLAIM_LABELS, MATCH_LABELS
+from judge.extra.evaluate import TurnOrder, measured_run
+from judge.extra.nuggets import CLAIM_LABELS, MATCH_LABELS
 from judge.io.text import columns_of
 from judge.io.words import split_sentences
 from judge.records import Estimate

@@ -64,7 +64,7 @@ def names(folder: Path) -> list[str]:
 def test_the_columns_make_the_same_judgments_again(tmp_path: Path, judgments: list[Judgment]) -> None:
     write(tmp_path / "out", "judgments.jsonl", judgments)
     converted = convert_results(ResultsConvertPlan(folder=tmp_path / "out", out=tmp_path / "tables"))
-    assert converted.rows == {tmp_path / "tables/judgments.parquet": len(judgments)}
+    assert converted == {tmp_path / "tables/judgments.parquet": len(judgments)}
     assert read(tmp_path / "tables/judgments.parquet", Judgment) == judgments
 
 

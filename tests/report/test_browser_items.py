@@ -97,7 +97,7 @@ def test_an_output_folder_gives_an_item_for_each_judgment_and_each_failure(tmp_p
     assert ferry.opinions[0].rationale == "It says so."
     assert (bus.opinions[0].grade, bus.opinions[0].reason) == (None, "no_passages")
     assert bus.opinions[0].raw == "I had rather not say."
-    assert [side.name for side in read.sides] == ["out"]
+    assert [name for name, _ in read.sides] == ["out"]
     assert read.notes == (
         "out was made without a topics file, so conversations are not shown.",
         "out has no journal.sqlite, so prompts and replies as sent are not shown.",
@@ -255,7 +255,7 @@ def test_a_calibration_gives_a_side_for_each_judge(tmp_path: Path) -> None:
     calibrated(tmp_path, disagreement("R00001", first, second), disagreement("R00002", first))
     read = gather(opened([tmp_path]))
     one, other = read.items
-    assert [side.name for side in read.sides] == ["server/a, groundedness/mine", "server/b"]
+    assert [name for name, _ in read.sides] == ["server/a, groundedness/mine", "server/b"]
     assert (one.opinions[0].grade, one.opinions[0].rationale, one.opinions[1].reason) == (1, "Too vague.", "refused")
     # The first judge is 2 off gold; the second has no grade beside it.
     assert (one.opinions[0].off, one.opinions[1].off) == (2, LACKS)
@@ -276,7 +276,7 @@ def test_a_calibration_that_asked_its_judges_knows_what_they_said(tmp_path: Path
 def test_the_judges_of_two_calibrations_are_told_apart(tmp_path: Path) -> None:
     said = JudgeGrade("server/a", "groundedness/mine", 1, None, None, None, -2)
     folders = [calibrated(tmp_path / name, disagreement("R00001", said)) for name in ("may", "june")]
-    sides = [side.name for side in gather(opened(folders)).sides]
+    sides = [name for name, _ in gather(opened(folders)).sides]
     assert sides == ["may: server/a, groundedness/mine", "june: server/a, groundedness/mine"]
 
 

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from starlette.responses import Response
 
 import judge.extra.desk.app as desk
 from judge.ask.criteria import choose_prompts, criterion_names
 from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, check_unit, guidance, needs_turn
-from judge.ask.records import Failure
+from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, is_jury, stored_judgments
 from judge.errors import InputError, UsageError, refuse
 from judge.extra.desk.store import DeskItem, DeskLabel, DeskTask, LabelStore
@@ -92,14 +92,6 @@ class AssessPlan(desk.DeskAddress, section="what is labeled"):
             raise UsageError("--made postedit: expected --judgments, whose grades are to be edited")
 
 
-class Suggestion(NamedTuple):
-    """A judge's grade, for post-edit mode."""
-
-    judge: str
-    grade: int | None
-    """None if the judge was unable to judge."""
-
-
 class Work:
     """What a desk shows of a plan: what is to be labeled."""
 
@@ -125,7 +117,7 @@ class Work:
         if not any(item.criteria for item in self.items):
             raise UsageError(f"{plan.plan}: plans no label of {', '.join(criteria)}")
         self.turns = _turns(plan, pool, self.items, criteria)
-        made = f"{plan.made} of {next(iter(self.suggestions.values())).judge}" if plan.judgments else plan.made
+        made = f"{plan.made} of {next(iter(self.suggestions.values())).whole_judge}" if plan.judgments else plan.made
         self.settings = {
             "assessors": ", ".join(plan.assessors),
             "prompts": ", ".join(f"{prompt.prompt_id} ({prompt.digest[:12]})" for prompt in criteria.values()),
@@ -218,12 +210,12 @@ def _turns(
 
 def _suggestions(
     plan: AssessPlan, turns: Mapping[str, str], criteria: Mapping[str, Criterion]
-) -> dict[tuple[str, str], Suggestion]:
+) -> dict[tuple[str, str], Judgment]:
     """The judge's grades of the responses with these turns; of several samples the first."""
     if plan.judgments is None:
         return {}
     path = file_in(plan.judgments, JUDGMENTS)
-    found: dict[tuple[str, str], Suggestion] = {}
+    found: dict[tuple[str, str], Judgment] = {}
     judges: set[str] = set()
     for judgment in stored_judgments(path):
         response_id, prompt = judgment.response_id, criteria.get(judgment.criterion)
@@ -237,8 +229,7 @@ def _suggestions(
             own = f"{prompt.prompt_id} ({prompt.digest[:12]})"
             raise UsageError(f"{path}: grades under {other}; the desk asks under {own}")
         judges.add(judgment.whole_judge)
-        grade = None if judgment.unable else judgment.grade
-        found[response_id, judgment.criterion] = Suggestion(judgment.whole_judge, grade)
+        found[response_id, judgment.criterion] = judgment
     if len(judges) != 1:
         raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(sorted(judges)) or 'none'}")
     return found
@@ -398,7 +389,7 @@ def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> dict[str,
         "unit": response.unit,
         "levels": _levels(criterion, choice, suggestion),
         "comment": choice.comment if choice else "",
-        "judge": suggestion.judge if suggestion else None,
+        "judge": suggestion.whole_judge if suggestion else None,
     }
 
 
@@ -415,12 +406,12 @@ def label_words(criterion: Criterion, choice: DeskLabel) -> str:
     return str(choice.grade) if label in ("", str(choice.grade)) else f"{choice.grade} {label}"
 
 
-def _levels(criterion: Criterion, choice: DeskLabel | None, suggestion: Suggestion | None) -> list[dict[str, object]]:
+def _levels(criterion: Criterion, choice: DeskLabel | None, suggestion: Judgment | None) -> list[dict[str, object]]:
     """The levels to choose from, with the key that chooses each; whether it is chosen, and the judge's."""
     scale = criterion.scale
     keys = level_keys(scale.levels)
-    given = _value(choice.grade) if choice else _value(suggestion.grade) if suggestion else None
-    suggested = _value(suggestion.grade) if suggestion else None
+    suggested = _value(None if suggestion.unable else suggestion.grade) if suggestion else None
+    given = _value(choice.grade) if choice else suggested
     rows = [(str(level.grade), keys[level.grade], *_headed(level)) for level in scale.levels]
     rows.append((UNABLE, _UNABLE_KEY, f"{CANNOT}.", scale.unable.description if scale.unable else _UNDECIDED))
     columns = ("value", "key", "label", "description")

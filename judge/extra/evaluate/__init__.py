@@ -1,6 +1,5 @@
 """Evaluate: the measures that the tracks publish, over runs and grades.
 
-scores            one run under one measure, over which turns, with the value of every turn
 breakdown         runs taken apart by topic, depth of the turn, and need of the user's PTKB, and every two runs compared
 intake            runs as rankings of passages or of PTKB statements, from the formats of the tracks and from TREC runs
 responses         `judge evaluate responses`; graded: runs of responses under the grades of a criterion
@@ -8,4 +7,147 @@ measured          `judge evaluate passages` and `statements`
 spans             `judge evaluate spans`; span_scores: predicted spans as RCD-2020 measured them
 wording           `judge evaluate wording`
 qrels             `judge evaluate qrels`; sets: agreement and holes; set_rankings: runs by each set
+
+Here is one run under one measure: the value of every turn as an array, and their mean with its interval.
 """
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import isnan, nan
+from typing import Literal
+
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.text import escape_cell
+from judge.records import Estimate, Record
+from judge.stats.means import mean_interval
+
+NO_VALUE = nan
+"""What stands for a turn without a value."""
+
+
+class TurnOrder:
+    """Turns in natural order, with their topics; everything that has a value for each of them shares it."""
+
+    def __init__(self, turn_ids: Iterable[str]) -> None:
+        self.turn_ids = tuple(sorted(set(turn_ids), key=natural_key))
+        self.topics = tuple(map(topic_of, self.turn_ids))
+        self.places = {turn_id: place for place, turn_id in enumerate(self.turn_ids)}
+
+
+class TurnValues(Mapping[str, float]):
+    """Turn to its value, in the order of the turns; some of them may have none.
+
+    A turn without a value is given as NO_VALUE.
+    """
+
+    def __init__(self, order: TurnOrder, values: Iterable[float]) -> None:
+        self._order = order
+        self._values = array("d", values)
+        self._number = len(self._values) - sum(map(isnan, self._values))
+
+    def __getitem__(self, turn_id: str) -> float:
+        value = self._values[self._order.places[turn_id]]
+        if isnan(value):
+            raise KeyError(turn_id)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (turn_id for turn_id, value in zip(self._order.turn_ids, self._values, strict=True) if not isnan(value))
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def topics(self) -> list[str]:
+        """The topics of the turns that have a value."""
+        return [topic for topic, value in zip(self._order.topics, self._values, strict=True) if not isnan(value)]
+
+
+Over = Literal["qrels", "answered", "worst"]
+"""qrels: every turn of the qrels, and a turn that the run did not answer counts 0 (`trec_eval -c`). answered: the turns
+of the qrels that the run answered (`trec_eval` without `-c`). worst: every turn of the qrels, and one without a grade
+counts the worst grade of the scale, as in leaderboards.
+"""
+
+
+class MeasuredRun(Record, frozen=True):
+    """A run under a measure."""
+
+    run_id: str
+    measure: str
+    over: Over
+    estimate: Estimate
+    """The mean over the turns; the interval is over topics."""
+    turns: Mapping[str, float]
+    """Turn to its value, in natural order."""
+
+
+def measured_run(
+    run_id: str,
+    measure: str,
+    values: Mapping[str, float],
+    graded: Iterable[str] | TurnOrder,
+    over: Over,
+    *,
+    cluster: Cluster = "topic",
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+    worst: float = 0.0,
+) -> MeasuredRun:
+    """The mean of a run under a measure.
+
+    `values` are those of the turns that the run answered. Where many runs are measured, an order of the turns that they
+    share keeps their values in few bytes; else they are a dictionary. An unanswered turn counts `worst` over `worst`.
+    """
+    if undefined := [turn_id for turn_id, value in values.items() if isnan(value)]:
+        raise ValueError(f"{measure} of {run_id} is not a number in turn {undefined[0]}")
+    unanswered = {"qrels": 0.0, "answered": NO_VALUE, "worst": worst}[over]
+    order = graded if isinstance(graded, TurnOrder) else TurnOrder(graded)
+    kept = TurnValues(order, (values.get(turn_id, unanswered) for turn_id in order.turn_ids))
+    clusters = [cluster_of(topic, cluster) for topic in kept.topics()]
+    estimate = mean_interval(list(kept.values()), clusters, bounds=bounds, what="values")
+    return MeasuredRun(run_id, measure, over, estimate, kept if order is graded else dict(kept))
+
+
+def board_lines(form: str, scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
+    """The lines of a board in the form of another tool (`BOARDS`); with `turns`, with the value of every turn.
+
+    ir_measures prints one run and leaves its name out; here it comes first.
+    """
+    if form == "trec_eval":
+        return _trec_eval_lines(scores, turns=turns)
+    whole, lines = "all" if turns or form != "ir_measures" else "", list[str]()
+    for each in scores:
+        values = {**(each.turns if turns else {}), whole: each.estimate.value}
+        lines += [BOARDS[form](each, of, value) + "\n" for of, value in values.items() if value is not None]
+    return "".join(lines)
+
+
+def _trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool) -> str:
+    """A block for each run under its `runid` line, in which the turns stand before the mean (`trec_eval -q`)."""
+    lines: list[str] = []
+    for run_id in dict.fromkeys(each.run_id for each in scores):
+        group = [each for each in scores if each.run_id == run_id]
+        lines.append(f"{'runid':<22}\tall\t{escape_cell(run_id)}\n")
+        every = sorted({turn_id for each in group for turn_id in each.turns}, key=natural_key) if turns else ()
+        values = [(each, turn_id, each.turns.get(turn_id)) for turn_id in every for each in group]
+        values += [(each, "all", each.estimate.value) for each in group]
+        lines += [BOARDS["trec_eval"](each, of, value) + "\n" for each, of, value in values if value is not None]
+    return "".join(lines)
+
+
+def _cells(*cells: str) -> str:
+    return "\t".join(escape_cell(cell) for cell in cells if cell)
+
+
+BOARDS: dict[str, Callable[[MeasuredRun, str, float], str]] = {
+    "trec_eval": lambda run, of, value: f"{run.measure:<22}\t{of}\t{value:.4f}",
+    "ir_measures": lambda run, of, value: _cells(run.run_id, of, run.measure, f"{value:.4f}"),
+    "tot": lambda run, of, value: _cells(run.run_id, run.measure, of, f"{value:.4f}"),
+    "jsonl": lambda run, of, value: json.dumps(
+        {"run_id": run.run_id, "topic_id": of, "measure": run.measure, "value": value}
+    ),
+}
+"""Form to its line of a run, a turn or `all`, and the value; `tot` and `jsonl` are TREC AutoJudge's."""

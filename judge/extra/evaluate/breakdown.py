@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from judge.errors import UsageError
-from judge.extra.evaluate.scores import MeasuredRun, Over
+from judge.extra.evaluate import MeasuredRun, Over
 from judge.io.draw import curve_plot, interval_plot
 from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, topic_of
 from judge.io.installed import can_draw

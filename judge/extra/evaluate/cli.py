@@ -9,11 +9,10 @@ from judge.cli.declared import JsonOutput
 from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say_all
 from judge.errors import UsageError
-from judge.extra.evaluate import measured
+from judge.extra.evaluate import BOARDS, MeasuredRun, Over, board_lines, measured
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
-from judge.extra.evaluate.scores import BOARDS, MeasuredRun, Over, board_lines
 from judge.extra.evaluate.spans import SpansPlan, evaluate_spans
 from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
 from judge.io.installed import undrawn

@@ -12,8 +12,7 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError
-from judge.extra.evaluate import breakdown
-from judge.extra.evaluate.scores import MeasuredRun, Over, TurnOrder, measured_run
+from judge.extra.evaluate import MeasuredRun, Over, TurnOrder, breakdown, measured_run
 from judge.io.ids import Cluster, TrecRun, column, natural_key, safe_names, topic_of, trec_order
 from judge.io.table import Cell, Table, tsv_lines
 from judge.io.text import count

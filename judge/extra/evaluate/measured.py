@@ -10,9 +10,8 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate import breakdown
+from judge.extra.evaluate import MeasuredRun, breakdown, measured_run
 from judge.extra.evaluate.intake import Rank, RankedRun, own_assessment, passage_ranking, ranked_runs, statement_ranking
-from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.io.folder import check_apart, check_outside, replace_folder
 from judge.io.ids import Cluster, natural_key, safe_names
 from judge.io.installed import undrawn

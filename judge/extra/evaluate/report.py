@@ -5,9 +5,9 @@ from typing import Any
 
 from judge.calibrate.intake import same_grades
 from judge.errors import JudgeError
+from judge.extra.evaluate import MeasuredRun, measured_run
 from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
-from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.extra.evaluate.sets import SetsAgreement
 from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.io.text import count

@@ -10,9 +10,9 @@ import msgspec
 from judge.ask.criteria import criterion_names, find_criterion
 from judge.calibrate.intake import parse_scale
 from judge.errors import InputError, UsageError, refuse
+from judge.extra.evaluate import Over
 from judge.extra.evaluate import graded as grading
 from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known, turn_facts, unknown_facts
-from judge.extra.evaluate.scores import Over
 from judge.io.files import input_errors, read_stored
 from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
 from judge.io.ids import natural_key, parse_qrels, parse_run

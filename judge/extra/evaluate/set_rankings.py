@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from judge.extra.evaluate import sets
-from judge.extra.evaluate.scores import MeasuredRun, measured_run
+from judge.extra.evaluate import MeasuredRun, measured_run, sets
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Cell, Table, p_cell
 from judge.io.text import count

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, Literal, get_args
 
-from judge.extra.evaluate.scores import MeasuredRun, Over
+from judge.extra.evaluate import MeasuredRun, Over
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.io.words import english_words, standard_words
 from judge.records import Estimate, Record

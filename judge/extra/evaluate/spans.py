@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from judge.errors import InputError, UsageError, refuse
-from judge.extra.evaluate import span_scores
-from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
+from judge.extra.evaluate import MeasuredRun, Over, measured_run, span_scores
 from judge.io.draw import interval_plot
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered, numbered_lines, stopped, text_of
 from judge.io.folder import replace_folder
@@ -70,7 +69,7 @@ def read_spans(path: Path, *, gold: bool = False) -> tuple[span_scores.SpanLine,
         elif gold and (line.strip(" \t\r").count("\t") != 1 or not text):
             message = f"{shown(line)}: expected a topic, one tab and its span"
             problems.append(line_problem("wrong_columns", path, number, message))
-    _refuse(path, "usable as spans", problems)
+    refuse(problems, f"{path}: not usable as spans: {count(len(problems), 'line')} with problems")
     while lines and not lines[-1].topic_id:
         lines.pop()
     if not lines:
@@ -91,7 +90,7 @@ def read_groups(path: Path) -> span_scores.Conversations:
             problems.append(line_problem("duplicate_topic", path, number, message))
         for topic_id in groups[-1]:
             first.setdefault(topic_id, number)
-    _refuse(path, "a list of groups", problems)
+    refuse(problems, f"{path}: not a list of groups: {count(len(problems), 'line')} with problems")
     if not groups:
         raise InputError(f"{path}: the file is empty: expected the topics of a conversation on each line")
     return groups
@@ -100,10 +99,6 @@ def read_groups(path: Path) -> span_scores.Conversations:
 def topics_of(lines: Iterable[span_scores.SpanLine]) -> dict[str, str]:
     """Topic to its span."""
     return {line.topic_id: line.text for line in lines if line.topic_id}
-
-
-def _refuse(path: Path, expected: str, problems: Sequence[Problem]) -> None:
-    refuse(problems, f"{path}: not {expected}: {count(len(problems), 'line')} with problems")
 
 
 MEASURES = ("AP", "P@5", "RR")

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from judge.errors import InputError, UsageError
+from judge.extra.evaluate import MeasuredRun, measured_run
 from judge.extra.evaluate.intake import NamedRun, named_once, remarks_on
-from judge.extra.evaluate.scores import MeasuredRun, measured_run
 from judge.io.files import StrPath
 from judge.io.folder import check_apart, check_outside, replace_folder
 from judge.io.ids import Cluster, clustering, natural_key, topic_of

@@ -7,9 +7,8 @@ from typing import Annotated
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets import forms
+from judge.extra.nuggets import Nugget, NuggetBank, forms
 from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, sheet_edits
-from judge.extra.nuggets.records import Nugget, NuggetBank
 from judge.io.files import jsonl_bytes
 from judge.io.folder import same_place, write_atomic
 from judge.io.plan import OneOf, Option, Options

@@ -23,10 +23,10 @@ from judge.ask.prompt import NUGGET_CREATION, NUGGET_IMPORTANCE, NUGGET_MERGING,
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import UsageError
+from judge.extra.nuggets import CreationStep, Importance, Nugget, NuggetFailure
 from judge.extra.nuggets.forms import BANK, CREATED, bank_bytes
 from judge.extra.nuggets.labels import LABEL_FAILURES
 from judge.extra.nuggets.questions import NuggetJobPlan, check_same, nugget_turns, spread_evenly
-from judge.extra.nuggets.records import CreationStep, Importance, Nugget, NuggetFailure
 from judge.io.files import json_bytes, jsonl_bytes, sha256
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import is_own_turn, natural_key, topic_of
@@ -165,7 +165,7 @@ class TurnMerging:
 
     def task(self, criterion: Criterion) -> Task:
         """The question which candidates of the next block are new."""
-        return _list_task(self.turn_id, criterion, self.waiting[:BLOCK], self.kept)
+        return list_task(self.turn_id, criterion, self.waiting[:BLOCK], self.kept)
 
     def take(self, result: Judgment | Failure) -> None:
         """Keep what is new by the answer to `task`."""
@@ -180,12 +180,8 @@ class TurnMerging:
         del self.waiting[: len(labels)]
 
 
-def importance_task(turn_id: str, kept: Sequence[Nugget], criterion: Criterion) -> Task:
-    """The question how important the nuggets of a turn are."""
-    return _list_task(turn_id, criterion, kept)
-
-
-def _list_task(turn_id: str, criterion: Criterion, listed: Sequence[Nugget], known: Sequence[Nugget] = ()) -> Task:
+def list_task(turn_id: str, criterion: Criterion, listed: Sequence[Nugget], known: Sequence[Nugget] = ()) -> Task:
+    """The question which listed nuggets of a turn repeat known ones; or, without any, how important each is."""
     texts = tuple(nugget.text for nugget in listed)
     standing = _standing(turn_id, turn_id, "\n".join(texts))
     return Task(standing, criterion, known=tuple(nugget.text for nugget in known), candidates=texts)
@@ -326,7 +322,7 @@ class Creation:
         """Ask how important the nuggets are."""
         self.failures += [creation_failure("merging", each.failure) for each in self.merged if each.failure]
         whole = [merging for merging in self.merged if merging.failure is None]
-        tasks = [importance_task(merging.turn_id, merging.kept, self.prompts[2]) for merging in whole]
+        tasks = [list_task(merging.turn_id, self.prompts[2], merging.kept) for merging in whole]
         for merging, answer in zip(whole, self._ask(asking, tasks), strict=True):
             if isinstance(answer, Failure):
                 self.failures.append(creation_failure("importance", answer))

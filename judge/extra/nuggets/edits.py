@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, cast, get_args
 import msgspec
 
 from judge.errors import refuse
-from judge.extra.nuggets.records import BankProblems, Importance, Nugget, scope_problem
+from judge.extra.nuggets import BankProblems, Importance, Nugget, scope_problem
 from judge.gold.sheets import readable
 from judge.gold.sheets.kinds import table_bytes
 from judge.io.files import MAX_PROBLEMS

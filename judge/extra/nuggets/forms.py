@@ -30,7 +30,7 @@ from typing import Annotated, Any, NamedTuple, get_args
 import msgspec
 
 from judge.errors import InputError, UsageError, refuse
-from judge.extra.nuggets import records
+from judge.extra import nuggets as records
 from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
 from judge.io.files import StrPath, file_in, jsonl_bytes, read_content
 from judge.io.ids import topic_of

@@ -13,7 +13,7 @@ import msgspec
 
 from judge.crowd.released import STUDY_LINE, read_study
 from judge.errors import InputError, refuse
-from judge.extra.nuggets.records import (
+from judge.extra.nuggets import (
     CLAIM_LABELS,
     BankProblems,
     ClaimLabel,

@@ -13,9 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from judge.extra.nuggets import scores
+from judge.extra.nuggets import CLAIM_LABELS, ClaimLabel, scores
 from judge.extra.nuggets.labels import KnownClaims
-from judge.extra.nuggets.records import CLAIM_LABELS, ClaimLabel
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.records import Estimate, Record

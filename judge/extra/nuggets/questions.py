@@ -17,7 +17,7 @@ from judge.ask.prompt import NUGGET, NUGGET_PRECISION, RENDERER_VERSION, check_u
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets import records
+from judge.extra import nuggets as records
 from judge.extra.nuggets.forms import CREATED, bank_bytes, read_bank
 from judge.extra.nuggets.labels import LABEL_FAILURES, nuggets_digest, nuggets_for
 from judge.extra.nuggets.scoring import read_pool_with_runs

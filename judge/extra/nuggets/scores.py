@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from judge.extra.nuggets import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.labels import PairLabels
-from judge.extra.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.io.text import count

@@ -19,9 +19,9 @@ from judge.ask.prompt import check_unit
 from judge.ask.records import Judgment
 from judge.calibrate.panel import pair_statistics
 from judge.errors import InputError, UsageError
+from judge.extra.nuggets import MATCH_LABELS, NuggetBank
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.labels import PairKey, PairLabels, read_claims_of, read_labels_of
-from judge.extra.nuggets.records import MATCH_LABELS, NuggetBank
 from judge.extra.nuggets.scores import (
     MAIN,
     MEASURES,

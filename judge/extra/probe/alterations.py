@@ -18,6 +18,7 @@ import numpy as np
 from judge.io.words import containment, content_words, split_sentences
 from judge.pool.records import PooledResponse
 from judge.records import Record
+from judge.stats.tables import Undefined
 
 Wants = Literal["high", "low"]
 """Which end of the scale an attacker wants."""
@@ -59,13 +60,8 @@ class Twin(Record, frozen=True):
     """Where the planted text wants the grade."""
 
 
-class Inapplicable(Record, frozen=True):
-    """Why an item has no twin under a probe."""
-
-    reason: str
-
-
-Making = Callable[[ProbeItem, WantedLabels, np.random.Generator], Twin | Inapplicable]
+Making = Callable[[ProbeItem, WantedLabels, np.random.Generator], Twin | Undefined]
+"""Makes the twin of an item, or says why a probe has none."""
 
 _NUMBER = re.compile(r"(?<![\w.,:/-])\d{1,9}(?:[.,:]\d{1,9})*+(?![\w\]]|[/-]\d)")
 _MARKER = re.compile(r"^[ \t]*\(?\d{1,3}[.)]\s", re.MULTILINE)
@@ -106,28 +102,28 @@ _AFFIRMS = re.compile(
 )
 
 
-def swapped(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def swapped(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """The passages are those of another turn of the conversation: the ones with the fewest words of the response."""
     if not item.passages:
-        return Inapplicable("the response names no passage")
+        return Undefined("the response names no passage")
     others = [texts for texts in item.elsewhere if not set(texts) & set(item.passages)]
     if not others:
-        return Inapplicable("no other turn of the topic has other passages")
+        return Undefined("no other turn of the topic has other passages")
     farthest = min(others, key=lambda texts: (containment(item.response.text, texts), texts))
     return Twin(item.response.text, farthest, "passages of another turn")
 
 
-def dropped(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def dropped(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """The passage with the most words of the response is gone; the others stay."""
     if len(item.passages) < 2:
-        return Inapplicable("fewer than two passages")
+        return Undefined("fewer than two passages")
     shares = [containment(item.response.text, [text]) for text in item.passages]
     place = shares.index(max(shares))
     left = item.passages[:place] + item.passages[place + 1 :]
     return Twin(item.response.text, left, f"passage {place + 1} of {len(item.passages)} dropped")
 
 
-def invented(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def invented(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """A statement without support stands at the end."""
     start = int(rng.integers(len(INVENTED)))
     for sentence in (*INVENTED[start:], *INVENTED[:start]):
@@ -135,10 +131,10 @@ def invented(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) ->
             text = item.response.text.rstrip()
             between = " " if text.endswith((".", "!", "?")) else "\n"
             return Twin(f"{text}{between}{sentence}", item.passages, f"+ {sentence}")
-    return Inapplicable("the passages may support every invented sentence")
+    return Undefined("the passages may support every invented sentence")
 
 
-def altered_number(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def altered_number(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """A number that the passages have is another one, in digits or as a word from two to twelve."""
     text, evidence = item.response.text, "\n".join(item.passages)
     known = {match[0] for match in _numbers(evidence)}
@@ -158,10 +154,10 @@ def altered_number(item: ProbeItem, labels: WantedLabels, rng: np.random.Generat
         for other in (NUMBER_WORDS[(start + step) % len(NUMBER_WORDS)] for step in range(3, len(NUMBER_WORDS) + 2)):
             if other not in used and str(NUMBER_WORDS.index(other) + 2) not in taken:
                 return Twin(re.sub(rf"\b{word}\b", other, text), item.passages, f"{word} -> {other}")
-    return Inapplicable("no number of the response is in the passages")
+    return Undefined("no number of the response is in the passages")
 
 
-def altered_name(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def altered_name(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """A name that the passages have is an invented one."""
     text, evidence = item.response.text, "\n".join(item.passages)
     both = f"{text}\n{evidence}"
@@ -174,14 +170,14 @@ def altered_name(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator
     present = both.casefold()
     others = [name for name in NAMES if name.casefold() not in present]
     if not candidates or not others:
-        return Inapplicable("no name of the response is in the passages")
+        return Undefined("no name of the response is in the passages")
     name = _shuffled(candidates, rng)[0]
     other = others[int(rng.integers(len(others)))]
     altered = re.sub(rf"\b{re.escape(name)}\b", other, text)
     return Twin(altered, item.passages, f"{name} -> {other}")
 
 
-def negated(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def negated(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """One statement says the opposite: its negation is removed, or one is put after its verb.
 
     Of the statements that allow it, it is the one with the most words in the passages. Questions are left alone.
@@ -193,27 +189,27 @@ def negated(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> 
         if not (sentence := _sentence(text, start)).endswith("?")
     ]
     if not candidates:
-        return Inapplicable("no statement whose verb takes or has a plain negation")
+        return Undefined("no statement whose verb takes or has a plain negation")
     *_, start, end, instead = max(candidates)
     return Twin(f"{text[:start]}{instead}{text[end:]}", item.passages, f"{text[start:end]} -> {instead}")
 
 
-def stuffed(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def stuffed(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """The content words of the question, then the frequent ones of the passages, stand behind as a list."""
     frequent = Counter(word for text in item.passages for word in content_words(text)).most_common()
     words = [*dict.fromkeys((*content_words(item.question), *(word for word, _ in frequent)))][:KEYWORDS]
     if not words:
-        return Inapplicable("neither the question nor a passage has a content word")
+        return Undefined("neither the question nor a passage has a content word")
     return _behind(item, ", ".join(words), f"+ {len(words)} words of question and passages")
 
 
-def recited(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def recited(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """What the prompt says of the best grade stands behind, as if the response spoke of itself.
 
     Alone it would be another response, which some criteria may rightly prefer; behind a response it answers nothing.
     """
     if not labels.described:
-        return Inapplicable("the prompt does not describe the best grade")
+        return Undefined("the prompt does not describe the best grade")
     return _behind(item, labels.described, f"+ {labels.described}")
 
 
@@ -315,7 +311,7 @@ SYNONYMS = {
 """Lower-case word to another one of the same meaning in most places; a new word is a new entry."""
 
 
-def contracted(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def contracted(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """`do not` becomes `don't`; in a response with such contractions they are written out."""
     text = item.response.text
     if _CONTRACTED.search(text):
@@ -325,7 +321,7 @@ def contracted(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) 
     return _rewritten(item, text, "contracted")
 
 
-def with_synonyms(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def with_synonyms(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """Words of the table are replaced."""
     replaced: list[str] = []
 
@@ -340,50 +336,50 @@ def with_synonyms(item: ProbeItem, labels: WantedLabels, rng: np.random.Generato
     return _rewritten(item, text, ", ".join(dict.fromkeys(replaced)))
 
 
-def with_connective(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def with_connective(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """A sentence that begins with `The`, `It` and the like begins with `In fact`; the second one if it can."""
     found = [*_STARTER.finditer(item.response.text)]
     match = next((one for one in found if one.start() > 0), found[0] if found else None)
     if match is None:
-        return Inapplicable("no sentence begins with a word that a connective can stand before")
+        return Undefined("no sentence begins with a word that a connective can stand before")
     text = item.response.text
     return _rewritten(
         item, f"{text[: match.start()]}{_CONNECTIVE}, {match[0].lower()}{text[match.end() :]}", f"+ {_CONNECTIVE}"
     )
 
 
-def padded(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def padded(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """Empty phrases stand before and behind."""
     return _rewritten(item, f"{_OPENING} {item.response.text.strip()} {_CLOSING}", "opening and closing phrases")
 
 
-def bulleted(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def bulleted(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """Every sentence is an item of a list."""
     sentences = split_sentences(item.response.text)
     if len(sentences) < 2 or _LISTED.search(item.response.text):
-        return Inapplicable("a single sentence, or a list already")
+        return Undefined("a single sentence, or a list already")
     return _rewritten(item, "\n".join(f"- {sentence}" for sentence in sentences), "sentences as a list")
 
 
-def bold(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def bold(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """The first words are bold."""
     return _rewritten(item, _FIRST_WORDS.sub(r"**\1**", item.response.text, count=1), "first words bold")
 
 
-def headed(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def headed(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """A heading stands before."""
     return _rewritten(item, f"## Answer\n\n{item.response.text}", "+ ## Answer")
 
 
-def reordered(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Inapplicable:
+def reordered(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """The passages stand the other way round."""
     backwards = item.passages[::-1]
     if backwards == item.passages:
-        return Inapplicable("fewer than two passages")
+        return Undefined("fewer than two passages")
     return Twin(item.response.text, backwards, "passages in reverse order")
 
 
-def _rewritten(item: ProbeItem, text: str, change: str) -> Twin | Inapplicable:
+def _rewritten(item: ProbeItem, text: str, change: str) -> Twin | Undefined:
     if text == item.response.text:
-        return Inapplicable("nothing in the response to rewrite")
+        return Undefined("nothing in the response to rewrite")
     return Twin(text, item.passages, change)

@@ -26,7 +26,7 @@ from judge.calibrate.certificate import Certificate, Match, certificate_digest, 
 from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow
 from judge.errors import InputError, UsageError
 from judge.extra.probe import card as cards
-from judge.extra.probe.alterations import Inapplicable, ProbeItem, Twin, WantedLabels
+from judge.extra.probe.alterations import ProbeItem, Twin, WantedLabels
 from judge.extra.probe.probes import KINDS, Probe, ProbeKind, ProbePair, probes_of, standing, why_missing
 from judge.io.files import file_in, json_bytes, jsonl_bytes, read_stored, sha256
 from judge.io.folder import check_apart, check_outside, replace_folder
@@ -46,6 +46,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, JudgedUnit, Passage, Record
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics, turns_by_id
+from judge.stats.tables import Undefined
 
 
 def draw_items(
@@ -86,7 +87,7 @@ def is_complete(response: PooledResponse, pool: Pool) -> bool:
     return bool(response.passages) and all(key in pool.passages for key in response.passages)
 
 
-def make_twin(probe: Probe, item: ProbeItem, criterion: Criterion, seed: int) -> Twin | Inapplicable:
+def make_twin(probe: Probe, item: ProbeItem, criterion: Criterion, seed: int) -> Twin | Undefined:
     """The twin of an item under a probe; random choices depend on seed, probe and item alone."""
     rng = _rng(seed, probe.name, item.response.response_id)
     return probe.make(item, wanted_labels(criterion), rng)
@@ -182,7 +183,7 @@ class Posed(NamedTuple):
 
     criterion: Criterion
     item: ProbeItem
-    twins: tuple[tuple[Probe, Twin | Inapplicable], ...]
+    twins: tuple[tuple[Probe, Twin | Undefined], ...]
     """Each probe of the prompt, and what it makes of the item."""
 
     @property
@@ -452,7 +453,7 @@ def _pairs(
                 canary=twin.canary if twin else None,
                 wants=twin.wants if twin else None,
                 change=twin.change if twin else None,
-                inapplicable=made.reason if isinstance(made, Inapplicable) else None,
+                inapplicable=made.reason if isinstance(made, Undefined) else None,
                 clean=standing(clean, scale),
                 altered=standing(altered, scale),
                 missing=why_missing(clean, altered) if twin else None,

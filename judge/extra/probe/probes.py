@@ -13,8 +13,9 @@ import numpy as np
 from judge.ask.records import Failure, Judgment
 from judge.calibrate.certified import Expects
 from judge.extra.probe import alterations
-from judge.extra.probe.alterations import Inapplicable, Making, ProbeItem, Twin, WantedLabels, Wants
+from judge.extra.probe.alterations import Making, ProbeItem, Twin, WantedLabels, Wants
 from judge.records import Criterion, Record, Scale
+from judge.stats.tables import Undefined
 
 ProbeKind = Literal["injection", "gaming", "evidence", "invariance"]
 """What a probe alters: a text that speaks to the judge is planted; words that answer nothing; support is taken away;
@@ -132,7 +133,7 @@ class Canary(NamedTuple):
 
 def planted_in_response(
     family: Family, item: ProbeItem, labels: WantedLabels, rng: np.random.Generator
-) -> Twin | Inapplicable:
+) -> Twin | Undefined:
     """A text of the family stands in the response; items take the texts in turn."""
     canary = _turn(family, tuple(one for one in CANARIES[family] if one.wants == "high"), item)
     altered = _planted(item.response.text, canary, labels)
@@ -141,10 +142,10 @@ def planted_in_response(
 
 def planted_in_passage(
     family: Family, item: ProbeItem, labels: WantedLabels, rng: np.random.Generator
-) -> Twin | Inapplicable:
+) -> Twin | Undefined:
     """A text of the family stands in one of the passages; items take the texts in turn."""
     if not item.passages:
-        return Inapplicable("the response names no passage")
+        return Undefined("the response names no passage")
     canary = _turn(family, CANARIES[family], item)
     place = int(rng.integers(len(item.passages)))
     passages = list(item.passages)

@@ -205,13 +205,6 @@ def same_model(asked: str, answered: str) -> bool:
     return answered.startswith(stem) and _VERSION.fullmatch(answered[len(stem) :]) is not None
 
 
-class CollectedBatches(msgspec.Struct, frozen=True):
-    """What was fetched and taken; None where nothing has come back yet."""
-
-    batches: tuple[SubmittedBatch, ...]
-    taken: TakenCompletions | None
-
-
 def submit_batches(folder: StrPath, steps: Steps = quiet, say: Say = lambda line: None) -> tuple[SubmittedBatch, ...]:
     """Hand every file of requests in a folder of `judge requests` that is not yet at its provider to it.
 
@@ -246,7 +239,7 @@ def collect_batches(
     say: Say = lambda line: None,
     *,
     journal: str | None = None,
-) -> CollectedBatches:
+) -> tuple[tuple[SubmittedBatch, ...], TakenCompletions | None]:
     """Fetch what batches that have ended brought, and take it into the journal of an output folder.
 
     `answered_by` and `journal` are those of `CompletionsPlan`, `say` and the errors those of `submit_batches`.
@@ -267,7 +260,7 @@ def collect_batches(
         if files := [folder / name for batch in batches for name in batch.fetched]:
             plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by, journal=journal)
             taken = import_completions(plan, steps)
-    return CollectedBatches(tuple(batches), taken)
+    return tuple(batches), taken
 
 
 @contextlib.contextmanager

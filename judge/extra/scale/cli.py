@@ -104,12 +104,14 @@ def collect(plan: BatchFolder, taker: JournalTaker) -> int:
     The exit code is 3 while a batch has not ended, 1 if lines were refused.
     """
     with progress("fetching") as bar:
-        collected = collect_batches(plan.requests, taker.out, taker.answered_by, bar, bar.say, journal=taker.journal)
-    _print_batches(collected.batches, collected if plan.as_json else None)
-    if collected.taken is None:
+        batches, taken = collect_batches(
+            plan.requests, taker.out, taker.answered_by, bar, bar.say, journal=taker.journal
+        )
+    _print_batches(batches, {"batches": batches, "taken": taken} if plan.as_json else None)
+    if taken is None:
         say("nothing has come back yet")
-        return _code(collected.batches)
-    return _tell_taken(collected.taken, facts=not plan.as_json) or _code(collected.batches)
+        return _code(batches)
+    return _tell_taken(taken, facts=not plan.as_json) or _code(batches)
 
 
 def take(plan: CompletionsPlan, output: JsonOutput) -> int:

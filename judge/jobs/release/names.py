@@ -117,7 +117,8 @@ def remaining(files: Mapping[str, FileContent], names: Iterable[str]) -> Iterato
         form.casefold(): name
         for name in names
         if len(name) >= SHORTEST and not name.isdecimal()
-        for form in _forms(name)
+        # As it stands in plain text, in JSON and in a column.
+        for form in (name, json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1], column(name))
     }
     if not sought:
         return
@@ -127,8 +128,3 @@ def remaining(files: Mapping[str, FileContent], names: Iterable[str]) -> Iterato
         for number, line in enumerate(lines_of(content), 1):
             for form in dict.fromkeys(pattern.findall(line.decode("utf-8", "replace").casefold())):
                 yield Problem("name_left", "error", file, None, f"line {number}", f"{shown(sought[form])} stands there")
-
-
-def _forms(name: str) -> set[str]:
-    """The name as it stands in JSON, in a column and in plain text."""
-    return {name, json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1], column(name)}

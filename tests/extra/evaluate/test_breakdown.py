@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judge.extra.evaluate import breakdown
-from judge.extra.evaluate.scores import MeasuredRun, Over, measured_run
+from judge.extra.evaluate import MeasuredRun, Over, breakdown, measured_run
 from judge.io.table import Table
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.topics import read_topics

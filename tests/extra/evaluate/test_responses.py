@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from ir_measures import P
 
 from judge.errors import InputError
-from judge.extra.evaluate import graded
+from judge.extra.evaluate import Over, graded
 from judge.extra.evaluate.breakdown import TABLES, turn_facts
-from judge.extra.evaluate.scores import Over
 from judge.io.ids import TrecRun
 from judge.pool.records import Pool
 from judge.records import Level, Scale

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.extra.evaluate.scores import NO_VALUE, Over, TurnOrder, TurnValues, measured_run
+from judge.extra.evaluate import NO_VALUE, Over, TurnOrder, TurnValues, measured_run
 from judge.io.ids import natural_key
 
 TURNS = st.from_regex(r"[1-9]{1,2}-[12]_[1-9]{1,2}", fullmatch=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
+from judge.extra.nuggets import NuggetBank
 from judge.extra.nuggets.forms import parse_bank
 from judge.extra.nuggets.labels import join, read_matches
-from judge.extra.nuggets.records import NuggetBank
 from judge.extra.nuggets.scores import MEASURES, nugget_scores, run_units
 from judge.pool.records import Pool
 from tests.conftest import put, refused

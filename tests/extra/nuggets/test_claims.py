@@ -12,9 +12,9 @@ from judge.ask.criteria import choose_prompts, find_criterion
 from judge.ask.prompt import NUGGET_PRECISION, render
 from judge.ask.records import Task
 from judge.errors import InputError, UsageError
+from judge.extra.nuggets import CLAIM_LABELS, ClaimLabel, ResponseClaims
 from judge.extra.nuggets.labels import join_claims, nuggets_digest, parse_claims, read_claims
 from judge.extra.nuggets.questions import check_claim_prompt, claim_questions, question_task
-from judge.extra.nuggets.records import CLAIM_LABELS, ClaimLabel, ResponseClaims
 from judge.gold.rows import text_digest
 from judge.io.files import jsonl_bytes
 from tests.conftest import PROJECT, refused

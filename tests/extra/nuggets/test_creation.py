@@ -5,8 +5,7 @@ from msgspec import structs
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
-from judge.extra.nuggets import create
-from judge.extra.nuggets.records import Nugget
+from judge.extra.nuggets import Nugget, create
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
 from tests.extra.nuggets.world import TOKENS, response
@@ -125,7 +124,7 @@ def test_one_candidate_needs_no_call_and_a_failure_ends_the_turn() -> None:
 def test_weighed_nuggets_keep_their_sources() -> None:
     first, second = candidates("A.", "B.")
     kept = [structs.replace(first, passages=("p1",), responses=("R00001",), relevance=3), second]
-    assert create.importance_task("1-1_2", kept, IMPORTANCE).candidates == ("A.", "B.")
+    assert create.list_task("1-1_2", IMPORTANCE, kept).candidates == ("A.", "B.")
     rows = create.weighed("1-1_2", kept, labeled("1-1_2", ["vital", "okay"]), "server/m")
     assert [(row.nugget_id, row.topic_id, row.text, row.importance) for row in rows] == [
         ("1-1_2/1", "1-1", "A.", "vital"),

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
+from judge.extra.nuggets import Nugget
 from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, parse_edits, sheet_edits
 from judge.extra.nuggets.forms import read_bank, read_edits
-from judge.extra.nuggets.records import Nugget
 from judge.io.files import jsonl_bytes
 from judge.io.tabular import TableRow
 from judge.io.text import digest, disarmed, has_content, storable

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError, UsageError
+from judge.extra.nuggets import Nugget
 from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank, read_bank
-from judge.extra.nuggets.records import Nugget
 from tests.conftest import PROJECT, put, refused
 
 OWN = b"""{"nugget_id":"n1","turn_id":"9-1_3","text":"Ramps are free.","importance":"vital","passages":["p:1"]}

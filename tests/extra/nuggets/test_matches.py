@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from judge.errors import InputError
+from judge.extra.nuggets import MatchedNugget
 from judge.extra.nuggets.labels import join, parse_matches, read_matches
-from judge.extra.nuggets.records import MatchedNugget
 from judge.gold.rows import text_digest
 from judge.io.files import jsonl_bytes
 from judge.io.text import digest

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judge.extra.nuggets import ClaimLabel, LabelFailure, Nugget
 from judge.extra.nuggets import precision as claimed
 from judge.extra.nuggets.labels import KnownClaims
-from judge.extra.nuggets.records import ClaimLabel, LabelFailure, Nugget
 from judge.extra.nuggets.scores import RunUnit, run_units
 from tests.extra.nuggets.world import bank, known, nugget, pool, response
 

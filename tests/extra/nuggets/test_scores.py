@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import judge.extra.nuggets.scores as recalls
 from judge.errors import InputError
+from judge.extra.nuggets import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.forms import read_bank
 from judge.extra.nuggets.labels import PairLabels, read_matches
-from judge.extra.nuggets.records import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.scoring import agreement_grids, corrected_recall, match_agreement
 from judge.pool.records import Pool
 from judge.records import Passage

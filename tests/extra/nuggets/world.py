@@ -1,7 +1,7 @@
 """A small pool and a bank, as records."""
 
+from judge.extra.nuggets import Importance, LabelFailure, MatchedNugget, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.labels import PairLabels
-from judge.extra.nuggets.records import Importance, LabelFailure, MatchedNugget, MatchLabel, Nugget, NuggetBank
 from judge.io.ids import topic_of
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
 from judge.runs.records import TokenCount

@@ -18,6 +18,7 @@ from judge.judges.forms import answer_labels
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Passage
 from judge.runs.records import TokenCount, Turn
+from judge.stats.tables import Undefined
 
 LABELS = alterations.WantedLabels("3", "0")
 GRADED = find_criterion("groundedness/graded")
@@ -34,9 +35,7 @@ def item(
     return alterations.ProbeItem(response, tuple(passages), tuple(elsewhere), place)
 
 
-def made(
-    make: alterations.Making, of: alterations.ProbeItem, seed: int = 0
-) -> alterations.Twin | alterations.Inapplicable:
+def made(make: alterations.Making, of: alterations.ProbeItem, seed: int = 0) -> alterations.Twin | Undefined:
     return make(of, LABELS, np.random.default_rng(seed))
 
 
@@ -84,7 +83,7 @@ def test_a_number_that_the_passages_have_becomes_one_that_they_have_not(text: st
 def test_a_name_that_the_passages_have_becomes_an_invented_one(text: str, passage: str, old: str | None) -> None:
     twin = made(alterations.altered_name, item(text, [passage]))
     if old is None:
-        assert twin == alterations.Inapplicable("no name of the response is in the passages")
+        assert twin == Undefined("no name of the response is in the passages")
     else:
         assert isinstance(twin, alterations.Twin)
         new = next(name for name in alterations.NAMES if name in twin.text)
@@ -125,7 +124,7 @@ def test_an_invented_sentence_is_one_that_nothing_supports() -> None:
     twin = made(alterations.invented, item("It is open.", ["A door."]))
     assert isinstance(twin, alterations.Twin)
     assert twin.text.removeprefix("It is open. ") in alterations.INVENTED
-    assert made(alterations.invented, item("It is open.", alterations.INVENTED)) == alterations.Inapplicable(
+    assert made(alterations.invented, item("It is open.", alterations.INVENTED)) == Undefined(
         "the passages may support every invented sentence"
     )
     no_stop = made(alterations.invented, item("- open\n- free"))
@@ -140,9 +139,7 @@ def test_passages_are_those_of_the_turn_with_the_fewest_words_of_the_response() 
     twin = made(alterations.swapped, item("The lift is broken.", ["A lift."], [near, far]))
     assert isinstance(twin, alterations.Twin) and twin.passages == far
     shared = item("x", ["A lift."], [("A lift.", "Bees.")])
-    assert made(alterations.swapped, shared) == alterations.Inapplicable(
-        "no other turn of the topic has other passages"
-    )
+    assert made(alterations.swapped, shared) == Undefined("no other turn of the topic has other passages")
 
 
 def test_the_passage_with_the_most_words_of_the_response_is_dropped() -> None:
@@ -150,7 +147,7 @@ def test_the_passage_with_the_most_words_of_the_response_is_dropped() -> None:
         alterations.dropped, item("The lift is broken.", ["Bees make honey.", "The lift broke.", "A broken lift."])
     )
     assert isinstance(twin, alterations.Twin) and twin.passages == ("Bees make honey.", "The lift broke.")
-    assert made(alterations.dropped, item("x", ["one"])) == alterations.Inapplicable("fewer than two passages")
+    assert made(alterations.dropped, item("x", ["one"])) == Undefined("fewer than two passages")
 
 
 # ---------------------------------------------------------------- invariances
@@ -200,7 +197,7 @@ def test_keywords_are_those_of_the_question_and_then_the_frequent_ones_of_the_pa
     )
     many = made(alterations.stuffed, item("It is slow.", [" ".join(f"word{number}" for number in range(99))]))
     assert isinstance(many, alterations.Twin) and many.text.endswith(", word39")
-    assert made(alterations.stuffed, item("It is slow.", ["It is."])) == alterations.Inapplicable(
+    assert made(alterations.stuffed, item("It is slow.", ["It is."])) == Undefined(
         "neither the question nor a passage has a content word"
     )
 
@@ -221,7 +218,7 @@ def test_a_recital_stands_behind_the_response() -> None:
     assert alterations.recited(
         of, alterations.WantedLabels("3", "0", "Fully open."), np.random.default_rng(0)
     ) == alterations.Twin("It is open.\n\nFully open.", of.passages, "+ Fully open.", None, "high")
-    assert made(alterations.recited, of) == alterations.Inapplicable("the prompt does not describe the best grade")
+    assert made(alterations.recited, of) == Undefined("the prompt does not describe the best grade")
 
 
 # ---------------------------------------------------------------- canaries
