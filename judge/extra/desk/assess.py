@@ -19,6 +19,7 @@ from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, check_unit, guidance, needs
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, is_jury, stored_judgments
 from judge.errors import InputError, UsageError, refuse
+from judge.extra.desk.app import listen, serve_desk
 from judge.extra.desk.store import DeskItem, DeskLabel, DeskTask, LabelStore
 from judge.gold import CANNOT, UNABLE
 from judge.gold.plan import DOUBLE, PlanRow, deal, read_plan, shared_items
@@ -464,8 +465,8 @@ def serve_assess(
     process has the store open, or answers at the address.
     """
     with open_assess_desk(plan) as (assess, store):
-        listener = desk.listen(plan.host, plan.port)
-        desk.serve_desk(assess.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
+        listener = listen(plan.host, plan.port)
+        serve_desk(assess.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
         return tuple(
             Labeled(seat.name, len(store.labeled(seat.path)), len(store.tasks(seat.path))) for seat in store.seats
         )

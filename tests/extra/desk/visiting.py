@@ -72,8 +72,8 @@ def label_at_once(patch: pytest.MonkeyPatch) -> None:
             label_all(app)
 
     # Any port, because another test may have a desk as well.
-    patch.setattr("judge.extra.desk.app.listen", lambda host, port: listen(host, 0))
-    patch.setattr("judge.extra.desk.app.serve_desk", serve)
+    patch.setattr("judge.extra.desk.assess.listen", lambda host, port: listen(host, 0))
+    patch.setattr("judge.extra.desk.assess.serve_desk", serve)
 
 
 def label_all(app: Guard) -> None:
