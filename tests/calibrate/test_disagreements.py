@@ -7,13 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from judge.ask.results import Label, Labels
-from judge.calibrate.disagreements import (
-    MOST_SHOWN,
-    Disagreement,
-    disagreement_files,
-    disagreements,
-    disagreements_markdown,
-)
+from judge.calibrate import disagreements
 from judge.calibrate.panel import Panel
 from judge.gold.rows import GoldRow
 from judge.gold.seal import item_of
@@ -31,11 +25,11 @@ def panel(rows: Sequence[GoldRow], *judged: Labels, scale: Scale | None = None) 
     return panel_of(rows, *pairs, baselines=["baseline/overlap"], binary=scale is not None)
 
 
-def found(rows: Sequence[GoldRow], *judged: Labels, **more: object) -> tuple[Disagreement, ...]:
-    return disagreements([panel(rows, *judged)], **more)  # type: ignore[arg-type]
+def found(rows: Sequence[GoldRow], *judged: Labels, **more: object) -> tuple[disagreements.Disagreement, ...]:
+    return disagreements.disagreements([panel(rows, *judged)], **more)  # type: ignore[arg-type]
 
 
-def ids(of: Sequence[Disagreement]) -> list[str]:
+def ids(of: Sequence[disagreements.Disagreement]) -> list[str]:
     return [item.response_id for item in of]
 
 
@@ -62,7 +56,7 @@ def test_several_assessors_stand_beside_their_consensus() -> None:
     assert [(one.assessor, one.grade, one.made) for one in item.gold.assessors] == [
         ("ann", 0, "blind"), ("ben", 3, "postedit"), ("cy", 3, "blind")
     ]  # fmt: skip
-    markdown = disagreements_markdown([item], 1)
+    markdown = disagreements.disagreements_markdown([item], 1)
     assert (
         "| **assessors' consensus** | 3 |  |\n| assessor ann | 0 |  |\n| assessor ben (postedit) | 3 |  |" in markdown
     )
@@ -78,15 +72,15 @@ def test_scales_that_differ_are_compared_as_positive_or_not() -> None:
     rows = [row("1_1", "R1", 3), row("1_1", "R2", 2), row("1_1", "R3", 0)]
     said = labels("m", {("1_1", "R1"): 1, ("1_1", "R2"): 0, ("1_1", "R3"): 1})
     # On the judge's scale 0 is positive: R1 is 0 - 1 = -1, R2 agrees though 0 is not 2, R3 agrees though 1 is not 0.
-    (item,) = disagreements([panel(rows, said, scale=LOWER)])
+    (item,) = disagreements.disagreements([panel(rows, said, scale=LOWER)])
     assert (item.response_id, item.gold.grade, item.judges[0].grade, item.judges[0].difference) == ("R1", 3, 1, -1)
     assert item.compared == "positive"
-    markdown = disagreements_markdown([item], 3)
+    markdown = disagreements.disagreements_markdown([item], 3)
     assert "### 1. 1_1 R1: positive or not" in markdown
     # The judge's scale has two grades, whose labels say more than 1 beside the assessor's 3.
     assert "| assessor ann | 3 |  |\n| m | yes | lower |" in markdown
-    (same,) = disagreements([panel_of(rows[2:], said, scale=LOWER)])
-    assert "| assessor ann | no |  |\n| m | yes | higher |" in disagreements_markdown([same], 1)
+    (same,) = disagreements.disagreements([panel_of(rows[2:], said, scale=LOWER)])
+    assert "| assessor ann | no |  |\n| m | yes | higher |" in disagreements.disagreements_markdown([same], 1)
 
 
 def test_of_several_samples_the_first_counts() -> None:
@@ -100,8 +94,8 @@ def test_baselines_that_nobody_asked_for_make_no_disagreement() -> None:
     keys = ("1_1", "R1"), ("1_1", "R2")
     said = labels("m", dict.fromkeys(keys, 1)), labels("baseline/overlap", dict.fromkeys(keys, 3))
     assert found(rows, *said) == ()
-    assert disagreement_files((), 2)["disagreements.jsonl"] == b""
-    assert b"On 0 of 2 items" in disagreement_files((), 2)["disagreements.md"]
+    assert disagreements.disagreement_files((), 2)["disagreements.jsonl"] == b""
+    assert b"On 0 of 2 items" in disagreements.disagreement_files((), 2)["disagreements.md"]
 
 
 @pytest.mark.parametrize("way", ["split", "seal"])
@@ -131,12 +125,12 @@ def test_response_passages_and_conversation_stand_beside_the_grades() -> None:
 def test_without_a_pool_nothing_is_known_of_the_texts() -> None:
     (item,) = found([row("1_1", "R1", 0)], labels("m", {("1_1", "R1"): 1}))
     assert (item.text, item.passages, item.judges[0].rationale, item.judges[0].prompt) == (None, (), None, None)
-    assert "`--pool` names the pool" in disagreements_markdown([item], 1)
+    assert "`--pool` names the pool" in disagreements.disagreements_markdown([item], 1)
 
 
 def test_a_line_has_these_fields() -> None:
     (item,) = found([row("1_1", "R1", 0)], labels("m", [Label("1_1", "R1", 2, None, 1.5, rationale="No.")]))
-    assert json.loads(disagreement_files([item], 1)["disagreements.jsonl"]) == {
+    assert json.loads(disagreements.disagreement_files([item], 1)["disagreements.jsonl"]) == {
         "turn_id": "1_1", "topic_id": "1", "response_id": "R1", "criterion": "groundedness", "split": "all",
         "gold": {"grade": 0, "assessors": [{"assessor": "ann", "grade": 0, "made": "blind"}]},
         "judges": [{"judge": "m", "prompt": None, "grade": 2, "expected": 1.5, "rationale": "No.", "reason": None,
@@ -146,14 +140,14 @@ def test_a_line_has_these_fields() -> None:
 
 
 def test_the_report_shows_the_worst_of_each_criterion_and_says_how_many_more() -> None:
-    rows = [row("1_1", f"R{number}", 0) for number in range(MOST_SHOWN + 3)]
+    rows = [row("1_1", f"R{number}", 0) for number in range(disagreements.MOST_SHOWN + 3)]
     of = found(rows, labels("m", {("1_1", one.response_id or ""): 1 for one in rows}))
     more = [replace(one, criterion="relevance") for one in of[:2]]
-    markdown = disagreements_markdown([*of, *more], len(rows))
-    assert markdown.count("\n### ") == MOST_SHOWN + 2
+    markdown = disagreements.disagreements_markdown([*of, *more], len(rows))
+    assert markdown.count("\n### ") == disagreements.MOST_SHOWN + 2
     assert "\n3 more under groundedness are in `disagreements.jsonl`.\n" in markdown
     assert "more under relevance" not in markdown
-    assert f"| m | {MOST_SHOWN + 3} | 0 | 0 |" in markdown
+    assert f"| m | {disagreements.MOST_SHOWN + 3} | 0 | 0 |" in markdown
 
 
 EVIL = (
@@ -167,7 +161,9 @@ def test_texts_of_strangers_are_no_markup() -> None:
     of = Pool((replace(of.responses[0], text=EVIL),), of.passages, ())
     said = labels("<b>m</b>\n# x", [Label("1_1", world[0].response_id, 1, rationale=EVIL)])
     turns = {"1_1": Turn("1_1", "1", EVIL, None, (Exchange(EVIL, EVIL),), ())}
-    markdown = disagreements_markdown(found([row("1_1", world[0].response_id, 0, EVIL)], said, pool=of, turns=turns), 1)
+    markdown = disagreements.disagreements_markdown(
+        found([row("1_1", world[0].response_id, 0, EVIL)], said, pool=of, turns=turns), 1
+    )
     assert "<" not in markdown and "\x1b" not in markdown and "\u202e" not in markdown and "```" not in markdown
     for line in markdown.splitlines():
         assert not line.startswith("> ") or (line[2] not in "-+=#|!" and not line.startswith("> 1.")), line
@@ -176,4 +172,4 @@ def test_texts_of_strangers_are_no_markup() -> None:
 
 def test_a_long_text_is_cut_and_says_so() -> None:
     (item,) = found([row("1_1", "R1", 0)], labels("m", [Label("1_1", "R1", 1, rationale="x" * 2_500)]))
-    assert "> … 500 more characters in `disagreements.jsonl`" in disagreements_markdown([item], 1)
+    assert "> … 500 more characters in `disagreements.jsonl`" in disagreements.disagreements_markdown([item], 1)

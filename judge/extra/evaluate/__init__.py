@@ -14,12 +14,15 @@ Here is one run under one measure: the value of every turn as an array, and thei
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import isnan, nan
+from math import isfinite, isnan, nan
+from pathlib import Path
 from typing import Literal
 
+from judge.errors import refuse
+from judge.io.files import line_problem, numbered_lines
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.io.text import escape_cell
-from judge.records import Estimate, Record
+from judge.io.text import escape_cell, shown
+from judge.records import Estimate, Problem, Record
 from judge.stats.means import mean_interval
 
 NO_VALUE = nan
@@ -136,6 +139,37 @@ def _trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool) -> str:
         values += [(each, "all", each.estimate.value) for each in group]
         lines += [BOARDS["trec_eval"](each, of, value) + "\n" for each, of, value in values if value is not None]
     return "".join(lines)
+
+
+def read_board(path: Path, form: str) -> dict[tuple[str, str, str], float]:
+    """Run, measure, and turn or `all`, to the value in a board of a form; an InputError lists the lines that are none.
+
+    Lines of `trec_eval` stand under a `runid` line, those of `ir_measures` begin with the run, as `board_lines` writes.
+    """
+    values: dict[tuple[str, str, str], float] = {}
+    problems: list[Problem] = []
+    run_id = ""
+    for number, line in numbered_lines(path):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if form == "trec_eval" and cells[0] == "runid" and len(cells) == 3:
+            run_id = cells[2]
+            continue
+        try:
+            if form == "jsonl":
+                row = json.loads(line)
+                cells = [str(row[name]) for name in ("run_id", "measure", "topic_id", "value")]
+            elif form == "trec_eval":
+                cells.insert(0, run_id)
+            elif form == "ir_measures":
+                cells = [cells[0], cells[-2], cells[1] if len(cells) == 4 else "all", cells[-1]]
+            run, measure, turn, value = cells
+            values[run, measure, turn] = float(value)
+            if not isfinite(float(value)):
+                raise ValueError(value)
+        except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+            problems.append(line_problem("wrong_line", path, number, f"expected a line of {form}, found {shown(line)}"))
+    refuse(problems, f"{path}: not a board in the form of {form}")
+    return values
 
 
 def _cells(*cells: str) -> str:

@@ -1,23 +1,27 @@
 """Runs by grades of people, a crowd or a judge, and two sets of grades by each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import structs
 
 from judge.cli.declared import JsonOutput
 from judge.cli.parser import read_examples
-from judge.cli.printing import TableFormat, print_grids, print_json, progress, say_all
+from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_all
 from judge.errors import UsageError
-from judge.extra.evaluate import BOARDS, MeasuredRun, Over, board_lines, measured
+from judge.extra.evaluate import BOARDS, MeasuredRun, Over, board_lines, measured, read_board
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.extra.evaluate.spans import SpansPlan, evaluate_spans
 from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
 from judge.io.installed import undrawn
-from judge.io.plan import OneOf
+from judge.io.plan import OneOf, Option
 from judge.io.table import FORMS
+from judge.io.text import count, number
+from judge.stats.ranking import kendall_tau_b
+from judge.stats.tables import Undefined
 
 
 class TableOrLines(TableFormat, section="output"):
@@ -25,6 +29,12 @@ class TableOrLines(TableFormat, section="output"):
 
     format: Annotated[str, OneOf(("table", *FORMS, *BOARDS))] = "table"
     """How the tables are printed."""
+    board: Annotated[Path | None, Option(metavar="FILE")] = None
+    """Also say how the runs of this board, in the form of --format, are ordered by each measure: Kendall's tau-b."""
+
+    def _check(self) -> None:
+        if self.format not in BOARDS:
+            self.refuse_unused(["board"], f"it needs --format {' or '.join(BOARDS)}")
 
 
 class RankingFormat(TableOrLines, section="output"):
@@ -50,10 +60,23 @@ def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
     _warn(outcome.warnings)
     if lines:
         scores = _in_tool(outcome.criteria[0], output.format, "answered" if plan.over == "answered" else "qrels")
-        print(board_lines(output.format, scores), end="")
+        _print_board(output, scores)
     else:
         print_grids([outcome.table(plan.by)], output.format)
     return 0
+
+
+def _print_board(output: TableOrLines, scores: Sequence[MeasuredRun], *, turns: bool = False) -> None:
+    """The scores as a board, and the agreement of its rankings with those of another one, by measure."""
+    theirs = read_board(output.board, output.format) if output.board is not None else {}
+    print(board_lines(output.format, scores, turns=turns), end="")
+    for measure in dict.fromkeys(each.measure for each in scores) if theirs else ():
+        ours = {each.run_id: each.estimate.value for each in scores if each.measure == measure}
+        both = [(value, other) for run_id, value in ours.items() if value is not None
+                and (other := theirs.get((run_id, measure, "all"))) is not None]  # fmt: skip
+        tau = kendall_tau_b([value for value, _ in both], [other for _, other in both])
+        told = tau.reason if isinstance(tau, Undefined) else number(tau, 3)
+        say(f"{output.board}: {measure}: tau-b {told} over {count(len(both), 'run')}")
 
 
 def _in_tool(of: EvaluatedCriterion, form: str, over: Over) -> list[MeasuredRun]:
@@ -102,7 +125,7 @@ def _rankings(
     _warn(outcome.warnings)
     if output.format in BOARDS:
         scores = measured.tool_scores(outcome.evaluations, trec_eval=output.format == "trec_eval")
-        print(board_lines(output.format, scores, turns=output.per_turn), end="")
+        _print_board(output, scores, turns=output.per_turn)
     else:
         print_grids(outcome.tables(plan.by), output.format)
     return 0

@@ -1,14 +1,15 @@
 """Values of turns in few bytes read like a dictionary of them."""
 
-import math
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.extra.evaluate import NO_VALUE, Over, TurnOrder, TurnValues, measured_run
+from judge.errors import InputError
+from judge.extra.evaluate import BOARDS, NO_VALUE, Over, TurnOrder, TurnValues, board_lines, measured_run, read_board
 from judge.io.ids import natural_key
+from tests.conftest import put
 
 TURNS = st.from_regex(r"[1-9]{1,2}-[12]_[1-9]{1,2}", fullmatch=True)
 VALUES = st.dictionaries(TURNS, st.floats(-5, 5) | st.none(), max_size=30)
@@ -54,4 +55,14 @@ def test_a_turn_that_is_repeated_counts_once() -> None:
 def test_a_value_that_is_not_a_number_is_refused() -> None:
     for over in get_args(Over):
         with pytest.raises(ValueError, match="m of a is not a number in turn 2_1"):
-            measured_run("a", "m", {"1_1": 1.0, "2_1": math.nan}, ["1_1", "2_1"], over)
+            measured_run("a", "m", {"1_1": 1.0, "2_1": NO_VALUE}, ["1_1", "2_1"], over)
+
+
+@given(st.dictionaries(TURNS, st.floats(-5, 5), min_size=1), st.sampled_from(sorted(BOARDS)))
+def test_a_board_reads_back_what_it_says(tmp_path_factory, values, form: str) -> None:
+    runs = [measured_run(run, "m", values, values, "answered", bounds=None) for run in ("a", "b-2")]
+    path = put(tmp_path_factory.mktemp("board") / "b", board_lines(form, runs, turns=True))
+    said = ((run.run_id, turn, v) for run in runs for turn, v in {**run.turns, "all": run.estimate.value}.items())
+    assert read_board(path, form) == {(a, "m", of): pytest.approx(v, abs=5.1e-5) for a, of, v in said}
+    with pytest.raises(InputError, match=f"not a board in the form of {form}"):
+        read_board(put(path, "a\tb\tnan\n"), form)
