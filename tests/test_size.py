@@ -10,15 +10,15 @@ from tests.conftest import PROJECT
 from tests.test_walls import syntax
 
 MOST = {
-    "files": 304,
-    "lines": 74_336,
-    "files under 40 lines": 17,
-    "classes": 730,
+    "files": 302,
+    "lines": 74_333,
+    "files under 40 lines": 15,
+    "classes": 725,
     "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 4,
     "lines of tests": 68_658,
-    "words of documents": 44_853,
+    "words of documents": 44_620,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 

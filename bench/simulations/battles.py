@@ -3,7 +3,8 @@
 BT are worlds of 10 runs, each better or worse by topic, that a judge with a taste for the first place compares. Of each
 topic `pairs` pairs are drawn; verdicts that change with the order are missing. The truth is what infinitely many topics
 would give. BTE are equal runs: how often are some told apart? In BTM and BTN, the same worlds, half of the pairs are
-drawn first, and the rest from runs that these do not tell apart.
+drawn first, and the rest from runs that these do not tell apart. In BTG, people compare all pairs of turns drawn at
+random, and correct the win rates of a judge that errs by run.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.simulations.figures import Finding, Floats, finding
+from judge.stats.correction import correct
+from judge.stats.gold_sample import RunGrades
 from judge.stats.preference import Ratings, ratings
 from judge.stats.separation import separated
 from judge.stats.tables import Undefined
@@ -44,14 +47,14 @@ def truth(strengths: Floats) -> Floats:
     return np.array([run.value for run in found[0]], dtype=np.float64)
 
 
-def compared(strengths: Floats, T: int, pairs: int, rng: np.random.Generator) -> Floats:
+def compared(strengths: Floats, T: int, pairs: int, rng: np.random.Generator, spread: float = OWN) -> Floats:
     """Counts (T x R x R x 3) of the verdicts that do not change with the order."""
     R = len(strengths)
     i, j = np.triu_indices(R, 1)
     counts = np.zeros((T, R, R, 3))
     for t in range(T):
         some = rng.permutation(len(i))[:pairs]
-        here = strengths + rng.normal(0, OWN, R)
+        here = strengths + rng.normal(0, spread, R)
         z = (here[i] - here[j])[some]
         one, other = (rng.random((len(z), 1)) > verdicts(of).cumsum(axis=1) for of in (z + HOME, HOME - z))
         said, again = one.sum(axis=1), 2 - other.sum(axis=1)
@@ -123,4 +126,47 @@ def bte(
                 found = ratings(drawn(np.zeros(R), T, 3 * R, rng))
                 false.append(not isinstance(found, Undefined) and bool(separated(found[0]).any()))
             figures.append(finding(name, f"{R} equal runs, {T} topics: some pair told apart", false, high=0.1))
+    return figures
+
+
+def win_rates(counts: Floats) -> Floats:
+    """The share of its decided pairs that each run won in each topic (R x T), a tie being half a win; nan without."""
+    wins = counts @ np.array([1, 0.5, 0])
+    won = wins.sum(axis=2) + (counts.sum(axis=3) - wins).sum(axis=1)
+    decided = counts.sum(axis=(2, 3)) + counts.sum(axis=(1, 3))
+    return np.asarray(np.where(decided > 0, won / np.maximum(decided, 1), np.nan).T)
+
+
+def btg(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPICS) -> list[Finding]:
+    figures = []
+    for T in topics:
+        for share in (0.3, 0.5):
+            covered, raw = [], []
+            drawn, R = round(share * T), 10
+            for _ in range(replicates):
+                strengths, favor = rng.normal(0, 0.6, R), rng.normal(0, 0.5, R)
+                own = rng.normal(0, OWN, (T, R))
+                judge, people = (
+                    np.concatenate([compared(of, 1, R * R, rng, spread=0.0) for of in strengths + own + more])
+                    for more in (favor, 0 * favor)
+                )
+                f, y, chosen = win_rates(judge), win_rates(people), rng.permutation(T)[:drawn]
+                y = np.where(np.isnan(y), 0.5, y)
+                samples = []
+                for r in range(R):
+                    known = np.flatnonzero(~np.isnan(f[r]))
+                    gold = np.where(np.isin(known, chosen), y[r, known], np.nan)
+                    samples.append(RunGrades(f[r, known], gold, np.full(len(known), drawn / T), known, known))
+                found = correct(samples, target="pool", bounds=(0, 1))
+                truths = [float(y[r, sample.topics].mean()) for r, sample in enumerate(samples)]
+                known_runs = [(run, right) for run, right in zip(found, truths, strict=True) if run.low is not None]
+                covered.append(np.mean([run.low <= right <= run.high for run, right in known_runs]))
+                raw.append(
+                    np.mean([abs(sample.judged.mean() - right) for sample, right in zip(samples, truths, strict=True)])
+                )
+            what = f"10 runs, {T} topics, gold of {drawn}"
+            figures += [
+                finding("BTG", f"{what}: coverage of corrected win rates", covered, 0.92, 0.97),
+                finding("BTG", f"{what}: mean error of the judge's win rates", raw),
+            ]
     return figures
