@@ -18,7 +18,7 @@ MOST = {
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 4,
     "lines of tests": 68_658,
-    "words of documents": 44_620,
+    "words of documents": 44_660,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 
