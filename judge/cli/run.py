@@ -139,15 +139,10 @@ def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
 
 
 def _print_counts(inputs: RunInputs, counts: DryRun) -> None:
-    of_pairs = inputs.pooled.pool.unit == "pair"
-    factors = [
-        (counts.responses // (1 + of_pairs), inputs.pooled.pool.unit),
-        (1 + of_pairs, "order"),
-        (counts.prompts, "prompt"),
-        (counts.models, "model"),
-        (counts.samples, "sample"),
-    ]
-    product = " × ".join(count(number, name) for number, name in factors if name != "order" or of_pairs)
+    unit = inputs.pooled.pool.unit
+    factors = [(counts.responses // 2, unit), (2, "order")] if unit == "pair" else [(counts.responses, unit)]
+    factors += [(counts.prompts, "prompt"), (counts.models, "model"), (counts.samples, "sample")]
+    product = " × ".join(count(number, name) for number, name in factors)
     print_fact("judge", inputs.judge.name)
     if inputs.jury is not None:
         for name, members in inputs.jury.members.items():
