@@ -91,8 +91,9 @@ def correct(
     u_i = w_i (e_i - Σ w e), q = 1-π, and ū the mean of u by q within a stratum. Gold chosen for certain has no part in
     it (J. Hájek, 1964, Annals of Mathematical Statistics 35(4), 1491-1523). V is (1 - n/N) s²/n with n-2 degrees of
     freedom where all π = n/N. The variances of several runs are moderated toward a common one (`moderated`), which adds
-    degrees of freedom, in all at most the number of turns with drawn gold less 1. If every response has gold, the mean
-    is exact.
+    degrees of freedom, in all at most (G-1) (tr C)² / tr C² with drawn gold in G turns: those of a mean variance of
+    runs whose errors have the covariances C (F. E. Satterthwaite, 1946, Biometrics Bulletin 2(6), 110-114). If every
+    response has gold, the mean is exact.
     `topics`: V = G/(G-1) Σ_t ψ_t² with ψ_t the sum over a topic of λ(f_i - f̄)/N + w_i (e_i - ē), and G-1 degrees,
     where G topics have gold.
 
@@ -174,8 +175,11 @@ def _moderated(
     drawn = (samples[place] for place in places)
     turns = np.unique(np.concatenate([sample.run.turns[sample.chosen[sample.drawn]] for sample in drawn]))
     prior = sampling.fit_prior(variances, df)
+    parts = np.array([run.influence for run in runs]) / np.sqrt(scale)[:, None]
+    C = parts @ parts.T
+    most = (len(turns) - 1) * float(np.trace(C) ** 2 / (C**2).sum())
     for place, run, V, d in zip(places, runs, scale * prior.moderate(variances, df), df, strict=True):
-        moderated[place] = _spread(run, math.sqrt(V), max(d, min(d + prior.df, len(turns) - 1)), level)
+        moderated[place] = _spread(run, math.sqrt(V), max(d, min(d + prior.df, most)), level)
     return moderated
 
 

@@ -191,10 +191,6 @@ def test_three_equal_grades_are_few_too() -> None:
     assert "gold minus judge" in FLAGS["DEGENERATE"]
 
 
-def test_without_the_judges_family_nobody_is_of_it() -> None:
-    assert World(a=TEN + REST).rows(families={}, judge_families=())["a"].flags == ()
-
-
 def test_a_family_stands_in_for_its_runs() -> None:
     runs = {f"r{i}": [(3, 2) if k == i else (2, 2) if k == i + 1 else (3, None) for k in range(8)] for i in range(4)}
     world = World(0.25, **runs)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import hadamard
 from scipy.special import digamma, polygamma
 
 from judge.stats.correction import Corrected, correct, tuned_weight
@@ -505,12 +506,16 @@ def test_variances_that_differ_by_chance_alone_share_their_mean() -> None:
     prior = fit_prior(variances, df)
     assert prior == (math.inf, pytest.approx((8 * 1.0 + 8 * 1.1 + 8 * 0.9 + 16 * 1.0) / 40))
     assert prior.moderate(variances, df).tolist() == [prior.variance] * 4
+    # Two share nothing.
+    assert fit_prior(variances[:2], df[:2]) == Prior(0.0, 0.0)
+    assert Prior(0.0, 0.0).moderate(variances, df).tolist() == variances.tolist()
 
 
-def test_two_variances_share_nothing() -> None:
-    variances, df = np.array([1.0, 4.0]), np.array([8.0, 8.0])
-    assert fit_prior(variances, df) == Prior(0.0, 0.0)
-    assert fit_prior(variances, df).moderate(variances, df).tolist() == [1.0, 4.0]
+def test_a_variance_of_runs_that_err_alike_has_the_degrees_of_one_of_them() -> None:
+    errors = hadamard(8)[1:5]
+    for of_runs, df in ((errors[[0, 0, 0, 0]], 7), (errors, 4 * 7), (errors[[0, 0, 1, 1]], 2 * 7)):
+        runs = [run([1] * 16, dict(enumerate(1 + row))) for row in of_runs]
+        assert [each.df for each in correct(runs, target="pool", bounds=SCALE)] == pytest.approx([df] * 4)
 
 
 def test_three_variances_by_hand() -> None:
