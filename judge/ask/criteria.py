@@ -11,7 +11,7 @@ from pathlib import Path
 from judge.ask.prompt import DEFAULT, OF_NUGGETS, combine, group_members, only_asked_by
 from judge.errors import UsageError
 from judge.io.files import StrPath, read_stored, several
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.installed import bundled
 from judge.io.text import did_you_mean
 from judge.plugins import added
@@ -112,9 +112,7 @@ def criterion_names() -> tuple[str, ...]:
 
 def default_prompts() -> dict[str, str]:
     """Criterion to its default prompt `criterion/variant`; a criterion without a default prompt is left out."""
-    variants: dict[str, list[str]] = {}
-    for path in _known().values():
-        variants.setdefault(path.parent.name, []).append(path.stem)
+    variants = groups_of((path.parent.name, path.stem) for path in _known().values())
     return {
         criterion: f"{criterion}/{DEFAULT if DEFAULT in stems else stems[0]}"
         for criterion, stems in variants.items()

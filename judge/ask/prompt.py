@@ -23,6 +23,7 @@ import msgspec
 from judge.ask.records import Task, Unreadable
 from judge.errors import UsageError
 from judge.io.files import sha256
+from judge.io.ids import groups_of
 from judge.io.words import split_sentences
 from judge.judges import forms
 from judge.judges.records import AnswerForm, AskedCriterion, Completion, Message, Request
@@ -78,9 +79,7 @@ def check_unit(criteria: Sequence[Criterion], unit: JudgedUnit) -> None:
 
 def unit_of(criteria: Sequence[Criterion]) -> JudgedUnit:
     """What prompts that go together are about; a UsageError if they are about several units."""
-    units: dict[JudgedUnit, list[str]] = {}
-    for criterion in criteria:
-        units.setdefault(criterion.unit, []).append(criterion.prompt_id)
+    units = groups_of((criterion.unit, criterion.prompt_id) for criterion in criteria)
     if len(units) > 1:
         told = "; ".join(f"{', '.join(units[unit])}: about {unit}s" for unit in sorted(units))
         raise UsageError(f"{told}; judge {' and '.join(f'{unit}s' for unit in sorted(units))} into a folder each")

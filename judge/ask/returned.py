@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment
+from judge.io.ids import groups_of
 from judge.io.text import count, decimals, printable, shown
 from judge.judges.backends import backend_facts, judges_in
 from judge.judges.credentials import MASK
@@ -95,10 +96,8 @@ def entropy(probabilities: Mapping[str, float]) -> float:
 
 def certainty_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
     """For each judge and prompt a sentence: how many judgments have label probabilities, and their mean entropy."""
-    groups: dict[tuple[str, str, str], list[Judgment]] = {}
-    for result in results:
-        if isinstance(result, Judgment):
-            groups.setdefault((result.judge, result.criterion, result.variant), []).append(result)
+    judgments = (result for result in results if isinstance(result, Judgment))
+    groups = groups_of(((each.judge, each.criterion, each.variant), each) for each in judgments)
     return tuple(_note(judge, f"{name}/{variant}", found) for (judge, name, variant), found in groups.items())
 
 

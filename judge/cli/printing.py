@@ -16,13 +16,14 @@ from typing import Annotated, Any, Literal, TextIO
 
 import msgspec
 
+from judge.io.ids import groups_of
 from judge.io.layout import table_lines
 from judge.io.plan import OneOf, Options
 from judge.io.steps import ProgressLine, is_live
 from judge.io.table import FORMS, Table
 from judge.io.text import fold, printable
 from judge.judges.credentials import scrub
-from judge.records import Problem, Severity
+from judge.records import Problem
 
 Style = Literal["heading", "warning", "error"]
 _CODES: dict[Style, str] = {"heading": "1", "warning": "1;33", "error": "1;31"}
@@ -161,10 +162,7 @@ def grouped(problems: Sequence[Problem], few: int = EXAMPLES, *, equal: bool = F
 
     So no file or code drowns another. `equal`: only those with the same message together.
     """
-    groups: dict[tuple[str, str, Severity, str], list[Problem]] = {}
-    for problem in problems:
-        told = problem.message if equal else ""
-        groups.setdefault((problem.file, problem.code, problem.severity, told), []).append(problem)
+    groups = groups_of(((row.file, row.code, row.severity, row.message if equal else ""), row) for row in problems)
     lines: list[Problem] = []
     for group in groups.values():
         total = sum(problem.count for problem in group)

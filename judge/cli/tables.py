@@ -8,14 +8,14 @@ from typing import Any
 
 from judge.calibrate.recheck import RECHECKED
 from judge.cli.printing import print_table, print_text, say, say_all
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.table import records_table
 from judge.io.text import count, printable, shown
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
 from judge.jobs.run import Outcome
 from judge.pool.build import lacking_texts
-from judge.records import Criterion, JudgedUnit, Problem
+from judge.records import Criterion, JudgedUnit
 from judge.report.sections import scale_of
 from judge.results.citations import boards_of, headlines_of
 from judge.results.leaderboard import BOUND, CORRECTED_ON_TERMINAL, ON_TERMINAL, board, corrected_board
@@ -104,9 +104,7 @@ def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
 
 def print_problems(pooled: Pooled, *, checked_topics: bool) -> None:
     """Say the problems of each file by code, as `judge validate` does: errors with their places, warnings as counts."""
-    by_file: dict[str, list[Problem]] = {}
-    for problem in pooled.submitted.problems:
-        by_file.setdefault(problem.file, []).append(problem)
+    by_file = groups_of((problem.file, problem) for problem in pooled.submitted.problems)
     for file in sorted(by_file, key=natural_key):
         say(remaining(file_report(file, None, by_file[file])))
         # A warning about the whole run is few words about much.

@@ -16,7 +16,7 @@ from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
 from judge.io.files import file_sha256, json_bytes
 from judge.io.folder import replace_folder
-from judge.io.ids import QrelRow, column, natural_key, natural_order, qrels_lines, safe_names, topic_of
+from judge.io.ids import QrelRow, column, groups_of, natural_key, natural_order, qrels_lines, safe_names, topic_of
 from judge.io.installed import __version__
 from judge.io.layout import table_lines
 from judge.io.table import Cell, Heading, Table, fields, records_tsv, tsv
@@ -209,9 +209,7 @@ def _markdown(lines: Iterable[tuple[Cell, ...]], columns: Iterable[str]) -> str:
 
 
 def _rules(study: Study) -> str:
-    rules: dict[str, list[str]] = {}
-    for name, grades in study.grades.items():
-        rules.setdefault(grades.rule, []).append(name)
+    rules = groups_of((grades.rule, name) for name, grades in study.grades.items())
     if len(rules) == 1:
         return prose(f"{study.settings.aggregator}: {next(iter(rules))}.")
     return "\n".join(f"- {', '.join(map(name_of, names))}: {prose(rule)}." for rule, names in rules.items())

@@ -5,7 +5,7 @@ CAsT-ReGIn has two parts of one build, responses and clarifying questions: judgm
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from judge.errors import InputError, refuse
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered_lines, read_stored, stopped
-from judge.io.ids import column
+from judge.io.ids import column, groups_of
 from judge.io.text import MAX_ID, count, shown, storable
 from judge.records import Problem, Record
 from judge.runs.document import decode, file_name
@@ -115,10 +115,7 @@ class Part:
     @cached_property
     def turns_of(self) -> Mapping[str, Sequence[str]]:
         """Item to the turns that it was judged in."""
-        turns: dict[str, list[str]] = defaultdict(list)
-        for turn_id, item_id in self.keys:
-            turns[item_id].append(turn_id)
-        return turns
+        return groups_of((item_id, turn_id) for turn_id, item_id in self.keys)
 
     def graded(self, criterion: str) -> list[tuple[str, str, int]]:
         """Turn, item and grade of every row."""

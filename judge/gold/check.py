@@ -1,6 +1,6 @@
 """All problems of gold files at once: errors make rows unusable, warnings weaken a claim made with the gold."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from judge.errors import InputError
 from judge.gold.rows import GoldRow, finder, match, row_key, scan_gold
 from judge.gold.seal import item_of
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, shown
 from judge.pool.records import Pool
 from judge.records import Level, Problem, Scale, Severity
@@ -129,9 +129,7 @@ def _no_topic(lines: Iterable[_Line]) -> Iterator[Problem]:
 
 
 def _inclusion(lines: Iterable[_Line]) -> Iterator[Problem]:
-    groups: dict[tuple[str, str], list[_Line]] = defaultdict(list)
-    for line in lines:
-        groups[line.file, line.row.criterion].append(line)
+    groups = groups_of(((line.file, line.row.criterion), line) for line in lines)
     for (_, criterion), group in groups.items():
         without = [line for line in group if line.row.inclusion_probability is None]
         if not without:

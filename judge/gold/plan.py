@@ -25,7 +25,7 @@ from judge.ask.records import Failure, Judgment
 from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import BY_GRADE, GoldRow, finder, response_digest
 from judge.io.files import decode_lines
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, digest
 from judge.pool.records import Pool, PooledResponse
 from judge.records import JudgedUnit, Problem
@@ -379,9 +379,7 @@ def _strata(frame: _Frame, judgments: Iterable[Judgment], errors: Errors) -> tup
     These are nan where the judge said nothing. Of several judges the mean counts; the grades that people give a unit's
     responses are taken for independent.
     """
-    given: dict[str, list[int]] = defaultdict(list)
-    for judgment in judgments:
-        given[judgment.response_id].append(judgment.grade)
+    given = groups_of((judgment.response_id, judgment.grade) for judgment in judgments)
     grades = {name: (2 * sum(of) + len(of)) // (2 * len(of)) for name, of in given.items()}
     of_grade = by_grade(errors, set(grades.values()))
     forecast = np.full((len(frame.units), 5), np.nan)

@@ -6,7 +6,6 @@ differ between pools and texts do not. The run is needed because one text may re
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -17,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from judge.errors import refuse
 from judge.io.files import MAX_PROBLEMS, StrPath, jsonl_bytes, numbered, read_content, stopped
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import groups_of, natural_key, topic_of
 from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
@@ -230,9 +229,7 @@ def one_order(rows: Sequence[GoldRow], pool: Pool, ends: Mapping[str, Sequence[i
 def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:
     """A function that finds the one response of the pool that a row is about, or None."""
     by_id = {response.response_id: response for response in pool.responses}
-    by_text: dict[tuple[str, str], list[PooledResponse]] = defaultdict(list)
-    for response in pool.responses:
-        by_text[response.turn_id, response_digest(response)].append(response)
+    by_text = groups_of(((response.turn_id, response_digest(response)), response) for response in pool.responses)
 
     def find(row: GoldRow) -> PooledResponse | None:
         if row.text_sha256 is None:

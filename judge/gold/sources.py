@@ -17,7 +17,7 @@ from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.files import numbered
-from judge.io.ids import natural_key, parse_qrels
+from judge.io.ids import groups_of, natural_key, parse_qrels
 from judge.io.tabular import TableRow, read_table, read_text
 from judge.io.text import count, shown, storable
 from judge.plugins import OpenTable
@@ -114,10 +114,8 @@ def come_up(tasks: Sequence[_Task], labeled: Collection[_Task]) -> Mapping[tuple
     """
     dealt = Counter((assessor, criterion) for _, criterion, assessor in tasks)
     given = Counter((assessor, criterion) for _, criterion, assessor in labeled)
-    misses: dict[tuple[int, str], list[float]] = {}
-    for item, criterion, assessor in tasks:
-        share = given[assessor, criterion] / dealt[assessor, criterion]
-        misses.setdefault((item, criterion), []).append(1 - share)
+    shares = {key: given[key] / n for key, n in dealt.items()}
+    misses = groups_of(((item, criterion), 1 - shares[assessor, criterion]) for item, criterion, assessor in tasks)
     return {named: 1 - math.prod(chances) for named, chances in misses.items()}
 
 

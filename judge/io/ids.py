@@ -1,4 +1,4 @@
-"""Ids: their order, the topic in a turn id, the theme in a topic id, and TREC's lines of ids: qrels and runs. Pure.
+"""Ids: their order, what is grouped by them, the topic in a turn id, the theme in a topic id; qrels and runs. Pure.
 
 Columns are separated by whitespace, so whitespace and unprintable characters inside an id are percent-encoded
 when it is made a column (`my run` becomes `my%20run`, and a run of that name `my%2520run`). Ids read from a
@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import isfinite
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 from urllib.parse import quote
 
 import msgspec
@@ -54,6 +54,35 @@ def natural_key(text: str) -> NaturalKey:
 def natural_order(ids: Iterable[str]) -> tuple[NaturalKey, ...]:
     """Key that sorts tuples of ids, each by its integers."""
     return tuple(map(natural_key, ids))
+
+
+_Key = TypeVar("_Key")
+_Inner = TypeVar("_Inner")
+_Value = TypeVar("_Value")
+
+
+def groups_of(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Each key with its values; keys and values keep the order of the pairs.
+
+    >>> groups_of([("9-1", 2), ("9-2", 0), ("9-1", 1)])
+    {'9-1': [2, 1], '9-2': [0]}
+    """
+    groups: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def nested(rows: Iterable[tuple[_Key, _Inner, _Value]]) -> dict[_Key, dict[_Inner, _Value]]:
+    """Each first key with the last value of each of its second keys, such as turn to item to grade.
+
+    >>> nested([("9-1_1", "R0", 2), ("9-1_2", "R1", 0), ("9-1_1", "R2", 1)])
+    {'9-1_1': {'R0': 2, 'R2': 1}, '9-1_2': {'R1': 0}}
+    """
+    found: dict[_Key, dict[_Inner, _Value]] = {}
+    for key, inner, value in rows:
+        found.setdefault(key, {})[inner] = value
+    return found
 
 
 def topic_of(turn_id: str) -> str:

@@ -9,14 +9,13 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.io.folder import check_apart, check_outside, recorded, replace_folder, same_place
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.plan import Option
 from judge.io.processes import mapped, processes_for
 from judge.io.steps import Step, Steps, counted, quiet, stepped
 from judge.io.text import shown
 from judge.jobs.options import NamedRuns, ResponseLimits
 from judge.pool.lists import read_teams
-from judge.records import Problem
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
 from judge.runs.check.problems import EXAMPLES, FileReport, file_report, with_problems
 from judge.runs.check.rules import CollectionHashes
@@ -139,9 +138,8 @@ def _check(plan: ValidationPlan, turns: Mapping[str, Turn] | None, limits: Limit
 
 def _together(checked: Sequence[Checked], *, strict: bool) -> tuple[FileReport, ...]:
     """The files in natural order, with what is wrong between runs."""
-    between: dict[str, list[Problem]] = {}
-    for problem in validate_together([run for _, run, _ in checked if run is not None]):
-        between.setdefault(problem.file, []).append(problem)
+    together = validate_together([run for _, run, _ in checked if run is not None])
+    between = groups_of((problem.file, problem) for problem in together)
     return tuple(
         with_problems(file, between.get(file.file, ()), strict=strict)
         for file in sorted((file for file, *_ in checked), key=lambda file: natural_key(file.file))

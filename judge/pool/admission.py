@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from judge.errors import UsageError
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import groups_of, natural_key, topic_of
 from judge.io.text import has_content, shown
 from judge.passages import same_text
 from judge.pool.build import Candidate
@@ -140,9 +140,7 @@ def _of_own_turn(row: Exclusion, own: Mapping[str, PooledTurn]) -> Exclusion:
 
 def by_topic(turns: Mapping[str, Turn]) -> dict[str, list[Turn]]:
     """The turns of each topic in natural order."""
-    topics: dict[str, list[Turn]] = {}
-    for turn in turns.values():
-        topics.setdefault(turn.topic_id, []).append(turn)
+    topics = groups_of((turn.topic_id, turn) for turn in turns.values())
     for topic_id, of_topic in topics.items():
         of_topic.sort(key=lambda turn: natural_key(turn.turn_id))
         said = [turn.utterance for turn in of_topic]

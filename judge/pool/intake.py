@@ -8,7 +8,7 @@ import msgspec
 
 from judge.errors import InputError
 from judge.io.files import StrPath, paths
-from judge.io.ids import run_turn_id
+from judge.io.ids import groups_of, run_turn_id
 from judge.io.processes import mapped, processes_for
 from judge.io.steps import Step, Steps, counted, quiet
 from judge.io.table import Table
@@ -224,13 +224,10 @@ def check_years(submitted: Submitted, previous: Pool | None = None) -> None:
 
 def _earlier(previous: Pool, traces: Sequence[Trace]) -> Iterator[Trace]:
     """The runs of an earlier pool, with the turns that they have there; those that are replaced are left out."""
-    turns: dict[str, set[str]] = {}
-    for response in previous.responses:
-        for entry in response.runs:
-            turns.setdefault(entry.run_id, set()).add(run_turn_id(response.turn_id))
-    for row in previous.exclusions:
-        if row.reason not in ("missing_turn", "unreached_topic"):
-            turns.setdefault(row.run_id, set()).add(run_turn_id(row.turn_id))
+    lacked = ("missing_turn", "unreached_topic")
+    had = [(entry.run_id, response.turn_id) for response in previous.responses for entry in response.runs]
+    had += ((row.run_id, row.turn_id) for row in previous.exclusions if row.reason not in lacked)
+    turns = groups_of((run_id, run_turn_id(turn_id)) for run_id, turn_id in had)
     # Topics are the same as before, or the pool is not extended.
     of_topics = True if any(trace.of_topics is not None for trace in traces) else None
     new = {trace.run_id for trace in traces}

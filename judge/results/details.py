@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from judge.io.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
+from judge.io.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, nested, topic_of
 from judge.io.table import Table, TsvColumns, fields
 from judge.io.text import markdown_cell, number
 from judge.pool.records import PooledResponse
@@ -182,7 +182,4 @@ def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
 
 def by_run(rows: Iterable[SentenceRow]) -> dict[str, dict[str, SentenceRow]]:
     """Run to label to row, of the rows of one criterion."""
-    runs: dict[str, dict[str, SentenceRow]] = {}
-    for row in rows:
-        runs.setdefault(row.run_id, {})[row.label] = row
-    return runs
+    return nested((row.run_id, row.label, row) for row in rows)

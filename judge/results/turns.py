@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment, SentenceSupport
 from judge.ask.results import results_of
-from judge.io.ids import Cluster, NaturalKey, cluster_of, is_own_turn, is_unreached, natural_key, topic_of
+from judge.io.ids import Cluster, cluster_of, groups_of, is_own_turn, is_unreached, natural_key, nested, topic_of
 from judge.io.table import sequence
 from judge.io.words import COPIED_RUN, word_runs, words_of
 from judge.pool.records import Pool, PooledResponse
@@ -144,9 +144,7 @@ class RunTurns(Record, frozen=True):
         grades = self.grades(worst)
         if not any(map(is_own_turn, self.turn_ids)):
             return grades
-        topics: dict[str, list[float]] = {}
-        for turn_id, grade in grades.items():
-            topics.setdefault(f"{topic_of(turn_id)}_0~all", []).append(grade)
+        topics = groups_of((f"{topic_of(turn_id)}_0~all", grade) for turn_id, grade in grades.items())
         return {topic: math.fsum(values) / len(values) for topic, values in topics.items()}
 
 
@@ -392,10 +390,7 @@ def _with_lacking(
 
     So no run leads by ending its conversations after an easy question, nor costs another its rank by a long one.
     """
-    usual: dict[str, list[int]] = {}
-    for run_id in depths.keys() - short:
-        for topic, turns in depths[run_id].items():
-            usual.setdefault(topic, []).append(turns)
+    usual = groups_of(pair for run_id in depths.keys() - short for pair in depths[run_id].items())
     fewest = {topic: min(turns) for topic, turns in usual.items() if len(turns) > 1}
     counted = dict(runs)
     for run_id in short:
@@ -476,11 +471,7 @@ def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:
         # Rank 0 is valid too: some runs count from 0. At equal rank the pooled response stays first.
         if key in best and row.rank is not None and row.rank < best[key][0]:
             best[key] = row.rank, None
-    runs: dict[str, dict[str, PooledResponse]] = {}
-    for (run_id, turn_id), (_, first) in best.items():
-        if first:
-            runs.setdefault(run_id, {})[turn_id] = first
-    return runs
+    return nested((run_id, turn_id, first) for (run_id, turn_id), (_, first) in best.items() if first)
 
 
 def top_pooled(pool: Pool) -> dict[str, dict[str, str]]:
@@ -490,13 +481,7 @@ def top_pooled(pool: Pool) -> dict[str, dict[str, str]]:
 
     Other than by `first_ranked`, that is a lower one where the response ranked first was excluded.
     """
-    best: dict[tuple[str, str], tuple[int, NaturalKey, str]] = {}
-    for response in pool.responses:
-        for entry in response.runs:
-            key = entry.run_id, response.listed_under
-            place = entry.rank, natural_key(response.response_id), response.response_id
-            best[key] = min(best.get(key, place), place)
-    tops: dict[str, dict[str, str]] = {}
-    for (run_id, turn_id), (_, _, response_id) in best.items():
-        tops.setdefault(run_id, {})[turn_id] = response_id
-    return tops
+    entries = ((entry, response) for response in pool.responses for entry in response.runs)
+    # The last of a turn is kept.
+    falling = sorted(entries, key=lambda pair: (pair[0].rank, natural_key(pair[1].response_id)), reverse=True)
+    return nested((entry.run_id, response.listed_under, response.response_id) for entry, response in falling)

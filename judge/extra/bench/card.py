@@ -15,7 +15,7 @@ from judge.errors import InputError
 from judge.extra.bench import Drawn
 from judge.extra.bench.datasets import Dataset, LabeledResponse, Rung
 from judge.io.files import decode_lines, jsonl_bytes
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.text import MAX_ID, count, digest, shown
 from judge.records import Criterion, Estimate, Problem, Record, Scale
 from judge.stats.discrimination import SAME, Contest, auc_difference, auc_interval
@@ -194,10 +194,8 @@ def parse_items(content: bytes, card: JudgeCard, name: str) -> dict[str, tuple[B
     """Dataset to the items in the bytes of the `items.jsonl` beside a card."""
     if digest(content.decode("utf-8", "surrogateescape")) != card.items_digest:
         raise InputError(f"{name}: not the items of the card beside it: their digests differ")
-    items: dict[str, list[BenchItem]] = {}
     problems: list[Problem] = []
-    for _, row in decode_lines(content, BenchItem, name, "bad_item", problems):
-        items.setdefault(row.dataset, []).append(row)
+    items = groups_of((row.dataset, row) for _, row in decode_lines(content, BenchItem, name, "bad_item", problems))
     if problems:
         raise InputError(f"{name}: {problems[0].path}: {problems[0].message}")
     return {dataset: tuple(rows) for dataset, rows in items.items()}

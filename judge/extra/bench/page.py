@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import judge.extra.bench.card as bench_card
 from judge.errors import InputError, UsageError
 from judge.io.files import file_in, read_stored
+from judge.io.ids import nested
 from judge.io.plan import Option, Options
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.io.text import count, decimals, escape, interval, markdown_cell, prose, shown, table
@@ -277,11 +278,7 @@ def judge_grids(cards: Sequence[bench_card.JudgeCard]) -> tuple[Table[Any], ...]
 
 
 def _columns(cards: Sequence[bench_card.JudgeCard]) -> Columns:
-    columns: Columns = {}
-    for place, card in enumerate(cards):
-        for dataset in card.datasets:
-            columns.setdefault(dataset.name, {})[place] = dataset
-    return columns
+    return nested((dataset.name, place, dataset) for place, card in enumerate(cards) for dataset in card.datasets)
 
 
 def _names(judges: Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from judge.crowd.labels import TOO_FAST, CrowdLabels
 from judge.crowd.study import Study, statistic_of
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.table import Table, tsv
 from judge.io.text import count
 from judge.records import Record
@@ -183,10 +183,8 @@ def workers_tsv(study: Study) -> str:
 
 def workers_markdown(study: Study) -> list[str]:
     """How many workers have a flag, who has most, and what the flags mean."""
-    flags: dict[str, Counter[str]] = {}
-    for row in study.workers:
-        for flag in row.flags:
-            flags.setdefault(row.worker, Counter())[flag] += 1
+    given = groups_of((row.worker, flag) for row in study.workers for flag in row.flags)
+    flags = {worker: Counter(of) for worker, of in given.items()}
     everyone = len({row.worker for row in study.workers})
     lines = [f"{len(flags)} of {count(everyone, 'worker')} have a flag (`workers.tsv`)."]
     if flags:

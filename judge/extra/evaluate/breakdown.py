@@ -15,7 +15,7 @@ import numpy as np
 from judge.errors import UsageError
 from judge.extra.evaluate import MeasuredRun, Over
 from judge.io.draw import curve_plot, interval_plot
-from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, topic_of
+from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, nested, topic_of
 from judge.io.installed import can_draw
 from judge.io.table import Cell, Table, TsvColumns, fields, p_cell, records_table
 from judge.io.text import count
@@ -140,10 +140,7 @@ def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> Measure
 
 def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> dict[Group, Estimate]:
     """The mean of a run over the turns of each group, groups in natural order."""
-    members: dict[Group, dict[str, float]] = {}
-    for turn_id, value in run.turns.items():
-        if turn_id in groups:
-            members.setdefault(groups[turn_id], {})[turn_id] = value
+    members = nested((groups[turn_id], turn_id, value) for turn_id, value in run.turns.items() if turn_id in groups)
     order = sorted(members, key=lambda group: natural_key(str(group)))
     return {group: _mean(members[group], reading) for group in order}
 

@@ -30,7 +30,7 @@ from judge.gold.rows import response_digest
 from judge.io.draw import RankLine, slope_plot
 from judge.io.files import StrPath, file_in, published
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import Cluster, clustering, column, natural_key, topic_of
+from judge.io.ids import Cluster, clustering, column, natural_key, nested, topic_of
 from judge.io.installed import can_draw, undrawn
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
@@ -201,11 +201,11 @@ def _set(
 def _by_turn(given: GivenSet, labels: Labels) -> dict[str, dict[str, int]]:
     # Judgments hold ids as they are, files of columns as columns.
     as_column = column if given.criterion else str
-    by_turn: dict[str, dict[str, int]] = {}
-    for label in labels.labels:
-        if label.grade is not None:
-            by_turn.setdefault(own_turn_id(as_column(label.turn_id)), {})[as_column(label.response_id)] = label.grade
-    return by_turn
+    return nested(
+        (own_turn_id(as_column(label.turn_id)), as_column(label.response_id), label.grade)
+        for label in labels.labels
+        if label.grade is not None
+    )
 
 
 def _held(given: GivenSet) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from judge.extra.evaluate import graded as grading
 from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known, turn_facts, unknown_facts
 from judge.io.files import input_errors, read_stored
 from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
-from judge.io.ids import natural_key, parse_qrels, parse_run
+from judge.io.ids import natural_key, nested, parse_qrels, parse_run
 from judge.io.installed import undrawn
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
@@ -216,18 +216,15 @@ def _sidecar(path: Path) -> _Sidecar | None:
 
 
 def _grades(path: Path, scale: Scale | None, problems: list[Problem]) -> dict[str, dict[str, int]]:
-    text = read_text(path, problems)
-    grades: dict[str, dict[str, int]] = {}
-    if text is None:
-        return grades
+    if (text := read_text(path, problems)) is None:
+        return {}
     try:
         rows = parse_qrels(text, str(path), None if scale is None else {level.grade for level in scale.levels})
     except InputError as error:
         problems += error.problems or (Problem("wrong_qrels", "error", str(path), None, "", str(error)),)
-        return grades
-    for row in sorted(rows, key=lambda row: natural_key(row.turn_id)):
-        grades.setdefault(row.turn_id, {})[row.item_id] = row.grade
-    return grades
+        return {}
+    ordered = sorted(rows, key=lambda row: natural_key(row.turn_id))
+    return nested((row.turn_id, row.item_id, row.grade) for row in ordered)
 
 
 def _stem(path: Path) -> str:

@@ -13,7 +13,7 @@ from judge.extra.evaluate import MeasuredRun, Over, measured_run, span_scores
 from judge.io.draw import interval_plot
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered, numbered_lines, stopped, text_of
 from judge.io.folder import replace_folder
-from judge.io.ids import QrelRow, natural_key, parse_qrels, parse_run
+from judge.io.ids import QrelRow, groups_of, natural_key, parse_qrels, parse_run
 from judge.io.installed import can_draw, need_extra
 from judge.io.plan import Option, Options
 from judge.io.steps import Steps, counted, quiet
@@ -115,10 +115,7 @@ def merged_qrels(
     A passage is relevant from grade 1 on. The script's order is that of the groups' first topics, as gawk goes through
     the numbers of topics.
     """
-    own: dict[str, set[str]] = {}
-    for row in rows:
-        if row.grade > 0:
-            own.setdefault(row.turn_id, set()).add(row.item_id)
+    own = groups_of((row.turn_id, row.item_id) for row in rows if row.grade > 0)
     relevant: dict[str, frozenset[str]] = {}
     before: frozenset[str] = frozenset()
     for topics in sorted(groups, key=lambda topics: natural_key(topics[0])):

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_args
 import msgspec
 
 from judge.io.files import MAX_PROBLEMS, decode_lines
-from judge.io.ids import topic_of
+from judge.io.ids import groups_of, topic_of
 from judge.io.text import MAX_ID, has_content, shown, storable
 from judge.records import FailureReason, Problem, Record
 from judge.runs.fields import usable_turn_id
@@ -91,10 +91,7 @@ class NuggetBank(Record, frozen=True):
 
     def by_scope(self) -> dict[str, list[Nugget]]:
         """Turn or topic to its nuggets, in the order of the bank."""
-        scopes: dict[str, list[Nugget]] = {}
-        for nugget in self.nuggets:
-            scopes.setdefault(nugget.scope, []).append(nugget)
-        return scopes
+        return groups_of((nugget.scope, nugget) for nugget in self.nuggets)
 
 
 class _JudgeAnswer(Record, frozen=True, omit_defaults=True, kw_only=True):

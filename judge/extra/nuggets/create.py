@@ -29,7 +29,7 @@ from judge.extra.nuggets.labels import LABEL_FAILURES
 from judge.extra.nuggets.questions import NuggetJobPlan, check_same, nugget_turns, spread_evenly
 from judge.io.files import json_bytes, jsonl_bytes, sha256
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import is_own_turn, natural_key, topic_of
+from judge.io.ids import groups_of, is_own_turn, natural_key, topic_of
 from judge.io.plan import Option, Positive
 from judge.io.steps import ProgressLine
 from judge.io.table import Table
@@ -90,10 +90,7 @@ def turn_sources(pool: Pool, kind: SourceKind, grades: PassageGrades | None = No
 
     Passages are ordered by grade, and then by how many pooled responses used them; responses as in the pool.
     """
-    of_turns: dict[str, list[PooledResponse]] = {}
-    for response in pool.responses:
-        if not is_own_turn(response.turn_id):
-            of_turns.setdefault(response.turn_id, []).append(response)
+    of_turns = groups_of((each.turn_id, each) for each in pool.responses if not is_own_turn(each.turn_id))
     by_turn: dict[str, tuple[NuggetSource, ...]] = {}
     lacking: set[str] = set()
     irrelevant = 0

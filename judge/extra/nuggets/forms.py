@@ -33,7 +33,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.extra import nuggets as records
 from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
 from judge.io.files import StrPath, file_in, jsonl_bytes, read_content
-from judge.io.ids import topic_of
+from judge.io.ids import groups_of, topic_of
 from judge.io.text import count, did_you_mean, shown
 from judge.runs.fields import member, usable_turn_id
 
@@ -244,16 +244,13 @@ def _write_nuggetizers(nuggets: Sequence[records.Nugget]) -> bytes:
     """A line for each turn or topic, in the order of its first nugget; ids, sources and people are left out."""
     message = "nuggetizer needs an importance: {} have none (--vital-from gives it)"
     _refuse(nuggets, message, lambda nugget: nugget.importance is None)
-    queries: dict[str, list[records.Nugget]] = {}
-    for nugget in nuggets:
-        queries.setdefault(nugget.scope, []).append(nugget)
     return jsonl_bytes(
         {"query": qid, "qid": qid, "nuggets": [
             {"text": each.text, "importance": each.importance}
             | ({"mapped_sub_narrative": each.aspect} if each.aspect else {})
             for each in listed
         ]}
-        for qid, listed in queries.items()
+        for qid, listed in groups_of((nugget.scope, nugget) for nugget in nuggets).items()
     )  # fmt: skip
 
 

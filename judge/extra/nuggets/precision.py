@@ -9,13 +9,13 @@ no F.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from judge.extra.nuggets import CLAIM_LABELS, ClaimLabel, scores
 from judge.extra.nuggets.labels import KnownClaims
-from judge.io.ids import Cluster, cluster_of, natural_key
+from judge.io.ids import Cluster, cluster_of, groups_of, natural_key
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.records import Estimate, Record
 from judge.results.turns import HARNESS
@@ -239,9 +239,7 @@ def nugget_precision(
     units: Iterable[ClaimUnit], names: Sequence[str], cluster: Cluster = "topic"
 ) -> tuple[NuggetPrecision, ...]:
     """A row for each run, in natural order."""
-    by_run: dict[str, list[ClaimUnit]] = defaultdict(list)
-    for unit in units:
-        by_run[unit.run_id].append(unit)
+    by_run = groups_of((unit.run_id, unit) for unit in units)
     return tuple(
         NuggetPrecision(
             run_id=run_id,

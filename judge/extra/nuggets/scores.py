@@ -13,7 +13,7 @@ import msgspec
 
 from judge.extra.nuggets import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.labels import PairLabels
-from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, nested, topic_of
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
 from judge.io.text import count
 from judge.io.words import words_of
@@ -53,10 +53,11 @@ class NuggetMeasure(Record, frozen=True):
         The answers of a question are one nugget. With OR the best label counts; with AND the mean worth or, in a strict
         measure, the least one.
         """
-        answers: dict[tuple[str, str | None], list[Nugget]] = defaultdict(list)
-        for nugget in nuggets:
-            if (nugget.importance == "vital" or not self.vital) and (self.weighted or not nugget.fault):
-                answers[nugget.question or nugget.nugget_id, nugget.question].append(nugget)
+        answers = groups_of(
+            ((nugget.question or nugget.nugget_id, nugget.question), nugget)
+            for nugget in nuggets
+            if (nugget.importance == "vital" or not self.vital) and (self.weighted or not nugget.fault)
+        )
         weights, worths = [], []
         for of in answers.values():
             found = [labels[nugget.nugget_id] for nugget in of]
@@ -256,9 +257,7 @@ def nugget_scores(units: Iterable[RunUnit], cluster: Cluster = "topic") -> tuple
 
     Turns that are left out count as the run's others do on average, as on the leaderboard.
     """
-    by_run: dict[str, list[RunUnit]] = defaultdict(list)
-    for unit in units:
-        by_run[unit.run_id].append(unit)
+    by_run = groups_of((unit.run_id, unit) for unit in units)
     return tuple(
         row
         for name in MEASURES
@@ -331,9 +330,7 @@ def score_grid(rows: Iterable[NuggetScore], main: str, more: Iterable[str] = ())
 
 def measures_grid(rows: Sequence[NuggetScore]) -> Table[Any]:
     """The mean of every run under every measure, in natural order of runs."""
-    by_run: dict[str, dict[str, Estimate]] = defaultdict(dict)
-    for row in rows:
-        by_run[row.run_id][row.measure] = row.mean
+    by_run = nested((row.run_id, row.measure, row.mean) for row in rows)
     lines: list[tuple[Cell, ...]] = [
         (run_id, *(by_run[run_id][name] for name in MEASURES)) for run_id in sorted(by_run, key=natural_key)
     ]

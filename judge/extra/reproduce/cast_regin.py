@@ -24,7 +24,7 @@ from judge.crowd.released import GRADES, RELEVANT, Part, read_resource, read_tur
 from judge.errors import InputError, UsageError
 from judge.extra.reproduce.regin import check, qrels_of, regenerate
 from judge.io.folder import replace_folder
-from judge.io.ids import natural_key, response_run, safe_names, topic_of
+from judge.io.ids import natural_key, nested, response_run, safe_names, topic_of
 from judge.io.plan import Option, Options
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.table import tsv
@@ -150,10 +150,8 @@ def graded(qrels: Mapping[str, Sequence[tuple[str, str, int]]]) -> Graded:
     """Qrels by which runs are evaluated."""
     by_name = {}
     for name, rows in qrels.items():
-        grades: dict[str, dict[str, int]] = defaultdict(dict)
-        for turn_id, item_id, grade in rows:
-            grades[turn_id][item_id] = grade
-        by_name[name] = dict(grades), Measures([named for named in MEASURES.values() if named], grades)
+        grades = nested(rows)
+        by_name[name] = grades, Measures([named for named in MEASURES.values() if named], grades)
     return by_name
 
 

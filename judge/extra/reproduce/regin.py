@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from judge.crowd.released import GRADES, RELEVANT, Part, ReginRow, qrels_path
 from judge.errors import InputError
-from judge.io.ids import QrelRow, natural_key, parse_qrels, qrels_lines
+from judge.io.ids import QrelRow, groups_of, natural_key, parse_qrels, qrels_lines
 from judge.records import Problem
 
 TAG = "dummytag"
@@ -185,9 +185,7 @@ def near_equal_texts(part: Part) -> list[tuple[str, str]]:
 
     Of more than MOST_ALIKE such texts the first are paired, since pairs grow by the square.
     """
-    groups: dict[str, list[str]] = defaultdict(list)
-    for item_id, text in part.bank.items():
-        groups[_NEITHER_LETTER_NOR_DIGIT.sub("", text.casefold())].append(item_id)
+    groups = groups_of((_NEITHER_LETTER_NOR_DIGIT.sub("", text.casefold()), name) for name, text in part.bank.items())
     return [pair for key, ids in groups.items() if key for pair in combinations(ids[:MOST_ALIKE], 2)]
 
 

@@ -26,7 +26,7 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import Seal, read_sealed, seal_of
 from judge.io.files import jsonl_bytes, published, sha256
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.text import shown
 from judge.jobs.calibration.inputs import ASKING, CalibrationInputs, CalibrationPlan, gold_tasks, make_comparison
 from judge.jobs.calibration.look import LookRecord, check_dev, open_test
@@ -333,10 +333,8 @@ def group_costs(
 ) -> tuple[GroupCost, ...]:
     """A row for each group whose criteria were all asked together and alone."""
     asked = {prompt.digest: prompt for prompt in prompts}
-    groups: dict[tuple[str, ...], list[Criterion]] = {}
-    for prompt in prompts:
-        if prompt.together:
-            groups.setdefault(tuple(part.digest for part in prompt.together), []).append(prompt)
+    grouped = (prompt for prompt in prompts if prompt.together)
+    groups = groups_of((tuple(part.digest for part in prompt.together), prompt) for prompt in grouped)
     rows: list[GroupCost] = []
     for digests, group in groups.items():
         if len(group) < len(digests) or not set(digests) <= asked.keys():

@@ -6,7 +6,7 @@ from heapq import nsmallest
 
 from judge.ask.records import Failure
 from judge.calibrate.recheck import RECHECK_SEED, RECHECKED, change_lines, recheck_rows
-from judge.io.ids import natural_key
+from judge.io.ids import natural_key, nested
 from judge.io.table import Cell, Heading, Table, records_table
 from judge.io.text import count, printable
 from judge.pool.build import lacking_texts
@@ -151,9 +151,7 @@ def _excluded(folder: RunFolder) -> Iterator[ReportPart]:
     reasons = Counter(exclusion.reason for exclusion in folder.judged.pool.exclusions)
     if not reasons:
         return
-    runs: dict[str, set[str]] = defaultdict(set)
-    for exclusion in folder.judged.pool.exclusions:
-        runs[exclusion.reason].add(exclusion.run_id)
+    runs = nested((exclusion.reason, exclusion.run_id, None) for exclusion in folder.judged.pool.exclusions)
     unit = folder.judged.pool.unit
     reading = worded(
         "Responses, turns and runs that were left out before the judge was asked; excluded.tsv names each of them.",

@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from judge.io.ids import groups_of
 from judge.io.text import count, printable, printable_id, shown
 from judge.records import Problem
 from judge.runs.check import CODES, as_error
@@ -128,9 +129,7 @@ def token_summary(run: Run, count_tokens: Callable[[str], TokenCount], limit: in
 
 def by_code(problems: Iterable[Problem]) -> list[tuple[str, str, list[Problem]]]:
     """(severity, code, its problems in their own order), errors first, then by the table of codes."""
-    groups: dict[tuple[str, str], list[Problem]] = {}
-    for problem in problems:
-        groups.setdefault((problem.severity, problem.code), []).append(problem)
+    groups = groups_of(((problem.severity, problem.code), problem) for problem in problems)
     order = {code: place for place, code in enumerate(CODES)}
     kinds = sorted(groups, key=lambda kind: (kind[0] != "error", order.get(kind[1], len(order)), kind[1]))
     return [(severity, code, groups[severity, code]) for severity, code in kinds]

@@ -5,7 +5,7 @@ evidence, `graded` those of the other criteria. Nothing is shipped: a dataset is
 user's folder, whether that is one download or holds several clones of repositories.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -16,7 +16,7 @@ from judge.errors import InputError
 from judge.io.files import BOM, MAX_PROBLEMS, decode_lines, distinct, files_below, read_content
 from judge.io.files import read_stored as read_stored
 from judge.io.files import unpack as unpack
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, has_content, printable_id, shown, storable
 from judge.records import Problem, Record
 from judge.runs.document import decode
@@ -217,9 +217,7 @@ def find_file(folder: Path, pattern: str) -> Path:
 
 def find_files(folder: Path, pattern: str) -> tuple[Path, ...]:
     """The files of a pattern in natural order of their names, each name once."""
-    named: dict[str, list[Path]] = defaultdict(list)
-    for path in _matching(_below(folder), pattern):
-        named[path.name].append(path)
+    named = groups_of((path.name, path) for path in _matching(_below(folder), pattern))
     if not named:
         raise InputError(f"{folder}: no file {pattern.replace('|', ' or ')} at most {DEPTH} folders below")
     files = [distinct(named[name]) for name in sorted(named, key=natural_key)]

@@ -9,7 +9,7 @@ from judge.crowd.released import NuggetMatch, read_study, repeated_keys
 from judge.errors import refuse
 from judge.extra.reproduce import published as tables
 from judge.io.files import text_of
-from judge.io.ids import QrelRow, natural_key, parse_qrels, topic_of
+from judge.io.ids import QrelRow, groups_of, natural_key, parse_qrels, topic_of
 from judge.io.table import Cell, Table
 from judge.io.text import count, has_content, shown
 from judge.records import Estimate
@@ -159,9 +159,7 @@ def _object(path: Path) -> dict[str, dict[str, Any]]:
 
 def matches_grid(matches: Sequence[NuggetMatch]) -> Table[Any]:
     """The share of labels by which people found the nugget in the response: each run, and all together."""
-    by_run: dict[str, list[NuggetMatch]] = defaultdict(list)
-    for match in matches:
-        by_run[match.run_id].append(match)
+    by_run = groups_of((match.run_id, match) for match in matches)
     groups = [*((run_id, by_run[run_id]) for run_id in sorted(by_run, key=natural_key)), ("all", matches)]
     lines: list[tuple[Cell, ...]] = []
     for name, of in groups:
