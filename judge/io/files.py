@@ -22,7 +22,6 @@ from typing import IO, Any, AnyStr, TypeVar
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.plugins import collection
 from judge.records import Problem
 
 StrPath = str | os.PathLike[str]
@@ -166,8 +165,6 @@ def input_errors(path: StrPath) -> Iterator[None]:
 
 def read_stored(path: StrPath) -> bytes:
     """The bytes of a file as they lie on disk; an InputError if it cannot be read or is too large."""
-    if topics := collection(path, "topics"):
-        return bytes(topics())
     with input_errors(path), io.BufferedReader(open_stored(Path(path))) as file:
         size = os.fstat(file.fileno()).st_size
         large = size > largest_file()

@@ -25,6 +25,7 @@ from judge.pool.bank import BESIDE, read_pool_folder, stored_pool
 from judge.pool.intake import Submitted
 from judge.pool.records import Pool
 from judge.records import Criterion, Problem
+from judge.runs.topics import stored_topics
 
 SCHEMA = 2
 """Version of the folder's layout and of the manifest."""
@@ -53,7 +54,7 @@ def pool_configuration(
     texts = stored_pool(pool)
     return {
         "runs": {**earlier_runs, **{run.run_id: run.digest for run in submitted.runs}},
-        "topics": None if topics is None else sha256(read_stored(topics)),
+        "topics": None if topics is None else sha256(stored_topics(topics)),
         "passages": content_digest(texts["passages.jsonl"]),
         "pool": content_digest(texts["pool.jsonl"]),
         "pooling": dict(pooling),

@@ -24,7 +24,7 @@ from judge.pool.records import Pool, RunEntry
 from judge.records import Criterion, Scale
 from judge.report import items as listed
 from judge.runs.records import Turn
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, stored_topics, turns_by_id
 from judge.stats.means import consensus
 
 _BITS = 64
@@ -154,14 +154,12 @@ def _of_topics(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str, ...
         return {}, (f"{name} was made without a topics file, so conversations are not shown.",)
     try:
         path = Path(named).expanduser()
-        same = sha256(read_stored(path)) == recorded
-        turns = {turn.turn_id: turn for topic in read_topics(path) for turn in topic.turns} if same else {}
+        if sha256(stored_topics(path)) != recorded:
+            return {}, (f"Conversations are not shown: {named} has changed since {name} was made.",)
+        return turns_by_id(read_topics(path)), ()
     except (InputError, RuntimeError):
         # Nobody may have the home that the path begins with.
         return {}, (f"Conversations are not shown: {named}, the topics file of {name}, is not there.",)
-    if not same:
-        return {}, (f"Conversations are not shown: {named} has changed since {name} was made.",)
-    return turns, ()
 
 
 _Said = tuple[str, str, str]

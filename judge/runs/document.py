@@ -24,6 +24,7 @@ from judge.runs.check import problem
 from judge.runs.fields import MAX_TURNS
 
 Decoder = Callable[[bytes], Any]
+Reader = Callable[[Path], bytes]
 HEAD = 4096
 """Bytes that suffice to recognize a file."""
 _PACKINGS = {
@@ -99,13 +100,15 @@ def _packing(content: bytes) -> str | None:
     return next((name for magic, name in _PACKINGS.items() if content.startswith(magic)), None)
 
 
-def open_document(path: Path, *, as_lines: bool = False, decoder: Decoder = msgspec.json.decode) -> Document:
+def open_document(
+    path: Path, *, as_lines: bool = False, decoder: Decoder = msgspec.json.decode, read: Reader = read_stored
+) -> Document:
     """Read, unpack and decode one file; never raises for its content. `as_lines`: as JSON Lines, whatever it is.
 
-    `decoder` decodes a file of one JSON value; a file that it refuses is decoded as usual.
+    `decoder` decodes a file of one JSON value; a file that it refuses is decoded as usual. `read` gives its bytes.
     """
     file = file_name(path)
-    digest, content, problems = _content_of(path, file)
+    digest, content, problems = _content_of(path, file, read)
 
     def document(value: Any = None, lines: tuple[tuple[int, Any], ...] = ()) -> Document:
         return Document(path, file, digest, content, value, lines, tuple(problems))
@@ -127,11 +130,11 @@ def open_document(path: Path, *, as_lines: bool = False, decoder: Decoder = msgs
     return document()
 
 
-def _content_of(path: Path, file: str) -> tuple[str, bytes, list[Problem]]:
+def _content_of(path: Path, file: str, read: Reader) -> tuple[str, bytes, list[Problem]]:
     """The digest of a file, its unpacked text without a byte order mark, and the problems; no text if it is unread."""
     digest, packed = "", False
     try:
-        content = read_stored(path)
+        content = read(path)
         digest, packed = sha256(content), True
         content = unpack(content, file)
     except InputError as error:

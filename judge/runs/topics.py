@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import InputError
-from judge.io.files import MAX_PROBLEMS, StrPath
+from judge.io.files import MAX_PROBLEMS, StrPath, read_stored
 from judge.io.table import Table
 from judge.io.text import printable_id, shown
+from judge.plugins import collection
 from judge.runs.document import Document, decode, open_document
 from judge.runs.fields import MAX_TURNS, Fields, ProblemLog, member, usable_turn_id
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
@@ -32,10 +33,10 @@ def read_topics(path: StrPath) -> Table[Topic]:
     with several system nodes below it takes the first one in the file as its response. An InputError if the file is
     missing, is not JSON, or has a problem of form; `problems` lists all of them.
     """
-    document = open_document(Path(path))
+    document = open_document(Path(path), read=stored_topics)
     first, _, _ = document.content.lstrip().partition(b"\n")
     if first.startswith(b"{") and decode(first, document.file)[1] is None:
-        document = open_document(Path(path), as_lines=True)
+        document = open_document(Path(path), as_lines=True, read=stored_topics)
     texts = document.unreadable and b"\t" in first and first[:1] not in (b"[", b"{")
     errors = (problem for problem in document.problems if problem.severity == "error" and not texts)
     log = ProblemLog(document.file, errors, most=MAX_PROBLEMS)
@@ -49,6 +50,12 @@ def read_topics(path: StrPath) -> Table[Topic]:
         # A node of a tree is read for each of its descendants; its problems are reported once.
         raise InputError(f"{document.file}: not a usable topics file", tuple(dict.fromkeys(log.problems)))
     return Table(topics)
+
+
+def stored_topics(path: StrPath) -> bytes:
+    """The bytes of a topics file, of which a digest is recorded; those of `ir:NAME` are made of its dataset."""
+    dataset = collection(path, "topics")
+    return read_stored(path) if dataset is None else bytes(dataset())
 
 
 def turns_by_id(topics: Iterable[Topic]) -> dict[str, Turn]:

@@ -37,7 +37,7 @@ from judge.pool.pairs import one_each
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Level, Problem, Record
 from judge.runs.records import Turn
-from judge.runs.topics import read_topics, turns_by_id
+from judge.runs.topics import topic_turns
 
 _LONGEST_NAME = 80
 
@@ -200,7 +200,7 @@ def _turns(
     plan: AssessPlan, pool: Pool, items: Sequence[DeskItem], criteria: Mapping[str, Criterion]
 ) -> Mapping[str, Turn]:
     shown = ", ".join(prompt.prompt_id for prompt in criteria.values() if needs_turn(prompt))
-    turns = turns_shown(pool, turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None) or {}
+    turns = turns_shown(pool, topic_turns(plan.topics)) or {}
     lacking = sorted({item.turn_id for item in items} - turns.keys(), key=natural_key)
     if lacking and plan.topics is not None:
         raise UsageError(f"{plan.topics}: lacks {count(len(lacking), 'turn')} to label: {', '.join(lacking[:5])}")

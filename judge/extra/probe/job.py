@@ -28,7 +28,7 @@ from judge.errors import InputError, UsageError
 from judge.extra.probe import card as cards
 from judge.extra.probe.alterations import ProbeItem, Twin, WantedLabels
 from judge.extra.probe.probes import KINDS, Probe, ProbeKind, ProbePair, probes_of, standing, why_missing
-from judge.io.files import file_in, json_bytes, jsonl_bytes, read_stored, sha256
+from judge.io.files import file_in, json_bytes, jsonl_bytes, sha256
 from judge.io.folder import check_apart, check_outside, replace_folder
 from judge.io.ids import natural_key
 from judge.io.installed import __version__, undrawn
@@ -45,7 +45,7 @@ from judge.pool.conversation import turns_shown
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, JudgedUnit, Passage, Record
 from judge.runs.records import Turn
-from judge.runs.topics import read_topics, turns_by_id
+from judge.runs.topics import stored_topics, topic_turns
 from judge.stats.tables import Undefined
 
 
@@ -253,7 +253,7 @@ class ProbeInputs:
     def _configured(self) -> dict[str, Any]:
         plan, pool = self.plan, self.drawn_from
         return {
-            **({} if plan.topics is None else {"topics": sha256(read_stored(plan.topics))}),
+            **({} if plan.topics is None else {"topics": sha256(stored_topics(plan.topics))}),
             "pool": sha256(pool_jsonl(pool)),
             "passages": sha256(passages_jsonl(pool)),
             "criteria": {prompt.prompt_id: prompt.digest for prompt in self.criteria},
@@ -309,9 +309,8 @@ def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[s
         if not pooled.pool.responses:
             raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
         return pooled.pool, pooled.turns
-    turns = turns_by_id(read_topics(plan.topics)) if plan.topics is not None else None
     pool = read_earlier_pool(plan.folder)
-    return pool, turns_shown(pool, turns)
+    return pool, turns_shown(pool, topic_turns(plan.topics))
 
 
 PROBE_RECORD = "probe.sha256"

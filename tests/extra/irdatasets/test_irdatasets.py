@@ -78,11 +78,11 @@ def test_numbered_turns_are_a_conversation(package: Any) -> None:
         ("--passages", "bare", "ir_datasets does not say what the text of its docs is (Bare)"),
         ("--topics", "cut", "ir_datasets cannot load it: "),
         ("--passages", "cut", "ir_datasets cannot load it: "),
+        ("--turns", "ours", "cannot be read: No such file or directory"),
     ],
 )
 def test_what_cannot_be_had_is_one_line(
     package: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, name: str, said: str
 ) -> None:
-    code = main([*POOL, str(tmp_path / "out"), option, f"ir:{name}"])
-    last = on_stderr(capsys, code, 3 if name == "cut" else 2).splitlines()[-1]
-    assert last == f"judge: ir:{name}: {said}" + f"{tmp_path / 'absent'}" * (name == "cut")
+    text = on_stderr(capsys, main([*POOL, str(tmp_path / "out"), option, f"ir:{name}"]), 3 if name == "cut" else 2)
+    assert text.splitlines()[-1] == f"judge: ir:{name}: {said}" + f"{tmp_path / 'absent'}" * (name == "cut")

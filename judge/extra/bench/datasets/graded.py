@@ -21,7 +21,7 @@ from judge.io.files import text_of
 from judge.io.ids import parse_qrels
 from judge.io.tabular import read_table
 from judge.records import Problem
-from judge.runs.topics import read_topics
+from judge.runs.topics import read_topics, turns_by_id
 from judge.stats.means import consensus
 
 QRELS = "llmjudge_test_qrel_idx.txt|llmjudge_test.qrel"
@@ -77,7 +77,7 @@ TOPICS = "2022_evaluation_topics_tree_v1.0.json"
 def _cast_regin(criterion: str, folder: Path, reading: DatasetReading) -> None:
     """The crowd's grades of responses of CAsT 2022, with the conversations before them."""
     file, topics = find_file(folder, JUDGMENTS), find_file(folder, TOPICS)
-    turns = {turn.turn_id: turn for topic in read_topics(topics) for turn in topic.turns}
+    turns = turns_by_id(read_topics(topics))
     responses = next(part for part in read_resource(file.parent.parent) if part.kind.name == "response")
     reading.problems.extend(responses.problems)
     for row in responses.rows:
