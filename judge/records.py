@@ -70,6 +70,11 @@ class Problem(Record, frozen=True, omit_defaults=True):
     """How many problems of this kind the entry stands for."""
 
 
+def file_problem(code: str, file: object, message: str, path: str = "") -> Problem:
+    """An error in a file that is of no single turn; without a path it is of the whole file."""
+    return Problem(code, "error", str(file), None, path, message)
+
+
 class Passage(Record, frozen=True, gc=False):
     """A passage's text, and where the text comes from."""
 

@@ -18,7 +18,7 @@ from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS, PLACEHOLDER, P
 from judge.errors import InputError
 from judge.io.files import LARGEST_TOML, sha256
 from judge.io.text import count
-from judge.records import Criterion, JudgedUnit, Level, Problem, Rollup, Scale
+from judge.records import Criterion, JudgedUnit, Level, Rollup, Scale, file_problem
 
 _FENCE = "+++"
 _SYSTEM, _USER = "# System", "# User"
@@ -84,7 +84,7 @@ def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
     problems: list[_Found] = []
     criterion = _read(stored, variant, name, problems)
     if problems or criterion is None:
-        listed = [Problem(code, "error", name, None, place, message) for place, code, message in problems]
+        listed = [file_problem(code, name, message, place) for place, code, message in problems]
         raise InputError(f"{name}: not a usable prompt, {count(len(listed), 'problem')}", listed)
     return criterion
 

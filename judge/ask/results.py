@@ -29,7 +29,7 @@ from judge.io.table import Table, Tabular
 from judge.io.text import count, storable
 from judge.judges.records import provider_name
 from judge.plugins import added
-from judge.records import Estimate, FailureReason, Problem
+from judge.records import Estimate, FailureReason, Problem, file_problem
 
 Result = Judgment | Failure
 _Kind = TypeVar("_Kind", Judgment, Failure)
@@ -281,7 +281,7 @@ def each_result(lines: Iterable[tuple[int, bytes]], kind: type[_Kind], name: str
     for number, row in decode_rows(lines, kind, name, code, problems):
         if isinstance(row, Judgment) and row.expected is not None and abs(row.expected) > _LARGEST:
             message = f"{row.expected:g} is no mean of grades: expected {-_LARGEST:,} to {_LARGEST:,}"
-            problems.append(Problem(code, "error", name, None, f"line {number}: $.expected", message))
+            problems.append(file_problem(code, name, message, f"line {number}: $.expected"))
         else:
             yield row
     refuse(problems, f"{name}: {count(len(problems), 'line')} with problems ({code})")
@@ -419,7 +419,7 @@ def parse_columns(content: bytes, name: str, grades: Collection[int] | None = No
 
 
 def _unusable(name: str, code: str, message: str, path: str = "") -> InputError:
-    return InputError(f"{name}: not usable as labels", [Problem(code, "error", name, None, path, message)])
+    return InputError(f"{name}: not usable as labels", [file_problem(code, name, message, path)])
 
 
 def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -> tuple[Labels, ...]:

@@ -26,7 +26,7 @@ from judge.io.plan import Call, Option, Options, OptionsRefused, Shape, groups_o
 from judge.io.text import count, did_you_mean
 from judge.jobs.manifest import MANIFEST, earlier_options
 from judge.judges.credentials import holds_key, without_credentials
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 NOT_TAKEN = frozenset({"runs", "format", "out", "extend", "replace", "limit", "dry-run", "json", "max-cost"})
 """What is about one call, and so is not taken from the folder of --extend."""
@@ -229,7 +229,7 @@ def _refuse(
 ) -> None:
     known = set(known) - {"config", "save-config"}
     problems = [
-        Problem("bad_value", "error", file, None, place, f"{name}: {reasons[name]}")
+        file_problem("bad_value", file, f"{name}: {reasons[name]}", place)
         if name in known
         else Problem(
             *("unknown_option", "error", file, None, place),

@@ -16,7 +16,7 @@ from judge.io.plan import Option, Options
 from judge.io.text import nearest
 from judge.judges.records import AnswerForm
 from judge.pool.records import PooledResponse
-from judge.records import Criterion, Passage, Problem
+from judge.records import Criterion, Passage, file_problem
 from judge.runs.records import Exchange, PtkbStatement, TokenCount, Turn
 
 _HEADER = ("PROMPT", "SCALE", "POSITIVE", "ANSWER", "DEFAULT", "DIGEST", "INPUTS")
@@ -127,7 +127,7 @@ def _checked(path: Path) -> dict[str, Any]:
     try:
         criterion = bundled.load_criterion(path)
     except InputError as error:
-        problems = error.problems or (Problem("unreadable_file", "error", str(path), None, "", str(error)),)
+        problems = error.problems or (file_problem("unreadable_file", path, str(error)),)
         return {"file": str(path), "prompt": None, "digest": None, "problems": problems}
     return {"file": str(path), "prompt": criterion.prompt_id, "digest": criterion.digest, "problems": []}
 

@@ -20,7 +20,7 @@ from judge.io.files import BOM, decode_lines, read_content
 from judge.io.ids import natural_key, natural_order, topic_of
 from judge.io.tabular import read_table
 from judge.io.text import MAX_ID, count, shown
-from judge.records import Problem
+from judge.records import Problem, file_problem
 from judge.stats.worker_models import removal_probability
 
 _ACCEPTABLE = re.compile(r"[+-]?[0-9]{1,9}([ ]*[,|/ ][ ]*[+-]?[0-9]{1,9})*", re.ASCII)
@@ -84,9 +84,9 @@ class KnownFile:
             if known is not None and items.setdefault(known[:3], known) is not known:
                 problem = f"item {shown(known.item_id)} is on an earlier line too"
             if problem:
-                problems.append(Problem("wrong_known_item", "error", self.file, None, where, problem))
+                problems.append(file_problem("wrong_known_item", self.file, problem, where))
         if not self.rows and not problems:
-            problems.append(Problem("empty_file", "error", self.file, None, "", "expected one known item or more"))
+            problems.append(file_problem("empty_file", self.file, "expected one known item or more"))
         if n := problems.total("error"):
             message = f"{self.file}: not usable as known items: {count(n, 'problem')}"
             raise InputError(message, [*problems, *problems.rest()])

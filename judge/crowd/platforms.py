@@ -22,7 +22,7 @@ from judge.crowd.sheets import LabelSheet, cell_text, plain_text, text_of, witho
 from judge.errors import refuse
 from judge.io.tabular import read_table
 from judge.io.text import count, shown
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 
 if TYPE_CHECKING:
     import polars as pl
@@ -360,7 +360,7 @@ def read_questions(path: Path) -> dict[str, Question]:
             code, message = "duplicate_row", f"column {shown(column)} is on an earlier line too"
         else:
             continue
-        problems.append(Problem(code, "error", str(path), None, row.place, message))
+        problems.append(file_problem(code, path, message, row.place))
     refuse(problems, f"{path}: not usable as a map of columns: {count(len(problems), 'problem')}")
     return questions
 
@@ -464,7 +464,7 @@ def without_left_out(
     if frames and not workers & listed.keys():
         example = ", ".join(map(shown, sorted(workers)[:3]))
         message = f"lists none of the workers of the labels ({example} …): name their column, --column worker=NAME"
-        problems.append(Problem("unknown_worker", "error", file, None, "", message))
+        problems.append(file_problem("unknown_worker", file, message))
         return list(frames)
     if strange := sorted(workers - listed.keys() - {""}):
         message = f"{count(len(strange), 'worker')} of the labels not listed, such as {shown(strange[0])}; they stay"

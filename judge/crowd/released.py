@@ -15,8 +15,9 @@ from typing import Any, Literal, NamedTuple
 from judge.errors import InputError, refuse
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered_lines, read_stored, stopped
 from judge.io.ids import column, groups_of
+from judge.io.tabular import collected
 from judge.io.text import MAX_ID, count, shown, storable
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 from judge.runs.document import decode, file_name
 
 GRADES = range(4)
@@ -156,12 +157,9 @@ def _read_part(kind: ResourceKind, folder: Path, unreadable: list[Problem]) -> P
         file = file_name(folder / path)
         if not (folder / path).exists():
             continue
-        try:
+        with collected(unreadable, "unreadable_file", file):
             released[path] = read_stored(folder / path)
-        except InputError as error:
-            unreadable.append(Problem("unreadable_file", "error", file, None, "", str(error)))
-            continue
-        if path.endswith(".json"):
+        if path.endswith(".json") and path in released:
             values[path], problem = decode(released[path], file)
             if problem:
                 unreadable.append(problem)
@@ -187,10 +185,9 @@ def repeated_keys(content: bytes, file: str) -> list[Problem]:
     try:
         json.loads(content, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
-        return [Problem("not_json", "error", file, None, "$", f"not usable as JSON: {error}")]
+        return [file_problem("not_json", file, f"not usable as JSON: {error}", "$")]
     return [
-        Problem("repeated_key", "error", file, None, "$", f"the key {shown(key)} stands twice in an object")
-        for key in repeated
+        file_problem("repeated_key", file, f"the key {shown(key)} stands twice in an object", "$") for key in repeated
     ]
 
 
@@ -199,7 +196,7 @@ def _rows(kind: ResourceKind, value: Any, file: str, problems: list[Problem]) ->
     seen: set[tuple[str, str]] = set()
 
     def bad(code: str, path: str, message: str) -> None:
-        problems.append(Problem(code, "error", file, None, path, message))
+        problems.append(file_problem(code, file, message, path))
 
     if not isinstance(value, dict):
         bad("wrong_type", "$", f"expected an object of turns, found {shown(value)}")
@@ -250,13 +247,13 @@ def _faults(kind: ResourceKind, item: Any) -> Iterator[tuple[str, str, str]]:
 def _bank(value: Any, file: str, problems: list[Problem]) -> dict[str, str]:
     if not isinstance(value, dict):
         message = f"expected an object from id to text, found {shown(value)}"
-        problems.append(Problem("wrong_type", "error", file, None, "$", message))
+        problems.append(file_problem("wrong_type", file, message, "$"))
         return {}
     sound = {key: text for key, text in value.items() if usable_id(key) and isinstance(text, str) and storable(text)}
     for item_id, text in value.items():
         if item_id not in sound:
             message = f"expected an id and its text, found {shown(text)}"
-            problems.append(Problem("wrong_text", "error", file, None, f"$[{shown(item_id)}]", message))
+            problems.append(file_problem("wrong_text", file, message, f"$[{shown(item_id)}]"))
     return sound
 
 
@@ -282,7 +279,7 @@ def read_turns(path: Path) -> tuple[str, ...]:
         if not turn_id:
             continue
         if not usable_id(turn_id):
-            problems.append(Problem("unusable_id", "error", name, None, f"line {number}", f"{shown(turn_id)}: no id"))
+            problems.append(file_problem("unusable_id", name, f"{shown(turn_id)}: no id", f"line {number}"))
         elif turns.setdefault(turn_id, number) != number:
             message = f"{turn_id} is already on line {turns[turn_id]}"
             problems.append(Problem("repeated_turn", "error", name, turn_id, f"line {number}", message))

@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.io import tabular
-from judge.io.files import BOM, decode_lines, most_values, read_content, sha256
+from judge.io.files import BOM, decode_lines, most_values, sha256
 from judge.io.text import count, shown
-from judge.records import Problem, Severity
+from judge.records import Problem, Severity, file_problem
 
 if TYPE_CHECKING:
     import polars as pl
@@ -188,10 +188,7 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     """
     import polars as pl
 
-    try:
-        content = read_content(path)
-    except InputError as error:
-        problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
+    if (content := tabular.content_of(path, problems)) is None:
         return None
     if tabular.is_parquet(content):
         frame = tabular.read_frame(str(path), content, problems)
@@ -257,7 +254,7 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
     unit, before = "entry" if is_list else "line", len(problems)
     if is_list and sum(map(content.count, (b",", b"[", b"{"))) > most_values():
         message = f"more than {most_values():,} JSON values; --max-file-size allows more"
-        problems.append(Problem("too_many_values", "error", file, None, "", message))
+        problems.append(file_problem("too_many_values", file, message))
         return None
     numbers: list[int] = []
     # Texts by column, because a million objects take twice the memory.
@@ -293,11 +290,11 @@ def _list_rows(file: str, content: bytes, problems: list[Problem]) -> list[tuple
         values = msgspec.json.decode(content.removeprefix(BOM), type=list[dict[str, Any]])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         message, _, path = str(error).partition(" - at `")
-        problems.append(Problem("not_json", "error", file, None, path.rstrip("`") or "$", message))
+        problems.append(file_problem("not_json", file, message, path.rstrip("`") or "$"))
         return []
     rows = _annotation_rows(values, file, problems)
     if not rows:
-        problems.append(Problem("empty_file", "error", file, None, "", "the list holds no label"))
+        problems.append(file_problem("empty_file", file, "the list holds no label"))
     return rows
 
 

@@ -14,7 +14,7 @@ from judge.io.ids import natural_key, topic_of
 from judge.io.text import count, shown, storable
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Problem
+from judge.records import Problem, file_problem
 from judge.runs.document import open_document
 from judge.runs.records import TokenCount
 
@@ -133,11 +133,11 @@ def read_bank(path: Path) -> dict[str, str]:
     document = open_document(path)
     errors = [problem for problem in document.problems if problem.severity == "error"]
     if not errors and not isinstance(document.value, dict):
-        errors = [Problem("not_a_bank", "error", document.file, None, "$", "expected an object from id to text")]
+        errors = [file_problem("not_a_bank", document.file, "expected an object from id to text", "$")]
     for item_id, text in (document.value or {}).items() if not errors else ():
         if not isinstance(text, str) or not storable(text):
             message = f"{shown(text)}: expected a text without NUL and lone surrogates"
-            errors.append(Problem("not_a_bank", "error", document.file, None, f"$[{shown(item_id)}]", message))
+            errors.append(file_problem("not_a_bank", document.file, message, f"$[{shown(item_id)}]"))
     refuse(errors, f"{path}: not usable as a response bank")
     bank: dict[str, str] = document.value
     return bank

@@ -21,7 +21,7 @@ from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Problem, Record, Scale
+from judge.records import Problem, Record, Scale, file_problem
 
 # Stripped only for the length check: the row keeps the value as the file gives it.
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
@@ -91,7 +91,7 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
     first: dict[tuple[str | None, ...], int] = {}
     if _QRELS.match(content):
         message = "TREC qrels, not gold: `judge gold import qrels` makes gold of them"
-        return [], [Problem("not_json", "error", name, None, "line 1", message)]
+        return [], [file_problem("not_json", name, message, "line 1")]
     for number, line in numbered(content.removeprefix(b"\xef\xbb\xbf"), name):
         if not line.strip():
             continue
@@ -114,7 +114,7 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
             for code, where, message in row_problems
         ]
     if not rows and not problems:
-        problems.append(Problem("empty_file", "error", name, None, "", "expected one gold row or more"))
+        problems.append(file_problem("empty_file", name, "expected one gold row or more"))
     return rows, problems
 
 

@@ -27,7 +27,7 @@ from judge.gold.rows import GoldRow, gold_jsonl, parse_gold, read_gold, row_orde
 from judge.io.files import StrPath, json_bytes, read_stored, sha256
 from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster, cluster_of, natural_key
-from judge.records import Problem
+from judge.records import file_problem
 
 BEGINNING = "0" * 64
 """What the first line of a ledger without a seal follows."""
@@ -127,7 +127,7 @@ def parse_ledger(content: bytes, beginning: str, name: str) -> tuple[tuple[Entry
             entry = None
         if entry is None or entry.number != number or entry.previous != previous:
             message = "not the line that followed the one before it: the ledger was changed, or a line is damaged"
-            problem = Problem("ledger_damaged", "error", name, None, f"line {number}", message)
+            problem = file_problem("ledger_damaged", name, message, f"line {number}")
             raise InputError(f"{name}: the record of looks is damaged; restore it from a copy", [problem])
         entries.append(entry)
         previous = sha256(line)

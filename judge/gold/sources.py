@@ -23,7 +23,7 @@ from judge.io.text import count, shown, storable
 from judge.plugins import OpenTable
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool
-from judge.records import Problem
+from judge.records import file_problem
 from judge.runs.document import open_document
 from judge.runs.records import Provenance
 from judge.runs.tokens import TokenCounter
@@ -58,7 +58,7 @@ def desk_content(paths: Sequence[Path], options: ImportOptions) -> SourceContent
     for path in paths:
         # SQLite would make a file that is not there.
         if not path.is_file():
-            content.problems.append(Problem("unreadable", "error", str(path), None, "", "no such store of labels"))
+            content.problems.append(file_problem("unreadable", path, "no such store of labels"))
             continue
         try:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
@@ -66,7 +66,7 @@ def desk_content(paths: Sequence[Path], options: ImportOptions) -> SourceContent
         # A ValueError is of a text that is no UTF-8, be it of a message.
         except (sqlite3.Error, ValueError) as error:
             message = f"not a store of labels as `judge serve assess` writes it: {error}"
-            content.problems.append(Problem("unreadable", "error", str(path), None, "", message))
+            content.problems.append(file_problem("unreadable", path, message))
     return content
 
 
@@ -74,7 +74,7 @@ def _read(store: sqlite3.Connection, file: str, content: SourceContent) -> None:
     schema = store.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     if schema != (STORE_SCHEMA,):
         message = f"a store of {shown(schema and schema[0])}, this version of judge reads {STORE_SCHEMA}"
-        content.problems.append(Problem("wrong_schema", "error", file, None, "", message))
+        content.problems.append(file_problem("wrong_schema", file, message))
         return
     rows = store.execute(_SELECT).fetchall()
     tasks: list[_Task] = store.execute(_TASKS).fetchall()
@@ -231,7 +231,7 @@ def _cast_regin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         document = open_document(path)
         errors = [problem for problem in document.problems if problem.severity == "error"]
         if not errors and not isinstance(document.value, dict):
-            errors.append(Problem("wrong_type", "error", str(path), None, "$", "expected an object of turns"))
+            errors.append(file_problem("wrong_type", path, "expected an object of turns", "$"))
         try:
             bank = options.bank if options.bank is not None else _bank_near(path)
         except InputError as error:
@@ -254,7 +254,7 @@ def _cast_turn(
     responses = turn.get("Responses") if isinstance(turn, dict) else None
     if not isinstance(responses, list):
         message = "expected an object with a list `Responses`"
-        content.problems.append(Problem("wrong_type", "error", file, None, f"$[{shown(turn_id)}]", message))
+        content.problems.append(file_problem("wrong_type", file, message, f"$[{shown(turn_id)}]"))
         return
     for place, response in enumerate(responses):
         draft = Draft(file, f"$[{shown(turn_id)}].Responses[{place}]", {"turn_id": turn_id})
@@ -284,7 +284,7 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         header, rows = read_table(path, content.problems, needed=tuple(options.columns.values()))
         columns = {field: field for field in FIELDS if field in header} | dict(options.columns)
         if rows and (message := _lacking_columns({*columns, *options.constants}, header)):
-            content.problems.append(Problem("missing_column", "error", str(path), None, "", message))
+            content.problems.append(file_problem("missing_column", path, message))
             continue
         if ignored := [name for name in header if name not in columns.values()]:
             content.notes.append(f"{path}: columns not used: {', '.join(map(shown, ignored))}")
@@ -328,7 +328,7 @@ def _begin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         for row in read_table(path, content.problems, needed=_BEGIN_COLUMNS, quoted=False)[1]:
             problems = list(_begin_problems(row))
             if problems:
-                content.problems += (Problem(code, "error", str(path), None, row.place, m) for code, m in problems)
+                content.problems += (file_problem(code, path, m, row.place) for code, m in problems)
                 continue
             model, source, knowledge, response, label = (row.cells[name] for name in _BEGIN_COLUMNS)
             group = source, text_digest(knowledge)

@@ -1,5 +1,6 @@
 """Tables in CSV, TSV or Parquet files: read row by row, each with its place; Parquet is written through polars."""
 
+import contextlib
 import csv
 import io
 import shutil
@@ -14,7 +15,7 @@ from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, largest_file, most_values,
 from judge.io.folder import temporary_name
 from judge.io.installed import need_extra
 from judge.io.text import shown
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,18 +40,26 @@ class TableRow(msgspec.Struct, frozen=True):
         return f"{self.unit} {self.line}"
 
 
+@contextlib.contextmanager
+def collected(problems: list[Problem], code: str, file: object) -> Iterator[None]:
+    """Add the problems of an InputError in the block, or one of this code with its message; then go on after it."""
+    try:
+        yield
+    except InputError as error:
+        problems += error.problems or (file_problem(code, file, str(error)),)
+
+
 def read_text(path: Path, problems: list[Problem]) -> str | None:
     """A text file in UTF-8, gzipped or not, without a byte order mark; None, and a problem, if it cannot be read."""
-    content = _read_content(path, problems)
+    content = content_of(path, problems)
     return None if content is None else _decoded(path, content, problems)
 
 
-def _read_content(path: Path, problems: list[Problem]) -> bytes | None:
-    try:
+def content_of(path: Path, problems: list[Problem]) -> bytes | None:
+    """The content of a file, gzipped or not; None, and a problem, if it cannot be read."""
+    with collected(problems, "unreadable_file", path):
         return read_content(path)
-    except InputError as error:
-        problems.append(Problem("unreadable_file", "error", str(path), None, "", str(error)))
-        return None
+    return None
 
 
 def _decoded(path: Path, content: bytes, problems: list[Problem]) -> str | None:
@@ -59,10 +68,10 @@ def _decoded(path: Path, content: bytes, problems: list[Problem]) -> str | None:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = f"byte 0x{content[error.start]:02x} is not UTF-8: {error.reason}; save the file as UTF-8"
-        problems.append(Problem("wrong_encoding", "error", str(path), None, f"line {line}", message))
+        problems.append(file_problem("wrong_encoding", path, message, f"line {line}"))
         return None
     if not text.strip():
-        problems.append(Problem("empty_file", "error", str(path), None, "", "the file is empty"))
+        problems.append(file_problem("empty_file", path, "the file is empty"))
         return None
     return text
 
@@ -78,8 +87,7 @@ def read_table(
     `quoted`: whether a cell may be in quotation marks, as spreadsheets write it; if not, the marks are text. A
     UsageError if it is a Parquet file, and polars is not installed.
     """
-    content = _read_content(path, problems)
-    if content is None:
+    if (content := content_of(path, problems)) is None:
         return (), []
     if is_parquet(content):
         return _parquet_table(path, content, problems, needed)
@@ -92,9 +100,9 @@ def read_table(
     before = len(problems)
 
     def problem(code: str, line: int, message: str) -> None:
-        problems.append(Problem(code, "error", str(path), None, f"line {line}", message))
+        problems.append(file_problem(code, path, message, f"line {line}"))
 
-    for line, cells in _records(text, delimiter_of(path, text), quoted):
+    for line, cells in table_records(text, delimiter_of(path, text), quoted):
         if len(problems) - before == MAX_PROBLEMS:
             problems.append(stopped(str(path), line))
             break
@@ -149,11 +157,11 @@ def _parquet_table(
     ]
     if not rows and not wrong:
         wrong.append(("empty_file", "the table has no row"))
-    problems += (Problem(code, "error", str(path), None, "", message) for code, message in wrong)
+    problems += (file_problem(code, path, message) for code, message in wrong)
     return header, [] if wrong else rows
 
 
-def _records(text: str, delimiter: str, quoted: bool) -> Iterator[tuple[int, tuple[str, ...] | str]]:
+def table_records(text: str, delimiter: str, quoted: bool = True) -> Iterator[tuple[int, tuple[str, ...] | str]]:
     """The first line of every record that is not blank, and its cells; or a message why reading ends there."""
     # Strict, so that a quotation mark that is never closed does not silently take the rest of the file.
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
@@ -212,7 +220,7 @@ def too_many_cells(file: str, rows: int, columns: int, most: int | None = None) 
         message = f"{rows:,} rows of {columns:,} columns: at most {most:,} cells are read; --max-file-size allows more"
     else:
         return None
-    return Problem(code, "error", file, None, "", message)
+    return file_problem(code, file, message)
 
 
 def read_frame(file: str, content: bytes, problems: list[Problem], most: int | None = None) -> "pl.DataFrame | None":
@@ -229,7 +237,7 @@ def read_frame(file: str, content: bytes, problems: list[Problem], most: int | N
     # A damaged file can make the reader panic, which is no Exception.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         reason = str(error).partition("\n")[0][:200]
-        problems.append(Problem("unreadable_file", "error", file, None, "", f"not readable as Parquet: {reason}"))
+        problems.append(file_problem("unreadable_file", file, f"not readable as Parquet: {reason}"))
         return None
 
 

@@ -39,7 +39,7 @@ from judge.pool.bank import passages_jsonl, pool_file, pool_jsonl, read_pool_fol
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
 from judge.pool.records import Pool
-from judge.records import JudgedUnit, Problem, Scale
+from judge.records import JudgedUnit, Problem, Scale, file_problem
 from judge.runs.topics import topic_turns
 
 CROWD = "crowd"
@@ -274,7 +274,7 @@ def _errors(path: Path, criterion: str, judgments: Iterable[Judgment | Failure])
             counts[judge, prompt][human, judged] += n
         elif of == criterion:
             message = f"{shown(text)}: expected two grades and a number of labels"
-            problems.append(Problem("wrong_value", "error", str(path), None, f"{row.place}: $", message))
+            problems.append(file_problem("wrong_value", path, message, f"{row.place}: $"))
     if len(counts) > 1:
         named = {(each.whole_judge, f"{criterion}/{each.variant}") for each in judgments if isinstance(each, Judgment)}
         counts = {judge: of for judge, of in counts.items() if judge in named}

@@ -18,7 +18,7 @@ from judge.io.installed import need_extra
 from judge.io.plan import Options
 from judge.io.steps import Step, Steps, quiet
 from judge.io.tabular import SUFFIX, Schema, write_parquet
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 PARQUET = "parquet"
 """The name of the form."""
@@ -114,8 +114,7 @@ def _rows(path: Path, kind: type[Judgment | Failure], steps: Steps) -> Iterator[
             values = {name: getattr(record, name) for name in kind.__struct_fields__}
             for name, value in values.items():
                 if isinstance(value, int) and not _LEAST <= value <= _MOST:
-                    where = f"line {number}: $.{name}"
-                    problems.append(Problem(code, "error", str(path), None, where, _TOO_LARGE))
+                    problems.append(file_problem(code, path, _TOO_LARGE, f"line {number}: $.{name}"))
             if not problems:
                 yield tuple(map(_value, values.values()))
             if len(problems) >= MAX_PROBLEMS:

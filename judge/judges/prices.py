@@ -12,7 +12,7 @@ from judge.errors import InputError, refuse
 from judge.io.files import LARGEST_TOML, StrPath, read_stored
 from judge.io.text import count, did_you_mean, shown
 from judge.judges.records import Completion
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 
 KEYS = ("in", "cached", "out")
 """US dollars per million tokens: of prompts, of what a provider reads of them from its cache, of replies."""
@@ -126,7 +126,7 @@ def read_prices(path: StrPath) -> dict[str, Price]:
     for model, entry in table.items():
         found = list(_problems(entry))
         where = f"$[{json.dumps(model)}]"
-        problems += [Problem("bad_price", "error", str(path), None, where + at, message) for at, message in found]
+        problems += [file_problem("bad_price", path, message, where + at) for at, message in found]
         if not found:
             cached = entry.get("cached")
             prices[model] = Price(entry["in"] / 1e6, entry["out"] / 1e6, None if cached is None else cached / 1e6)

@@ -36,7 +36,7 @@ from judge.passages.streams import (
     open_stream,
 )
 from judge.plugins import collection
-from judge.records import Passage, Problem
+from judge.records import Passage, Problem, file_problem
 
 __all__ = ["MAX_PROBLEMS", "check_texts", "differing", "files_of", "listed", "read_passages", "same_text"]
 
@@ -115,7 +115,7 @@ def check_texts(passages: Mapping[str, Passage], find: Find, file: str) -> list[
     """A problem for each passage that is `differing`; `file` names the source of the texts."""
     message = "its text is not the one of the hash list: the MD5 differs"
     return [
-        Problem("passage_text_differs", "error", file, None, f"passage {passages[key].passage_id}: $", message)
+        file_problem("passage_text_differs", file, message, f"passage {passages[key].passage_id}: $")
         for key in differing(passages, find)
     ]
 

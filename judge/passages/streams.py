@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from judge.errors import InputError
+from judge.errors import refuse
 from judge.io.files import open_stored
 from judge.io.ids import natural_key
 from judge.plugins import collection
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 if sys.version_info >= (3, 14):
     from compression import zstd as zstd
@@ -260,15 +260,13 @@ class CollectionProblems:
 
         An InputError if there are `MAX_PROBLEMS` problems.
         """
-        where = "$" if number is None else f"line {number}: $"
-        self._problems.append(Problem(self._code, "error", str(file), None, where, message))
+        self._problems.append(file_problem(self._code, file, message, "$" if number is None else f"line {number}: $"))
         if len(self._problems) >= MAX_PROBLEMS:
             self.settle()
 
     def settle(self) -> None:
         """End the reading with an InputError if there is any problem."""
-        if self._problems:
-            raise InputError(self._refusal, self._problems)
+        refuse(self._problems, self._refusal)
 
 
 _OWN = "passages.jsonl"

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, get_args
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from judge.errors import InputError
+from judge.errors import refuse
 from judge.io.files import BOM, MAX_PROBLEMS, LineStream, decode_rows, jsonl_bytes, numbered, stopped
 from judge.io.folder import Pieces, jsonl_pieces
 from judge.io.ids import column, natural_key
@@ -20,7 +20,7 @@ from judge.io.text import unescape
 from judge.pool.build import Distinct, distinct_key, exclusion_order, run_key
 from judge.pool.conversation import is_genuine, without_turn
 from judge.pool.records import Pool, PooledResponse, PooledRun, PooledTurn
-from judge.records import Passage, Problem
+from judge.records import Passage, Problem, file_problem
 from judge.runs.records import Exclusion
 
 _Row = TypeVar("_Row")
@@ -139,9 +139,8 @@ def read_pool(
         by_turn[turn.turn_id] = turn
     for turn_id in without_turn({response.turn_id for response in by_id.values()}, by_turn):
         message = f"no line has the turn {turn_id}, so its conversation is not known"
-        problems.append(Problem("pool_damaged", "error", f"{name}/turns.jsonl", None, "$", message))
-    if problems:
-        raise InputError(f"{name}: the files of the pool are damaged", problems)
+        problems.append(file_problem("pool_damaged", f"{name}/turns.jsonl", message, "$"))
+    refuse(problems, f"{name}: the files of the pool are damaged")
     return Pool(tuple(by_id.values()), by_key, exclusions, pooled_runs, by_turn)
 
 
@@ -170,7 +169,7 @@ def _rows(
 
 
 def _damaged(problems: list[Problem], file: str, number: int, path: str, message: str) -> None:
-    problems.append(Problem("pool_damaged", "error", file, None, f"line {number}: {path}", message))
+    problems.append(file_problem("pool_damaged", file, message, f"line {number}: {path}"))
 
 
 def _read_excluded(content: Lines, file: str, problems: list[Problem]) -> Iterator[Exclusion]:

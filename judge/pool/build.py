@@ -18,7 +18,7 @@ from judge.io.ids import natural_key, topic_of
 from judge.io.text import digest
 from judge.pool.conversation import joined, with_earlier
 from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
-from judge.records import JudgedUnit, Passage, Problem
+from judge.records import JudgedUnit, Passage, file_problem
 from judge.runs.records import Exclusion, Provenance, ProvenanceRule, TokenCount, TokenRule
 from judge.runs.tokens import truncated
 
@@ -179,7 +179,7 @@ def _grouped(
         told = [f"the text of passage {key} is not the one that the pool holds" for key in ordered]
         raise InputError(
             "passages have other texts than in the pool that is to be extended; pool into a new folder",
-            [Problem("passage_changed", "error", "passages.jsonl", None, "$", message) for message in told],
+            [file_problem("passage_changed", "passages.jsonl", message, "$") for message in told],
         )
     return groups, too_long
 

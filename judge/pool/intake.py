@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 
-from judge.errors import InputError
+from judge.errors import InputError, refuse
 from judge.io.files import StrPath, paths
 from judge.io.ids import groups_of, run_turn_id
 from judge.io.processes import mapped, processes_for
@@ -183,8 +183,7 @@ def make_pool(
             are not those of the hash list.
     """
     check_years(submitted, previous)
-    if submitted.unusable:
-        raise InputError("runs that cannot be judged", submitted.unusable)
+    refuse(submitted.unusable, "runs that cannot be judged")
     collection: Mapping[str, Passage] | None = None
     pooled = submitted.candidates
     if passages is not None:
@@ -193,8 +192,7 @@ def make_pool(
         collection = read_passages(files, wanted, steps)
         if hashes is not None:
             problems = check_texts(collection, hashes.find, ", ".join(map(str, files)))
-            if problems:
-                raise InputError("the passages are not those of the hash list", problems)
+            refuse(problems, "the passages are not those of the hash list")
             collection = listed(collection, hashes.find)
     elif hashes is not None:
         pooled = _verified(pooled, hashes)

@@ -12,7 +12,7 @@ from judge.io.ids import is_own_turn, natural_key, parse_qrels, topic_of
 from judge.io.tabular import read_table
 from judge.io.text import printable, printable_id, shown
 from judge.pool.selection import PassageRelevance
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 _LETTER = re.compile(r"[a-zA-Z]|\([0-9]+\)")
 """One of the letters that runs share which cannot be told apart; after the alphabet they are numbers."""
@@ -80,8 +80,7 @@ def read_grades(path: Path) -> dict[str, dict[str, int]]:
             message = f"{printable(turn_id)} {printable(row.item_id)} is graded under two spellings of the turn"
             twice.append(Problem("duplicate_row", "error", str(path), printable_id(turn_id), "$", message))
         grades[turn_id][row.item_id] = row.grade
-    if twice:
-        raise InputError(f"{path}: not usable as qrels: {len(twice)} passages graded twice", twice)
+    refuse(twice, f"{path}: not usable as qrels: {len(twice)} passages graded twice")
     return dict(grades)
 
 
@@ -95,7 +94,7 @@ def told_apart(path: Path) -> frozenset[tuple[str, str]]:
     letters = {(row.cells["criterion"], row.cells["run"]): set(_LETTER.findall(row.cells["tie"])) for row in rows}
     criteria, runs = ({key[place] for key in letters} for place in (0, 1))
     if not len(criteria) * len(runs) == len(letters) == len(rows):
-        problems.append(Problem("wrong_rows", "error", str(path), None, "", "expected one row a criterion and run"))
+        problems.append(file_problem("wrong_rows", path, "expected one row a criterion and run"))
     refuse(problems, f"{path}: not usable as ratings")
     both = ((a, b, [(letters[of, a], letters[of, b]) for of in criteria]) for a, b in permutations(runs, 2))
     return frozenset((a, b) for a, b, of in both if all(one and other and not one & other for one, other in of))
@@ -151,6 +150,5 @@ def read_teams(path: Path) -> dict[str, str]:
         elif teams.setdefault(run_id, team) != team:
             message = f"run {printable(run_id)} is of {printable(team)} here, of {printable(teams[run_id])} before"
             problems.append(line_problem("several_teams", path, number, message))
-    if problems:
-        raise InputError(f"{path}: not usable as a file of teams", problems)
+    refuse(problems, f"{path}: not usable as a file of teams")
     return teams

@@ -8,15 +8,17 @@ have told runs apart, none of these are drawn any more.
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from math import gcd
 
 import msgspec
 
-from judge.io.ids import natural_key, topic_of
+from judge.io.ids import natural_key
 from judge.io.text import digest
 from judge.pool.build import exclusion_order, normalize
 from judge.pool.records import Pool, PooledResponse
+from judge.pool.selection import chance, spread
 from judge.runs.records import Exclusion
 
 
@@ -124,21 +126,13 @@ def design(runs: Sequence[str], turns: Sequence[str], seed: int) -> Iterator[tup
     >>> [(f"{a}{b}", turn) for a, b, turn in design("abc", ["1_1", "2_1"], 1)]
     [('ab', '2_1'), ('bc', '1_1'), ('ac', '2_1'), ('ab', '1_1'), ('bc', '2_1'), ('ac', '1_1')]
     """
-
-    def chance(*names: object) -> str:
-        return digest("\n".join(map(str, (seed, *names))))
-
-    topics: dict[str, list[str]] = defaultdict(list)
-    for turn_id in sorted(turns, key=chance):
-        topics[topic_of(turn_id)].append(turn_id)
-    places = {turn_id: (place, chance(topic)) for topic, of in topics.items() for place, turn_id in enumerate(of)}
-    order = sorted(turns, key=lambda turn_id: (*places[turn_id], turn_id))
-    ring = [*sorted(runs, key=chance), *[""] * (len(runs) % 2)]
+    order = spread(turns, seed)
+    ring = [*sorted(runs, key=partial(chance, seed)), *[""] * (len(runs) % 2)]
     pairs: list[tuple[str, str]] = []
     for number in range(len(ring) - 1):
         ring[1:] = [ring[-1], *ring[1:-1]]
         met = ((min(pair), max(pair)) for pair in zip(ring[: len(ring) // 2], ring[::-1], strict=False) if all(pair))
-        pairs += sorted(met, key=lambda pair: chance(number, *pair))
+        pairs += sorted(met, key=lambda pair: chance(seed, number, *pair))
     # After so many, pairs and turns would come together again as before; so the turns move on by one.
     again = len(pairs) * len(order) // gcd(len(pairs), len(order)) if pairs else 1
     for number in range(len(pairs) * len(order)):

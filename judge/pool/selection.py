@@ -5,12 +5,13 @@ An exclusion without a rank stands for all of the run's responses to the turn.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 
 import msgspec
 
 from judge.errors import UsageError
-from judge.io.ids import run_turn_id, topic_of
+from judge.io.ids import groups_of, run_turn_id, topic_of
 from judge.io.text import digest, has_content, shown
 from judge.pool.build import Candidate
 from judge.pool.records import LeftOut, PooledTurn
@@ -87,16 +88,21 @@ def draw_turns(sizes: Mapping[str, int], most: int, seed: int = 1) -> frozenset[
     >>> sorted(draw_turns({"1_1": 2, "1_2": 2, "2_1": 2, "2_2": 2}, 5))
     ['1_1', '2_2']
     """
+    order = spread(sizes, seed)
+    sums = accumulate(sizes[turn] for turn in order)
+    return frozenset(turn for turn, total in zip(order, sums, strict=True) if total <= most)
 
-    def chance(name: str) -> str:
-        return digest(f"{seed}\n{name}")
 
-    topics: dict[str, list[str]] = {}
-    for turn in sorted(sizes, key=chance):
-        topics.setdefault(topic_of(turn), []).append(turn)
-    order = sorted((place, chance(topic), turn) for topic in topics for place, turn in enumerate(topics[topic]))
-    sums = accumulate(sizes[turn] for *_, turn in order)
-    return frozenset(turn for (*_, turn), total in zip(order, sums, strict=True) if total <= most)
+def chance(*names: object) -> str:
+    """The sort key of a random order: the digest of a seed and a name."""
+    return digest("\n".join(map(str, names)))
+
+
+def spread(turns: Iterable[str], seed: int) -> list[str]:
+    """The turns in random order, one of every topic and then another."""
+    topics = groups_of((topic_of(turn), turn) for turn in sorted(turns, key=partial(chance, seed)))
+    order = ((place, chance(seed, topic), turn) for topic, of in topics.items() for place, turn in enumerate(of))
+    return [turn for *_, turn in sorted(order)]
 
 
 def candidates(

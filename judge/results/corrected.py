@@ -14,7 +14,7 @@ from judge.errors import InputError, refuse
 from judge.gold.rows import BY_GRADE, GoldByResponse, GoldRow, check_scale
 from judge.io.ids import Cluster, natural_key
 from judge.pool.records import Pool
-from judge.records import Criterion, Estimate, Problem
+from judge.records import Criterion, Estimate, Problem, file_problem
 from judge.results.citations import Measure, cited_responses, response_of
 from judge.results.pairs import share_of_first
 from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
@@ -49,8 +49,8 @@ def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dic
         for (response_id, criterion_name), rows in matched.items()
         if criterion_name == criterion.name and rows
     }
-    if problems := check_scale((row for group in rows.values() for row in group), criterion.scale, name):
-        raise InputError(f"{name}: grades that are not on the scale of {criterion.prompt_id}", problems)
+    problems = check_scale((row for group in rows.values() for row in group), criterion.scale, name)
+    refuse(problems, f"{name}: grades that are not on the scale of {criterion.prompt_id}")
     return {
         response_id: GoldGrade(
             grade=consensus([row.grade for row in group]),
@@ -150,7 +150,7 @@ def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], nam
                 f"{run.run_id}: probability 1 for all {known} gold grades, but {len(run.graded)} responses were "
                 "judged: expected less than 1 where not every response has a grade"
             )
-            problems.append(Problem("inclusion_probability", "error", name, None, path, message))
+            problems.append(file_problem("inclusion_probability", name, message, path))
     refuse(problems, f"{name}: inclusion probabilities contradict the number of grades")
 
 

@@ -15,7 +15,7 @@ from judge.io.steps import Steps, quiet, stepped
 from judge.io.text import count, shown
 from judge.pool.conversation import of_one_run, own_turns, with_own_turns
 from judge.pool.lists import own_turn_id
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 from judge.runs.document import read_head
 from judge.runs.formats import ReadRun, find_runs, read_run, rules_of
 from judge.runs.formats.shape import PtkbEntry, TurnPlace
@@ -95,15 +95,15 @@ def named_once(
         except InputError as error:
             problems += error.problems
             if not any(problem.severity == "error" for problem in error.problems):
-                problems.append(_problem("unreadable_run", str(path), str(error).removeprefix(f"{path}: ")))
+                problems.append(file_problem("unreadable_run", path, str(error).removeprefix(f"{path}: ")))
             continue
         if isinstance(run, str):
             yield run
         elif not run.run_id.strip():
-            problems.append(_problem("missing_run_id", run.file, "the run has no name"))
+            problems.append(file_problem("missing_run_id", run.file, "the run has no name"))
         elif run.run_id in named:
             message = f"the run id {shown(run.run_id)} is also that of {named[run.run_id]}"
-            problems.append(_problem("duplicate_run_id", run.file, message))
+            problems.append(file_problem("duplicate_run_id", run.file, message))
         else:
             named[run.run_id] = run.file
             yield run
@@ -150,10 +150,6 @@ def _trec_run(path: Path) -> RankedRun:
         *((f"items after the first 1,000 of a turn: {run.cut}",) if run.cut else ()),
     )
     return RankedRun(run.run_id, str(path), turns, possible_years(turns), remarks=remarks)
-
-
-def _problem(code: str, file: str, message: str) -> Problem:
-    return Problem(code, "error", file, None, "", message)
 
 
 def statement_ranking(run: Run, places: Sequence[TurnPlace], turns: Mapping[str, Turn] | None) -> RankedRun:

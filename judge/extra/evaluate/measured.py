@@ -21,7 +21,7 @@ from judge.io.table import Cell, Table, tsv
 from judge.io.text import count, shown
 from judge.jobs.options import ClusterUnit
 from judge.pool.lists import read_grades
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 from judge.runs.formats import find_runs
 from judge.runs.measures import Measures, measure_name
 from judge.runs.profiles import possible_years
@@ -138,7 +138,7 @@ class Evaluator:
             message = f"has turns of {ours}, {self._assessment} those of {theirs}; equal turn ids are other turns"
         else:
             return None
-        return Problem("other_turns", "error", run.file, None, "", message)
+        return file_problem("other_turns", run.file, message)
 
     def add(self, run: RankedRun) -> None:
         """Measure a run."""
@@ -408,7 +408,7 @@ def _read_assessments(files: Sequence[Path], problems: list[Problem]) -> _Assess
             assessments.append((path.name if names.count(path.name) == 1 else str(path), grades))
         except InputError as error:
             message = str(error).removeprefix(f"{path}: ")
-            problems += error.problems or (Problem("unreadable_qrels", "error", str(path), None, "", message),)
+            problems += error.problems or (file_problem("unreadable_qrels", path, message),)
     return assessments
 
 

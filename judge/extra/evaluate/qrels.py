@@ -35,13 +35,14 @@ from judge.io.installed import can_draw, undrawn
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
+from judge.io.tabular import collected
 from judge.io.text import count, number, printable_id, shown
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import read_pool_folder
 from judge.pool.lists import own_turn_id
 from judge.pool.records import Pool
 from judge.pool.run_choice import DEFAULT_MEASURE
-from judge.records import Criterion, Problem, Scale
+from judge.records import Criterion, Problem, Scale, file_problem
 from judge.results.citations import refuse_measured
 from judge.runs.profiles import possible_years, year_of
 from judge.runs.topics import read_topics
@@ -91,11 +92,11 @@ class GivenSet(msgspec.Struct, frozen=True):
 
 def read_given(given: StrPath, criterion: str | None, problems: list[Problem]) -> GivenSet | None:
     """Read one set; None, and its problems, where it cannot be used."""
-    try:
+    every: list[Labels] | None = None
+    with collected(problems, "unreadable_file", given):
         path = file_in(given, JUDGMENTS)
-        every = read_labels(path, grades_only=True)
-    except InputError as error:
-        problems += error.problems or (Problem("unreadable_file", "error", str(given), None, "", str(error)),)
+        every = [*read_labels(path, grades_only=True)]
+    if every is None:
         return None
     labels, prompt = _one(path, every, criterion)
     kept = tuple(label for label in labels.labels if label.sample == 0)
@@ -256,9 +257,8 @@ def check_pools(a: GivenSet, b: GivenSet) -> None:
         for response_id, response in others.items()
         if known.get(response_id, response) != response
     ]
-    if problems:
-        told = f"{first} and {second}: {count(len(problems), 'id')} of different responses; judge one pool twice"
-        raise InputError(told, problems)
+    told = f"{count(len(problems), 'id')} of different responses; judge one pool twice"
+    refuse(problems, f"{first} and {second}: {told}")
 
 
 def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tuple[OrderedRun, ...], bool]:
@@ -274,7 +274,7 @@ def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tup
     for run in runs:
         if run.run_id in seen:
             message = f"the run {shown(run.run_id)} is given twice"
-            problems.append(Problem("duplicate_run_id", "error", ", ".join(map(str, given)), None, "", message))
+            problems.append(file_problem("duplicate_run_id", ", ".join(map(str, given)), message))
         seen.add(run.run_id)
     return tuple(runs), not files
 
@@ -305,7 +305,7 @@ def check_runs(runs: Sequence[OrderedRun], turns: Sequence[str], a: GradeSet, b:
             message = f"has turns of {' or '.join(map(str, sorted(years)))}, the qrels those of {year}"
         else:
             continue
-        problems.append(Problem("other_turns", "error", shown(run.run_id), None, "", message))
+        problems.append(file_problem("other_turns", shown(run.run_id), message))
     refuse(problems, f"{count(len(problems), 'run')} that the grades are not of")
     if runs and not any(
         item_id in of.grades[turn_id]

@@ -15,16 +15,16 @@ from judge.extra.evaluate import graded as grading
 from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known, turn_facts, unknown_facts
 from judge.io.files import input_errors, read_stored
 from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
-from judge.io.ids import natural_key, nested, parse_qrels, parse_run
+from judge.io.ids import QrelRow, natural_key, nested, parse_qrels, parse_run
 from judge.io.installed import undrawn
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
-from judge.io.tabular import read_text
+from judge.io.tabular import collected, read_text
 from judge.io.text import count, shown
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import pool_file, read_pool_folder
-from judge.records import Problem, Scale
+from judge.records import Problem, Scale, file_problem
 from judge.runs.records import Topic
 from judge.runs.topics import read_topics
 
@@ -116,18 +116,14 @@ def runs_of_files(given: Sequence[Path]) -> tuple[grading.ResponseRuns, tuple[Pa
             continue
         if text.startswith(("{", "[")):
             message = "JSON: expected lines `turn_id Q0 response_id rank score tag`, as judge writes to response_runs/"
-            problems.append(Problem("not_lines", "error", str(path), None, "", message))
+            problems.append(file_problem("not_lines", path, message))
             continue
-        try:
+        with collected(problems, "wrong_run", path):
             run = parse_run(text, str(path))
-        except InputError as error:
-            problems += error.problems or (Problem("wrong_run", "error", str(path), None, "", str(error)),)
-            continue
-        if run.run_id in homes:
-            message = f"tag {shown(run.run_id)} is the tag of {homes[run.run_id]} too"
-            problems.append(Problem("second_run", "error", str(path), None, "", message))
-        homes.setdefault(run.run_id, path)
-        runs[run.run_id] = grading.first_of_lines(run)
+            if homes.setdefault(run.run_id, path) is not path:
+                message = f"tag {shown(run.run_id)} is the tag of {homes[run.run_id]} too"
+                problems.append(file_problem("second_run", path, message))
+            runs[run.run_id] = grading.first_of_lines(run)
     refuse(problems, f"response runs: {count(len(problems), 'problem')}")
     return runs, tuple(paths)
 
@@ -216,15 +212,12 @@ def _sidecar(path: Path) -> _Sidecar | None:
 
 
 def _grades(path: Path, scale: Scale | None, problems: list[Problem]) -> dict[str, dict[str, int]]:
-    if (text := read_text(path, problems)) is None:
-        return {}
-    try:
-        rows = parse_qrels(text, str(path), None if scale is None else {level.grade for level in scale.levels})
-    except InputError as error:
-        problems += error.problems or (Problem("wrong_qrels", "error", str(path), None, "", str(error)),)
-        return {}
-    ordered = sorted(rows, key=lambda row: natural_key(row.turn_id))
-    return nested((row.turn_id, row.item_id, row.grade) for row in ordered)
+    text, rows = read_text(path, problems), list[QrelRow]()
+    allowed = None if scale is None else {level.grade for level in scale.levels}
+    with collected(problems, "wrong_qrels", path):
+        rows += parse_qrels(text or "", str(path), allowed)
+    rows.sort(key=lambda row: natural_key(row.turn_id))
+    return nested((row.turn_id, row.item_id, row.grade) for row in rows)
 
 
 def _stem(path: Path) -> str:

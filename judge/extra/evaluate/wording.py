@@ -24,7 +24,7 @@ from judge.io.steps import Steps, quiet
 from judge.io.table import Cell, Table
 from judge.io.text import count
 from judge.jobs.options import ClusterUnit
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 from judge.runs.formats import find_runs, read_run, rules_of
 from judge.runs.records import Topic
 from judge.runs.topics import read_topics
@@ -181,12 +181,11 @@ def read_references(
         try:
             run = read_texts(path)
         except InputError as error:
-            message = str(error).removeprefix(f"{path}: ")
-            problems += error.problems or (Problem("unreadable_run", "error", str(path), None, "", message),)
+            problems += error.problems or (file_problem("unreadable_run", path, str(error).removeprefix(f"{path}: ")),)
             continue
         if run is None:
             message = "an interactive run: its turns are its own, so they are no references for other runs"
-            problems.append(Problem("interactive_reference", "error", str(path), None, "", message))
+            problems.append(file_problem("interactive_reference", path, message))
             continue
         remarks += [f"{path}: {remark}" for remark in run.remarks]
         sources.append((str(path), run.texts))
@@ -319,8 +318,7 @@ def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
             continue
         warnings += [f"{run.file}: {remark}" for remark in run.remarks]
         if not references.keys() & run.texts.keys():
-            message = "answers no turn that has a manual response"
-            problems.append(Problem("no_common_turn", "error", run.file, None, "", message))
+            problems.append(file_problem("no_common_turn", run.file, "answers no turn that has a manual response"))
         elif not any(problem.severity == "error" for problem in problems):
             runs.append(worded_run(run, references, plan.over, plan.cluster))
     if errors := [problem for problem in problems if problem.severity == "error"]:

@@ -21,7 +21,7 @@ from judge.io.files import largest_file, read_stored, sha256, too_large
 from judge.io.ids import natural_key
 from judge.io.text import count, printable, shown
 from judge.passages.streams import zstd
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 # inspect packs with Zstandard.
 if sys.version_info >= (3, 14):
@@ -58,7 +58,7 @@ def read_log(path: Path, grades: Collection[int] | None = None) -> tuple[Labels,
                 among = "an integer, C or I" if grades is None else f"one of {', '.join(map(str, sorted(grades)))}"
                 message = f"{printable(judge)}: found {shown(value)}, expected {among}"
             if message:
-                problems.append(Problem("bad_label", "error", name, None, place, message))
+                problems.append(file_problem("bad_label", name, message, place))
             labels[judge].append(Label(turn_id, response_id, grade, reason if grade is None else None, sample=sample))
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{name}: no log of inspect or promptfoo: {type(error).__name__}: {error}") from error

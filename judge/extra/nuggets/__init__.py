@@ -16,7 +16,7 @@ import msgspec
 from judge.io.files import MAX_PROBLEMS, decode_lines
 from judge.io.ids import groups_of, topic_of
 from judge.io.text import MAX_ID, has_content, shown, storable
-from judge.records import FailureReason, Problem, Record
+from judge.records import FailureReason, Problem, Record, file_problem
 from judge.runs.fields import usable_turn_id
 
 Importance = Literal["vital", "okay"]
@@ -208,7 +208,7 @@ class BankProblems(list[Problem]):
         """Add a problem at a line or a JSON path."""
         if len(self) == MAX_PROBLEMS:
             code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest was not read"
-        self.append(Problem(code, "error", self.file, None, path, message))
+        self.append(file_problem(code, self.file, message, path))
 
     def append(self, problem: Problem) -> None:
         """Add a problem unless the list is full."""

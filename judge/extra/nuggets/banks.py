@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError, refuse
 from judge.extra.nuggets import Nugget, NuggetBank, forms
 from judge.extra.nuggets.edits import NEEDED, NuggetEdit, bank_sheet, edited, sheet_edits
 from judge.io.files import jsonl_bytes
@@ -141,9 +141,7 @@ def import_nugget_edits(plan: NuggetImportPlan) -> ImportedEdits:
     earlier = forms.read_edits(out) if out.exists() else ()
     problems: list[Problem] = []
     _, rows = read_table(plan.sheet, problems, needed=NEEDED)
-    if problems:
-        reason = f"not usable as a sheet of nuggets: {count(len(problems), 'problem')}"
-        raise InputError(f"{plan.sheet}: {reason}", problems)
+    refuse(problems, f"{plan.sheet}: not usable as a sheet of nuggets: {count(len(problems), 'problem')}")
     edits = sheet_edits(rows, made, earlier, plan.edited_by, str(plan.sheet))
     nuggets = len(edited(made, edits, str(out)))
     write_atomic(out, jsonl_bytes(edits))

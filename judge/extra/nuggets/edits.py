@@ -17,7 +17,7 @@ from judge.io.files import MAX_PROBLEMS
 from judge.io.ids import topic_of
 from judge.io.tabular import TableRow
 from judge.io.text import count, digest, disarmed, has_content, shown, storable
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 
 EditAction = Literal["change", "delete", "add"]
 
@@ -94,7 +94,7 @@ def edited(nuggets: Sequence[Nugget], edits: Sequence[NuggetEdit], name: str) ->
         elif edit.nugget_sha256 != digest(nugget.text):
             message = "the text of the nugget has changed since it was edited: look at it again"
         if message is not None and len(problems) < MAX_PROBLEMS:
-            problems.append(Problem("bad_edit", "error", name, None, f"nugget {shown(edit.nugget_id)}", message))
+            problems.append(file_problem("bad_edit", name, message, f"nugget {shown(edit.nugget_id)}"))
     refuse(problems, f"{name}: not edits of this bank: {count(len(problems), 'edit')} with problems")
     changes = {edit.nugget_id: edit for edit in edits if edit.action != "add"}
     scopes: dict[str, list[Nugget]] = {}

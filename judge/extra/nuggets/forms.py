@@ -19,8 +19,6 @@ rubrics: the questions of iKAT 2025, a table with `id` and `rubrik`, where `1-1-
 A folder of `judge nuggets create` is read as its bank with the edits that lie beside it.
 """
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +32,7 @@ from judge.extra import nuggets as records
 from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
 from judge.io.files import StrPath, file_in, jsonl_bytes, read_content
 from judge.io.ids import groups_of, topic_of
+from judge.io.tabular import table_records
 from judge.io.text import count, did_you_mean, shown
 from judge.runs.fields import member, usable_turn_id
 
@@ -446,43 +445,23 @@ def _read_rubrics(content: bytes, name: str, problems: records.BankProblems) -> 
         problems.add("wrong_encoding", f"line {line}", f"not UTF-8: {error.reason}")
         return []
     nuggets: list[records.Nugget] = []
-    for line, row in _rubric_rows(text, problems):
-        if len(row) != len(_HEADER):
-            problems.add("wrong_columns", f"line {line}", f"{len(row)} cells: expected an id and a question")
-            continue
-        nugget_id, question = (cell.strip() for cell in row)
-        path, named = f"line {line}: id", _ID.fullmatch(nugget_id)
-        if named is None or not records.usable_topic_id(named[1]):
-            problems.add("bad_id", path, f"expected the id of a rubric such as 1-1-r2, found {shown(nugget_id)}")
-            continue
-        usable = problems.nugget_id(path, nugget_id)
-        asked = problems.text(f"line {line}: rubrik", question)
-        if usable and asked is not None:
-            nuggets.append(records.Nugget(nugget_id, named[1], asked))
-    return nuggets
-
-
-def _rubric_rows(text: str, problems: records.BankProblems) -> Iterator[tuple[int, list[str]]]:
-    """The first line of each row below the header, and its cells."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header = True
-    while not problems.full:
-        line = reader.line_num + 1
-        try:
-            row = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            problems.add("not_a_table", f"line {line}", f"cannot be read as a table from here on: {error}")
-            return
-        if not any(cell.strip() for cell in row):
-            continue
-        if not header:
-            yield line, row
-        elif [cell.strip().lower() for cell in row] != _HEADER:
+    for place, (line, row) in enumerate(table_records(text, ",")):
+        if isinstance(row, str):
+            problems.add("not_a_table", f"line {line}", row)
+        elif not place and [cell.lower() for cell in row] != _HEADER:
             problems.add("missing_column", f"line {line}", f"expected the header {','.join(_HEADER)}")
-            return
-        header = False
+            break
+        elif len(row) != len(_HEADER):
+            problems.add("wrong_columns", f"line {line}", f"{len(row)} cells: expected an id and a question")
+        elif place and not ((named := _ID.fullmatch(row[0])) and records.usable_topic_id(named[1])):
+            message = f"expected the id of a rubric such as 1-1-r2, found {shown(row[0])}"
+            problems.add("bad_id", f"line {line}: id", message)
+        elif place and named:
+            usable = problems.nugget_id(f"line {line}: id", row[0])
+            asked = problems.text(f"line {line}: rubrik", row[1])
+            if usable and asked is not None:
+                nuggets.append(records.Nugget(row[0], named[1], asked))
+    return nuggets
 
 
 FORMS: dict[str, BankForm] = {

@@ -31,7 +31,7 @@ from judge.io.ids import topic_of
 from judge.io.text import count, digest, shown
 from judge.io.words import split_sentences
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Problem
+from judge.records import Problem, file_problem
 from judge.results.turns import first_ranked
 
 MATCHES, CLAIMS, LABEL_FAILURES = "matches.jsonl", "claims.jsonl", "failures.jsonl"
@@ -182,7 +182,7 @@ def _label_lines(content: bytes, name: str, form: type[_MatchLine | _ClaimsLine]
             problems.append(Problem(form.code, "error", name, line.turn_id, f"line {number}: $", message))
         rows.append(line)
     if not rows and not problems:
-        problems.append(Problem("empty_file", "error", name, None, "", f"expected {expected}"))
+        problems.append(file_problem("empty_file", name, f"expected {expected}"))
     refuse(problems, f"{name}: not usable as {what}: {count(len(problems), 'problem')}")
     return tuple(rows)
 

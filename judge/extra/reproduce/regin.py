@@ -9,7 +9,7 @@ from itertools import combinations
 from judge.crowd.released import GRADES, RELEVANT, Part, ReginRow, qrels_path
 from judge.errors import InputError
 from judge.io.ids import QrelRow, groups_of, natural_key, parse_qrels, qrels_lines
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 TAG = "dummytag"
 """The run tag of the released pools."""
@@ -136,7 +136,7 @@ def _pool(part: Part) -> Iterator[Problem]:
             tabs += "\t" in line
         elif columns:
             message = f"{len(columns)} columns: expected {_POOL_COLUMNS} (turn_id Q0 item_id rank score tag)"
-            yield Problem("malformed_line", "error", part.file(path), None, f"line {number}", message)
+            yield file_problem("malformed_line", part.file(path), message, f"line {number}")
     yield from _same_pairs(part, path, keys, "pool_differs")
     if keys != list(part.keys) and Counter(keys) == Counter(part.keys):
         row = next(n for n, pair in enumerate(zip(keys, part.keys, strict=True), start=1) if pair[0] != pair[1])
@@ -160,7 +160,7 @@ def _same_pairs(part: Part, path: str, keys: Sequence[tuple[str, str]], code: st
     ):
         if missing:
             message = f"{what}: {_n(missing, 'pair')}: {examples(' '.join(key) for key in missing)}"
-            yield Problem(code, "error", part.file(path), None, "", message)
+            yield file_problem(code, part.file(path), message)
 
 
 def _bank(part: Part) -> Iterator[Problem]:
@@ -239,8 +239,7 @@ def _qrels(part: Part, mi_turns: Collection[str] | None) -> Iterator[Problem]:
         try:
             released_rows = parse_qrels(part.released[path].decode("utf-8"), part.file(path), GRADES)
         except UnicodeDecodeError as error:
-            message = f"byte {error.start + 1} is not UTF-8"
-            yield Problem("wrong_encoding", "error", part.file(path), None, "", message)
+            yield file_problem("wrong_encoding", part.file(path), f"byte {error.start + 1} is not UTF-8")
             continue
         except InputError as error:
             yield from error.problems
@@ -261,10 +260,10 @@ def _difference(
     changed = [key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key]]
     if unshared:
         message = f"only here or only in the judgments: {_n(unshared, 'pair')}: {_pairs(unshared)}"
-        yield Problem("qrels_pairs", "error", part.file(path), None, "", message)
+        yield file_problem("qrels_pairs", part.file(path), message)
     if changed:
         message = f"not as in the judgments: {_n(changed, 'grade')}: {_pairs(changed)}"
-        yield Problem("qrels_grades", "error", part.file(path), None, "", message)
+        yield file_problem("qrels_grades", part.file(path), message)
     if not (unshared or changed):
         if rows != wanted:
             yield _warning(part, path, "qrels_order", "the judgments' pairs and grades in another order")

@@ -15,7 +15,7 @@ from judge.gold.plan import DOUBLE, PlanRow, deal
 from judge.io.ids import natural_key, natural_order
 from judge.io.text import count, digest, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Problem
+from judge.records import Criterion, Problem, file_problem
 from judge.runs.records import Turn
 
 ASSESSOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,79}")
@@ -163,7 +163,7 @@ def _check_plan(planned: Iterable[tuple[str, str]], pooled: Collection[tuple[str
 def _check_ids(items: Iterable[tuple[str, str]]) -> None:
     """Ids go out and come back in tables, so none may be what a spreadsheet runs."""
     problems = [
-        Problem("wrong_id", "error", "pool", None, "", f"{shown(name)}: a spreadsheet would run this id as a formula")
+        file_problem("wrong_id", "pool", f"{shown(name)}: a spreadsheet would run this id as a formula")
         for name in dict.fromkeys(name for item in items for name in item)
         if disarmed(name) != name
     ]

@@ -24,7 +24,7 @@ from judge.gold import CANNOT, UNABLE
 from judge.gold.sheets import GoldSheet, Share, SheetItem, SheetRubric, shares
 from judge.io.page import look, policy, render_page
 from judge.io.text import count, disarmed, shown
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about_user", "conversation")
 """Columns of the sheet, before the response and its passages."""
@@ -91,7 +91,7 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
     An InputError if an id cannot stand in a page, or a page is too long; each is listed.
     """
     problems = [
-        Problem("wrong_id", "error", "pool", None, "", f"{shown(name)}: MTurk's page cannot hold this id")
+        file_problem("wrong_id", "pool", f"{shown(name)}: MTurk's page cannot hold this id")
         for item in items
         for name in (item.turn_id, item.response_id)
         if not _ID.fullmatch(name)

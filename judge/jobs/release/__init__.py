@@ -21,7 +21,7 @@ from judge.jobs.manifest import RECORD, UNFINISHED, read_manifest, reported
 from judge.jobs.options import OwnPrompts
 from judge.jobs.release.contents import README, bundle_files, left_out, prompt_parts, readme, without_addresses
 from judge.jobs.release.names import Pseudonyms, check_pseudonyms, completed, read_pseudonyms, remaining
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 NAMES = ".names.json"
 """The end of the private file's name, after that of the bundle's folder."""
@@ -114,7 +114,7 @@ def _check_folder(folder: Path) -> None:
         path = folder / name
         found = "missing" if not path.is_file() else "" if file_sha256(path) == digest else "changed since"
         if found:
-            problems.append(Problem("file_changed", "error", str(path), None, "$", f"{found}: see {RECORD}"))
+            problems.append(file_problem("file_changed", path, f"{found}: see {RECORD}", "$"))
     refuse(problems, f"{folder}: not as `judge run` wrote it: run the same command again")
 
 

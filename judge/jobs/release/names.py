@@ -14,7 +14,7 @@ from judge.io.files import read_stored
 from judge.io.folder import FileContent, lines_of
 from judge.io.ids import column
 from judge.io.text import shown
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 _PSEUDONYM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 _CHANCE = secrets.SystemRandom()
@@ -50,7 +50,7 @@ def _refuse(
 ) -> None:
     """Refuse pseudonyms if those of the runs, or of the teams, have faults: names, and what is wrong."""
     problems = [
-        Problem("pseudonym", "error", str(path), None, f"$.{kind}[{name!r}]", fault)
+        file_problem("pseudonym", path, fault, f"$.{kind}[{name!r}]")
         for kind, given in (("runs", pseudonyms.runs), ("teams", pseudonyms.teams))
         for name, fault in faults(given)
     ]
@@ -127,4 +127,4 @@ def remaining(files: Mapping[str, FileContent], names: Iterable[str]) -> Iterato
     for file, content in files.items():
         for number, line in enumerate(lines_of(content), 1):
             for form in dict.fromkeys(pattern.findall(line.decode("utf-8", "replace").casefold())):
-                yield Problem("name_left", "error", file, None, f"line {number}", f"{shown(sought[form])} stands there")
+                yield file_problem("name_left", file, f"{shown(sought[form])} stands there", f"line {number}")

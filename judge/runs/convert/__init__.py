@@ -12,7 +12,7 @@ from judge.io.folder import check_apart, check_outside, check_own_folder, make_f
 from judge.io.ids import safe_names
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.text import MAX_ID, shown
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.convert.targets import TARGETS, Change, ConversionTarget, SourceRun, conversion_tsv, tally
 from judge.runs.formats import FORMATS, ReadRun, find_runs, read_run, rules_of
@@ -145,7 +145,7 @@ def _obstacles(read: ReadRun, to: str, target: ConversionTarget, team: str | Non
         return tuple(problem for problem in read.problems if problem.severity == "error")
 
     def obstacle(message: str) -> Problem:
-        return Problem("not_convertible", "error", run.file, None, "", message)
+        return file_problem("not_convertible", run.file, message)
 
     if rules_of(run.format).form == "pool":
         others = ", ".join(name for name in sorted(FORMATS) if rules_of(name).form != "pool")

@@ -18,7 +18,7 @@ from judge.io.files import read_stored as read_stored
 from judge.io.files import unpack as unpack
 from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, has_content, printable_id, shown, storable
-from judge.records import Problem, Record
+from judge.records import Problem, Record, file_problem
 from judge.runs.document import decode
 
 _Row = TypeVar("_Row")
@@ -130,7 +130,7 @@ class DatasetReading:
         if len(self.problems) == MAX_PROBLEMS:
             code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest are not listed"
         if len(self.problems) <= MAX_PROBLEMS:
-            self.problems.append(Problem(code, "error", str(file), None, where, message))
+            self.problems.append(file_problem(code, file, message, where))
 
     def lines(self, file: Path, row_type: type[_Row]) -> Iterator[tuple[str, _Row]]:
         """The sound lines of a JSON Lines file, each with its place; the others are problems."""

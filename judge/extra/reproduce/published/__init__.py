@@ -16,7 +16,7 @@ from judge.io.files import distinct, files_below
 from judge.io.ids import topic_of
 from judge.io.table import Cell, Table
 from judge.io.text import printable, shown
-from judge.records import Estimate, Problem, Record
+from judge.records import Estimate, Problem, Record, file_problem
 from judge.runs.tokens import RULES, TokenCounter
 from judge.stats.means import mean_interval
 
@@ -135,10 +135,10 @@ def find_released(folder: Path, wanted: Sequence[ReleasedFile]) -> dict[str, Pat
         if len(places) > 1:
             listed = ", ".join(shown(str(path.relative_to(folder))) for path in places[:5])
             message = f"{len(places)} different files could be {file.name}: {listed}; name the folder of one of them"
-            problems.append(Problem("ambiguous_file", "error", str(folder), None, "", message))
+            problems.append(file_problem("ambiguous_file", folder, message))
         elif not places and file.needed:
             message = f"looked for {file.name} here and in the folders below; it comes from {file.origin}"
-            problems.append(Problem("missing_file", "error", str(folder), None, "", message))
+            problems.append(file_problem("missing_file", folder, message))
     refuse(problems, f"{printable(str(folder))}: the released files cannot be told")
     return {key: paths[0] for key, paths in found.items() if paths}
 
@@ -152,8 +152,7 @@ def left_out(wanted: Sequence[ReleasedFile], paths: Mapping[str, Path]) -> tuple
 def nothing_found(folder: Path, wanted: Sequence[ReleasedFile]) -> InputError:
     """The error for a folder in which a publication has none of its files, each of which it could do without."""
     problems = [
-        Problem("missing_file", "error", str(folder), None, "", f"looked for {file.name}; it comes from {file.origin}")
-        for file in wanted
+        file_problem("missing_file", folder, f"looked for {file.name}; it comes from {file.origin}") for file in wanted
     ]
     return InputError(f"{printable(str(folder))}: none of the released files is here or in the folders below", problems)
 

@@ -25,7 +25,7 @@ from judge.io.ids import QrelRow, cluster_of, parse_qrels, topic_of
 from judge.io.table import Cell, Table, p_cell
 from judge.io.tabular import TableRow, read_table
 from judge.io.text import count, decimals, printable_id, shown
-from judge.records import Estimate, Problem, Record
+from judge.records import Estimate, Problem, Record, file_problem
 from judge.results.tables import paired, tie_letters
 from judge.runs.topics import read_topics
 from judge.stats.means import clopper_pearson, mean_interval, wilson
@@ -103,7 +103,7 @@ def _read_labels(path: Path, criterion: LabeledCriterion, problems: list[Problem
     if name is None:
         columns = ", ".join(map(shown, header[:20]))
         message = f"no column gpt4-label or gpt4-score; found {columns}"
-        problems.append(Problem("missing_column", "error", str(path), None, "line 1", message))
+        problems.append(file_problem("missing_column", path, message, "line 1"))
         return {}
     runs: dict[str, RunLabels] = {}
     lines: dict[tuple[str, str], int] = {}

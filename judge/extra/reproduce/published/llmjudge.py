@@ -15,8 +15,9 @@ from judge.extra.reproduce.published import PublishedNumber, ReleasedFile, Repro
 from judge.io.files import text_of
 from judge.io.ids import QrelRow, parse_qrels
 from judge.io.table import Cell, Table, p_cell
+from judge.io.tabular import collected
 from judge.io.text import count, number
-from judge.records import Estimate, Problem
+from judge.records import Estimate, Problem, file_problem
 from judge.runs.document import file_name
 from judge.stats.agreement import point
 from judge.stats.comparison import FEWEST_COMPARED, compare
@@ -186,9 +187,7 @@ def _label_files(folder: Path, qrels: Path) -> list[Path]:
             return found
     looked = ", ".join(place for place in FOLDERS if place != ".")
     message = f"looked for label files such as willia-umbrela1.txt here and in {looked}; they come from {_ORIGIN}"
-    raise InputError(
-        f"{file_name(folder)}: no labels", [Problem("missing_file", "error", file_name(folder), None, "", message)]
-    )
+    raise InputError(f"{file_name(folder)}: no labels", [file_problem("missing_file", file_name(folder), message)])
 
 
 def _read(qrels: Path, paths: Sequence[Path]) -> list[JudgeLabels]:
@@ -215,14 +214,11 @@ def _read(qrels: Path, paths: Sequence[Path]) -> list[JudgeLabels]:
 
 def _rows(path: Path, problems: list[Problem], grades: range | None = None) -> tuple[QrelRow, ...]:
     name = file_name(path)
-    try:
-        rows = parse_qrels(text_of(path), name, grades)
-    except InputError as error:
-        problems += error.problems or (Problem("unreadable_file", "error", name, None, "", str(error)),)
-        return ()
-    if not rows:
-        problems.append(Problem("empty_file", "error", name, None, "", "no line: expected `topic 0 passage grade`"))
-    return rows
+    with collected(problems, "unreadable_file", name):
+        if rows := parse_qrels(text_of(path), name, grades):
+            return rows
+        problems.append(file_problem("empty_file", name, "no line: expected `topic 0 passage grade`"))
+    return ()
 
 
 def _unknown(path: Path, rows: Sequence[QrelRow], keys: dict[tuple[str, str], int]) -> list[Problem]:
@@ -232,7 +228,7 @@ def _unknown(path: Path, rows: Sequence[QrelRow], keys: dict[tuple[str, str], in
         return []
     named = ", ".join(unknown[:_EXAMPLES]) + (", …" if len(unknown) > _EXAMPLES else "")
     message = f"{count(len(unknown), 'pair')} of {len(rows)} without a grade in the qrels: {named}"
-    return [Problem("unknown_pair", "error", file_name(path), None, "", message)]
+    return [file_problem("unknown_pair", file_name(path), message)]
 
 
 def _numbers(judge: JudgeLabels) -> list[PublishedNumber]:

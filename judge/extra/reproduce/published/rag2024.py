@@ -6,7 +6,7 @@ from math import floor, fsum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from judge.errors import InputError, refuse
+from judge.errors import refuse
 from judge.extra.reproduce.published import (
     PublishedNumber,
     ReleasedFile,
@@ -22,6 +22,7 @@ from judge.gold.rows import citation_digest
 from judge.io.files import line_problem, numbered_lines
 from judge.io.ids import natural_key
 from judge.io.table import Table
+from judge.io.tabular import collected
 from judge.io.text import count, shown
 from judge.records import Estimate, Problem
 from judge.results.citations import support
@@ -125,12 +126,9 @@ def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceConte
     left = others = 0
     for path in paths:
         made = "postedit" if "with_prediction" in path.name else "blind"
-        try:
+        rows: dict[str, dict[str, Any]] = {}
+        with collected(content.problems, "unreadable_file", path):
             rows = _rows([path], _citations, _EXPECTED.replace("each with", "each with reference and"))
-        except InputError as error:
-            unread = Problem("unreadable_file", "error", str(path), None, "", str(error))
-            content.problems += error.problems or [unread]
-            continue
         cited = ((run, topic, *of) for run, topics in rows.items() for topic in topics for of in topics[topic])
         for run_id, topic, sentence, passage_id, grade in cited:
             if grade is None or not isinstance(sentence, str) or not sentence.strip():
