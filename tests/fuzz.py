@@ -373,10 +373,6 @@ def _pooled(run: Run, found: Sequence[Candidate], excluded: Sequence[Exclusion],
     assert len(safe_name(run.run_id)) < 120
 
 
-def _pool_turns(content: bytes, name: str) -> None:
-    turns_shown(read_pool(pool_jsonl(_TALK), b"", name, turns=content), None)
-
-
 def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
     """A pool with its bank, of which one is damaged."""
     examples = ROOT / "examples" / "regin"
@@ -421,10 +417,6 @@ def _hashes(folder: Path, content: bytes) -> bool:
     return any(listed)
 
 
-def _hash_index(folder: Path, content: bytes) -> bool:
-    return any(open_hashes(_file(folder, content, "hashes.index")).find(_HASHED))
-
-
 def _collection(folder: Path, content: bytes) -> dict[str, Passage]:
     """Passages read through an index of a file; they must be those of the file itself."""
     path = _file(folder, content, "passages.jsonl")
@@ -463,10 +455,6 @@ def _disagreements(content: bytes, name: str) -> None:
         cases.kept(filter_of({"judge": "0", "direction": direction}, len(cases.raters)))
 
 
-def _to_parquet(path: Path) -> None:
-    convert_results(ResultsConvertPlan(folder=path.parent, out=path.parent / "tables"))
-
-
 def _desk_store(path: Path) -> None:
     with _desk(path) as store:
         store.following("1", 0)
@@ -495,18 +483,6 @@ def _crowd(*paths: Path) -> None:
 def _survey(path: Path) -> None:
     pattern = r"(?P<turn_id>[^.]+)\.(?P<response_id>[^.]+)\.(?P<criterion>.+)"
     read_tables([path], Layout({}, GRADES, wide=pattern))
-
-
-def _submissions(path: Path) -> None:
-    _crowd(_file(path.parent, SEEDS["long"][0], "labels.csv"), path)
-
-
-def _known(path: Path) -> None:
-    read_known(path).known({"relevance": GRADES})
-
-
-def _failures(path: Path) -> None:
-    read_labels(_file(path.parent, b"", "judgments.jsonl"))
 
 
 def _pool(folder: Path, content: bytes, *, part: int) -> None:
@@ -725,10 +701,6 @@ def _logprobs(folder: Path, content: bytes) -> None:
     opening_probabilities(content, scale.labels)
 
 
-def _scores(folder: Path, content: bytes, *, api: str) -> None:
-    read_scores(api, content, {})
-
-
 _ENCODER = ("tokenizer", "config", "tokenizer_config")
 
 
@@ -768,10 +740,6 @@ def _desk_stores() -> tuple[bytes, ...]:
         return (path.read_bytes(),)
 
 
-def _browsed(path: Path) -> None:
-    browse({"out": path.parent})
-
-
 def _sent(path: Path) -> None:
     with closing(Sent(path)) as sent:
         sent.find(_ASKED)
@@ -791,12 +759,14 @@ READERS: dict[str, Reader] = {
     "passages-packed": Reader(_packed, _passages),
     "passages-trecweb": Reader(_stored("trecweb"), partial(_passages, name="passages.trecweb")),
     "hashes": Reader(_stored("hash_lists"), _hashes),
-    "hash-index": Reader(_hash_indexes, _hash_index),
+    "hash-index": Reader(_hash_indexes,
+        lambda folder, content: any(open_hashes(_file(folder, content, "hashes.index")).find(_HASHED))),
     "collection": Reader(_stored("passages", "psg_text"), _collection),
     "collection-index": Reader(_collection_indexes, _collection_index),
     "qrels": Reader(_stored("qrels"), _qrels),
     "judgments": Reader(_twice(_SAID), _read(read_labels, "judgments.jsonl")),
-    "failures": Reader(_twice(_FAILED), _read(_failures, "failures.jsonl")),
+    "failures": Reader(_twice(_FAILED),
+        _read(lambda path: read_labels(_file(path.parent, b"", "judgments.jsonl")), "failures.jsonl")),
     "disagreements": Reader(_twice(_APART), _parse(_disagreements)),
     "gold": Reader(_stored("gold"), _read(read_gold, "gold.jsonl")),
     "gold-bytes": Reader(_stored("gold", examples="gold/*.jsonl"), _parse(parse_gold)),
@@ -832,10 +802,12 @@ READERS: dict[str, Reader] = {
     "crowd": Reader(_stored("long", "tasks", "mturk", "answers"), _read(_crowd, "labels.csv")),
     "crowd-toloka": Reader(_stored("toloka"), _read(_crowd, "assignments.tsv")),
     "crowd-studio": Reader(_stored("studio"), _read(_crowd, "project.json")),
-    "crowd-submissions": Reader(_stored("submissions"), _read(_submissions, "submissions.csv")),
+    "crowd-submissions": Reader(_stored("submissions"),
+        _read(lambda path: _crowd(_file(path.parent, SEEDS["long"][0], "labels.csv"), path), "submissions.csv")),
     "crowd-parquet": Reader(_parquet, _read(_crowd, "labels.parquet")),
     "crowd-survey": Reader(_stored("survey"), _read(_survey, "x.csv")),
-    "crowd-known": Reader(_stored("known"), _read(_known, "known.csv")),
+    "crowd-known": Reader(_stored("known"),
+        _read(lambda path: read_known(path).known({"relevance": GRADES}), "known.csv")),
     "crowd-questions": Reader(_stored("questions"), _read(read_questions, "map.csv")),
     "turn-list": Reader(_stored("turn_list"), _read(read_subset, "turns.txt")),
     "prompts": Reader(lambda: _examples("prompts/*/*.md"), _read(load_criterion, "p.md")),
@@ -845,7 +817,8 @@ READERS: dict[str, Reader] = {
     "pool": Reader(lambda: (pool_jsonl(_POOL),), partial(_pool, part=0)),
     "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _parse(_sheet)),
     "pool-passages": Reader(lambda: (passages_jsonl(_POOL),), partial(_pool, part=1)),
-    "pool-turns": Reader(lambda: (turns_jsonl(_TALK),), _parse(_pool_turns)),
+    "pool-turns": Reader(lambda: (turns_jsonl(_TALK),),
+        _parse(lambda content, name: turns_shown(read_pool(pool_jsonl(_TALK), b"", name, turns=content), None))),
     "pool-excluded": Reader(_stored("excluded"), partial(_pool, part=2)),
     "passage-qrels": Reader(_stored("qrels"), _read(read_relevance, "p.qrels")),
     "trec-runs": Reader(_stored("trec_runs"), _trec_run),
@@ -865,18 +838,21 @@ READERS: dict[str, Reader] = {
     "journal-lines": Reader(_exported, _read(read_journal, "journal.jsonl")),
     "journal-merge": Reader(_exported, _read(_merged, "journal.jsonl")),
     "journal-check": Reader(_journals, _read(verify_journal, "journal.sqlite")),
-    "judgments-parquet": Reader(_twice(_SAID), _read(_to_parquet, "judgments.jsonl")),
+    "judgments-parquet": Reader(_twice(_SAID), _read(
+        lambda path: convert_results(ResultsConvertPlan(folder=path.parent, out=path.parent / "tables")),
+        "judgments.jsonl")),
     "sent": Reader(_journals, _read(_sent, "journal.sqlite")),
     "prices": Reader(_stored("prices"), _read(read_prices, "prices.toml")),
     "spending": Reader(_journals, _read(read_spending, "journal.sqlite")),
-    "browsed": Reader(_stored("browsed"), _read(_browsed, "disagreements.jsonl")),
+    "browsed": Reader(_stored("browsed"), _read(lambda path: browse({"out": path.parent}), "disagreements.jsonl")),
     "findings": Reader(lambda: (json_bytes({"schema": 1, **msgspec.to_builtins(calibration())}),),
         _read(_reported, "calibration.json")),
     "problems": Reader(_stored("problems"), _read(read_problems, "problems.json")),
     "recheck": Reader(_twice(_SECOND), _read(_rechecked, "recheck.jsonl")),
     "logprobs": Reader(_stored("logprobs"), _logprobs),
     **{
-        f"scores-{api}": Reader(_stored(f"scores_{api}"), partial(_scores, api=f"/{api}"))
+        f"scores-{api}": Reader(
+            _stored(f"scores_{api}"), partial(lambda path, _, content: read_scores(path, content, {}), f"/{api}"))
         for api in ("score", "predict")
     },
     **{f"encoder-{name}": Reader(_stored(name), partial(_cross_encoder, name=name)) for name in _ENCODER},

@@ -19,16 +19,10 @@ from judge.judges.model import ModelOptions
 from judge.judges.records import Completion
 from tests.mock import Mock, ask, complete, used
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_keys")]
 
 SECRET = "sk-test-0123456789"
 Kind = Callable[[str, ModelOptions], ServerModel]
-
-
-@pytest.fixture
-def mock(server: Mock, no_keys: None) -> Mock:
-    server.reset()
-    return server
 
 
 @pytest.fixture(params=[ServerModel, OpenAIModel])

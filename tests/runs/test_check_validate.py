@@ -680,12 +680,6 @@ def test_a_response_s_own_citations_are_not_part_of_the_turn_s_ranking(tmp_path)
     assert [response.rank for response in validated.run.turns[0].responses] == [2]
 
 
-def test_a_pool_need_not_have_every_turn(tmp_path):
-    written(tmp_path, BANK, "b.json")
-    problems, _ = check(written(tmp_path, b"9-1_1 Q0 R0 1 0 t\n", "p.pool"), TOPICS)
-    assert problems == ()
-
-
 def test_many_faults_in_one_list_are_counted(tmp_path):
     many = [passage(0, id=f"x{k}", score=-k, title="t") for k in range(25)]
     problems, _ = check(written(tmp_path, dump(passages24(*many))), None)
@@ -912,17 +906,17 @@ def test_an_id_that_cannot_be_one_is_told_of_once_and_an_unusable_one_is_not_loo
     ]
 
 
-def test_a_format_without_passages_has_nothing_to_look_up(tmp_path):
+def test_a_pool_need_not_have_every_turn_and_has_no_passages_to_look_up(tmp_path):
     written(tmp_path, BANK, "b.json")
-    _, validated = check(written(tmp_path, b"9-1_1 Q0 R0 1 0 t\n", "p.pool"), None)
-    assert validated.unchecked == NEEDS_TOPICS
+    path = written(tmp_path, b"9-1_1 Q0 R0 1 0 t\n", "p.pool")
+    assert check(path)[0] == ()
+    assert check(path, None)[1].unchecked == NEEDS_TOPICS
 
 
-def test_a_topic_may_name_its_statements_as_it_likes(tmp_path):
-    topics = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), (PtkbStatement("a", "I am vegan."),))}
-    assert check(written(tmp_path, dump(ptkb23(id="a"))), topics)[0] == ()
-
-
-def test_statements_of_a_topic_without_any_are_unknown(tmp_path):
-    topics = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), ())}
-    assert [one.code for one in check(written(tmp_path, dump(one24())), topics)[0]] == ["unknown_ptkb_id"]
+@pytest.mark.parametrize(
+    ("statements", "document", "found"),
+    [((PtkbStatement("a", "I am vegan."),), ptkb23(id="a"), []), ((), one24(), ["unknown_ptkb_id"])],
+)
+def test_a_topic_may_name_its_statements_as_it_likes_or_have_none(tmp_path, statements, document, found):
+    topics = {"9-1_1": Turn("9-1_1", "9-1", "What?", None, (), statements)}
+    assert [one.code for one in check(written(tmp_path, dump(document)), topics)[0]] == found
