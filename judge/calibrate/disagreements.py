@@ -132,7 +132,7 @@ def _of_panel(
         assessors = {
             row.assessor: AssessorGrade(row.assessor, row.grade, row.made, panel.words.get(row.grade)) for row in rows
         }
-        reference = consensus([given.grade for given in assessors.values()])
+        reference = consensus([given.grade for given in assessors.values()], panel.middle)
         response = pooled.get(item.response_id)
         turn = turns.get(item.turn_id) if turns else None
         yield Disagreement(

@@ -178,7 +178,7 @@ def make_panels(
         gold = one_order(gold, pool, {criterion: scale.ends for criterion, scale in scales.items()})
         matched, unmatched = match(gold, pool, name)
     items = gold_items(gold, matched)
-    sources = [_of_both_orders(source, criteria, scales, cluster) for source in sources]
+    sources = [_of_both_orders(source, criteria, scales, off_scale, cluster) for source in sources]
     labels = [judged for source in sources for judged in _translated(source, pool, gold)]
     panels = []
     for criterion in sorted(items):
@@ -204,7 +204,11 @@ def make_panels(
 
 
 def _of_both_orders(
-    source: LabelSource, criteria: Mapping[str, Criterion], scales: Mapping[str, Scale], cluster: Cluster
+    source: LabelSource,
+    criteria: Mapping[str, Criterion],
+    scales: Mapping[str, Scale],
+    off_scale: OffScale,
+    cluster: Cluster,
 ) -> LabelSource:
     """The labels of a source; of pairs the verdicts in which both orders agree, of which each order has one."""
     if source.pool is None or source.pool.unit != "pair":
@@ -213,6 +217,8 @@ def _of_both_orders(
     run_ids = {entry.run_id for response in source.pool.responses for entry in response.runs}
     for judged in source.labels:
         scale = criteria[judged.prompt].scale if judged.prompt else next(iter(scales.values()))
+        if off_scale == "missing":
+            judged = on_scale(judged, {level.grade for level in scale.levels})
         given = {(label.response_id, label.sample): label for label in judged.labels}
         outcomes = {
             label.response_id: label.reason if label.grade is None else TurnGrade(label.grade, label.expected)

@@ -251,6 +251,8 @@ class Panel:
     weights: NDArray[np.float64]
     """(N,), how many responses each item stands for: 1 / its inclusion probability, 1 where gold has none."""
     gold: tuple[tuple[GoldRow, ...], ...]
+    middle: float
+    """Where halves of the assessors' mean grade go, as in `consensus`."""
     words: Mapping[int, str]
     """What the scale of the gold calls each of two grades; empty for a longer one."""
     cluster: Cluster = "topic"
@@ -290,7 +292,7 @@ class Panel:
     def _consensus(self, codes: GradeCodes) -> list[int]:
         place = {grade: i for i, grade in enumerate(self.grades)}
         graded = ([self.grades[code] for code in item if code >= 0] for item in codes.T)
-        return [place[consensus(item)] if item else -1 for item in graded]
+        return [place[consensus(item, self.middle)] if item else -1 for item in graded]
 
     def counts(self, codes: GradeCodes, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """How many items of the mask have each pair of grades (k x k), regardless of weights."""
@@ -331,7 +333,7 @@ def make_panel(
     rows = [row for group in gold.values() for row in group]
     keys = sorted(gold, key=natural_order)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))
-    code = _coding(scale, binary)
+    code, middle = _coding(scale, binary), scale.middle(pool.unit if pool else None)
     given = [{row.assessor: row.grade for row in gold[key]} for key in keys]
     assessors = {
         name: np.array([code[by[name]] if name in by else -1 for by in given], dtype=np.int64)
@@ -339,7 +341,7 @@ def make_panel(
     }
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
     topics = {topic: i for i, topic in enumerate(sorted(set(units), key=natural_key))}
-    human = np.array([code[consensus(list(by_assessor.values()))] for by_assessor in given], dtype=np.int64)
+    human = np.array([code[consensus(list(by_assessor.values()), middle)] for by_assessor in given], dtype=np.int64)
     columns = tuple(_column(judged, keys, its_scale, binary, judged.judge in baselines) for judged, its_scale in labels)
     return Panel(
         criterion=criterion,
@@ -358,6 +360,7 @@ def make_panel(
         binary=binary,
         weights=np.array([1 / (gold[key][0].inclusion_probability or 1) for key in keys], dtype=np.float64),
         gold=tuple(tuple(gold[key]) for key in keys),
+        middle=middle,
         words=scale.words,
         cluster=cluster,
     )

@@ -103,7 +103,8 @@ def consensus(
     worker, item = np.nonzero(codes >= 0)
     names, votes = member_names(members), (worker.astype(np.int32), item.astype(np.int32), codes[worker, item])
     labels = CrowdLabels(criterion.name, grades, tuple(names), tuple(items), *votes)
-    voted = AGGREGATORS[aggregator].aggregate(labels, CrowdSettings()) if len(labels.code) else None
+    settings = CrowdSettings(tie="mean-half-middle") if criterion.unit == "pair" else CrowdSettings()
+    voted = AGGREGATORS[aggregator].aggregate(labels, settings) if len(labels.code) else None
     where = {item: i for i, item in enumerate(items)}
     verdicts = (
         _verdict(criterion, [results[place] for place in row], names, f"{JURY}{aggregator}", voted, where[item])

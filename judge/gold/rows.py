@@ -22,6 +22,7 @@ from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, Record, Scale, file_problem
+from judge.stats.means import consensus
 
 # Stripped only for the length check: the row keeps the value as the file gives it.
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
@@ -206,22 +207,27 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Gold
 def one_order(rows: Sequence[GoldRow], pool: Pool, ends: Mapping[str, Sequence[int]]) -> tuple[GoldRow, ...]:
     """The rows; of a pool of pairs those of one pair all in the order of its first row, with grades turned around.
 
-    A grade that an assessor gave in the other order too is given to a second assessor (`ann#2`). `ends`: criterion to
-    its lowest and highest grade; rows of other criteria, off the scale or without a pair stay as they are.
+    Grades that one assessor gave in both orders become one, their mean, halves to the middle. `ends`: criterion to its
+    lowest and highest grade; rows of other criteria, off the scale or without a pair stay as they are.
     """
     others = other_orders(pool)
-    find, shown_as, own, found = finder(pool), dict[str, PooledResponse](), dict[tuple[str, ...], str](), []
+    find, shown_as, own = finder(pool), dict[str, PooledResponse](), dict[tuple[str, ...], tuple[int, str]]()
+    found: list[GoldRow] = []
     for row in rows if others else ():
         pair, (low, high) = find(row), ends.get(row.criterion, (0, -1))
         if pair and low <= row.grade <= high:
             name = min(pair.response_id, others[pair.response_id].response_id)
             first = shown_as.setdefault(name, pair)
-            again = own.setdefault((name, row.criterion, row.assessor), pair.response_id) != pair.response_id
-            row = replace(row, assessor=row.assessor + "#2" * again)
+            place, order = own.setdefault((name, row.criterion, row.assessor), (len(found), pair.response_id))
             if first is not pair:
                 shares = row.distribution and {str(low + high - int(of)): p for of, p in row.distribution.items()}
                 named = {"response_id": first.response_id, "text_sha256": response_digest(first)}
                 row = replace(row, **named, grade=low + high - row.grade, distribution=shares)
+            if order != pair.response_id:
+                if row.grade != found[place].grade:
+                    grade = consensus([row.grade, found[place].grade], (low + high) / 2)
+                    found[place] = replace(found[place], grade=grade, distribution=None)
+                continue
         found.append(row)
     return tuple(found if others else rows)
 

@@ -10,7 +10,7 @@ import msgspec
 from judge.ask.results import JUDGMENTS, Labels
 from judge.calibrate.intake import LabelSource, parse_scale, read_sources
 from judge.calibrate.recheck import AnchorKeys, Drift, drift
-from judge.errors import InputError
+from judge.errors import InputError, UsageError
 from judge.gold.rows import response_digest
 from judge.io.plan import AboveZero, Option, Options, in_folders
 from judge.io.text import count, shown
@@ -71,6 +71,8 @@ def _read(path: Path, scale: Scale | None) -> tuple[LabelSource, AnchorKeys | No
     (source,) = read_sources([path], None, scale, grades_only=True)
     if source.pool is None:
         return source, None
+    if source.pool.unit == "pair":
+        raise UsageError(f"{path}: judgments of pairs: both orders have one mean at every date; compare their ratings")
     return msgspec.structs.replace(source, pool=None), {
         (response.turn_id, response.response_id): (response.turn_id, response_digest(response), *response.passages)
         for response in source.pool.responses

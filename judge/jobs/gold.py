@@ -235,8 +235,8 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     judgments = StoredResults.joined(stored_judgments(path) for path in plan.judgments)
     pool = read_pool_folder(plan.pool)
     criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
-    if not criteria and pool.unit == "dialogue":
-        raise UsageError(f"{plan.pool}: a pool of dialogues: name the criteria to label (--criteria)")
+    if not criteria and pool.unit != "response":
+        raise UsageError(f"{plan.pool}: a pool of {pool.unit}s: name the criteria to label (--criteria)")
     _check_units(set(criteria), (), pool)
     if plan.stratify and (pool.unit == "pair" or len(criteria) != 1):
         found = "a pool of pairs" if pool.unit == "pair" else ", ".join(criteria) or "no judgment"

@@ -1,6 +1,7 @@
 """The items of an output folder of `judge run`: its pool, its results, the jury's votes, its conversations."""
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -54,9 +55,11 @@ def read_folder_items(
     if not journal.is_file():
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
     sides = ((name, journal if journal.is_file() else None),)
-    items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched)
-    scales = {(side, criterion): scale for criterion, scale in _scales(judged.results, own).items()}
-    return listed.BrowsedItems(sides, items, turns_shown(pool, turns) or {}, scales, notes)
+    scales = _scales(judged.results, own)
+    middle = {criterion: scale.middle(pool.unit) for criterion, scale in scales.items()}
+    items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched, middle)
+    of_side = {(side, criterion): scale for criterion, scale in scales.items()}
+    return listed.BrowsedItems(sides, items, turns_shown(pool, turns) or {}, of_side, notes)
 
 
 def _run_items(
@@ -65,6 +68,7 @@ def _run_items(
     votes: Mapping[tuple[str, str], list[listed.Opinion]],
     side: int,
     matched: GoldByResponse,
+    middle: Mapping[str, float],
 ) -> Iterator[listed.BrowsedItem]:
     responses = {response.response_id: response for response in pool.responses}
     if pool.unit == "citation":
@@ -88,7 +92,7 @@ def _run_items(
             runs=tuple((entry.run_id, _place(entry)) for entry in response.runs) if response else (),
             opinions={side: listed.opinion(result, tuple(votes.get(key, ())))},
             gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
-            gold_grade=consensus([row.grade for row in rows]) if rows else None,
+            gold_grade=consensus([row.grade for row in rows], middle.get(result.criterion, math.inf)) if rows else None,
         )
 
 

@@ -51,9 +51,10 @@ def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dic
     }
     problems = check_scale((row for group in rows.values() for row in group), criterion.scale, name)
     refuse(problems, f"{name}: grades that are not on the scale of {criterion.prompt_id}")
+    middle = criterion.scale.middle(criterion.unit)
     return {
         response_id: GoldGrade(
-            grade=consensus([row.grade for row in group]),
+            grade=consensus([row.grade for row in group], middle),
             probability=group[0].inclusion_probability or math.nan,
             stratum=group[0].stratum,
             rows=group,

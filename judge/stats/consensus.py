@@ -153,18 +153,16 @@ def weighted_votes(
     return np.asarray(flat.reshape(shape), dtype=np.float64)
 
 
-def nearest(total: Counts, n: Counts, values: NDArray[np.int64], *, even: bool = False) -> Codes:
+def nearest(total: Counts, n: Counts, values: NDArray[np.int64], down: Callable[[int, int], bool]) -> Codes:
     """The code of the grade nearest to total / n (N,), computed with integers.
 
-    Halfway between two neighboring grades it is the higher one; with `even`, the even one if exactly one is even. On a
-    scale of all integers from a to b that is the mean rounded half up, (2 total + n) // (2n), or half to even. On a
-    scale with gaps the mean goes straight to its nearest grade and is not rounded to an integer first.
+    `down` says of two neighboring grades whether the lower one is taken halfway between them. On a scale with gaps the
+    mean goes straight to its nearest grade and is not rounded to an integer first.
     """
     code = np.zeros(len(n), dtype=np.int8)
     for low, high in zip(values[:-1].tolist(), values[1:].tolist(), strict=True):
         above = 2 * total - n * (low + high)
-        down = even and low % 2 == 0 and high % 2 == 1
-        code += above > 0 if down else above >= 0
+        code += above > 0 if down(low, high) else above >= 0
     return code
 
 
@@ -176,12 +174,21 @@ def _of_labeled(
     return code
 
 
+def _up(low: int, high: int) -> bool:
+    return False
+
+
 def _mean_half_up(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
-    return nearest(counts @ values, counts.sum(axis=1), values)
+    return nearest(counts @ values, counts.sum(axis=1), values, _up)
 
 
 def _mean_half_even(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
-    return nearest(counts @ values, counts.sum(axis=1), values, even=True)
+    return nearest(counts @ values, counts.sum(axis=1), values, lambda low, high: low % 2 == 0 and high % 2 == 1)
+
+
+def _mean_half_middle(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
+    ends = values[0] + values[-1]
+    return nearest(counts @ values, counts.sum(axis=1), values, lambda low, high: low + high > ends)
 
 
 def _mean_floor(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
@@ -222,7 +229,7 @@ def _median(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> 
         seen += column
         lower += seen < (n + 1) // 2
         upper += seen < n // 2 + 1
-    return nearest(values[lower] + values[upper], np.full(len(n), 2), values)
+    return nearest(values[lower] + values[upper], np.full(len(n), 2), values, _up)
 
 
 SHARES: dict[str, str] = {
@@ -234,6 +241,9 @@ SHARES: dict[str, str] = {
 TIES: dict[str, Tie] = {
     "mean-half-up": Tie("the grade nearest to the mean of all labels, halves up", _mean_half_up),
     "mean-half-even": Tie("the grade nearest to the mean of all labels, halves to the even grade", _mean_half_even),
+    "mean-half-middle": Tie(
+        "the grade nearest to the mean of all labels, halves towards the middle of the scale", _mean_half_middle
+    ),
     "mean-floor": Tie("the highest grade that the mean of all labels reaches", _mean_floor),
     "nearest-mode": Tie("the mode nearest to the mean of all labels, the higher of two as near", _nearest_mode),
     "lowest": Tie("the lowest mode", _lowest),

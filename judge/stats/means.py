@@ -132,19 +132,20 @@ def t_quantile(level: float, df: float) -> float:
     return float(stdtrit(df, (1 + level) / 2))
 
 
-def consensus(grades: Sequence[int]) -> int:
-    """The grade of several assessors: the mode or, where it is not unique, the mean of all, halves rounded up.
+def consensus(grades: Sequence[int], middle: float = math.inf) -> int:
+    """The grade of several assessors: the mode or, where it is not unique, the mean of all, halves towards `middle`.
 
-    The rule of CAsT-ReGIn, whose organizers do not say how they rounded.
+    Halves go up unless it is given: the rule of CAsT-ReGIn, whose organizers do not say how they rounded.
 
-    >>> consensus([3, 1, 3]), consensus([0, 1]), consensus([0, 0, 3, 3, 2])
-    (3, 1, 2)
+    >>> consensus([3, 1, 3]), consensus([0, 1]), consensus([1, 2]), consensus([1, 2], middle=1)
+    (3, 1, 2, 1)
     """
     counts = Counter(grades)
     most = max(counts.values())
     modes = [grade for grade, count in counts.items() if count == most]
     n = len(grades)
-    return modes[0] if len(modes) == 1 else (2 * sum(grades) + n) // (2 * n)
+    up, rest = divmod(2 * sum(grades) + n, 2 * n)
+    return modes[0] if len(modes) == 1 else up - (rest == 0 and up > middle)
 
 
 def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:

@@ -15,9 +15,12 @@ from msgspec.structs import replace
 import judge
 from judge.ask.criteria import find_criterion
 from judge.cli import main
+from judge.errors import UsageError
 from judge.gold.rows import GoldRow, citation_digest, gold_jsonl, one_order, read_gold, response_digest, text_digest
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.calibration.inputs import gold_tasks
+from judge.jobs.drift import DriftPlan, compare_dates
+from judge.jobs.gold import GoldDrawPlan, draw_gold_plan
 from judge.jobs.judged import read_judged
 from judge.jobs.leaderboard import CorrectionPlan, correct_leaderboard
 from judge.pool.pairs import other_orders
@@ -96,15 +99,42 @@ def test_a_pair_in_another_order_is_the_same_pair(tmp_path: Path) -> None:
         assert (one.name, one.n, one.coverage) == (other.name, 51, 1)
     accuracies = [each.preferences[0].statistics["accuracy"] for each in (found, twice)]
     assert accuracies[0] == accuracies[1] and accuracies[0].value == 1
-    # Who says another thing of the other order counts as a second assessor.
+    # Who takes the same one in both orders said one thing; who takes the first in both, that none is better.
     first = rows[0]
     pair = next(one for one in pool.responses if response_digest(one) == first.text_sha256)
     other = replace(first, text_sha256=response_digest(others[pair.response_id]), distribution={"0": 0.75, "2": 0.25})
-    turned = one_order([first, other], pool, {"preference": (0, 2)})
-    assert turned[0] == first
-    assert turned[1] == replace(other, assessor="ann#2", grade=2 - other.grade, response_id=pair.response_id,
-                                text_sha256=first.text_sha256, distribution={"2": 0.75, "0": 0.25})  # fmt: skip
+    same, apart, tied = (replace(other, grade=grade) for grade in (2 - first.grade, first.grade, 1))
+    for again, grade in ((same, first.grade), (apart, 1), (tied, 1)):
+        (one,) = one_order([first, again], pool, {"preference": (0, 2)})
+        assert (one.response_id, one.text_sha256, one.grade) == (first.response_id, first.text_sha256, grade)
+    assert one_order([first, replace(other, assessor="bob")], pool, {"preference": (0, 2)})[1] == replace(
+        other, assessor="bob", grade=2 - other.grade, response_id=pair.response_id, text_sha256=first.text_sha256,
+        distribution={"2": 0.75, "0": 0.25})  # fmt: skip
     assert one_order([replace(other, grade=7)], pool, {"preference": (0, 2)})[0].grade == 7
+
+
+def test_a_grade_off_the_scale_in_either_order_is_no_verdict(tmp_path: Path) -> None:
+    pool, out = judged(tmp_path, better).pool, tmp_path / "out"
+    gold = people(out, one_each)
+    first = {pair.response_id for pair in pool.responses if one_each(pair) is not None}
+    lines = (out / "qrels" / "response_preference.llm.qrel").read_text().splitlines(keepends=True)
+    # Of 51 pairs the judge prefers the one that gold shows first in 24, and the other one in 27.
+    for as_in_gold, lost in ((True, 24), (False, 27)):
+        off = [line.endswith("2\n") and (line.split()[2] in first) is as_in_gold for line in lines]
+        file = tmp_path / f"{as_in_gold}.qrel"
+        file.write_text("".join(f"{line[:-2]}7\n" if wrong else line for line, wrong in zip(lines, off, strict=True)))
+        plan = CalibrationPlan(gold=gold, judgments=file, pool=out, scale="0-2", off_scale="missing")
+        row = calibrate_judges(plan).calibration.agreement[0]
+        assert (row.gold, row.n, row.without_grade) == (51, 51 - lost, {"off_scale": lost})
+
+
+def test_commands_that_compare_grades_one_by_one_refuse_pairs(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    judged(tmp_path, better)
+    with pytest.raises(UsageError, match="judgments of pairs: both orders have one mean at every date"):
+        compare_dates(DriftPlan(before=out, after=out))
+    with pytest.raises(UsageError, match="a pool of pairs: name the criteria to label"):
+        draw_gold_plan(GoldDrawPlan(pool=out, n=9, seed=1, out=tmp_path / "plan.jsonl"))
 
 
 def test_a_judge_of_pairs_is_asked_in_both_orders_certified_and_recognized(tmp_path: Path) -> None:

@@ -83,6 +83,12 @@ def test_without_half_of_the_members_there_is_a_failure_and_no_grade(said: list[
     assert f"{sum(isinstance(word, int) for word in said)} of {len(said)} members gave a grade" in one.detail
 
 
+def test_an_even_jury_of_pairs_prefers_no_side_to_a_tie() -> None:
+    # The first wins by one member and is tied by the other; then the second: a mean of 3/2, and of 1/2.
+    said = decide([[2, 1], [0, 1], [2, 0], [2, 2]], prompt=find_criterion("preference/graded")).results
+    assert [one.grade for one in said if isinstance(one, Judgment)] == [1, 1, 1, 2]
+
+
 def test_a_judgment_says_who_gave_what_and_is_the_jurys_own() -> None:
     one = only([3, "unable", 2, "refused"])
     assert isinstance(one, Judgment)

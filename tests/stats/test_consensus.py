@@ -38,17 +38,17 @@ def test_the_default_is_the_rule_for_single_lists(lists) -> None:
 
 @pytest.mark.parametrize(
     ("labels", "expected"),
-    # In the order of TIES: mean half up, half to even, floor, nearest mode, lowest, highest, median.
+    # In the order of TIES: mean half up, to even, to the middle, floor, nearest mode, lowest, highest, median.
     [
-        ([3, 1, 3], (3, 3, 3, 3, 3, 3, 3)),  # one mode, nothing to decide
-        ([0, 1], (1, 0, 0, 1, 0, 1, 1)),  # mean 1/2; both modes are as near
-        ([1, 2], (2, 2, 1, 2, 1, 2, 2)),  # mean 3/2
-        ([2, 3], (3, 2, 2, 3, 2, 3, 3)),  # mean 5/2
-        ([0, 0, 3, 3], (2, 2, 1, 3, 0, 3, 2)),  # mean 3/2; nobody said 1 or 2
-        ([0, 0, 3, 3, 2], (2, 2, 1, 3, 0, 3, 2)),  # mean 8/5; 3 is 7/5 off, 0 is 8/5
-        ([0, 0, 1, 3, 3], (1, 1, 1, 0, 0, 3, 1)),  # mean 7/5; 0 is 7/5 off, 3 is 8/5
-        ([0, 1, 2, 3], (2, 2, 1, 2, 0, 3, 2)),  # mean 3/2; four modes, 1 and 2 as near
-        ([0, 0, 1, 1, 3], (1, 1, 1, 1, 0, 1, 1)),  # mean 1
+        ([3, 1, 3], (3, 3, 3, 3, 3, 3, 3, 3)),  # one mode, nothing to decide
+        ([0, 1], (1, 0, 1, 0, 1, 0, 1, 1)),  # mean 1/2; both modes are as near
+        ([1, 2], (2, 2, 2, 1, 2, 1, 2, 2)),  # mean 3/2
+        ([2, 3], (3, 2, 2, 2, 3, 2, 3, 3)),  # mean 5/2
+        ([0, 0, 3, 3], (2, 2, 2, 1, 3, 0, 3, 2)),  # mean 3/2; nobody said 1 or 2
+        ([0, 0, 3, 3, 2], (2, 2, 2, 1, 3, 0, 3, 2)),  # mean 8/5; 3 is 7/5 off, 0 is 8/5
+        ([0, 0, 1, 3, 3], (1, 1, 1, 1, 0, 0, 3, 1)),  # mean 7/5; 0 is 7/5 off, 3 is 8/5
+        ([0, 1, 2, 3], (2, 2, 2, 1, 2, 0, 3, 2)),  # mean 3/2; four modes, 1 and 2 as near
+        ([0, 0, 1, 1, 3], (1, 1, 1, 1, 1, 0, 1, 1)),  # mean 1
     ],
 )
 def test_ties(labels, expected) -> None:

@@ -132,6 +132,8 @@ def test_counts_that_cannot_be_are_refused(successes: int, n: int) -> None:
 def test_consensus_is_the_mode_or_the_mean_rounded_half_up(grades: list[int], one: int) -> None:
     assert means.consensus(grades) == one
     assert means.consensus(grades[::-1]) == one
+    # Towards the middle, two responses in other order get the mirrored grade.
+    assert means.consensus(grades, middle=1) == 2 - means.consensus([2 - grade for grade in grades], middle=1)
 
 
 SMALL = st.integers(-20, 20).map(lambda n: n / 4)
