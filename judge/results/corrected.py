@@ -18,7 +18,7 @@ from judge.records import Criterion, Estimate, Problem, file_problem
 from judge.results.citations import Measure, cited_responses, response_of
 from judge.results.pairs import share_of_first
 from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
-from judge.results.turns import RunTurns, run_flags, worst_grade
+from judge.results.turns import RunTurns, TurnGrade, run_flags, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
 from judge.stats.means import consensus, mean_interval
@@ -122,6 +122,7 @@ def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], nam
     """Refuse gold whose inclusion probabilities are unknown or contradictory."""
     path = "$.inclusion_probability"
     problems = []
+    runs = [_counted(run, gold) for run in runs]
     graded = {response.response_id for run in runs for response, _ in run.graded}
     for response_id in sorted(graded & gold.keys(), key=natural_key):
         for row in gold[response_id].rows:
@@ -206,28 +207,30 @@ def corrected(
     """Correct the mean of each run by gold; best bound first, then runs without a corrected mean by their raw bound.
 
     Ranks go by the bound, the corrected mean over all turns, where those without a grade count as the worst one
-    (`run_turns` has the exceptions); so do ties and rank intervals.
+    (`run_turns` has the exceptions); so do ties and rank intervals. A response that was left out is one more of the
+    sample where it has gold.
 
     `target`: what the corrected means describe: these responses, or the runs on topics like these. `judge_families`:
     the family of the judge, or those of a jury's members.
     """
     families = families or {}
     higher, ends, worst = criterion.scale.polarity == "higher", criterion.scale.ends, worst_grade(criterion.scale)
-    samples = _samples(runs, gold, families, cluster)
+    counted = [_counted(run, gold) for run in runs]
+    samples = _samples(counted, gold, families, cluster)
     corrections = correct(samples, target=target, bounds=ends, fallback=fallback)
-    bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(runs, corrections, strict=True)]
+    bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(counted, corrections, strict=True)]
     raws = [mean_interval([given.grade for _, given in run.graded], run.clusters(cluster), bounds=ends) for run in runs]
-    means = [_mean(run, correction, gold, cluster) for run, correction in zip(runs, corrections, strict=True)]
+    means = [_mean(run, correction, gold, cluster) for run, correction in zip(counted, corrections, strict=True)]
     topics = [(raw if target == "pool" else mean).topics for raw, mean in zip(raws, means, strict=True)]
     run_places = places(bounded, topics, higher_is_better=higher)
     rows = []
-    for run, correction, bound, raw, mean, place in zip(
-        runs, corrections, bounded, raws, means, run_places, strict=True
+    for run, sampled, correction, bound, raw, mean, place in zip(
+        runs, counted, corrections, bounded, raws, means, run_places, strict=True
     ):
         n, family = len(run.graded), families.get(run.run_id)
         raw_bound = run.bound(raw.value, [worst] * len(run.failed), worst)
-        low, high = _bounds(run, correction, gold, ends, worst)
-        how = correction.method, correction.weight, correction.effective_n, correction.bias
+        low, high = _bounds(sampled, correction, gold, ends, worst)
+        how = correction.method, correction.weight, correction.effective_n, correction.bias if n else None
         ranks = (place.rank, place.low, place.high, place.letters) if place else (None, None, None, "")
         flags = _flags(run, bound, own_family=family in judge_families)
         graded = run.run_id, criterion.name, family, n, run.turns - n, raw, raw_bound, correction.n, mean
@@ -241,8 +244,9 @@ def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[s
     # Each response counts once, since a response that several runs gave was drawn once.
     judged = {response.response_id for run in runs for response, _ in run.graded}
     used = [gold[response_id] for response_id in sorted(judged & gold.keys())]
+    counted = {response.response_id for run in runs for response, _ in _counted(run, gold).graded}
     # Responses may share the gold of a citation.
-    rows = {id(row): row for grade in used for row in grade.rows}.values()
+    rows = {id(row): row for name in sorted(counted & gold.keys()) for row in gold[name].rows}.values()
     made = Counter(row.made for row in rows if row.made != "blind")
     warnings = []
     if part := one_part(runs, gold):
@@ -273,6 +277,18 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     top = {k: share for k, share in shares.items() if share is not None}
     flips = sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2))
     return RankingChange(len(pairs), tau_b, tau, overlap, top, flips, len(pairs) * (len(pairs) - 1) // 2)
+
+
+def _counted(run: RunTurns, gold: Mapping[str, GoldGrade]) -> RunTurns:
+    """The run with its left-out responses that were drawn for gold among the graded, as if the judge gave its mean.
+
+    So they leave the judge's mean as it is, and the gold corrects it for them too.
+    """
+    drawn = {name for name, grade in gold.items() if not math.isnan(grade.probability)}
+    known = [response for response in run.left_out if response.response_id in drawn]
+    mean = TurnGrade(math.fsum(given.grade for _, given in run.graded) / max(len(run.graded), 1), None)
+    left_out = tuple(response for response in run.left_out if response.response_id not in drawn)
+    return msgspec.structs.replace(run, graded=(*run.graded, *((of, mean) for of in known)), left_out=left_out)
 
 
 def _samples(

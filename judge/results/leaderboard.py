@@ -356,7 +356,7 @@ def corrected_markdown(
 def change_text(change: board_rows.RankingChange) -> str:
     """How the correction changed the order of the runs, in one sentence."""
     if change.runs < 2:
-        return "Fewer than two runs have a corrected mean."
+        return "Fewer than two runs have both means."
     parts = [
         f"{name} {number(value, 2)}"
         for name, value in (("tau-b", change.tau_b), ("tau-AP", change.tau_ap), ("RBO", change.rbo))

@@ -176,6 +176,27 @@ def test_win_rates_are_corrected_by_those_of_the_gold(tmp_path: Path) -> None:
     assert any("only some pairs have gold" in said for said in found.cautions)
 
 
+@pytest.mark.parametrize("last", [6, 12])
+def test_turns_without_a_verdict_are_corrected_by_their_gold(last: int, tmp_path: Path) -> None:
+    def verdict(first: int, second: int, shown: str) -> str:
+        return "first" if int(re.findall(r"Why (\d+)", shown)[0]) <= last else better(first, second, shown)
+
+    judged(tmp_path, verdict, world={"topics": 12, "quality": {"a": 2, "b": 1, "c": 0}})
+
+    def said(pair: PooledResponse) -> int:
+        first, second = ((of - 3 if of == 2 and int(pair.topic_id) <= 6 else of) for of in qualities(pair))
+        return 2 * (first > second)
+
+    every = people(tmp_path / "out", said)
+    # In topics 1 to 6 people order b, c, a, in the others a, b, c; the judge has no verdict up to the last one.
+    won = {"b": (6 * 1 + 6 * 0.5) / 12, "a": (6 * 0 + 6 * 1) / 12, "c": (6 * 0.5 + 6 * 0) / 12}
+    half = people(tmp_path / "out", lambda pair: said(pair) if int(pair.topic_id) % 2 else None, "half.jsonl", 0.5)
+    for gold, n in ((every, 12), (half, 6)):
+        rows = correct_leaderboard(CorrectionPlan(folder=tmp_path / "out", gold=gold)).rows
+        assert {row.run_id: row.bound for row in rows} == pytest.approx(won)
+        assert [(row.run_id, row.n, row.gold) for row in rows] == [(run_id, 12 - last, n) for run_id in won]
+
+
 def votes(path: Path, rows: Iterable[tuple[object, ...]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("worker", "turn_id", "response_id", "second_id", "label"), *rows])

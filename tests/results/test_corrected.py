@@ -384,7 +384,7 @@ def test_what_correction_changes_in_the_order() -> None:
 
 def test_one_run_has_no_order() -> None:
     assert change([row("a", 3, 1), RAW], higher_is_better=True) == RankingChange(1, None, None, None, {}, 0, 0)
-    assert change_text(change([RAW], higher_is_better=True)) == "Fewer than two runs have a corrected mean."
+    assert change_text(change([RAW], higher_is_better=True)) == "Fewer than two runs have both means."
 
 
 def test_the_tsv_has_the_announced_columns() -> None:
