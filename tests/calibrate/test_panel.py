@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -106,26 +107,26 @@ def test_items_weigh_what_they_stand_for() -> None:
     assert found.tables(codes, last).sum(axis=0)[:2, 0].tolist() == [1, 1]
 
 
-def test_a_probability_is_on_every_row_or_on_none() -> None:
-    rows = [row("1_1", "R1", 1, inclusion_probability=0.5), row("1_2", "R2", 1), row("1_3", "R3", 1)]
+@pytest.mark.parametrize(
+    ("rows", "found", "message"),
+    [
+        ([row("1_1", "R1", 1, inclusion_probability=0.5), row("1_2", "R2", 1), row("1_3", "R3", 1)],
+         ("mixed_inclusion", "$.inclusion_probability", None),
+         "2 rows have no inclusion probability, others have one: expected it on every row or on none"),
+        ([row("1_1", "R1", 1, name, inclusion_probability=p) for name, p in (("ann", 0.5), ("ben", 0.25))],
+         ("inclusion_probability", "$.inclusion_probability", "1_1"),
+         "response R1 has 0.25 and 0.5: expected one probability"),
+        ([row("1_1", "R1", 1, split="dev"), row("2_1", "R2", 1)],
+         ("mixed_split", "$.split", None), "1 rows have no split, others have one"),
+        ([row("1_1", "R1", 1, split="dev"), row("1_2", "R2", 1, split="test")],
+         ("split_topic", "$.split", None), "topic 1 is in dev and in test"),
+    ],
+)  # fmt: skip
+def test_gold_has_one_probability_an_item_and_one_part_a_topic(
+    rows: list[GoldRow], found: object, message: str
+) -> None:
     (problem,) = refused(panel, rows)
-    assert (problem.code, problem.path) == ("mixed_inclusion", "$.inclusion_probability")
-    assert problem.message == (
-        "2 rows have no inclusion probability, others have one: expected it on every row or on none"
-    )
-
-
-def test_an_item_is_drawn_with_one_probability() -> None:
-    rows = [row("1_1", "R1", 1, name, inclusion_probability=p) for name, p in (("ann", 0.5), ("ben", 0.25))]
-    (problem,) = refused(panel, rows)
-    assert (problem.code, problem.turn_id) == ("inclusion_probability", "1_1")
-    assert problem.message == "response R1 has 0.25 and 0.5: expected one probability"
-
-
-def test_the_constant_gives_the_commonest_grade_of_what_the_gold_was_drawn_from() -> None:
-    rows = [row(f"{i}_1", f"R{i}", grade, inclusion_probability=p)
-            for i, (grade, p) in enumerate([(3, 1.0), (3, 1.0), (1, 0.2)])]  # fmt: skip
-    assert constant(panel(rows), np.ones(3, dtype=bool)).codes.tolist() == [1] * 3
+    assert ((problem.code, problem.path, problem.turn_id), problem.message) == (found, message)
 
 
 def test_an_assessor_counts_once_however_many_files_name_the_grade() -> None:
@@ -173,13 +174,6 @@ def test_two_files_of_one_judge_and_the_name_of_the_baseline_are_refused(names: 
     assert problems[0].code == code
 
 
-def test_a_split_is_on_every_row_and_never_cuts_a_topic() -> None:
-    problems = refused(panel, [row("1_1", "R1", 1, split="dev"), row("2_1", "R2", 1)])
-    assert problems[0].message == "1 rows have no split, others have one"
-    problems = refused(panel, [row("1_1", "R1", 1, split="dev"), row("1_2", "R2", 1, split="test")])
-    assert problems[0].message == "topic 1 is in dev and in test"
-
-
 def test_the_first_sample_is_the_grade_and_all_are_kept() -> None:
     said = [Label("1_1", "R1", 2), Label("1_1", "R1", 3, sample=2), Label("1_2", "R2", 0, sample=1)]
     (column,) = panel([row("1_1", "R1", 1), row("1_2", "R2", 1)], labels("m", said)).columns
@@ -195,6 +189,9 @@ def test_the_constant_gives_the_commonest_grade_of_the_part_it_was_made_on() -> 
     # Of two equally common ones, the lower.
     assert constant(found, np.arange(7) < 4).codes.tolist() == [0] * 7
     assert constant(found, np.ones(7, dtype=bool)).baseline
+    drawn = [row(f"{i}_1", f"R{i}", grade, inclusion_probability=p) for i, (grade, p) in
+             enumerate([(3, 1.0), (3, 1.0), (1, 0.2)])]  # fmt: skip
+    assert constant(panel(drawn), np.ones(3, dtype=bool)).codes.tolist() == [1] * 3
 
 
 def test_two_scales_meet_as_positive_or_not_each_by_its_own() -> None:
@@ -210,14 +207,13 @@ def test_two_scales_meet_as_positive_or_not_each_by_its_own() -> None:
     assert found.columns[0].expected.tolist() == [-0.9, -0.8, -0.2, -0.7]
 
 
-@pytest.mark.parametrize(("text", "positive"), [("0-3", (2, 3)), ("1-5", (4, 5)), ("0-1", (1,))])
-def test_a_scale_from_two_numbers(text: str, positive: tuple[int, ...]) -> None:
-    found = parse_scale(text)
-    assert (found.positive, found.polarity, found.unable) == (positive, "higher", None)
-
-
-def test_where_lower_is_better_the_lower_half_is_positive() -> None:
-    assert (parse_scale("0-3", "lower").positive, parse_scale("0-3", "lower").polarity) == ((0, 1), "lower")
+@pytest.mark.parametrize(
+    ("text", "polarity", "positive"),
+    [("0-3", "higher", (2, 3)), ("1-5", "higher", (4, 5)), ("0-1", "higher", (1,)), ("0-3", "lower", (0, 1))],
+)
+def test_a_scale_from_two_numbers(text: str, polarity: Literal["higher", "lower"], positive: tuple[int, ...]) -> None:
+    found = parse_scale(text, polarity)
+    assert (found.positive, found.polarity, found.unable) == (positive, polarity, None)
 
 
 @pytest.mark.parametrize(
