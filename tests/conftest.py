@@ -10,7 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,18 @@ def put(path: Path, content: object) -> Path:
     text = content if isinstance(content, str | bytes) else json.dumps(content)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def put_run(path: Path, name: str, texts: Mapping[str, Sequence[str]], **head: object) -> Path:
+    """A run of 2023 with a response for each text of a turn, ranked from 1; the one of rank 1 stands last."""
+    turns = []
+    for turn_id, given in texts.items():
+        ranked = [
+            {"rank": k, "text": text, "ptkb_provenance": [], "passage_provenance": []}
+            for k, text in enumerate(given, 1)
+        ]
+        turns.append({"turn_id": turn_id, "responses": ranked[::-1]})
+    return put(path, {"run_name": name, "run_type": "automatic", **head, "turns": turns})
 
 
 def refused(call: Callable[..., object], *given: object, **named: object) -> tuple[Problem, ...]:

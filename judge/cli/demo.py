@@ -21,7 +21,7 @@ from judge.jobs.options import DEFAULT_CRITERIA
 from judge.jobs.run import run
 from judge.jobs.run_inputs import Plan
 from judge.judges.backends import backend_facts
-from judge.judges.catalog import CATALOG
+from judge.judges.weights import CATALOG
 from judge.plugins import added
 from judge.report.job import ReportPlan, write_report
 from judge.results.tables import told_apart

@@ -17,8 +17,7 @@ from judge.errors import UsageError
 from judge.io.plan import Option
 from judge.io.steps import ProgressLine
 from judge.io.text import did_you_mean
-from judge.judges.catalog import CATALOG, ModelWeights
-from judge.judges.weights import cache_folder, ensure, is_here
+from judge.judges.weights import CATALOG, ModelWeights, cache_folder, ensure, is_here
 
 
 def list_models(output: JsonOutput) -> int:

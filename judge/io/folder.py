@@ -104,16 +104,15 @@ def same_place(first: Path, second: Path) -> bool:
     return first.exists() and second.exists() and first.samefile(second)
 
 
-def check_apart(folder: Path, paths: Iterable[Path]) -> None:
-    """Refuse an output folder that holds an input, or is an input itself, as a UsageError."""
+def check_apart(folder: Path, paths: Iterable[Path], runs: Iterable[Path] = ()) -> None:
+    """Refuse, as a UsageError, an output folder that holds an input, or is an input itself.
+
+    It must not be below one of `runs` either, where its files would be submissions.
+    """
     for path in paths:
         homes = (path,) if path.is_dir() else (path.parent, path.resolve().parent)
         if any(same_place(folder, home) for home in homes):
             raise UsageError(f"{folder}: this is where {path} is; give a folder of its own")
-
-
-def check_outside(folder: Path, runs: Iterable[Path]) -> None:
-    """Refuse, as a UsageError, an output folder below one of runs, where its files would be submissions."""
     for given in runs:
         if given.is_dir() and any(same_place(parent, given) for parent in folder.resolve().parents):
             raise UsageError(f"{folder}: this is inside {given}; give a folder outside it")

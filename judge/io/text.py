@@ -321,6 +321,16 @@ def told(text: str) -> str:
     return "".join(f"`{part}`" if place % 2 else prose(part) for place, part in enumerate(parts))
 
 
+def examples(names: Iterable[str], most: int = 8) -> str:
+    """The first names.
+
+    >>> examples("ab", 2), examples("abc", 2)
+    ('a, b', 'a, b, …')
+    """
+    every = list(names)
+    return ", ".join(every[:most]) + (", …" if len(every) > most else "")
+
+
 def listed(texts: Iterable[str]) -> str:
     """Texts without markup, with semicolons between them."""
     return "; ".join(map(prose, texts))

@@ -29,13 +29,12 @@ from judge.io.processes import usable_cores
 from judge.io.steps import Step, Steps, quiet
 from judge.io.text import count, shown
 from judge.judges.backends import BACKENDS, backend_facts, backend_of_providers, open_model
-from judge.judges.catalog import CATALOG
 from judge.judges.chat import KEY, Pinged, ping
 from judge.judges.credentials import Address, read_address, read_key, redact, refuse_unrecorded
 from judge.judges.forms import answer_labels, form_instruction
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Message, Request
-from judge.judges.weights import cache_folder, is_here
+from judge.judges.weights import CATALOG, cache_folder, is_here
 from judge.records import Record
 from judge.runs.tokens import TokenCounter
 

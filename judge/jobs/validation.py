@@ -8,12 +8,12 @@ from typing import Annotated
 import msgspec
 
 from judge.errors import UsageError
-from judge.io.folder import check_apart, check_outside, recorded, replace_folder, same_place
+from judge.io.folder import check_apart, recorded, replace_folder, same_place
 from judge.io.ids import groups_of, natural_key
 from judge.io.plan import Option
 from judge.io.processes import mapped, processes_for
 from judge.io.steps import Step, Steps, counted, quiet, stepped
-from judge.io.text import shown
+from judge.io.text import examples, shown
 from judge.jobs.options import NamedRuns, ResponseLimits
 from judge.pool.lists import read_teams
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
@@ -98,8 +98,7 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
     runs = plan.runs
     files_of_runs, folder_problems = find_runs(runs)
     if plan.report_dir is not None:
-        check_apart(plan.report_dir, (*runs, *files_of_runs))
-        check_outside(plan.report_dir, runs)
+        check_apart(plan.report_dir, (*runs, *files_of_runs), runs)
         if plan.fixed_dir is not None and same_place(plan.report_dir, plan.fixed_dir):
             raise UsageError("the pages and the fixed copies need different folders")
     folder = FixFolder(plan.fixed_dir, runs, files_of_runs) if plan.fixed_dir is not None else None
@@ -200,7 +199,7 @@ def _write_pages(
     present = sorted(str(path.relative_to(folder)) for path in (*folder.glob("*.md"), *(folder / TEAMS).glob("*.md")))
     # A page of somebody else's would be sent with the others.
     if strange := [name for name in present if name not in pages and name not in own]:
-        some = ", ".join(map(shown, strange[:EXAMPLES])) + (", …" if len(strange) > EXAMPLES else "")
+        some = examples(map(shown, strange), EXAMPLES)
         message = f"holds pages that this call does not write: {some}; remove them or choose another folder"
         raise UsageError(f"{folder}: {message}")
     contents = {name: page.encode("utf-8", "backslashreplace") for name, page in pages.items()}

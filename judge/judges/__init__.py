@@ -5,5 +5,5 @@ forms      the forms of an answer; chat: the chat-completions protocol; http_err
 journal    completions by the digest of their request, and all that reads and writes them
 credentials  addresses of APIs and their keys, and what is written nowhere
 records    what is sent to a judge and what comes back
-catalog, weights  the local models
+weights    the local models
 """

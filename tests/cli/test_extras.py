@@ -14,7 +14,7 @@ from judge.cli.demo import lesson
 from judge.errors import OperationalError
 from judge.io.installed import EXTRAS, how_to_get
 from judge.jobs import doctor as machine
-from judge.judges.catalog import ModelWeights
+from judge.judges.weights import ModelWeights
 from tests.conftest import INPUTS, PROJECT, complaint, manifest, run_python
 
 RUNS = PROJECT / "examples/runs"

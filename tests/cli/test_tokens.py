@@ -5,33 +5,20 @@ import pytest
 
 from judge.cli import call
 from judge.jobs.tokens import COLUMNS
-from tests.conftest import printed
+from tests.conftest import printed, put_run
 
 LONG = "it's " * 3 + "end"
 """Bare 4 tokens, English 7, white space 4."""
-
-
-def write(folder: Path, name: str, texts: dict[str, list[str]], **head: object) -> None:
-    turns = [
-        {
-            "turn_id": turn_id,
-            "responses": [
-                {"rank": rank, "text": text, "ptkb_provenance": [], "passage_provenance": []}
-                for rank, text in enumerate(responses, 1)
-            ],
-        }
-        for turn_id, responses in texts.items()
-    ]
-    run = {"run_name": name, "run_type": "automatic", "eval_response": True, **head, "turns": turns}
-    (folder / f"{name}.json").write_text(json.dumps(run), encoding="utf-8")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     runs = tmp_path / "runs"
     runs.mkdir()
-    write(runs, "a", {"1_1": [LONG, "one"], "1_2": ["one two three four five"], "1_3": ["one two three four"]})
-    write(runs, "b\x1b", {"1_1": ["one"], "1_2": [" "]}, eval_response=False)
+    put_run(
+        runs / "a.json", "a", {"1_1": [LONG, "one"], "1_2": ["one two three four five"], "1_3": ["one two three four"]}
+    )
+    put_run(runs / "b\x1b.json", "b\x1b", {"1_1": ["one"], "1_2": [" "]}, eval_response=False)
     return runs
 
 
@@ -54,7 +41,7 @@ def test_what_each_policy_would_change_under_each_rule(folder: Path, capsys: pyt
 
 
 def test_deeper_ranks_leave_no_turn_unanswered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(folder, "a", {"1_1": ["one", "one two three"]})
+    put_run(folder / "a.json", "a", {"1_1": ["one", "one two three"]})
     (found,) = json.loads(printed(capsys, run("--runs", folder / "a.json", "--token-limit", 2, "--json", "--depth", 2)))
     assert found["responses"] == 2
     assert found["rules"][0] == {
@@ -65,7 +52,7 @@ def test_deeper_ranks_leave_no_turn_unanswered(folder: Path, capsys: pytest.Capt
 
 
 def test_the_table_is_safe_to_print(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(folder, "c", {"1_1": ["one"]}, eval_response=False)
+    put_run(folder / "c.json", "c", {"1_1": ["one"]}, eval_response=False)
     assert run("--runs", folder, "--token-limit", 4) in (0, 1)
     shown, said = capsys.readouterr()
     assert "\x1b" not in shown + said

@@ -12,11 +12,10 @@ from judge.errors import ContextLengthError, InputError, OperationalError, Rejec
 from judge.judges.backends import local as module
 from judge.judges.backends import open_model
 from judge.judges.backends.local import EngineReply, LocalModel, label_probabilities
-from judge.judges.catalog import CATALOG
 from judge.judges.forms import answer_schema, label_grammar
 from judge.judges.model import ModelOptions
 from judge.judges.records import AnswerForm, Completion, Message, Request
-from judge.judges.weights import is_here, weights_file
+from judge.judges.weights import CATALOG, is_here, weights_file
 from judge.records import Level, Scale
 from tests.conftest import ask, put
 

@@ -36,32 +36,24 @@ def codes(text: str, passages: Sequence[str] = (), **options: object) -> list[st
 
 
 @pytest.mark.parametrize(
-    ("text", "share"),
+    ("unit", "text", "share"),
     [
-        ("", 0),
-        ("One thing. Another thing.", 0),
-        ("Bye now. Bye now.", 1 / 2),
-        ("Have fun! HAVE  FUN. Go home.", 1 / 3),
-        ("Bye. Bye. Bye. Bye.", 3 / 4),
-        ("Item one\nItem two\nItem one", 1 / 3),
-        ("! ! !", 0),
+        ("sentences", "", 0),
+        ("sentences", "One thing. Another thing.", 0),
+        ("sentences", "Bye now. Bye now.", 1 / 2),
+        ("sentences", "Have fun! HAVE  FUN. Go home.", 1 / 3),
+        ("sentences", "Bye. Bye. Bye. Bye.", 3 / 4),
+        ("sentences", "Item one\nItem two\nItem one", 1 / 3),
+        ("sentences", "! ! !", 0),
+        ("ngrams", "a b c", 0),
+        ("ngrams", "a b c d", 0),
+        ("ngrams", "a b c d a b c d", 1 / 5),  # abcd bcda cdab dabc abcd
+        ("ngrams", "go go go go go go", 2 / 3),  # three runs, all the same
     ],
 )
-def test_the_share_of_sentences_that_repeat(text: str, share: float) -> None:
-    assert screen.repeated_sentences(map(words_of, split_sentences(text))) == pytest.approx(share)
-
-
-@pytest.mark.parametrize(
-    ("text", "share"),
-    [
-        ("a b c", 0),
-        ("a b c d", 0),
-        ("a b c d a b c d", 1 / 5),  # abcd bcda cdab dabc abcd
-        ("go go go go go go", 2 / 3),  # three runs, all the same
-    ],
-)
-def test_the_share_of_four_grams_that_repeat(text: str, share: float) -> None:
-    assert screen.repeated_ngrams(words_of(text)) == pytest.approx(share)
+def test_the_share_of_sentences_and_of_four_grams_that_repeat(unit: str, text: str, share: float) -> None:
+    words = words_of(text) if unit == "ngrams" else map(words_of, split_sentences(text))
+    assert getattr(screen, f"repeated_{unit}")(words) == pytest.approx(share)
 
 
 @pytest.mark.parametrize(

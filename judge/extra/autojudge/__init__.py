@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from judge.ask.records import Judgment
-from judge.errors import InputError, MissingKeyError, OperationalError, UsageError
+from judge.errors import InputError, JudgeError, MissingKeyError, OperationalError, UsageError
 from judge.io.files import jsonl_bytes
 from judge.io.ids import natural_key, safe_names, topic_of
 from judge.io.plan import Options
@@ -50,7 +50,8 @@ class AutoJudge:
     """The three steps of a workflow: a leaderboard, qrels and nuggets of the responses of runs.
 
     Arguments are AutoJudge's; settings are options of `judge run`, `nuggets create` and `nuggets match` by their names
-    in Python. No step asks again what one before it asked. An InputError names the first problems of the responses.
+    in Python. No step asks again what one before it asked. What stops a step is a `click.ClickException`, which their
+    runner shows as a message with our exit code, and names the first problems of the responses.
     """
 
     def __init__(self) -> None:
@@ -93,9 +94,9 @@ class AutoJudge:
         texts = {(each.metadata.run_id, each.metadata.topic_id): each.get_report_text() for each in reports}
         with self._call(reports, rag_topics, llm_config, settings) as call:
             outcome = _judged(call)
-        if len(outcome.criteria) > 1 or outcome.pool.unit != "response":
-            names = ", ".join(criterion.prompt_id for criterion in outcome.criteria)
-            raise UsageError(f"qrels: expected one criterion about responses (qrels_settings), found {names}")
+            if len(outcome.criteria) > 1 or outcome.pool.unit != "response":
+                names = ", ".join(criterion.prompt_id for criterion in outcome.criteria)
+                raise UsageError(f"qrels: expected one criterion about responses (qrels_settings), found {names}")
         judgments = (each for each in outcome.results if isinstance(each, Judgment) and not each.unable)
         grades = {each.response_id: each.grade for each in judgments}
         rows = (
@@ -114,8 +115,8 @@ class AutoJudge:
 
         if nugget_banks is not None or rag_responses is None:
             return nugget_banks
-        create = need("nuggets.create", "a bank of nuggets")
         with self._call(rag_responses, rag_topics, llm_config, settings) as (home, inputs, plan):
+            create = need("nuggets.create", "a bank of nuggets")
             pool, out, file = home / "pool", home / "nuggets", inputs / "bank.jsonl"
             write_pool(pool, pool_runs(plan(Pooling)), replace=True)
             # A bank of other inputs gives way; replies stay in the journal beside it.
@@ -130,15 +131,15 @@ class AutoJudge:
         self, reports: _Reports, topics: _Topics, llm_config: Any, settings: Mapping[str, Any]
     ) -> Iterator[_Call]:
         """Responses and topics as files of ours, and who is asked."""
+        # Their configuration may have the address from a variable that no client of ours reads.
+        address = getattr(llm_config, "base_url", None) or os.environ.get("OPENAI_BASE_URL")
         known = (Plan.model_fields.keys() | _NUGGETS) - _CALLS
-        if unknown := settings.keys() - _RUNNERS - known:
-            raise UsageError(f"settings: no option that a setting may give: {', '.join(sorted(unknown))}")
         runs: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for report in reports:
             runs[report.metadata.run_id].append(_line(report))
-        # Their configuration may have the address from a variable that no client of ours reads.
-        address = getattr(llm_config, "base_url", None) or os.environ.get("OPENAI_BASE_URL")
-        with TemporaryDirectory(prefix="judge-") as folder:
+        with _shown(off=address == "EMPTY"), TemporaryDirectory(prefix="judge-") as folder:
+            if unknown := settings.keys() - _RUNNERS - known:
+                raise UsageError(f"settings: no option that a setting may give: {', '.join(sorted(unknown))}")
             inputs = Path(folder)
             files = {inputs / f"{name}.jsonl": runs[run_id] for run_id, name in safe_names(runs).items()}
             topics_file = inputs / "topics"
@@ -153,16 +154,25 @@ class AutoJudge:
             }
             for file, lines in (files | {topics_file: [*map(_request, topics)]}).items():
                 file.write_bytes(jsonl_bytes(lines))
-            try:
-                yield Path(llm_config.cache_dir or self._temporary, "judge"), inputs, partial(_plan, options)
-            except (MissingKeyError, OperationalError) as error:
-                if address == "EMPTY":
-                    error.add_note("OPENAI_BASE_URL is EMPTY, so the endpoint is off: CACHE_DIR lacks replies")
-                raise
-            except InputError as error:
-                for problem in error.problems[:5]:
-                    error.add_note(f"{Path(problem.file).name}: {problem.path}: {problem.message}")
-                raise
+            yield Path(llm_config.cache_dir or self._temporary, "judge"), inputs, partial(_plan, options)
+
+
+@contextmanager
+def _shown(*, off: bool) -> Iterator[None]:
+    """Turn errors into those that click shows; `off`: whether the endpoint is."""
+    from click import ClickException
+
+    try:
+        yield
+    except JudgeError as error:
+        lines = [str(error).replace("--base-url", "OPENAI_BASE_URL")]
+        if off and isinstance(error, MissingKeyError | OperationalError):
+            lines.append("OPENAI_BASE_URL is EMPTY, so the endpoint is off: CACHE_DIR lacks replies")
+        for problem in error.problems[:5] if isinstance(error, InputError) else ():
+            lines.append(f"{Path(problem.file).name}: {problem.path}: {problem.message}")
+        shown: Any = ClickException("\n".join(lines))
+        shown.exit_code = error.exit_code
+        raise shown from error
 
 
 def _plan(options: Mapping[str, Any], plan: type[Options], **more: Any) -> Any:

@@ -12,13 +12,13 @@ import numpy as np
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate import MeasuredRun, breakdown, measured_run
 from judge.extra.evaluate.intake import Rank, RankedRun, own_assessment, passage_ranking, ranked_runs, statement_ranking
-from judge.io.folder import check_apart, check_outside, replace_folder
+from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import Cluster, natural_key, safe_names
 from judge.io.installed import undrawn
 from judge.io.plan import Option, Positive
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Cell, Table, tsv
-from judge.io.text import count, shown
+from judge.io.text import count, examples, shown
 from judge.jobs.options import ClusterUnit
 from judge.pool.lists import read_grades
 from judge.records import Problem, Record, file_problem
@@ -40,7 +40,6 @@ Convention = Literal["qrels", "answered"]
 _OTHER: dict[Convention, Convention] = {"qrels": "answered", "answered": "qrels"}
 """The convention beside the one that means are over."""
 _SEED = 0
-_EXAMPLES = 3
 
 
 class MeasureChoice(Record, frozen=True):
@@ -132,7 +131,8 @@ class Evaluator:
             message = f"names no {item} for any turn"
         elif answered.isdisjoint(grades):
             message = f"answers none of the {count(len(grades), 'turn')} of {self._assessment}: it has "
-            message += f"{_some(answered)}, the qrels {_some(grades)}"
+            theirs, ours = (examples(sorted(turn_ids, key=natural_key), 3) for turn_ids in (answered, grades))
+            message += f"{theirs}, the qrels {ours}"
         elif run.years and self._years and run.years.isdisjoint(self._years):
             ours, theirs = (" or ".join(map(str, sorted(years))) for years in (run.years, self._years))
             message = f"has turns of {ours}, {self._assessment} those of {theirs}; equal turn ids are other turns"
@@ -165,11 +165,6 @@ class Evaluator:
         runs = tuple(by_id[run.run_id] for run in breakdown.best_first(main, reading))
         compared = breakdown.comparison(main, np.random.default_rng(_SEED), reading)
         return Evaluation(self._assessment, asked, len(self._grades), barren, runs, compared)
-
-
-def _some(turn_ids: Mapping[str, object] | set[str]) -> str:
-    listed = sorted(turn_ids, key=natural_key)
-    return ", ".join(listed[:_EXAMPLES]) + (" …" if len(listed) > _EXAMPLES else "")
 
 
 def means(evaluation: Evaluation) -> Table[Any]:
@@ -431,8 +426,7 @@ def _measure_runs(
     )
     asked = ask((*measures, *plan.measures), plan.main, plan.relevant, over=plan.over, cluster=plan.cluster, item=item)
     if plan.out is not None:
-        check_outside(plan.out, plan.runs)
-        check_apart(plan.out, plan.runs)
+        check_apart(plan.out, plan.runs, plan.runs)
     turns = turns_by_id(topics) if topics is not None else None
     for name, grades in assessments:
         problems += _unknown(grades, name, turns)

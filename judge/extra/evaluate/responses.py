@@ -21,7 +21,7 @@ from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
 from judge.io.tabular import collected, read_text
-from judge.io.text import count, shown
+from judge.io.text import count, examples, shown
 from judge.jobs.options import ClusterUnit
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.records import Problem, Scale, file_problem
@@ -295,7 +295,7 @@ def _unusual(criteria: Sequence[grading.EvaluatedCriterion]) -> Iterator[str]:
             turns = sorted({turn_id for run in strangers for turn_id in run.outside}, key=natural_key)
             yield (
                 f"{of.qrels.file}: has no grade in {count(len(turns), 'turn')} that {count(len(strangers), 'run')} "
-                f"answered ({', '.join(turns[:5])}{', ...' if len(turns) > 5 else ''}); they count nowhere"
+                f"answered ({examples(turns, 5)}); they count nowhere"
             )
 
 
@@ -307,7 +307,7 @@ def _unknown(facts: Mapping[str, TurnFacts], topics: Sequence[Topic] | None) -> 
     if topics is not None and unknown:
         yield (
             f"the topics have {len(facts) - len(unknown)} of the {count(len(facts), 'turn')} of the qrels, not "
-            f"{', '.join(unknown[:5])}{', ...' if len(unknown) > 5 else ''}"
+            f"{examples(unknown, 5)}"
         )
 
 

@@ -16,7 +16,7 @@ from judge.errors import InputError, UsageError
 from judge.extra.evaluate import MeasuredRun, measured_run
 from judge.extra.evaluate.intake import NamedRun, named_once, remarks_on
 from judge.io.files import StrPath
-from judge.io.folder import check_apart, check_outside, replace_folder
+from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import Cluster, clustering, natural_key, topic_of
 from judge.io.installed import need_extra
 from judge.io.plan import Option
@@ -305,8 +305,7 @@ def evaluate_wording(plan: WordingPlan, steps: Steps = quiet) -> WordingOutcome:
         raise UsageError("no manual response: expected --reference FILE, or --topics FILE with canonical responses")
     inputs = [*plan.references, *([plan.topics] if plan.topics is not None else [])]
     if plan.out is not None:
-        check_outside(plan.out, plan.runs)
-        check_apart(plan.out, [*plan.runs, *inputs])
+        check_apart(plan.out, [*plan.runs, *inputs], plan.runs)
     topics = read_topics(plan.topics) if plan.topics is not None else ()
     references, remarks = read_references(plan.references, topics, str(plan.topics or ""))
     warnings = list(remarks)

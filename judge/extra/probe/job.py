@@ -29,7 +29,7 @@ from judge.extra.probe import card as cards
 from judge.extra.probe.alterations import ProbeItem, Twin, WantedLabels
 from judge.extra.probe.probes import KINDS, Probe, ProbeKind, ProbePair, probes_of, standing, why_missing
 from judge.io.files import file_in, json_bytes, jsonl_bytes, sha256
-from judge.io.folder import check_apart, check_outside, replace_folder
+from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import natural_key
 from judge.io.installed import __version__, undrawn
 from judge.io.plan import AboveZero, Option, Options, Positive, Seed
@@ -204,9 +204,7 @@ class ProbeInputs:
     """
 
     def __init__(self, plan: ProbePlan, *, keys: bool = True, steps: Steps = quiet) -> None:
-        if plan.folder is not None:
-            check_apart(plan.out, [plan.folder])
-        check_outside(plan.out, plan.runs)
+        check_apart(plan.out, filter(None, [plan.folder]), plan.runs)
         self.plan = plan
         self.kinds = kinds = tuple(kind for kind in KINDS if kind in plan.kinds)
         """The kinds of probes, in the order of the tables."""

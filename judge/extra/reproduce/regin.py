@@ -9,6 +9,7 @@ from itertools import combinations
 from judge.crowd.released import GRADES, RELEVANT, Part, ReginRow, qrels_path
 from judge.errors import InputError
 from judge.io.ids import QrelRow, groups_of, natural_key, parse_qrels, qrels_lines
+from judge.io.text import examples
 from judge.records import Problem, file_problem
 
 TAG = "dummytag"
@@ -58,8 +59,6 @@ def qrels_bytes(rows: Iterable[tuple[str, str, int]]) -> bytes:
     return qrels_lines(QrelRow(*row) for row in rows).encode()
 
 
-EXAMPLES = 8
-"""Ids or turns that one message names."""
 MOST_ALIKE = 100
 """The most texts of one wording that are paired; the release has 4 of one at most."""
 _NEITHER_LETTER_NOR_DIGIT = re.compile(r"[\W_]+")
@@ -282,9 +281,3 @@ def _warning(part: Part, path: str, code: str, message: str) -> Problem:
 
 def _n(things: Collection[object], noun: str) -> str:
     return f"{len(things):,} {noun}{'' if len(things) == 1 else 's'}"
-
-
-def examples(names: Iterable[str]) -> str:
-    """The first names."""
-    every = list(names)
-    return ", ".join(every[:EXAMPLES]) + (", …" if len(every) > EXAMPLES else "")

@@ -7,12 +7,12 @@ import msgspec
 
 from judge.errors import UsageError
 from judge.io.text import did_you_mean
-from judge.judges.catalog import CATALOG
 from judge.judges.credentials import holds_key, without_credentials
 from judge.judges.model import Backend, BackendFacts, Model, ModelOptions
 from judge.judges.records import AnswerForm as AnswerForm
 from judge.judges.records import Completion as Completion
 from judge.judges.records import Request as Request
+from judge.judges.weights import CATALOG
 from judge.plugins import OpenTable, refuse_absent
 from judge.records import Criterion as Criterion
 

@@ -27,12 +27,11 @@ from judge.errors import ContextLengthError, InputError, OperationalError, Rejec
 from judge.io.installed import need_extra
 from judge.io.processes import usable_cores
 from judge.io.text import did_you_mean
-from judge.judges.catalog import CATALOG, ModelWeights
 from judge.judges.chat import chat_messages, response_format
 from judge.judges.forms import label_grammar, literal
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request
-from judge.judges.weights import cached_digest, ensure, is_here, weights_file
+from judge.judges.weights import CATALOG, ModelWeights, cached_digest, ensure, is_here, weights_file
 from judge.records import Criterion
 
 _LIKELIEST = 10

@@ -8,7 +8,7 @@ import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
 from judge.io.files import StrPath, paths, read_stored
-from judge.io.folder import check_apart, check_outside, check_own_folder, make_folder, write_atomic
+from judge.io.folder import check_apart, check_own_folder, make_folder, write_atomic
 from judge.io.ids import safe_names
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.text import MAX_ID, shown
@@ -75,8 +75,7 @@ def convert_runs(
     target = _target(to, team)
     given, out = paths(runs), Path(out)
     files, folder_problems = find_runs(given)
-    check_apart(out, (*given, *files))
-    check_outside(out, given)
+    check_apart(out, (*given, *files), given)
     problems = [problem for problem in folder_problems if problem.severity == "error"]
     headers: list[Run] = []
     changes: list[Change] = []

@@ -17,15 +17,7 @@ import msgspec
 
 from judge.errors import OperationalError, UsageError
 from judge.io.files import StrPath, paths, published, read_stored
-from judge.io.folder import (
-    check_apart,
-    check_outside,
-    check_own_folder,
-    make_folder,
-    open_new,
-    temporary_name,
-    write_atomic,
-)
+from judge.io.folder import check_apart, check_own_folder, make_folder, open_new, temporary_name, write_atomic
 from judge.io.text import escape, escape_cell, shown
 from judge.runs.document import Document, open_document
 from judge.runs.fix.fixes import Fix, Fixer
@@ -89,8 +81,7 @@ class FixFolder:
             raise UsageError(f"{', '.join(twice[:5])}: several run files have this name, and so would their copies")
         if LOG in names:
             raise UsageError(f"a run file has the name of the log, {LOG}; give it another")
-        check_apart(folder, (*given, *files))
-        check_outside(folder, given)
+        check_apart(folder, (*given, *files), given)
         check_own_folder(folder, {*names, LOG}, LOG)
         make_folder(folder)
         self._log: IO[bytes] | None = None

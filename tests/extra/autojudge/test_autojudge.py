@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import ClickException
 
-from judge.errors import InputError, MissingKeyError, OperationalError, UsageError
+from judge.errors import MissingKeyError, OperationalError
 from judge.extra.autojudge import AutoJudge
 from tests.conftest import PROJECT, put
 from tests.mock import Mock
@@ -115,19 +116,35 @@ def test_the_address_of_their_configuration_counts(mock: Mock, topics: Path, mon
     AutoJudge().judge(reports, requests, type(config)(model="mock", base_url=mock.base_url), criteria=["relevance"])
     assert mock.stats()["paid"]
     for error in (OperationalError, MissingKeyError):
-        with pytest.raises(error) as refused:
+        with pytest.raises(ClickException, match="the endpoint is off") as refused:
             AutoJudge().judge(reports, requests, type(config)(model="mock", base_url="EMPTY"), criteria=["relevance"])
-        assert "the endpoint is off" in refused.value.__notes__[0]
+        assert (type(refused.value.__cause__), refused.value.exit_code) == (error, error.exit_code)
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.mark.parametrize("inputs", ["ours"], indirect=True)
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("API_KEY", "", "set the environment variable OPENAI_API_KEY"),
+    ("BASE_URL", "nowhere", "OPENAI_BASE_URL must be an address like http://"),
+    ("MODEL", "", "model name 'openai/' has no backend"),
+])  # fmt: skip
+def test_a_wrong_variable_ends_in_a_message_and_no_file(inputs, name, value, said, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv(f"OPENAI_{name}", value)
+    with pytest.raises(ClickException, match=said):
+        played(tmp_path / "out", inputs)
+    assert not {*WRITTEN} & {path.name for path in (tmp_path / "out").iterdir()}
 
 
 def test_what_cannot_be_done_is_refused(mock: Mock, topics: Path) -> None:
     judge, (reports, requests, config) = AutoJudge(), given(topics)
-    with pytest.raises(UsageError, match="settings: no option that a setting may give: criteriaa, model"):
+    with pytest.raises(ClickException, match="settings: no option that a setting may give: criteriaa, model"):
         judge.judge(reports, requests, config, criteriaa=["relevance"], model="x")
-    with pytest.raises(UsageError, match=r"expected one criterion about responses \(qrels_settings\), found support/"):
+    with pytest.raises(
+        ClickException, match=r"expected one criterion about responses \(qrels_settings\), found support/"
+    ):
         judge.create_qrels(reports, requests, config, criteria=["support"], corpus=str(EXAMPLE / "passages.jsonl"))
-    with pytest.raises(InputError, match="cannot be judged") as refused:
+    with pytest.raises(ClickException, match="cannot be judged") as refused:
         judge.judge(reports, requests, config, criteria=["relevance"], profile="rag")
-    assert [note.partition(": ")[0] for note in refused.value.__notes__] == ["heron-cites.jsonl", "wren-reports.jsonl"]
+    problems = [line.partition(": ")[0] for line in refused.value.message.splitlines()[1:]]
+    assert problems == ["heron-cites.jsonl", "wren-reports.jsonl"] and refused.value.exit_code == 2
     assert judge.create_nuggets(None, requests, config) is None

@@ -108,7 +108,7 @@ def test_a_measure_counts_once_in_the_spelling_of_ir_measures() -> None:
 
 
 @pytest.mark.parametrize(("run", "message"), [
-    (ranked("r", t7_1="a", t7_2="b", t7_3="c", t7_10="d"), "it has 7_1, 7_2, 7_3 …, the qrels 1_1, 1_2, 2_1"),
+    (ranked("r", t7_1="a", t7_2="b", t7_3="c", t7_10="d"), "it has 7_1, 7_2, 7_3, …, the qrels 1_1, 1_2, 2_1"),
     (ranked("r", t1_1=""), "names no passage for any turn"),
 ])  # fmt: skip
 def test_a_run_without_a_turn_of_the_grades_is_a_problem(run: RankedRun, message: str) -> None:

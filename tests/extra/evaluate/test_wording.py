@@ -17,7 +17,7 @@ from judge.extra.evaluate import wording
 from judge.records import Problem
 from judge.runs.records import Topic, Turn
 from tests.calibration_world import contents
-from tests.conftest import PROJECT, put, refused
+from tests.conftest import PROJECT, put, put_run, refused
 
 pytest.importorskip("sacrebleu", reason="the extra bleu is not installed")
 pytest.importorskip("rouge_score", reason="the extra rouge is not installed")
@@ -102,8 +102,8 @@ def test_a_turn_whose_references_have_no_word_has_no_rouge(tmp_path: Path) -> No
     references = {"1-1_1": ("a b",), "1-1_2": ("¿?", "…")}
     found = wording.worded_run(run, references, "references").rouge["rouge1"]
     assert (found.turns, found.estimate.value) == ({"1-1_1": 1.0}, 1.0)
-    manual = run_file(tmp_path / "r.json", "r", {"1-1_1": ["a b"], "1-1_2": ["¿?"]})
-    outcome = measured(run_file(tmp_path / "a.json", "a", {"1-1_1": ["a b"], "1-1_2": ["a"]}), references=[manual])
+    manual = put_run(tmp_path / "r.json", "r", {"1-1_1": ["a b"], "1-1_2": ["¿?"]})
+    outcome = measured(put_run(tmp_path / "a.json", "a", {"1-1_1": ["a b"], "1-1_2": ["a"]}), references=[manual])
     assert "1 turn without ROUGE, because no manual response there has a word: 1-1_2." in outcome.grid.notes
 
 
@@ -118,21 +118,8 @@ def test_an_unanswered_turn_counts_as_an_empty_text_or_not_at_all() -> None:
     assert answered.bleu is not None and answered.bleu.value == pytest.approx(BLEU)
 
 
-def run_file(path: Path, run_id: str, texts: dict[str, Any]) -> Path:
-    """A run of 2023 with a response for each text of a turn; ranks fall, so that the last text is first."""
-    empty: dict[str, list[str]] = {"passage_provenance": [], "ptkb_provenance": []}
-    turns = [
-        {
-            "turn_id": turn_id,
-            "responses": [{"rank": -n, "text": text} | empty for n, text in enumerate(given, -len(given))],
-        }
-        for turn_id, given in texts.items()
-    ]
-    return put(path, json.dumps({"run_name": run_id, "run_type": "manual", "turns": turns}))
-
-
 def test_the_first_response_by_rank_stands_for_a_run(tmp_path: Path) -> None:
-    path = run_file(tmp_path / "a.json", "a", {"1-1_1": ["second", "first"], "1-1_2": [" "]})
+    path = put_run(tmp_path / "a.json", "a", {"1-1_1": ["first", "second"], "1-1_2": [" "]})
     problems: list[Problem] = []
     (run,) = wording.run_texts(path, problems)
     assert isinstance(run, wording.RunTexts)
@@ -140,8 +127,8 @@ def test_the_first_response_by_rank_stands_for_a_run(tmp_path: Path) -> None:
 
 
 def test_references_come_from_manual_runs_and_from_topics(tmp_path: Path) -> None:
-    first = run_file(tmp_path / "a.json", "a", {"1-1_1": ["A."], "1-1_10": ["B."]})
-    second = run_file(tmp_path / "b.json", "b", {"1-1_1": ["C."]})
+    first = put_run(tmp_path / "a.json", "a", {"1-1_1": ["A."], "1-1_10": ["B."]})
+    second = put_run(tmp_path / "b.json", "b", {"1-1_1": ["C."]})
     turn = Turn("1-1_2", "1-1", "Why?", None, (), (), response="D.")
     silent = Turn("1-1_3", "1-1", "Why?", None, (), (), response=" ")
     topics = (Topic("1-1", None, (), (turn, silent)),)
@@ -179,11 +166,11 @@ def test_the_example_gives_the_same_bytes_again(tmp_path: Path, capsys: pytest.C
 
 
 def test_runs_and_references_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
-    reference = run_file(tmp_path / "r.json", "r", {"1-1_1": ["A."]})
-    other = run_file(tmp_path / "other.json", "other", {"2-1_1": ["B."]})
+    reference = put_run(tmp_path / "r.json", "r", {"1-1_1": ["A."]})
+    other = put_run(tmp_path / "other.json", "other", {"2-1_1": ["B."]})
     assert [problem.code for problem in refused(measured, other, references=[reference])] == ["no_common_turn"]
-    long = run_file(tmp_path / "long.json", "long", {"1-1_1": ["—,a" * (wording.LONGEST + 1)]})
-    again = run_file(tmp_path / "again.json", "other", {"1-1_1": ["B."]})
+    long = put_run(tmp_path / "long.json", "long", {"1-1_1": ["—,a" * (wording.LONGEST + 1)]})
+    again = put_run(tmp_path / "again.json", "other", {"1-1_1": ["B."]})
     problems = refused(measured, long, other, again, references=[reference])
     assert [problem.code for problem in problems] == ["text_too_long", "duplicate_run_id"]
     assert (

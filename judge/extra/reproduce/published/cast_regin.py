@@ -13,7 +13,7 @@ from judge.errors import InputError, refuse
 from judge.extra.reproduce import regin
 from judge.io.ids import natural_key, parse_qrels, topic_of
 from judge.io.table import Cell, Table
-from judge.io.text import count
+from judge.io.text import count, examples
 from judge.records import Estimate, Problem, Record
 from judge.runs.tokens import countable
 from judge.stats.resampling import all_resampled
@@ -120,12 +120,12 @@ def _readme(part: Part, turns: Sequence[str] | None) -> list[papers.PublishedNum
     ]
     if part.kind.bank in part.released:
         absent = [row.item_id for row in part.rows if row.item_id not in part.bank]
-        rows.append(_claim(part, "judged items that the bank lacks", len(absent), regin.examples(absent)))
+        rows.append(_claim(part, "judged items that the bank lacks", len(absent), examples(absent)))
         texts, spaces = regin.other_texts(part)
-        reason = f"{spaces} of {len(texts)} in white space only: {regin.examples([row.item_id for row in texts])}"
+        reason = f"{spaces} of {len(texts)} in white space only: {examples([row.item_id for row in texts])}"
         rows.append(_claim(part, "judged texts other than the bank's", len(texts), reason))
     for name, left in regin.without_relevant(part).items():
-        reason = f"not filtered, against the README: {regin.examples(left)}"
+        reason = f"not filtered, against the README: {examples(left)}"
         rows.append(_claim(part, f"{name}: turns without a grade of {RELEVANT} or more", len(left), reason))
     rows += _shown(part)
     return rows
@@ -138,9 +138,7 @@ def _shown(part: Part) -> list[papers.PublishedNumber]:
     if any(row.turn_id == turn_id for row in part.rows):
         absent = [item for item in items if (turn_id, item) not in set(part.keys)]
         rows.append(
-            _claim(
-                part, f"{turn_id}: pooled items of the README's example not judged", len(absent), regin.examples(absent)
-            )
+            _claim(part, f"{turn_id}: pooled items of the README's example not judged", len(absent), examples(absent))
         )
     grades = [row.grades["relevance"] for row in part.rows if (row.turn_id, row.item_id) == KNOWN_BAD]
     if grades:
@@ -219,7 +217,7 @@ def _partial(missing: Sequence[str]) -> str:
         return f"rows of topic {missing[0]} are not in this folder"
     first, last = int(missing[0]), int(missing[-1])
     whole = last - first + 1 == len(missing)
-    return f"rows of topics {f'{first}-{last}' if whole else regin.examples(missing)} are not in this folder"
+    return f"rows of topics {f'{first}-{last}' if whole else examples(missing)} are not in this folder"
 
 
 SEED = 2022

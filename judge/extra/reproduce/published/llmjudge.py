@@ -16,7 +16,7 @@ from judge.io.files import text_of
 from judge.io.ids import QrelRow, parse_qrels
 from judge.io.table import Cell, Table, p_cell
 from judge.io.tabular import collected
-from judge.io.text import count, number
+from judge.io.text import count, examples, number
 from judge.records import Estimate, Problem, file_problem
 from judge.runs.document import file_name
 from judge.stats.agreement import point
@@ -98,7 +98,6 @@ _ORIGIN = "llm4eval/LLMJudge-benchmark on GitHub"
 _QRELS = ReleasedFile(
     "qrels", "llmjudge_test_qrel_idx.txt", _ORIGIN, r"llmjudge_test(_qrel_idx)?\.(qrel|txt)(\.gz)?", needed=True
 )
-_EXAMPLES = 3
 NOTES = (
     "Labels off the scale of 0 to 3 count as the nearest grade, as in the authors' notebook; the printed digits of "
     "RMITIR-llama70B are met by this reading only.",
@@ -226,8 +225,7 @@ def _unknown(path: Path, rows: Sequence[QrelRow], keys: dict[tuple[str, str], in
     unknown = [f"{row.turn_id} {row.item_id}" for row in rows if (row.turn_id, row.item_id) not in keys]
     if not unknown:
         return []
-    named = ", ".join(unknown[:_EXAMPLES]) + (", …" if len(unknown) > _EXAMPLES else "")
-    message = f"{count(len(unknown), 'pair')} of {len(rows)} without a grade in the qrels: {named}"
+    message = f"{count(len(unknown), 'pair')} of {len(rows)} without a grade in the qrels: {examples(unknown, 3)}"
     return [file_problem("unknown_pair", file_name(path), message)]
 
 
