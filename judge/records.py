@@ -70,6 +70,11 @@ class Problem(Record, frozen=True, omit_defaults=True):
     count: int = 1
     """How many problems of this kind the entry stands for."""
 
+    @property
+    def where(self) -> str:
+        """The turn and the place in the file, as far as there are any."""
+        return " ".join(filter(None, (self.turn_id, self.path)))
+
 
 def file_problem(code: str, file: object, message: str, path: str = "") -> Problem:
     """An error in a file that is of no single turn; without a path it is of the whole file."""

@@ -157,8 +157,7 @@ def start_batch_server() -> Iterator[BatchServer]:
     # A client that has heard enough hangs up.
     server.handle_error = lambda request, address: None  # type: ignore[method-assign]
     state = BatchServer(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield state
     finally:

@@ -714,8 +714,7 @@ def _cross_encoder(folder: Path, content: bytes, *, name: str) -> None:
 
 
 def _reported(path: Path) -> None:
-    findings = read_calibration(path)
-    content = compose([CalibrationFolder("out", path.parent, findings)], ())
+    content = compose([CalibrationFolder("out", path.parent, read_calibration(path))], ())
     report_page(content, Browser(Markup(), "", "", {}))
     report_markdown(content, ())
 

@@ -74,8 +74,7 @@ def _need(name: str) -> Path:
 
 
 def _run(*arguments: str) -> None:
-    code = main([*arguments])
-    assert code in (0, 1), arguments
+    assert main([*arguments]) in (0, 1), arguments
 
 
 def _runs(path: Path) -> None:

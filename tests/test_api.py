@@ -222,8 +222,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictures: None) 
 
 @pytest.mark.parametrize("path", KINDS)
 def test_the_stages_take_any_kind_of_path(path: Callable[[str], Any], example: Path) -> None:
-    topics = judge.read_topics(path("examples/topics.json"))
-    runs = judge.read_runs(path("examples/runs"), topics)
+    runs = judge.read_runs(path("examples/runs"), judge.read_topics(path("examples/topics.json")))
     passages = path("examples/passages.jsonl")
     pools = [judge.make_pool(runs, given) for given in (passages, [passages])]
     assert pools[0] == pools[1]
@@ -417,8 +416,7 @@ def test_a_notebook_shows_texts_of_strangers_as_text() -> None:
     assert not any(part in shown for part in ("<script", "\u202e", "\x1b"))
     # Jupyter makes formulas, with links in them, of what stands between dollars.
     assert 'class="tex2jax_ignore mathjax_ignore"' in shown
-    hostile = Table([Measured("x", None, {"<b>": 1.0})])
-    assert "<b>" not in hostile._repr_html_()
+    assert "<b>" not in Table([Measured("x", None, {"<b>": 1.0})])._repr_html_()
 
 
 def test_a_long_table_and_a_long_text_are_shown_in_part() -> None:

@@ -175,8 +175,7 @@ class Judge:
 
             def counted(progress: Progress, before: Progress = before) -> None:
                 nonlocal now
-                now = before.plus(progress)
-                report(now)
+                report(before.plus(progress))
 
             replies.append(asking.ask_model(model, wanted, self.settings, counted))
         return StoredResults.joined(replies)

@@ -169,7 +169,7 @@ def grouped(problems: Sequence[Problem], few: int = EXAMPLES, *, equal: bool = F
         if total <= few or len(group) == 1:
             lines += group
             continue
-        places = [where for problem in group if (where := _where(problem))][:EXAMPLES]
+        places = [problem.where for problem in group if problem.where][:EXAMPLES]
         path = f"{total:,} places, first {', '.join(places)}" if places else f"{total:,} places"
         lines.append(msgspec.structs.replace(group[0], turn_id=None, path=path, count=total))
     return lines
@@ -180,14 +180,9 @@ def folded_lines(problems: Sequence[Problem], most: int) -> Iterator[str]:
     told = grouped(problems, equal=True)
     problems = told if len(told) <= most else grouped(problems, 1)
     for problem in problems[:most]:
-        where = _where(problem)
-        yield f"{problem.file}: {problem.code}{f' at {where}' if where else ''}: {problem.message}"
+        yield f"{problem.file}: {problem.code}{' at ' if problem.where else ''}{problem.where}: {problem.message}"
     if len(problems) > most:
         yield f"… and {len(problems) - most} more files or codes with problems"
-
-
-def _where(problem: Problem) -> str:
-    return " ".join(part for part in (problem.turn_id, problem.path) if part)
 
 
 def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[str]:
@@ -198,9 +193,8 @@ def problem_lines(problems: Sequence[Problem], shown: int | None) -> Iterator[st
         kind = (problem.file, problem.code)
         listed[kind] += 1
         if shown is None or listed[kind] <= shown:
-            where = _where(problem)
             head = f"{problem.file}: {problem.severity} {problem.code}"
-            yield f"{head}{' ' if where else ''}{where}: {problem.message}"
+            yield f"{head}{' ' if problem.where else ''}{problem.where}: {problem.message}"
         elif listed[kind] == shown + 1:
             rest = totals[kind] - shown
             yield f"{problem.file}: {problem.severity} {problem.code}: {rest} more (--all lists them)"

@@ -287,20 +287,16 @@ def _single(pool: Pool) -> dict[str, str]:
 def _frame(
     pool: Pool, graded: set[tuple[str, str]], criteria: Sequence[str], per_run: int, of_unit: Mapping[str, str]
 ) -> _Frame:
-    responses: dict[str, list[PooledResponse]] = defaultdict(list)
-    labeled: dict[str, list[str]] = defaultdict(list)
-    for response in pool.responses:
-        if _missing(response, graded, criteria):
-            responses[of_unit[response.response_id]].append(response)
-        else:
-            for run_id in _runs(response):
-                labeled[run_id].append(response.turn_id)
+    lacking = [response for response in pool.responses if _missing(response, graded, criteria)]
+    responses = groups_of((of_unit[response.response_id], response) for response in lacking)
+    labeled = (response for response in pool.responses if not _missing(response, graded, criteria))
+    turns = groups_of((run_id, response.turn_id) for response in labeled for run_id in _runs(response))
     units = tuple(sorted(responses, key=natural_key))
     run_ids = sorted({run_id for response in pool.responses for run_id in _runs(response)}, key=natural_key)
     counts = [Counter(run_id for response in responses[unit] for run_id in _runs(response)) for unit in units]
     run_counts = np.array([[count[run_id] for run_id in run_ids] for count in counts], dtype=np.int64)
     run_counts = run_counts.reshape(len(units), len(run_ids))
-    done = [labeled[run_id] for run_id in run_ids]
+    done = [turns.get(run_id, []) for run_id in run_ids]
     if pool.unit == "citation":
         # All citations of a response are drawn with it.
         run_counts, done = np.minimum(run_counts, 1), [[*set(turn_ids)] for turn_ids in done]
@@ -488,9 +484,8 @@ def turn_uncertainty(
     kind: Literal["entropy", "variance", "none"] = "entropy"
     if not values:
         values, kind = _variances(lambda: _counted(judgments, criteria)), "variance"
-    by_turn: dict[str, list[float]] = defaultdict(list)
-    for (turn, _), of_responses in values.items():
-        by_turn[turn] += [math.fsum(given) / len(given) for given in of_responses.values()]
+    measured = ((turn, given) for (turn, _), of in values.items() for given in of.values())
+    by_turn = groups_of((turn, math.fsum(given) / len(given)) for turn, given in measured)
     means = {turn: math.fsum(shares) / len(shares) for turn, shares in by_turn.items()}
     known = [means[turn] for turn in turns if turn in means]
     if not known or not sum(known):

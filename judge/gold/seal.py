@@ -24,7 +24,7 @@ import msgspec
 
 from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.rows import GoldRow, gold_jsonl, parse_gold, read_gold, row_order
-from judge.io.files import StrPath, json_bytes, read_stored, sha256
+from judge.io.files import StrPath, json_bytes, json_of, read_stored, sha256
 from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.records import file_problem
@@ -228,10 +228,7 @@ def read_salt(path: Path) -> bytes:
 
 def read_seal(path: Path) -> Seal:
     """Read the seal in a file; an InputError if the file cannot be read or is none."""
-    try:
-        return msgspec.json.decode(read_stored(path), type=Seal)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not a seal as `judge gold split` writes it: {error}") from error
+    return json_of(path, Seal, "not a seal as `judge gold split` writes it")
 
 
 def seal_of(test: StrPath | None, seal: StrPath | None) -> Path | None:

@@ -24,6 +24,7 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.records import Problem
 
+_Content = TypeVar("_Content")
 StrPath = str | os.PathLike[str]
 """A path as `open` takes it."""
 
@@ -440,6 +441,14 @@ def text_of(path: Path) -> str:
         return read_content(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}") from error
+
+
+def json_of(path: Path, kind: type[_Content], otherwise: str) -> _Content:
+    """What a JSON file of judge's own holds; an InputError that says `otherwise` if it is not of this kind."""
+    try:
+        return msgspec.json.decode(read_stored(path), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: {otherwise}: {error}") from error
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -286,8 +286,7 @@ def table(
 ) -> str:
     """A table of Markdown cells; with `numbers`, all columns but those of `words` are aligned to the right."""
     rule = ["---:" if numbers and place not in words else "---" for place in range(len(header))]
-    lines = [header, rule, *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 
 
 def prose(text: str) -> str:

@@ -210,8 +210,7 @@ def standard_words(text: str, *, stop: bool = True) -> list[str]:
     >>> standard_words("The 12 Angry Men's wi-fi, at 3.14")
     ['12', 'angry', "men's", 'wi', 'fi', '3.14']
     """
-    words = map(_lower, _words(text))
-    return [word for word in words if not (stop and word in STOP_WORDS)]
+    return [word for word in map(_lower, _words(text)) if not (stop and word in STOP_WORDS)]
 
 
 def english_words(text: str) -> list[str]:

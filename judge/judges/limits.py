@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from judge.io.ids import nested
+
 
 class Allowance(msgspec.Struct, frozen=True):
     """One limit of a provider; None for what it does not say."""
@@ -66,11 +68,8 @@ def _meaning(name: str) -> tuple[str, str, str] | None:
 
 def read_limits(headers: Mapping[str, str]) -> RateLimits | None:
     """The limits that the headers of a reply name, the tightest of each kind; None if they name none."""
-    named: dict[tuple[str, str], dict[str, str]] = {}
-    for name in headers:
-        if meaning := _meaning(name):
-            owner, unit, field = meaning
-            named.setdefault((owner, unit), {})[field] = headers[name]
+    meanings = ((meaning, value) for name, value in headers.items() if (meaning := _meaning(name)))
+    named = nested(((owner, unit), field, value) for (owner, unit, field), value in meanings)
     if not named:
         return None
     now = _now(headers)

@@ -53,8 +53,7 @@ def browse(
     `inline`: the most bytes of packed tables inside the page. An InputError if a file is damaged. A UsageError if there
     is no such prompt.
     """
-    gathered = gather(folders, gold, criterion, prompts)
-    listed = listing(gathered)
+    listed = listing(gather(folders, gold, criterion, prompts))
     # By the name that the script asks for it.
     chunks = {f"{name}-{n}": chunk for name, table in listed.tables.items() for n, chunk in enumerate(table.chunks)}
     files: dict[str, bytes] = {}

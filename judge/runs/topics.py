@@ -70,8 +70,7 @@ def topic_turns(path: StrPath | None) -> dict[str, Turn] | None:
 
 def _topics(log: ProblemLog, value: Any) -> list[Topic]:
     if type(value) is not list or not value:
-        message = f"expected a list of topics, found {shown(value)}"
-        log.add("wrong_type", "$", message)
+        log.add("wrong_type", "$", f"expected a list of topics, found {shown(value)}")
         return []
     topics: list[Topic] = []
     seen: set[str] = set()

@@ -71,8 +71,7 @@ def test_a_wish_beyond_what_the_user_wants_ends_the_run_and_says_when_to_come_ba
 def test_a_wish_within_what_the_user_wants_is_obeyed(tmp_path: Path, error: TransientError) -> None:
     """Nothing is cut at a minute: 299 s are slept, by a later call, too."""
     time = VirtualTime()
-    model = Limited(1, error)
-    judged(tmp_path, model, ["a", "b"], Settings(concurrency=1), time=time)
+    judged(tmp_path, Limited(1, error), ["a", "b"], Settings(concurrency=1), time=time)
     assert time.now == pytest.approx(299.0, abs=0.2)
 
 

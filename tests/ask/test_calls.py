@@ -123,8 +123,7 @@ def test_after_a_repair_that_is_refused_the_other_form_is_asked_once(shared: boo
                 raise StructureUnsupported("no longer")
             return await super().complete(request)
 
-    unreadable = Completion("nonsense", "stop", "m")
-    model = NoRepair(unreadable)
+    model = NoRepair(Completion("nonsense", "stop", "m"))
     with time_limit(60.0), JOURNALS[shared](None) as journal:
         results = asked(model, journal)
     # The answer under the schema is of no use, and so both of the twins rest on the one in the text form.

@@ -36,8 +36,7 @@ def test_each_criterion_of_a_group_is_a_prompt_of_its_own() -> None:
         "groundedness/graded+naturalness",
         "naturalness/graded+groundedness",
     ]
-    digests = {GROUNDED.digest, NATURAL.digest, *(criterion.digest for criterion in GROUP)}
-    assert len(digests) == 4
+    assert len({GROUNDED.digest, NATURAL.digest, *(criterion.digest for criterion in GROUP)}) == 4
     for criterion, part in zip(GROUP, (GROUNDED, NATURAL), strict=True):
         assert (criterion.name, criterion.scale, criterion.inputs) == (part.name, part.scale, part.inputs)
         assert criterion.together == (GROUNDED, NATURAL)

@@ -194,8 +194,7 @@ def test_two_different_verdicts_are_none(labels: tuple[str, ...], other: tuple[s
     first = "\n".join(f"{name}: {label}" for name, label in zip(NAMES, other, strict=True))
     second = "\n".join(f"{name}: {label}" for name, label in zip(NAMES, labels, strict=True))
     for part, one, two in zip(PARTS, labels, other, strict=True):
-        verdict = read(f"{first}\nNo:\n{second}")[part.name]
-        assert isinstance(verdict, Verdict) == (one == two)
+        assert isinstance(read(f"{first}\nNo:\n{second}")[part.name], Verdict) == (one == two)
 
 
 @pytest.mark.slow

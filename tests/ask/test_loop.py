@@ -367,8 +367,7 @@ def test_ctrl_c_drains_and_the_same_run_goes_on(tmp_path: Path) -> None:
     paid = {request.response for request in model.asked}
     assert 6 <= len(paid) < 30
     later = Scripted()
-    results = judged(tmp_path, later, texts)
-    assert all(isinstance(result, Judgment) for result in results)
+    assert all(isinstance(result, Judgment) for result in judged(tmp_path, later, texts))
     assert {request.response for request in later.asked} == set(texts) - paid
 
 
@@ -488,8 +487,7 @@ def test_after_a_stop_no_repair_begins() -> None:
 
 
 def test_an_endpoint_that_dies_on_the_way_stops_the_run() -> None:
-    script = {f"t{index}": [errors.TransientError("503")] for index in range(10, 60)}
-    model = Scripted(script)
+    model = Scripted({f"t{index}": [errors.TransientError("503")] for index in range(10, 60)})
     with pytest.raises(errors.OperationalError, match="does not answer"):
         judged(None, model, [f"t{index}" for index in range(60)])
     # After the last of the ten answers, twenty in a row fail three times, and those that are in flight then.

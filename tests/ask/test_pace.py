@@ -164,14 +164,12 @@ def test_without_limits_nothing_waits() -> None:
 
 def test_the_users_requests_a_minute_are_kept() -> None:
     """120 a minute are one every half second."""
-    pacer = Pacer(rpm=120)
-    assert list(sendings(pacer, 4, tokens=1)) == pytest.approx([0, 0.5, 1.0, 1.5])
+    assert list(sendings(Pacer(rpm=120), 4, tokens=1)) == pytest.approx([0, 0.5, 1.0, 1.5])
 
 
 def test_the_users_tokens_a_minute_are_kept() -> None:
     """6,000 a minute are 100 a second; a larger call is sent when the store is full, and paid off."""
-    pacer = Pacer(tpm=6000)
-    assert list(sendings(pacer, 3, tokens=300)) == pytest.approx([0, 3.0, 6.0])
+    assert list(sendings(Pacer(tpm=6000), 3, tokens=300)) == pytest.approx([0, 3.0, 6.0])
 
 
 def sendings(pacer: Pacer, count: int, tokens: int) -> Iterator[float]:

@@ -67,8 +67,7 @@ def test_a_model_that_changes_is_named_with_its_counts() -> None:
     ],
 )
 def test_a_name_that_is_no_name_is_changed_and_says_so(name: str | None, recorded: str | None) -> None:
-    criterion = find_criterion("naturalness")
-    task = Task(pooled("It is cold."), criterion)
+    task = Task(pooled("It is cold."), find_criterion("naturalness"))
     reply = Completion("2", "stop", name)
     answer = Answer(Verdict(2, None), reply, rendered(task, {}, turn("x"), "text"), repaired=False)
     result = outcome(task, answer, "server/m", "d")

@@ -244,8 +244,7 @@ def test_unable_is_a_verdict_of_its_own() -> None:
 
 @pytest.mark.parametrize("minus", ["-", "\u2212"])
 def test_a_minus_belongs_to_the_label(minus: str) -> None:
-    levels = (Level(-1, "-1", "bad"), Level(1, "1", "good"))
-    scale = Scale(levels, "higher", (1,), None)
+    scale = Scale((Level(-1, "-1", "bad"), Level(1, "1", "good")), "higher", (1,), None)
     criterion = Criterion("c", "v", 1, (), "grade", scale, (), None, "", "", "", "")
     assert outcome(read(f"Grade: {minus}1", criterion=criterion)) == -1
     assert outcome(read("Grade: 1", criterion=criterion)) == 1

@@ -247,8 +247,7 @@ def pooled(out: str, *runs: str) -> dict[str, bytes]:
 
 def test_several_folders_and_files_are_pooled_in_whatever_order_they_are_given(here: Path) -> None:
     first = pooled("a", "--runs", "runs", "late/quarry-copied.json", "--runs", "late")
-    again = pooled("b", "--runs", "late/", "--runs", "runs/harbor-grounded.json", "runs")
-    assert first == again
+    assert first == pooled("b", "--runs", "late/", "--runs", "runs/harbor-grounded.json", "runs")
     assert len(first["runs.jsonl"].splitlines()) == 7
 
 

@@ -105,8 +105,7 @@ def test_a_file_of_prices_is_used_and_may_name_other_models(mock: Mock, tmp_path
     path.write_text('["server/a"]\nin = 1\ncached = 0.25\nout = 2\n["server/other"]\nin = 3\nout = 4\n')
     out = tmp_path / "out"
     assert run(mock, out, "--prices", str(path), "--max-cost", "5") == 0
-    document = manifest(out)
-    assert document["prices"] == {"server/a": {"in": 1.0, "cached": 0.25, "out": 2.0}}
+    assert manifest(out)["prices"] == {"server/a": {"in": 1.0, "cached": 0.25, "out": 2.0}}
     assert run(mock, out, "--prices", str(path), "--price", "server/a=5/6") == 0
     assert manifest(out)["prices"] == {"server/a": {"in": 5.0, "out": 6.0}}
     path.write_text('["server/a"]\nin = -1\n["server/b"]\nout = "x"\n')

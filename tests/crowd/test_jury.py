@@ -148,8 +148,7 @@ def test_alpha_and_ties_are_of_the_members_grades() -> None:
 def test_names_tell_members_apart_and_no_more() -> None:
     two = jury(2)
     assert member_names(two) == ["server/a", "server/b"]
-    again = (two[0], replace(two[0], sample=1))
-    assert member_names(again) == ["server/a #1", "server/a #2"]
+    assert member_names((two[0], replace(two[0], sample=1))) == ["server/a #1", "server/a #2"]
     prompts = (two[0], replace(two[0], prompt="relevance/graded", prompt_digest=GRADED.digest))
     assert member_names(prompts) == ["server/a relevance/ikat", "server/a relevance/graded"]
 

@@ -132,8 +132,7 @@ def test_the_json_of_cast_regins_own_grades_is_its_own(shared: Path) -> None:
                 table[item] = {"one": question[name]}
                 texts[item] = question["Question Text"]
         labels[name.lower()] = of_table(table, name.lower())
-    found = study(labels, (), CrowdSettings())
-    files = crowd_files(found, unit="question", texts=texts)
+    files = crowd_files(study(labels, (), CrowdSettings()), unit="question", texts=texts)
     made = json.loads(files["question_judgments.json"])
     order = {
         turn_id: sorted(turn["Questions"], key=lambda q: natural_key(q["Question ID"]))

@@ -302,8 +302,7 @@ def test_a_topic_that_is_not_the_turns_is_a_fault(topic_id: str) -> None:
     [("turn_id", "1-1_2"), ("text_sha256", "0" * 64), ("run_id", "mill"), ("criterion", "c"), ("assessor", "bob")],
 )
 def test_rows_that_differ_in_one_part_of_the_key_are_no_duplicates(field: str, value: str) -> None:
-    other = {**FULL, field: value}
-    assert len(parse_gold(jsonl(FULL, other), "g")) == 2
+    assert len(parse_gold(jsonl(FULL, {**FULL, field: value}), "g")) == 2
 
 
 @given(st.binary(max_size=200))

@@ -533,8 +533,7 @@ def test_what_cannot_be_done_is_said(world: Path, options: dict[str, object], me
 
 
 def test_a_plan_of_another_pool_and_ids_that_are_formulas_are_refused(world: Path) -> None:
-    other = replace(PLANNED[0], response_id="R00077")
-    (world / "plan.jsonl").write_bytes(jsonl_bytes([other]))
+    (world / "plan.jsonl").write_bytes(jsonl_bytes([replace(PLANNED[0], response_id="R00077")]))
     assert [problem.code for problem in refused(written, world, "csv")] == ["not_in_pool"]
     (world / "pool/pool.jsonl").write_bytes(pool_jsonl(Pool((response("R00002", "x", "=1+1_2"),), POOL.passages, ())))
     problems = refused(written, world, "labelstudio", plan=None, topics=None)

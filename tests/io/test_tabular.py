@@ -126,8 +126,7 @@ def test_a_parquet_file_has_the_cells_of_a_csv_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_parquet_file_is_named(tmp_path, columns, code, message) -> None:
-    pl = pytest.importorskip("polars")
-    pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
+    pytest.importorskip("polars").DataFrame(columns).write_parquet(tmp_path / "t.parquet")
     problems: list[Problem] = []
     assert read_table(tmp_path / "t.parquet", problems, needed=["a", "b"])[1] == []
     assert [problem.code for problem in problems] == [code]

@@ -528,8 +528,7 @@ def test_an_interrupted_trial_goes_on_where_it_stopped(tmp_path: Path, gold: Pat
         tried(**asking(tmp_path, gold))
     assert "agreement.tsv" not in contents(tmp_path / "out")
     asked.fail_after = None
-    found = tried(**asking(tmp_path, gold))
-    assert found.calibration.agreement[0].n == 120
+    assert tried(**asking(tmp_path, gold)).calibration.agreement[0].n == 120
     assert set(Counter(one.response_id for one in asked.requests).values()) == {1}
 
 

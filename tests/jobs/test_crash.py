@@ -52,8 +52,7 @@ def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
     # Only calls in flight and replies that were being written may be paid twice: three kills, at most 8 of each.
     assert sum(count - 1 for count in paid.values()) <= 3 * 2 * CONCURRENCY
     repeated = sum(mock.paid_per_item().values())
-    again = finish(mock, out)
-    assert again.returncode == 0
+    assert finish(mock, out).returncode == 0
     assert sum(mock.paid_per_item().values()) == repeated
     # The journal alone gives the same results again, byte for byte.
     replayed = tmp_path / "replayed"
@@ -163,8 +162,7 @@ def test_a_wrong_key_stops_at_once(mock: Mock, tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
-    absent = Mock(1)
-    done = finish(absent, tmp_path / "out", "--attempts", "1")
+    done = finish(Mock(1), tmp_path / "out", "--attempts", "1")
     assert done.returncode == 3
     assert "does not answer" in done.stderr
     assert "Traceback" not in done.stderr

@@ -309,8 +309,7 @@ _VOTES = (("a", 3), ("b", 3), ("c", 1))
 
 def _calibration(folder: Path) -> None:
     """Gold and labels of two judges, in columns and as records."""
-    gold = world.gold_rows(WORLD)
-    world.write_gold(folder / "gold.jsonl", gold)
+    world.write_gold(folder / "gold.jsonl", world.gold_rows(WORLD))
     world.write_gold(folder / "natural.jsonl", world.gold_rows(WORLD, criterion="naturalness"))
     world.write_gold(
         folder / "three.jsonl", [row for name in ("ann", "bob", "cem") for row in world.gold_rows(WORLD, name)]

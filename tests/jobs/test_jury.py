@@ -51,8 +51,7 @@ def test_two_models_and_a_baseline_are_one_judge(mock: Mock, tmp_path, capsys) -
     for one in members:
         given.setdefault(one["response_id"], []).append(one["grade"])
     for one in judgments:
-        grades = Counter(given[one["response_id"]])
-        (first, most), *others = grades.most_common()
+        (first, most), *others = Counter(given[one["response_id"]]).most_common()
         mean = sum(given[one["response_id"]]) / 3
         assert one["grade"] == (first if most > 1 else (2 * sum(given[one["response_id"]]) + 3) // 6)
         assert one["expected"] == pytest.approx(mean)
@@ -364,8 +363,7 @@ def test_prompts_of_the_user_are_found_again(tmp_path: Path, mock: Mock, capsys:
 def test_a_jury_asks_each_member_together(tmp_path: Path, mock: Mock, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path / "out", mock, "--model", "server/n", "--jury", "majority", "--together") == 0
     assert mock.stats()["paid"] == 2 * 77
-    members = json_lines(tmp_path / "out" / "members.jsonl")
-    assert len(members) == 2 * (76 + 77)
+    assert len(json_lines(tmp_path / "out" / "members.jsonl")) == 2 * (76 + 77)
     capsys.readouterr()
     two = ["--prompt", "groundedness/graded", "--prompt", "groundedness/yes_no", "--prompt", "naturalness"]
     assert run(tmp_path / "two", mock, "--jury", "majority", *two, "--together") == 2

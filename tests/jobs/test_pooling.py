@@ -168,8 +168,7 @@ def test_at_most_some_responses_are_drawn_at_random(tmp_path, example, capsys, m
 
 
 def test_only_some_turns(tmp_path):
-    turns = put(tmp_path / "turns.txt", "1-1_1\n2-1_2\n")
-    assert run(tmp_path / "out", "--turns", turns) == 0
+    assert run(tmp_path / "out", "--turns", put(tmp_path / "turns.txt", "1-1_1\n2-1_2\n")) == 0
     assert {one["turn_id"] for one in json_lines(tmp_path / "out" / "pool.jsonl")} == {"1-1_1", "2-1_2"}
     table = lines(tmp_path / "out" / "leaderboard.tsv")
     assert {row[table[0].index("turns")] for row in table[1:]} == {"2"}
@@ -273,8 +272,7 @@ def test_the_limits_of_a_profile_hold_and_are_recorded(tmp_path):
     assert "too_many_citations" in (tmp_path / "out" / "problems.json").read_text(encoding="utf-8")
     # An extension takes the options over, and with them the limits.
     assert main(["pool", "--extend", str(tmp_path / "out"), "--runs", str(talks), "--out", str(tmp_path / "more")]) == 0
-    later = manifest(tmp_path / "more")
-    assert later["limits"] == made["limits"]
+    assert manifest(tmp_path / "more")["limits"] == made["limits"]
 
 
 def test_a_pool_made_in_another_way_is_not_extended_anywhere(tmp_path, example, capsys):
@@ -346,8 +344,7 @@ def test_a_pool_that_was_stopped_while_it_was_written_goes_on(tmp_path, monkeypa
 
 def test_the_pool_of_another_folder_brings_its_journal(tmp_path, example, capsys):
     later = only(Path(shutil.copytree(RUNS, tmp_path / "more")), "orchard-manual")
-    harbor = only(example, "harbor-grounded")
-    assert run(tmp_path / "out", runs=harbor) == 0
+    assert run(tmp_path / "out", runs=only(example, "harbor-grounded")) == 0
     assert "`judge run --extend" in complaint(capsys, pool(tmp_path / "out", "--extend", tmp_path / "out", runs=later))
     assert pool(tmp_path / "new", "--extend", tmp_path / "out", runs=later) == 0
     capsys.readouterr()
@@ -436,8 +433,7 @@ def test_options_that_would_be_ignored_are_refused(tmp_path, capsys, options, ab
 def test_a_pool_in_the_place_of_another_leaves_nothing_of_it(tmp_path, example, capsys):
     out = tmp_path / "out"
     assert run(out) == 0
-    harbor = only(example, "harbor-grounded")
-    assert pool(out, "--screen", "off", "--replace", runs=harbor) == 0
+    assert pool(out, "--screen", "off", "--replace", runs=only(example, "harbor-grounded")) == 0
     left = {path.name for path in out.iterdir()}
     assert not left & {"judgments.jsonl", "leaderboard.tsv", "screen.tsv", "carried.jsonl"}
     assert [path.name for path in (out / "response_runs").iterdir()] == ["harbor-grounded.run"]

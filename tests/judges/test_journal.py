@@ -76,8 +76,7 @@ def test_a_put_has_reached_another_process_s_view_before_it_returns(tmp_path: Pa
         "asyncio.run(run())\n"
     )
     path = tmp_path / "journal.sqlite"
-    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
-    assert killed.returncode == 9
+    assert subprocess.run([sys.executable, "-c", script, str(path)], check=False).returncode == 9
     with Journal(path) as journal:
         assert journal.get("d") == completion()
 

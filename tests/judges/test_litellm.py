@@ -88,8 +88,7 @@ def test_cached_tokens_are_read_and_cost_their_own_price(mock: Mock, name: str, 
 
 
 def test_a_bare_provider_string_goes_to_litellm_whole() -> None:
-    model = open_model("openrouter/some/model")
-    assert model.name == "litellm/openrouter/some/model"
+    assert open_model("openrouter/some/model").name == "litellm/openrouter/some/model"
 
 
 def test_an_unpriced_model_costs_unknown(mock: Mock) -> None:
@@ -131,8 +130,7 @@ def test_structure_is_offered_where_litellm_knows_of_it(name: str, forms: tuple[
 
 
 def test_prices_come_from_the_offline_table_and_the_right_provider() -> None:
-    litellm = load_litellm()
-    entry = litellm.model_cost["claude-sonnet-4-5"]
+    entry = load_litellm().model_cost["claude-sonnet-4-5"]
     expected = Price(
         entry["input_cost_per_token"], entry["output_cost_per_token"], entry["cache_read_input_token_cost"]
     )

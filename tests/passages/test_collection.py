@@ -314,8 +314,7 @@ def test_bad_lines_have_their_numbers_whatever_the_blocks(tmp_path_factory: Any,
 @pytest.mark.parametrize("kind", ["{", "<DOC>\n<"])
 def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path, monkeypatch, kind: str) -> None:
     monkeypatch.setattr(jsonl, "MAX_LINE", 1 << 21)
-    path = written(tmp_path, zstd(kind.encode() + b"x" * (1 << 23)))
-    found = problems(path)
+    found = problems(written(tmp_path, zstd(kind.encode() + b"x" * (1 << 23))))
     assert found == [("passages.jsonl", f"line {1 + kind.count(chr(10))}: $", found[0][2])]
     assert "of more than 2 MiB" in found[0][2]
 

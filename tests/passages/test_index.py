@@ -189,8 +189,7 @@ def test_one_text_twice_is_found_and_two_texts_are_refused(tmp_path):
 )
 def test_a_changed_file_is_refused(tmp_path, old, new):
     path = put(tmp_path, "a.jsonl", row("a", "first"), row("b"), row("c", "last"))
-    other = put(tmp_path, "b.jsonl", row("d", "here"))
-    index_collection([path, other], tmp_path / "out.idx")
+    index_collection([path, put(tmp_path, "b.jsonl", row("d", "here"))], tmp_path / "out.idx")
     path.write_bytes(path.read_bytes().replace(old, new))
     with pytest.raises(InputError, match=r"a\.jsonl: not as it was when .*out\.idx was built; build the index again"):
         texts(tmp_path / "out.idx", "b")

@@ -79,8 +79,7 @@ def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:
 
 def test_empty_pool_files() -> None:
     empty = Pool((), {}, ())
-    header = b"run_id\tturn_id\trank\treason\tdetail\n"
-    assert files(empty) == (b"", b"{}\n", b"", header, b"")
+    assert files(empty) == (b"", b"{}\n", b"", b"run_id\tturn_id\trank\treason\tdetail\n", b"")
     assert read_pool(b"", b"", "out") == empty
 
 

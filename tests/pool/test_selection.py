@@ -222,8 +222,7 @@ def test_every_response_is_pooled_or_left_out_once(responses, depth, extra, form
     assert sorted([one.rank for one in found] + [row.rank or 0 for row in excluded]) == sorted(
         rank for rank, _, _ in responses
     )
-    taken = len(found) + sum(row.reason == "empty_text" for row in excluded)
-    assert taken <= depth
+    assert len(found) + sum(row.reason == "empty_text" for row in excluded) <= depth
     assert all({"g", "m"} & {passage.passage_id for passage in one.used} for one in found)
 
 

@@ -179,8 +179,7 @@ def test_grades_of_a_test_part_are_on_no_page(tmp_path: Path) -> None:
         tmp_path / "out", [response(1, "By ferry."), response(2, "By bus.")], [judgment(1, 0), judgment(2, 1)]
     )
     rows = [row("1-1_1", f"R0000{number}", 3, split=part) for number, part in ((1, "dev"), (2, "test"))]
-    gold = write_gold(tmp_path / "gold.jsonl", rows)
-    gathered = gather(opened([folder]), [gold])
+    gathered = gather(opened([folder]), [write_gold(tmp_path / "gold.jsonl", rows)])
     assert [one.gold_grade for one in gathered.items] == [3, None]
     assert gathered.notes[0] == "Not shown here: 1 grade by assessors on a test part."
 

@@ -189,8 +189,7 @@ EVERY_PART: tuple[ReportPart, ...] = (
 
 
 def test_whatever_a_text_holds_it_stays_a_text_on_the_page() -> None:
-    page = report_page(content(*EVERY_PART), NOTHING).decode()
-    body = page.partition("<body>")[2]
+    body = report_page(content(*EVERY_PART), NOTHING).decode().partition("<body>")[2]
     assert "<img" not in body
     assert "<b>" not in body
     assert body.rpartition("</footer>")[2].startswith("\n<script>// Boards are sorted")
@@ -207,8 +206,7 @@ def test_whatever_a_text_holds_it_stays_a_text_in_markdown() -> None:
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert headings[:2] == ["# out", "## One"]
     assert all("# \\`x\\`" not in heading[:6] for heading in headings)
-    quoted = [line for line in text.splitlines() if line.startswith(">")]
-    assert len(quoted) == 2
+    assert len([line for line in text.splitlines() if line.startswith(">")]) == 2
 
 
 def test_a_quotation_in_markdown_makes_no_heading_and_no_list_and_a_picture_stands_below() -> None:

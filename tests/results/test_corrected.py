@@ -105,8 +105,7 @@ def test_a_shared_response_is_gold_for_every_run_that_gave_it() -> None:
 
 
 def test_missing_responses_widen_the_bounds_by_the_ends_of_the_scale_or_their_gold() -> None:
-    missing = [(None, 2), (None, None), (None, None)]
-    row = World(a=TEN + REST + missing).rows()["a"]
+    row = World(a=TEN + REST + [(None, 2), (None, None), (None, None)]).rows()["a"]
     assert (row.n, row.missing, row.gold, row.flags) == (20, 3, 10, ("MISSING",))
     assert row.bound_low == pytest.approx((20 * row.corrected.low + 2 + 2 * 0) / 23)
     assert row.bound_high == pytest.approx((20 * row.corrected.high + 2 + 2 * 3) / 23)
@@ -185,8 +184,7 @@ def test_a_run_of_any_family_in_a_jury_is_of_the_judges() -> None:
 
 
 def test_three_equal_grades_are_few_too() -> None:
-    same = [(3, 3)] * 3 + [(3, None)] * 3
-    row = World(same=same, other=TEN + REST).rows()["same"]
+    row = World(same=[(3, 3)] * 3 + [(3, None)] * 3, other=TEN + REST).rows()["same"]
     assert (row.method, row.flags) == ("gold only", ("DEGENERATE", "MISSING", "FEWGOLD"))
     assert "gold minus judge" in FLAGS["DEGENERATE"]
 
@@ -440,8 +438,7 @@ def test_undefined_numbers_are_none() -> None:
 
 def test_a_run_that_is_mostly_without_a_grade_ranks_by_its_bound() -> None:
     """The mean of one graded turn of 20, with 3, is 3; over all turns it is 3/20."""
-    few = [(3, 3)] + [(None, None)] * 19
-    rows = World(1.0, honest=[(2, 2)] * 20, few=few).rows()
+    rows = World(1.0, honest=[(2, 2)] * 20, few=[(3, 3)] + [(None, None)] * 19).rows()
     assert [(run_id, row.rank, row.corrected.value, row.bound, row.raw_bound) for run_id, row in rows.items()] == [
         ("honest", 1, 2.0, 2.0, 2.0),
         ("few", 2, 3.0, 3 / 20, 3 / 20),

@@ -33,8 +33,7 @@ def compared(pool: Pool, results: list[Judgment | Failure], **options: str) -> T
 
 
 def test_a_turn_without_a_grade_is_the_worst_one_or_left_out_as_in_the_rank() -> None:
-    rows = compared(*made(9, b=[2] * 9, a=[3, *["refused"] * 6, None, "budget"]))
-    (found,) = rows
+    (found,) = compared(*made(9, b=[2] * 9, a=[3, *["refused"] * 6, None, "budget"]))
     # Seven turns count for both: 3 - 2 and six times 0 - 2.
     assert (found.run_a, found.run_b, found.difference.n) == ("a", "b", 7)
     assert found.difference.value == pytest.approx((1 - 6 * 2) / 7)

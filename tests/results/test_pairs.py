@@ -163,8 +163,7 @@ def test_who_won_or_lost_all_has_no_rating_and_stands_at_its_end(tmp_path: Path)
 
 
 def test_win_rates_are_a_board_in_which_no_verdict_is_no_runs_doing(tmp_path: Path) -> None:
-    outcome = judged(tmp_path, upsets)
-    board = {row.run_id: row for row in outcome.leaderboard}
+    board = {row.run_id: row for row in judged(tmp_path, upsets).leaderboard}
     a, d = board["a"], board["d"]
     assert a.criterion == "preference_win_rate"
     # Topics 3 and 4 have no verdict for a; of topic 9 it is 2 of 2.
@@ -202,8 +201,7 @@ def test_a_verdict_counts_once_in_the_share_of_the_first_place(tmp_path: Path) -
 
 
 def test_a_trial_asks_about_both_orders(tmp_path: Path) -> None:
-    given = runs(tmp_path / "runs")
-    found = rows(judged(tmp_path, given=given, limit=15))
+    found = rows(judged(tmp_path, given=runs(tmp_path / "runs"), limit=15))
     assert sum(row.won + row.lost for row in found.values()) == 2 * 7
     bank = json.loads((tmp_path / "out" / "bank.json").read_text())
     assert all(len(re.findall("Fine", text)) == 2 for text in bank.values())
@@ -232,8 +230,7 @@ def test_what_does_not_go_with_pairs_is_refused(tmp_path: Path, capsys: pytest.C
     given = runs(tmp_path / "runs", 1)
     with pytest.raises(UsageError, match=r"--depth: .*about more responses"):
         judge.Plan(**given, unit="pair", depth=2)
-    out = str(judged(tmp_path, given=given).out)
-    assert main(["evaluate", "responses", out]) == 2
+    assert main(["evaluate", "responses", str(judged(tmp_path, given=given).out)]) == 2
     assert "a pool of pairs has no grades of responses" in capsys.readouterr().err
     lines = (tmp_path / "out" / "pool.jsonl").read_text().splitlines()
     for wrong, message in (

@@ -58,8 +58,7 @@ def turns_of(path):
 
 def codes(path, turns):
     """Errors and warnings of a file, counted by code."""
-    read = read_run(path)
-    found = validate_run(read, turns, COUNT_TOKENS).problems
+    found = validate_run(read_run(path), turns, COUNT_TOKENS).problems
     counts = {"error": Counter(), "warning": Counter()}
     for one in found:
         counts[one.severity][one.code] += one.count
@@ -171,8 +170,7 @@ def test_the_document_names_no_code_that_there_is_not():
         "doc_id", "passage_provenance", "run_type", "eval_response", "only_response", "turn_number", "cast_regin",
         "turn_id",
     }  # fmt: skip
-    named = set(re.findall(r"`([a-z]+_[a-z_]+)`", DOCUMENT))
-    assert named - fields <= set(CODES)
+    assert set(re.findall(r"`([a-z]+_[a-z_]+)`", DOCUMENT)) - fields <= set(CODES)
 
 
 def test_the_document_tells_the_outcomes_of_the_table():

@@ -601,8 +601,7 @@ def test_a_fault_of_the_whole_run_takes_it_out(tmp_path, document, reason):
 
 
 def test_turns_that_a_run_lacks_are_listed_as_not_judged(tmp_path):
-    topics = {**TOPICS, "9-1_10": TOPICS["9-1_2"]}
-    _, validated = check(written(tmp_path, dump(run24())), topics)
+    _, validated = check(written(tmp_path, dump(run24())), {**TOPICS, "9-1_10": TOPICS["9-1_2"]})
     detail = "$.turns: the topics have this turn, the run has not"
     assert validated.exclusions == (
         Exclusion("r", "9-1_2", None, "missing_turn", detail),

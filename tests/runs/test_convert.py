@@ -477,8 +477,7 @@ def test_real_runs_keep_what_is_judged(shared, tmp_path, run, topics, to):
     turns = {turn.turn_id: turn for topic in read_topics(shared / topics) for turn in topic.turns} if topics else None
     before = read_run(shared / run)
     content, _ = convert_run(before, to, turns=turns, team="t" if to == "ikat2025" else None)
-    path = put(tmp_path / "after", content)
-    after = read_run(path)
+    after = read_run(put(tmp_path / "after", content))
     assert after.run.format == to
     assert errors_of(after) == []
     assert judged(after.run) == judged(before.run)

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judge.errors import UsageError
-from judge.runs.check import FIXED
+from judge.runs.check import CODES
 from judge.runs.check.validate import validate_run
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.fix.fixes import Fixer
@@ -164,8 +164,7 @@ def test_a_text_is_not_cut_to_nothing(rule, limit, text, left):
 
 def test_texts_that_are_not_judged_are_not_cut():
     fixer = Fixer(head(eval_response=False), words)
-    turn = {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "w " * 300}]}
-    fixer.turn(turn, "$")
+    fixer.turn({"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "w " * 300}]}, "$")
     assert fixer.fixes == []
     assert fix({"text": " " * 300})[1] == fix({"text": "\0" + "w " * 300})[1] == []
 
@@ -223,8 +222,7 @@ def document(**response):
 
 
 def copied(path, format=None):
-    read = read_run(path, format)
-    return fixed_copy(path, read.run, words, format)
+    return fixed_copy(path, read_run(path, format).run, words, format)
 
 
 def test_a_sound_run_keeps_its_bytes(tmp_path):
@@ -507,7 +505,9 @@ def test_what_can_be_fixed_is_fixed(tmp_path_factory, responses, marked):
     def codes():
         read = read_run(path)
         checked = validate_run(read, None, TokenLimit(lambda text: words(text, 3), 3, "bare"))
-        return read.run, {problem.code for problem in checked.problems} & set(FIXED)
+        return read.run, {problem.code for problem in checked.problems} & {
+            code for code, row in CODES.items() if row.fix
+        }
 
     run, before = codes()
     outcome = fixed_copy(path, run, lambda text: words(text, 3))
@@ -530,5 +530,4 @@ def test_real_runs_are_fixed_and_then_left_alone(shared, tmp_path):
         assert {code: found.count(code) for code in found} == fixes
         copy_ = tmp_path / path.name
         copy_.write_bytes(outcome.stored)
-        again = fixed_copy(copy_, read_run(copy_).run, counter)
-        assert again == FixedCopy(outcome.stored)
+        assert fixed_copy(copy_, read_run(copy_).run, counter) == FixedCopy(outcome.stored)

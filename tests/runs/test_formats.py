@@ -116,8 +116,7 @@ def test_ikat2025_metadata_are_the_first_that_are_given(tmp_path):
 
 def test_ikat2025_run_of_one_turn_is_one_json_document(tmp_path):
     content = json.dumps(line("1-1_1", responses=[]), indent=1).encode()
-    read = read_run(written(tmp_path, "a.json", content))
-    assert read.run.turns == (RunTurn("1-1_1", ()),)
+    assert read_run(written(tmp_path, "a.json", content)).run.turns == (RunTurn("1-1_1", ()),)
 
 
 def test_cast2022(tmp_path):
@@ -135,8 +134,7 @@ BANK = {"R0": " Nought.", "R1": "One.", "R2": "Two."}
 def test_cast_regin_pool_with_its_bank_is_a_run_without_evidence(tmp_path):
     written(tmp_path, "other.json", {"R0": "Too little of the pool."})
     bank = written(tmp_path, "response_bank.json", BANK)
-    pool = written(tmp_path, "response_pool.pool", POOL)
-    read = read_run(pool)
+    read = read_run(written(tmp_path, "response_pool.pool", POOL))
     assert read.problems == ()
     assert (read.run.format, read.run.run_id, read.run.eval_response) == ("cast_regin", "tag", True)
     assert read.run.turns == (

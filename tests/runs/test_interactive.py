@@ -65,8 +65,7 @@ def written(folder, content):
 
 def checked(path, turns=None):
     read = read_run(path)
-    problems = validate_run(read, turns, None).problems
-    return [(problem.code, problem.path) for problem in problems]
+    return [(problem.code, problem.path) for problem in validate_run(read, turns, None).problems]
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -15,7 +15,7 @@ import msgspec
 
 from judge.errors import CallError, ContextLengthError, InputError, RejectedError, UsageError
 from judge.extra.checkers.checkers import Checker, PairScore, TextPair, pair_score
-from judge.io.files import read_stored
+from judge.io.files import json_of, read_stored
 from judge.io.installed import need_extra, package_errors
 from judge.io.processes import usable_cores
 from judge.judges.http_errors import shorten
@@ -112,8 +112,7 @@ class OnnxChecker(Checker):
     def _run(self, session: Any, window: Any) -> PairScore:
         import numpy as np
 
-        values = (window.ids, window.attention_mask, window.type_ids)
-        named = dict(zip(_INPUTS, values, strict=True))
+        named = dict(zip(_INPUTS, (window.ids, window.attention_mask, window.type_ids), strict=True))
         feed = {entry.name: np.array([named[entry.name]], _TYPES[entry.type]) for entry in session.get_inputs()}
         with package_errors(RejectedError, "the model cannot read a pair"):
             logits = session.run(None, feed)[0]
@@ -234,7 +233,8 @@ def read_model_files(path: Path) -> ModelFiles:
     if tokenizer is None or config_file is None:
         missing = "tokenizer.json" if tokenizer is None else "config.json"
         raise InputError(f"{model}: there is no {missing} beside it or in the folder above, expected one")
-    config, limits = _config(config_file), _config(limits_file) if limits_file else _Config()
+    read = functools.partial(json_of, kind=_Config, otherwise="cannot be read")
+    config, limits = read(config_file), read(limits_file) if limits_file else _Config()
     # Exporters give these names to weights that are kept outside the model.
     outside = {f"{model.name}_data", f"{model.name}.data", f"{model.stem}.data"}
     parts = tuple(sorted(part for part in model.parent.glob("*") if part.name in outside and part.is_file()))
@@ -261,13 +261,6 @@ def _model(path: Path) -> Path:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     raise InputError(f"{path}: there is no such file or folder, expected a cross-encoder in ONNX")
-
-
-def _config(path: Path) -> _Config:
-    try:
-        return msgspec.json.decode(read_stored(path), type=_Config)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def _labels(config: _Config, path: Path) -> tuple[str, ...]:

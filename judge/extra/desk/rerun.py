@@ -129,8 +129,7 @@ class Shelf:
 
 
 def _shelved(path: Path, *, own: bool) -> ShelvedPrompt:
-    criterion = load_criterion(path)
-    return ShelvedPrompt(criterion, path, read_stored(path).decode("utf-8-sig"), own)
+    return ShelvedPrompt(load_criterion(path), path, read_stored(path).decode("utf-8-sig"), own)
 
 
 class DiffLine(NamedTuple):

@@ -13,7 +13,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.extra.evaluate import Over
 from judge.extra.evaluate import graded as grading
 from judge.extra.evaluate.breakdown import TABLES, RunTable, TurnFacts, is_known, turn_facts, unknown_facts
-from judge.io.files import input_errors, read_stored
+from judge.io.files import input_errors, json_of
 from judge.io.folder import FileContent, Pieces, check_apart, replace_folder, text_pieces
 from judge.io.ids import QrelRow, natural_key, nested, parse_qrels, parse_run
 from judge.io.installed import undrawn
@@ -202,10 +202,7 @@ def _sidecar(path: Path) -> _Sidecar | None:
     beside = path.with_name(f"{path.name}.json")
     if not beside.exists():
         return None
-    try:
-        sidecar = msgspec.json.decode(read_stored(beside), type=_Sidecar)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InputError(f"{beside}: not what judge writes beside qrels: {error}") from error
+    sidecar = json_of(beside, _Sidecar, "not what judge writes beside qrels")
     if not sidecar.scale.levels:
         raise InputError(f"{beside}: $.scale.levels: no level: expected the grades of the scale")
     return sidecar

@@ -75,8 +75,7 @@ def corpus_bleu(texts: Sequence[str], references: Sequence[Sequence[str]]) -> Co
     bleu = BLEU(force=True)
     most = max(map(len, references))
     streams = [[given[place] if place < len(given) else None for given in references] for place in range(most)]
-    score = bleu.corpus_score(texts, streams)
-    return CorpusBleu(float(score.score), str(bleu.get_signature()))
+    return CorpusBleu(float(bleu.corpus_score(texts, streams).score), str(bleu.get_signature()))
 
 
 def rouge_scores(

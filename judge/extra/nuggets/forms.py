@@ -362,8 +362,7 @@ def _is_cone_rags(content: bytes) -> bool:
     """Whether it is an object over several lines, or one whose values are objects."""
     if not content.startswith(b"{"):
         return False
-    first = records.first_object(content)
-    return all(isinstance(value, dict) for value in first.values())
+    return all(isinstance(value, dict) for value in records.first_object(content).values())
 
 
 def _read_cone_rags(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:

@@ -173,8 +173,7 @@ def altered_name(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator
         return Undefined("no name of the response is in the passages")
     name = _shuffled(candidates, rng)[0]
     other = others[int(rng.integers(len(others)))]
-    altered = re.sub(rf"\b{re.escape(name)}\b", other, text)
-    return Twin(altered, item.passages, f"{name} -> {other}")
+    return Twin(re.sub(rf"\b{re.escape(name)}\b", other, text), item.passages, f"{name} -> {other}")
 
 
 def negated(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:

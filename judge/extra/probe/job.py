@@ -5,7 +5,6 @@ An item's twins are the same whichever other items are drawn.
 
 import itertools
 import platform
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -30,7 +29,7 @@ from judge.extra.probe.alterations import ProbeItem, Twin, WantedLabels
 from judge.extra.probe.probes import KINDS, Probe, ProbeKind, ProbePair, probes_of, standing, why_missing
 from judge.io.files import file_in, json_bytes, jsonl_bytes, sha256
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key, nested
 from judge.io.installed import __version__, undrawn
 from judge.io.plan import AboveZero, Option, Options, Positive, Seed
 from judge.io.steps import ProgressLine, Step, Steps, quiet
@@ -57,10 +56,8 @@ def draw_items(
     A larger draw with the same seed begins with the items of a smaller one. `with_passages`: of responses all of whose
     used passages have a text. `turns`: id to turn, for the questions.
     """
-    by_topic: dict[str, list[PooledResponse]] = defaultdict(list)
-    for response in pool.responses:
-        if not with_passages or is_complete(response, pool):
-            by_topic[response.topic_id].append(response)
+    complete = [response for response in pool.responses if is_complete(response, pool)]
+    by_topic = groups_of((response.topic_id, response) for response in (complete if with_passages else pool.responses))
     topics = sorted(by_topic, key=natural_key)
     order = _rng(seed, "topics").permutation(len(topics))
     queues = []
@@ -70,13 +67,10 @@ def draw_items(
     deepest = max(map(len, queues), default=0)
     drawn = [queue[depth] for depth in range(deepest) for queue in queues if depth < len(queue)][:n]
     # Topic to the turns of its responses with the texts of their passages, each pair once.
-    sets: dict[str, dict[tuple[str, tuple[str, ...]], None]] = defaultdict(dict)
-    for response in pool.responses:
-        if is_complete(response, pool):
-            sets[response.topic_id][response.turn_id, _texts(response, pool)] = None
+    sets = nested((response.topic_id, (response.turn_id, _texts(response, pool)), None) for response in complete)
     items = []
     for place, response in enumerate(drawn):
-        others = tuple(texts for turn, texts in sets[response.topic_id] if turn != response.turn_id)
+        others = tuple(texts for turn, texts in sets.get(response.topic_id, ()) if turn != response.turn_id)
         asked = turns.get(response.turn_id) if turns else None
         items.append(ProbeItem(response, _texts(response, pool), others, place, asked.utterance if asked else ""))
     return tuple(items)

@@ -57,8 +57,7 @@ def _regin_totals(outcome: ReginOutcome) -> str:
 def _problem_lines(problems: Sequence[Problem]) -> list[str]:
     lines = []
     for problem in problems:
-        where = " ".join(part for part in (problem.turn_id, problem.path) if part)
-        head = f"{problem.severity} {problem.code} {problem.file}{' ' if where else ''}{where}"
+        head = f"{problem.severity} {problem.code} {problem.file}{' ' if problem.where else ''}{problem.where}"
         lines += fold(printable(f"{head}: {problem.message}"), columns())
     return lines
 

@@ -25,7 +25,8 @@ from judge.ask.account import price_of
 from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.scale.service import offer_of
-from judge.io.files import StrPath, json_bytes, read_stored
+from judge.io.files import StrPath, json_bytes, json_of
+from judge.io.files import read_stored as read_stored
 from judge.io.folder import make_folder, open_new, temporary_name, write_atomic
 from judge.io.installed import __version__
 from judge.io.steps import Step, Steps, quiet
@@ -291,7 +292,4 @@ def note_round(out: Path, folder: Path, waiting: int = 0) -> None:
 
 def _rounds(out: Path) -> dict[str, int]:
     path = out / ROUNDS
-    try:
-        return msgspec.json.decode(read_stored(path), type=dict[str, int]) if path.exists() else {}
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a list of rounds that `judge requests` wrote: {error}") from error
+    return json_of(path, dict[str, int], "not a list of rounds that `judge requests` wrote") if path.exists() else {}

@@ -272,5 +272,3 @@ NEEDS_TOPICS = tuple(sorted(code for code, row in CODES.items() if row.needs == 
 """Codes of the checks that need topics."""
 NEEDS_HASHES = tuple(sorted(code for code, row in CODES.items() if row.needs == "hashes"))
 """Codes of the checks that need the collection's hash list."""
-FIXED = tuple(code for code, row in CODES.items() if row.fix)
-"""Codes of the problems that `--fix` fixes, some of them only in part."""

@@ -172,20 +172,15 @@ def code_lines(problems: Iterable[Problem], examples: int | None = EXAMPLES) -> 
             continue
         yield printable(head)
         for problem in group:
-            where = _where(problem)
-            yield printable(f"    {where}{': ' if where else ''}{problem.message}")
+            yield printable(f"    {problem.where}{': ' if problem.where else ''}{problem.message}")
 
 
 def _together(code: str, problems: Sequence[Problem], examples: int) -> str:
     """Many problems of one code in words: the first places, the first message, the likely cause."""
-    places = ", ".join(_where(problem) for problem in problems[:examples])
+    places = ", ".join(problem.where for problem in problems[:examples])
     cause = f"; likely cause: {CODES[code].cause}" if code in CODES and CODES[code].cause else ""
     listed = sum(problem.count == 1 and not problem.path.endswith("[*]") for problem in problems)
     return f". First at {places}: {problems[0].message}{cause} (`judge validate --all` lists {listed})"
-
-
-def _where(problem: Problem) -> str:
-    return " ".join(part for part in (problem.turn_id, problem.path) if part)
 
 
 def total(files: Sequence[FileReport]) -> str:

@@ -223,8 +223,7 @@ def _response(rules: Rules, log: ProblemLog, path: str, value: Any, needs_text: 
     passages = _passages(log, fields.list(name, optional=True), f"{path}.{name}", rules.flags_used)
     statements = _read_ptkb(log, fields, rules) if rules.ptkb == "numbers" else first
     response = Response(rank, text, passages, tuple(ptkb_id for ptkb_id, _, _ in statements))
-    texts = tuple((text, score) for _, text, score in first)
-    return response, ResponsePlace(path, texts)
+    return response, ResponsePlace(path, tuple((text, score) for _, text, score in first))
 
 
 def _read_ptkb(log: ProblemLog, fields: Fields, rules: Rules) -> list[tuple[str, str | None, float | None]]:

@@ -31,8 +31,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Known:
     """Says which datasets there are, and which judge answers."""
 
     def say(*datasets: Dataset, judge: Ruled | None = None) -> None:
-        table = {each.name: each for each in datasets}
-        monkeypatch.setattr("judge.extra.bench.DATASETS", table)
+        monkeypatch.setattr("judge.extra.bench.DATASETS", {each.name: each for each in datasets})
         if judge is not None:
             monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: judge)
 
@@ -309,8 +308,7 @@ def test_a_rerun_asks_nothing_and_writes_the_same_bytes(known: Known, tmp_path: 
     after = {path.name: path.read_bytes() for path in out.iterdir() if "journal" not in path.name}
     assert judge.calls == calls and before == after
     # Another folder of another name gives the same card, since no path and no date is in it.
-    elsewhere = write(tmp_path / "elsewhere" / "deep", items())
-    assert bench(elsewhere, tmp_path / "again") == 0
+    assert bench(write(tmp_path / "elsewhere" / "deep", items()), tmp_path / "again") == 0
     for name in ("card.json", "card.md", "items.jsonl"):
         assert (tmp_path / "again" / name).read_bytes() == before[name]
         assert str(tmp_path).encode() not in before[name]
@@ -353,8 +351,7 @@ def test_a_dry_run_sends_and_writes_nothing(known: Known, tmp_path: Path, capsys
 
 
 def test_a_budget_stops_and_the_next_call_goes_on(known: Known, tmp_path: Path) -> None:
-    judge = Ruled(lambda request: str(last_digit(request)))
-    known(dataset(), judge=judge)
+    known(dataset(), judge=Ruled(lambda request: str(last_digit(request))))
     folder, out = write(tmp_path / "data", items()), tmp_path / "out"
     assert bench(folder, out, "--max-cost", "0.00006", "--concurrency", "1") == 3
     (of,) = card_of(out).datasets

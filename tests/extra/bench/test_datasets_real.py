@@ -88,8 +88,7 @@ def test_the_detectors_of_faithbench(shared: Path) -> None:
 
 
 def test_the_judges_of_llmjudge(shared: Path) -> None:
-    dataset = DATASETS["llmjudge"]
-    stored = dataset.stored(shared)
+    stored = DATASETS["llmjudge"].stored(shared)
     assert len(stored) == 17 and {len(labels) for labels in stored.values()} == {4423}
     off = Counter(judge for judge, labels in stored.items() for label in labels.values() if label > 3)
     assert off == {"RMITIR-llama70B": 2}

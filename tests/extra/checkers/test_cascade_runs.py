@@ -285,8 +285,7 @@ def test_a_checker_behind_a_server_has_an_address_of_its_own(mock: Mock, tmp_pat
     assert f"settled {len(settled(local))} by checker/server/x" in " ".join(capsys.readouterr().out.split())
     assert len(scorer.asked) == sent
     # The checker's address decides grades, and is not published.
-    configuration = manifest(out)["configuration"]
-    assert configuration["cascade"]["base_url"] == f"{scorer.url}/score"
+    assert manifest(out)["configuration"]["cascade"]["base_url"] == f"{scorer.url}/score"
     assert main(["release", str(out), "--out", str(bundle)]) == 0
     assert scorer.url not in (bundle / "manifest.json").read_text(encoding="utf-8")
 
@@ -337,8 +336,7 @@ def test_the_dollars_of_a_cascade_are_those_of_both_judges(
     scorer = serve(containments)
     prices = ["server/m=1e6/2e6", *([price] if price else [])]
     cascade, url = "checker/server/x@0.1:0.9", f"{scorer.url}/score"
-    found = calibration(tmp_path, mock, cascade, cascade_url=url, price=prices)
-    (row,) = found.cascades
+    (row,) = calibration(tmp_path, mock, cascade, cascade_url=url, price=prices).cascades
     assert row.cost is not None and row.cost.calls_checker == len(scorer.asked) == 36
     assert row.cost.cost_alone is not None
     if price is None:

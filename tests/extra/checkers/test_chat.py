@@ -118,8 +118,7 @@ def test_each_pair_is_one_document_and_one_claim(serve: Serve) -> None:
     ("Yes", {"Yes": 0.6, "No": 0.2}, 1.0, True),
 ])  # fmt: skip
 def test_the_score_is_the_probability_of_yes(serve, text, top, supports, decided) -> None:
-    server = serve(lambda body: (200, replied(text, top)))
-    (found,) = scored(server, ("p", "s"))
+    (found,) = scored(serve(lambda body: (200, replied(text, top))), ("p", "s"))
     assert (found.supports, found.decided) == (pytest.approx(supports, abs=1e-6), decided)
 
 
@@ -232,8 +231,7 @@ def test_tokens_are_summed_and_bare_answers_are_said(serve: Serve) -> None:
         bare = "one\nClaim: Dogs" in body["messages"][1]["content"]
         return 200, replied("No") if bare else replied("Yes", {"Yes": 0.9, "No": 0.1})
 
-    server = serve(answer)
-    model = open_model("checker/chat/m", ModelOptions(base_url=server.url))
+    model = open_model("checker/chat/m", ModelOptions(base_url=serve(answer).url))
 
     request = replace(_request(), response="Dogs ride free. Tickets cost nine.", passages=("one", "two"))
     found, *tokens = asyncio.run(completed(model, request))
@@ -256,8 +254,7 @@ def test_a_pair_that_occurs_twice_is_asked_and_counted_once(serve: Serve) -> Non
 
 
 def test_a_silent_server_gives_no_token_counts(serve: Serve) -> None:
-    server = serve(lambda body: (200, replied("Yes", usage=False)))
-    completion, _ = answered(server, ("p", "s"))
+    completion, _ = answered(serve(lambda body: (200, replied("Yes", usage=False))), ("p", "s"))
     assert (completion.prompt_tokens, completion.completion_tokens) == (None, None)
 
 

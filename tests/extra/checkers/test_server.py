@@ -45,8 +45,7 @@ def test_settings_that_cannot_be_meant_are_refused(name: str, path: str, message
 def test_settings_are_part_of_the_name_and_of_what_is_recorded() -> None:
     name = "checker/server/org/m:7b#supports=0,contradicts=2@0.7"
     options = ModelOptions(base_url="http://localhost:1/predict")
-    model = open_model(name, options)
-    assert model.name == name
+    assert open_model(name, options).name == name
     # A number sign that no setting follows is a part of the model's name.
     assert open_model("checker/server/m#2@0.7").name == "checker/server/m#2@0.7"
     settings = {"supports": "0", "contradicts": "2"}

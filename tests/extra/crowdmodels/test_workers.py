@@ -156,8 +156,7 @@ def test_equally_probable_grades_go_to_the_one_nearest_to_the_mean() -> None:
 
 
 def test_grades_of_a_model_have_probabilities(tmp_path: Path) -> None:
-    outcome = grade(pl.DataFrame(COLUMNS), tmp_path / "o", aggregator="dawid-skene")
-    first = outcome.grades[0].p
+    first = grade(pl.DataFrame(COLUMNS), tmp_path / "o", aggregator="dawid-skene").grades[0].p
     assert sum(first.values()) == pytest.approx(1)
     header, line, *_ = (tmp_path / "o/items.tsv").read_text().splitlines()
     assert dict(zip(header.split("\t"), line.split("\t"), strict=True))["p_3"] == f"{first['3']:.6f}"

@@ -122,8 +122,7 @@ def test_ten_labels_by_keyboard_survive_a_crash_and_become_gold(tmp_path, page: 
 
 def test_keys_do_what_the_list_of_keys_says(tmp_path: Path, page: Page, serve: type[Served]) -> None:
     write_pool(tmp_path)
-    served = serve(tmp_path, *ANN)
-    page.goto(served.links[0])
+    page.goto(serve(tmp_path, *ANN).links[0])
     home = page.url.removesuffix("1")
     page.keyboard.press("?")
     assert page.locator("#keys").is_visible()
@@ -189,8 +188,7 @@ def test_single_keys_stay_off_from_page_to_page(tmp_path: Path, page: Page, serv
 
 def test_a_key_that_is_held_down_labels_once(tmp_path: Path, page: Page, serve: type[Served]) -> None:
     write_pool(tmp_path)
-    served = serve(tmp_path, *ANN)
-    page.goto(served.links[0])
+    page.goto(serve(tmp_path, *ANN).links[0])
     page.keyboard.press("2")
     with page.expect_navigation():
         page.keyboard.down("Enter")
@@ -234,8 +232,7 @@ def long_pool(folder: Path) -> None:
 
 def test_response_rubric_and_first_passage_are_seen_without_scrolling(tmp_path, page, serve) -> None:
     long_pool(tmp_path)
-    served = serve(tmp_path, *ANN, "--topics", str(tmp_path / "topics.json"))
-    page.goto(served.links[0])
+    page.goto(serve(tmp_path, *ANN, "--topics", str(tmp_path / "topics.json")).links[0])
     keys(page, "2", "Enter")
     for seen in (".response > .loose", ".rubric .level >> nth=0", ".rubric .level >> nth=4", ".rubric button",
                  ".evidence details >> nth=0"):  # fmt: skip

@@ -158,8 +158,7 @@ def test_the_judged_share_is_that_of_ir_measures() -> None:
 
 def test_a_set_ranks_as_itself_without_swaps_or_holes() -> None:
     systems, a, _ = random_world()
-    twin = sets.OrderedRun("twin", systems[2].turns)
-    found = ranked([*systems, twin], a, a, "nDCG@5")
+    found = ranked([*systems, sets.OrderedRun("twin", systems[2].turns)], a, a, "nDCG@5")
     values = {name: estimate.value for name, estimate in found.statistics.items()}
     assert values == pytest.approx(dict.fromkeys(values, 1.0) | {"swapped": 0.0})
     assert not any(pair.swapped for pair in found.pairs)

@@ -144,8 +144,7 @@ def measured(*runs: Path, **more: Any) -> wording.WordingOutcome:
 
 def test_a_copy_of_the_manual_run_has_every_word_of_it(tmp_path: Path) -> None:
     text = gzip.decompress(MANUAL.read_bytes()).decode().replace("orchard-manual", "copy")
-    copy = put(tmp_path / "copy.json", text)
-    (run,) = measured(copy, references=[MANUAL]).runs
+    (run,) = measured(put(tmp_path / "copy.json", text), references=[MANUAL]).runs
     assert run.bleu is not None and run.bleu.value == pytest.approx(100)
     assert all(run.rouge[name].estimate.value == 1 for name in wording.ROUGES)
 

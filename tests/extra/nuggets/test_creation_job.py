@@ -59,8 +59,7 @@ def test_every_source_is_asked_once_and_never_again(mock: Mock, pooled: Path, tm
     assert {nugget.importance for nugget in bank.nuggets} == {"vital", "okay"}
     texts = [(nugget.turn_id, nugget.text.casefold()) for nugget in bank.nuggets]
     assert len(set(texts)) == len(texts)
-    again = create_nuggets(plan(mock, pooled, tmp_path / "out"))
-    assert again.nuggets == first.nuggets
+    assert create_nuggets(plan(mock, pooled, tmp_path / "out")).nuggets == first.nuggets
     assert (mock.stats()["paid"], results(tmp_path / "out")) == (paid, written)
     assert forecast_creation(plan(mock, pooled, tmp_path / "out")).models[0].calls == 0
     other = create_nuggets(plan(mock, pooled, tmp_path / "other", concurrency=1))
@@ -158,8 +157,7 @@ def test_a_killed_run_goes_on_with_the_same_bytes(mock: Mock, pooled: Path, tmp_
     ask_until_killed(mock, 30, "create", *words)
     assert created(tmp_path / "out")["status"] == "unfinished"
     mock.config(latency=0.0)
-    again = create_nuggets(plan(mock, pooled, tmp_path / "out"))
-    assert again.nuggets == whole.nuggets
+    assert create_nuggets(plan(mock, pooled, tmp_path / "out")).nuggets == whole.nuggets
     assert results(tmp_path / "out") == results(tmp_path / "whole")
     # Four calls at most were in flight and four replies being written, and all eight were lost with the process.
     assert sum(mock.paid_per_item().values()) - len(mock.paid_per_item()) <= 8

@@ -262,7 +262,6 @@ def test_the_rubric_questions_of_2025() -> None:
 def test_a_gzipped_bank_and_one_that_is_missing(tmp_path: Path) -> None:
     import gzip
 
-    packed = put(tmp_path / "bank.jsonl.gz", gzip.compress(OWN))
-    assert len(read_bank(packed).nuggets) == 2
+    assert len(read_bank(put(tmp_path / "bank.jsonl.gz", gzip.compress(OWN))).nuggets) == 2
     with pytest.raises(InputError, match="No such file"):
         read_bank(tmp_path / "none")

@@ -61,8 +61,7 @@ def test_every_question_is_asked_once_and_never_again(mock: Mock, pooled: Path, 
     assert len(first.answers) == asked.questions and not first.failures
     paid, written = mock.stats()["paid"], results(tmp_path / "out", asked)
     assert set(mock.paid_per_item().values()) == {1}
-    again = asked.ask(given)
-    assert again.answers == first.answers
+    assert asked.ask(given).answers == first.answers
     assert mock.stats()["paid"] == paid
     assert results(tmp_path / "out", asked) == written
     assert matching.forecast_nuggets(given).models[0].calls == 0

@@ -128,8 +128,7 @@ def test_without_passages_shown_only_nuggets_carry() -> None:
 
 
 def test_missing_labels_are_no_labels_and_their_reason_is_told() -> None:
-    failure = lacking("4-1_2", "R00005")
-    some = KnownClaims({"R00004": ("nugget",)}, {"R00005": failure}, False, 0)
+    some = KnownClaims({"R00004": ("nugget",)}, {"R00005": lacking("4-1_2", "R00005")}, False, 0)
     units = {unit.scope: unit for unit in claimed.claim_units(UNITS, some)}
     assert (units["4-1"].status, units["4-1"].labels, units["4-1"].values) == ("missing", {}, {})
     assert units["4-1"].reasons == {"R00005": "refused"}

@@ -398,8 +398,7 @@ def test_agreement_of_a_small_table() -> None:
     # All labels: the five pairs that are equal.
     assert found.labels["percent"].value == pytest.approx(5 / 8)
     assert found.counts["contradicts", "does_not"] == 1
-    labels = agreement_grids(found)[1]
-    assert labels[3] == ("contradicts", 0, 0, 1, 0)
+    assert agreement_grids(found)[1][3] == ("contradicts", 0, 0, 1, 0)
 
 
 def test_people_who_could_only_say_yes_or_no_are_not_compared_by_four_labels() -> None:

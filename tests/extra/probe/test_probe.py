@@ -273,8 +273,7 @@ def test_the_folder_of_the_pool_and_of_another_probe_are_left_alone(folder: Path
 
 def test_a_pool_without_texts_of_passages_cannot_be_drawn_from(tmp_path: Path, asked: Asked) -> None:
     ruled = asked(perfect)
-    pool = town_pool()
-    written(tmp_path / "pool", Pool(pool.responses, {}, ()))
+    written(tmp_path / "pool", Pool(town_pool().responses, {}, ()))
     with pytest.raises(judge.InputError, match="no response can be drawn; --passages FILE"):
         probed(tmp_path / "pool")
     assert ruled.calls == 0

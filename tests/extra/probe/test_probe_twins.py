@@ -296,8 +296,7 @@ def test_every_topic_is_drawn_from_in_turn_and_a_larger_draw_begins_with_a_small
     )  # fmt: skip
     assert len({one.response.response_id for one in large}) == 15
     assert {one.response.topic_id for one in large[:4]} == {"0", "1", "2", "3"}
-    other = draw_items(world(), 6, 8, with_passages=True)
-    assert other != small
+    assert draw_items(world(), 6, 8, with_passages=True) != small
     assert len(draw_items(world(), 1000, 7, with_passages=True)) == 20
 
 

@@ -188,8 +188,7 @@ def test_a_part_without_its_bank_or_without_the_other_part_is_reproduced(tmp_pat
 
 
 def test_every_damage_to_the_judgments_is_listed(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = release / KINDS["response"].folder
-    path = place / KINDS["response"].judgments
+    path = release / KINDS["response"].folder / KINDS["response"].judgments
     judgments = json.loads(path.read_text(encoding="utf-8"))
     rows = judgments["132_1-1"]["Responses"]
     rows[0]["Relevance"] = 7

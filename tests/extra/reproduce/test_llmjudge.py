@@ -84,8 +84,7 @@ def test_kappa_of_a_made_up_judge_is_that_of_the_hand(tmp_path: Path) -> None:
     assert ours["kappa"].ours.value == pytest.approx(0.4)
     assert (ours["kappa"].ours.n, ours["kappa"].ours.topics) == (50, TOPICS)
     # On grades 0 and 1 the split 0|123 is the whole table, and the others have one grade only.
-    split = ours["kappa 0|123"].ours
-    assert split.value == pytest.approx(0.4)
+    assert ours["kappa 0|123"].ours.value == pytest.approx(0.4)
     assert ours["kappa 012|3"].ours is not None
     assert ours["kappa 012|3"].ours.value is None
     assert {number.reason for number in made.numbers} == {"no judge of Table 3 has this name"}
@@ -121,11 +120,9 @@ def test_missing_labels_are_counted_and_compared_on_the_pairs_of_both(tmp_path: 
     judges = {"willia-umbrela1": "\n".join(end), "a-one": "\n".join(start)}
     made = reproduce_publication("llmjudge", release(tmp_path, judges))
     numbers = {(number.row, number.measure): number for number in made.numbers}
-    short = numbers["willia-umbrela1", "kappa"]
-    assert short.reason == "5 of 50 pairs have no label here"
+    assert numbers["willia-umbrela1", "kappa"].reason == "5 of 50 pairs have no label here"
     for measure in ("kappa", "alpha", "kappa 0|123", "kappa 01|23"):
-        ours = numbers["willia-umbrela1", measure].ours
-        assert ours.n == 45, measure
+        assert numbers["willia-umbrela1", measure].ours.n == 45, measure
     (pair,) = grid(made, "Pairs")
     # Of 50 pairs one judge lacks the last 5, the other the first 3.
     assert getattr(pair[2], "n", None) == 42
@@ -166,8 +163,7 @@ def test_two_topics_have_no_interval_and_no_letters(tmp_path: Path) -> None:
     kappa = next(number.ours for number in made.numbers if (number.row, number.measure) == ("a-one", "kappa"))
     assert (kappa.low, kappa.reason) == (None, "fewer than 5 topics")
     assert [line[2:6] for line in grid(made, "Ranking")] == [(None,) * 4] * 2
-    stability = grid(made, "Stability")
-    assert "kappa: fewer than 5 topics" in stability.notes
+    assert "kappa: fewer than 5 topics" in grid(made, "Stability").notes
 
 
 def test_every_problem_of_the_files_is_listed_at_once(tmp_path: Path) -> None:

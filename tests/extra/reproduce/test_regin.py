@@ -90,8 +90,7 @@ def test_every_released_file_is_made_again_byte_for_byte(shared: Path, tmp_path:
 def test_the_subset_is_of_all_turns_listed_and_not_of_the_filtered_ones(shared: Path) -> None:
     folder = shared / "cast-regin" / "clarifying_question_evaluation"
     turns = read_turns(folder / "mi_subset_turns.txt")
-    part = read_resource(folder)[0]
-    files = regenerate(part, turns)
+    files = regenerate(read_resource(folder)[0], turns)
     lines = files["qrels/question_relevance_mi_subset.qrel"].decode().splitlines()
     every = (folder / "qrels" / "question_relevance_all.qrel").read_text(encoding="utf-8").splitlines()
     assert (len(turns), len(lines)) == (24, 246)
@@ -266,8 +265,7 @@ def test_a_folder_without_the_resource_or_with_it_twice_is_unreadable(release: P
         assert regin(folder, "--out", tmp_path / "out") == 2
     (release / "qrels/response_judgments.json").write_bytes(b"no JSON")
     assert regin(release, "--out", tmp_path / "out") == 2
-    other = release.parent / "copy"
-    put(other / "qrels/response_judgments.json", b"{}")
+    put(release.parent / "copy" / "qrels/response_judgments.json", b"{}")
     assert "more than once" in complaint(capsys, regin(release.parent, "--out", tmp_path / "out"))
 
 
@@ -311,8 +309,7 @@ def test_matching(release, turn_id, text, rule, items, reason) -> None:
 
 def test_the_judged_text_names_an_item_that_the_bank_lacks(release: Path) -> None:
     change(release / "response_bank.json", lambda bank: bank.pop("R00003"))
-    part = read_resource(release)[0]
-    assert TextIndex(part).match("2_1", 1, "Naïve?").items == ("R00003",)
+    assert TextIndex(read_resource(release)[0]).match("2_1", 1, "Naïve?").items == ("R00003",)
     assert ("response_judgments.json", "not_in_bank") in problems_of(release)
 
 

@@ -134,8 +134,7 @@ def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: Capture)
 
 
 def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
-    asked = asked_of(tmp_path)
-    back = [answered(line) for line in asked]
+    back = [answered(line) for line in asked_of(tmp_path)]
     for line in back:
         line["response"]["body"]["model"] = "behind-the-alias"
     folders = ["--requests", str(tmp_path / "round-1"), "--out", str(tmp_path / "out")]

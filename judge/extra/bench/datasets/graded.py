@@ -7,7 +7,6 @@ Explainability for transparent conversational information-seeking, SIGIR 2024, 1
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from judge.crowd.released import GRADES, RELEVANT, read_resource
 from judge.errors import InputError
 from judge.extra.bench.datasets import Dataset, DatasetReading, LabeledResponse, find_file, find_files, is_there
 from judge.io.files import text_of
-from judge.io.ids import parse_qrels
+from judge.io.ids import groups_of, parse_qrels
 from judge.io.tabular import read_table
 from judge.records import Problem
 from judge.runs.topics import read_topics, turns_by_id
@@ -195,11 +194,9 @@ def _long(file: Path, reading: DatasetReading, dimension: str) -> _Rows:
     """A label a row, and the texts in a file beside it."""
     texts = file.with_name(ITEMS)
     items = reading.members(texts, _Item)
-    labels: dict[str, list[str]] = defaultdict(list)
-    for row in read_table(file, reading.problems, needed=("item_id", "dimension", "label"))[1]:
-        if row.cells["dimension"] == dimension:
-            labels[row.cells["item_id"]].append(row.cells["label"])
-    for item_id, given in labels.items():
+    _, rows = read_table(file, reading.problems, needed=("item_id", "dimension", "label"))
+    of_dimension = (row.cells for row in rows if row.cells["dimension"] == dimension)
+    for item_id, given in groups_of((cells["item_id"], cells["label"]) for cells in of_dimension).items():
         if item_id in items:
             yield f"item {item_id}", item_id, items[item_id], given
         else:

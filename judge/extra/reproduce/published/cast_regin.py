@@ -1,6 +1,6 @@
 """CAsT-ReGIn: what its README says of the released grades, and the counts of the release, beside the files."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import judge.extra.reproduce.published as papers
 from judge.crowd.released import GRADES, KINDS, RELEVANT, Name, Part, qrels_path, read_resource, read_turns
 from judge.errors import InputError, refuse
 from judge.extra.reproduce import regin
-from judge.io.ids import natural_key, parse_qrels, topic_of
+from judge.io.ids import groups_of, natural_key, parse_qrels, topic_of
 from judge.io.table import Cell, Table
 from judge.io.text import count, examples
 from judge.records import Estimate, Problem, Record
@@ -243,10 +243,11 @@ def _retests(parts: Sequence[Part]) -> Table[Any]:
     for part in parts:
         grades, twice = {(row.turn_id, row.item_id): row.grades for row in part.rows}, regin.retests(part)
         for criterion in part.kind.all_turns:
-            by_topic: dict[str, list[tuple[int, int]]] = defaultdict(list)
-            for turn_id, *items in twice:
-                first, second = (grades[turn_id, item][criterion] for item in sorted(items, key=natural_key))
-                by_topic[topic_of(turn_id)].append((first, second))
+            by_topic = groups_of(
+                (topic_of(turn_id), (grades[turn_id, first][criterion], grades[turn_id, second][criterion]))
+                for turn_id, *items in twice
+                for first, second in [sorted(items, key=natural_key)]
+            )
             tables = np.array([confusion(by_topic[topic], _SCALE) for topic in sorted(by_topic, key=natural_key)])
             tables = tables.reshape(-1, len(_SCALE), len(_SCALE))
             rows = all_resampled(("percent", "wkappa", "alpha_ordinal"), tables, _SCALE, np.random.default_rng(SEED))

@@ -26,6 +26,7 @@ from judge.io.table import Cell, Table, p_cell
 from judge.io.tabular import TableRow, read_table
 from judge.io.text import count, decimals, printable_id, shown
 from judge.records import Estimate, Problem, Record, file_problem
+from judge.results.rows import RunDifference
 from judge.results.tables import paired, tie_letters
 from judge.runs.topics import read_topics
 from judge.stats.means import clopper_pearson, mean_interval, wilson
@@ -166,18 +167,6 @@ CriterionLabels = Mapping[str, Mapping[str, RunLabels]]
 """Criterion to run id in lower case to its grades."""
 
 
-class _Tested:
-    """Every pair of runs under one criterion, best mean first."""
-
-    def __init__(self, runs: Mapping[str, RunLabels], criterion: LabeledCriterion) -> None:
-        means = {key: _mean(run, criterion).value for key, run in runs.items()}
-        self.keys = sorted(runs, key=lambda key: (-(means[key] or 0.0), key))
-        grades = {key: runs[key].grades for key in self.keys}
-        self.pairs = paired(criterion.name, grades, "topic", np.random.default_rng(SEED), flips=FLIPS)
-        tested = bool(self.pairs) and all(pair.p is not None for pair in self.pairs)
-        self.letters = tie_letters(self.keys, self.pairs) if tested else dict.fromkeys(self.keys, "")
-
-
 def graded(labels: CriterionLabels, criterion: LabeledCriterion, run_id: str) -> Estimate | None:
     """The mean grade of a run with its interval over topics; None without a label of the run."""
     run = labels[criterion.name].get(run_id.lower())
@@ -186,12 +175,17 @@ def graded(labels: CriterionLabels, criterion: LabeledCriterion, run_id: str) ->
 
 def beyond(labels: CriterionLabels, names: Mapping[str, str]) -> tuple[Table[Any], ...]:
     """The tables that the publication does not have."""
-    tests = {each.name: _Tested(labels[each.name], each) for each in CRITERIA if each.name in labels}
-    return (
-        _means(labels, names, tests),
-        _units(labels["groundedness"], names, tests["groundedness"].keys),
-        _pairs(names, tests),
-    )
+    ranked = {each.name: _best_first(labels[each.name], each) for each in CRITERIA if each.name in labels}
+    pairs: dict[str, list[RunDifference]] = {}
+    for name, runs in ranked.items():
+        grades = {key: run.grades for key, run in runs.items()}
+        pairs[name] = paired(name, grades, "topic", np.random.default_rng(SEED), flips=FLIPS)
+    return _means(ranked, names, pairs), _units(ranked["groundedness"], names), _pairs(names, pairs)
+
+
+def _best_first(runs: Mapping[str, RunLabels], criterion: LabeledCriterion) -> dict[str, RunLabels]:
+    means = {key: _mean(run, criterion).value or 0.0 for key, run in runs.items()}
+    return {key: runs[key] for key in sorted(runs, key=lambda key: (-means[key], key))}
 
 
 def _mean(run: RunLabels, criterion: LabeledCriterion, unit: Callable[[str], str] = topic_of) -> Estimate:
@@ -199,22 +193,23 @@ def _mean(run: RunLabels, criterion: LabeledCriterion, unit: Callable[[str], str
     return mean_interval(list(run.grades.values()), list(map(unit, turns)), bounds=criterion.bounds)
 
 
-def _means(labels: CriterionLabels, names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Table[Any]:
+def _means(
+    ranked: CriterionLabels, names: Mapping[str, str], pairs: Mapping[str, Sequence[RunDifference]]
+) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     notes = [
         "n: turns with a grade. over_topics: the interval whose unit is the topic (dialogue), which is what was "
         "sampled. over_turns: as if turns were independent. letters: runs that share one are not told apart (max-T)."
     ]
     for criterion in CRITERIA:
-        if criterion.name not in tests:
+        if criterion.name not in ranked:
             continue
-        runs = labels[criterion.name]
-        for key, letters in tests[criterion.name].letters.items():
-            run = runs[key]
-            over_topics = _mean(run, criterion)
-            lines.append(
-                (criterion.name, names[key], len(run.grades), over_topics, _mean(run, criterion, str), letters)
-            )
+        runs, compared = ranked[criterion.name], pairs[criterion.name]
+        tested = compared and all(pair.p is not None for pair in compared)
+        letters = tie_letters([*runs], compared) if tested else {}
+        for key, run in runs.items():
+            means = _mean(run, criterion), _mean(run, criterion, str)
+            lines.append((criterion.name, names[key], len(run.grades), *means, letters.get(key, "")))
             notes += _degenerate(run, criterion, names[key])
             if run.unable:
                 n = len(run.grades) + len(run.unable)
@@ -238,15 +233,15 @@ def _degenerate(run: RunLabels, criterion: LabeledCriterion, name: str) -> list[
     ]
 
 
-def _units(runs: Mapping[str, RunLabels], names: Mapping[str, str], keys: Sequence[str]) -> Table[Any]:
+def _units(runs: Mapping[str, RunLabels], names: Mapping[str, str]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
-    for key in keys:
-        grades, criterion = runs[key].grades, CRITERIA[0]
+    for key, run in runs.items():
+        grades, criterion = run.grades, CRITERIA[0]
         n, good = len(grades), sum(grades.values())
         if not n:
             continue
-        topics = _mean(runs[key], criterion)
-        themes = _mean(runs[key], criterion, lambda turn_id: cluster_of(topic_of(turn_id), "theme"))
+        topics = _mean(run, criterion)
+        themes = _mean(run, criterion, lambda turn_id: cluster_of(topic_of(turn_id), "theme"))
         exact = Estimate(good / n, *clopper_pearson(good, n), n, topics.topics)
         score = Estimate(good / n, *wilson(good, n), n, topics.topics)
         lines += [
@@ -262,11 +257,11 @@ def _units(runs: Mapping[str, RunLabels], names: Mapping[str, str], keys: Sequen
     return Table(lines, ("run", "grounded", "interval", "share"), "Intervals", notes)
 
 
-def _pairs(names: Mapping[str, str], tests: Mapping[str, _Tested]) -> Table[Any]:
+def _pairs(names: Mapping[str, str], pairs: Mapping[str, Sequence[RunDifference]]) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = [
         (criterion, names[pair.run_a], names[pair.run_b], pair.difference, p_cell(pair.p), p_cell(pair.p_adjusted))
-        for criterion, tested in tests.items()
-        for pair in tested.pairs
+        for criterion, compared in pairs.items()
+        for pair in compared
     ]
     columns = ("criterion", "a", "b", "a_less_b", "p", "p_max_t")
     notes = (
