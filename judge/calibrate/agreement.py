@@ -151,11 +151,15 @@ _NUMBER = re.compile(r"\d+")
 
 
 def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[findings.Slope, ...]:
-    """Judge minus assessor, in grades, against the response's length in words (log2) and the place of its turn."""
-    words = np.array([-1.0 if item.words is None else max(item.words, 1) for item in panel.items])
-    depth = np.array([_depth(item.turn_id) for item in panel.items])
+    """Judge minus assessor, in grades, against the response's length in words (log2) and the place of its turn.
+
+    Of a pair it is how many times longer the first response is, over both orders, which share the turn's place.
+    """
+    words = np.array([-1.0 if item.words is None else max(item.words, 1) / item.second_words for item in panel.items])
+    depth = np.array([-1 if item.seconds else _depth(item.turn_id) for item in panel.items])
+    orders = (1, -1) if panel.of_pairs else (1,)
     measured: tuple[tuple[Literal["log2_words", "turn_depth"], NDArray[Any], NDArray[np.bool_]], ...] = (
-        ("log2_words", np.log2(np.maximum(words, 1)), words > 0),
+        ("log2_words", np.log2(np.where(words > 0, words, 1)), words > 0),
         ("turn_depth", depth, depth >= 0),
     )
     within, rows = panel.within(split), []
@@ -163,7 +167,9 @@ def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[findi
         both, gap = within & (column.codes >= 0), _gap(panel, column)
         for what, x, has in measured:
             if (known := both & has).any():
-                slope = slope_interval(x[known], gap[known], panel.topic[known])
+                xs, ys = (np.outer(orders, of[known]).ravel() for of in (x, gap))
+                slope = slope_interval(xs, ys, np.tile(panel.topic[known], len(orders)))
+                slope = replace(slope, n=slope.n // len(orders))
                 rows.append(findings.Slope(column.name, panel.criterion, split, what, slope))
         rises = rises_by_picks(panel, column, both)
         if (known := ~np.isnan(rises[0])).any():
@@ -203,9 +209,9 @@ def families(
     gap = _gap(panel, column)
     both = panel.within(split) & (column.codes >= 0)
     means: dict[str, float] = {}
-    for run_id, mask in _by_run(panel).items():
-        if (mask & both).any():
-            means[run_id] = float(gap[mask & both].mean())
+    for run_id, side in _by_run(panel).items():
+        if (side[both] != 0).any():
+            means[run_id] = float((side * gap)[both & (side != 0)].mean())
     rows = []
     for family in sorted({family_of[run_id] for run_id in means if run_id in family_of}):
         own = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) == family])
@@ -285,21 +291,21 @@ def probabilities(panel: Panel, column: Column, split: Split) -> findings.Probab
 def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: int) -> findings.SystemAgreement | None:
     """The runs in the judge's order against the assessors' order; None with fewer than FEWEST_RUNS graded runs."""
     both = panel.within(split) & (column.codes >= 0)
-    masks = {run_id: mask & both for run_id, mask in _by_run(panel).items() if (mask & both).any()}
-    if len(masks) < FEWEST_RUNS:
+    sides = {run_id: side * both for run_id, side in _by_run(panel).items() if (side * both).any()}
+    if len(sides) < FEWEST_RUNS:
         return None
     g = np.array(panel.grades, dtype=np.float64)
-    counts = _sums(panel, masks, np.ones(len(panel.items)))
-    human, judge = (_sums(panel, masks, g[codes]) for codes in (panel.human, column.codes))
+    counts = _sums(panel, sides, *np.ones((2, len(panel.items))))
+    human, judge = (_sums(panel, sides, g[codes], g[::-1][codes]) for codes in (panel.human, column.codes))
     better, generator = panel.higher_is_better, np.random.default_rng
     compared = partial(system_agreement, higher_is_better=better, replicates=replicates)
     statistics = compared(human, counts, judge, counts, generator(seed), statistics=SYSTEM | CIRCLE)
     halves = split_half(human, counts, judge, counts, generator(seed), higher_is_better=better)
-    row = findings.SystemAgreement(*_key(panel, column, split), len(masks), statistics, halves)
+    row = findings.SystemAgreement(*_key(panel, column, split), len(sides), statistics, halves)
     rises = rises_by_picks(panel, column, both)
     if np.isnan(rises).all():
         return row
-    of_human, of_judge = (_sums(panel, masks, rise) for rise in np.nan_to_num(rises))
+    of_human, of_judge = (_sums(panel, sides, rise, rise) for rise in np.nan_to_num(rises))
     picked = compared(human + of_human, counts, judge + of_judge, counts, generator(seed), statistics=CIRCLE)
     sign, sizes = 1 if better else -1, counts.sum(axis=1)
     places = {
@@ -318,7 +324,7 @@ def _climbed(means: NDArray[np.float64], rises: NDArray[np.float64]) -> float:
 PREFERENCE = {
     "accuracy": "the share of the same preference, where judge and assessors prefer one response",
     "near": "accuracy in the third of these pairs whose runs the assessors prefer about as often as each other",
-    "middle": "accuracy in the next third",
+    "middle": "accuracy in the next third; pairs of equal gaps are in one third",
     "far": "accuracy in the third of the largest gaps",
     "decisive": "the share of the judge's verdicts that prefer one response",
     "decisive_human": "the share of the assessors' verdicts that prefer one response",
@@ -338,15 +344,16 @@ def preference(panel: Panel, column: Column, split: Split) -> findings.Preferenc
     human, judge, given = ahead[panel.human], ahead[column.codes], mask & (column.codes >= 0)
     flipped = mask & np.array([reason == "flipped" for reason in column.reasons])
     both = np.flatnonzero(given & (human != 0) & (judge != 0))
-    by_gap = both[np.argsort(_gaps(panel, human, mask)[both], kind="stable")]
+    gaps = _gaps(panel, human, mask)[both]
+    # Twice the mean place of equal gaps, so that they are in one third.
+    third = 3 * sum(np.searchsorted(np.sort(gaps), gaps, side) for side in ("left", "right")) // (2 * max(len(both), 1))
 
     def share(of: NDArray[np.bool_], among: NDArray[Any]) -> Estimate:
         return mean_interval(of[among].tolist(), topics[among].tolist(), bounds=(0, 1), what="such verdicts")
 
-    thirds = np.array_split(by_gap, 3)
     found = {
         "accuracy": share(judge == human, both),
-        **{name: share(judge == human, third) for name, third in zip(("near", "middle", "far"), thirds, strict=True)},
+        **{name: share(judge == human, both[third == place]) for place, name in enumerate(("near", "middle", "far"))},
         "decisive": share(judge != 0, given),
         "decisive_human": share(human != 0, mask),
         "flipped": share(flipped, given | flipped),
@@ -367,7 +374,7 @@ def _gaps(panel: Panel, human: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray
         np.array([np.mean([mean[run_id] for run_id in side]) for side in sides])
         for sides in zip(*((item.runs, item.seconds) for item in panel.items), strict=True)
     )
-    return np.asarray(np.abs(first - second), dtype=np.float64)
+    return np.asarray(np.abs(first - second).round(12), dtype=np.float64)
 
 
 def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> findings.AlternativeRow | None:
@@ -396,16 +403,20 @@ def _gap(panel: Panel, column: Column) -> NDArray[np.float64]:
     return np.asarray(g[column.codes] - g[panel.human], dtype=np.float64)
 
 
-def _by_run(panel: Panel) -> dict[str, NDArray[np.bool_]]:
-    """The items of each run, runs in natural order."""
-    run_ids = sorted({run_id for item in panel.items for run_id in item.runs}, key=natural_key)
-    return {run_id: np.array([run_id in item.runs for item in panel.items], dtype=bool) for run_id in run_ids}
+def _by_run(panel: Panel) -> dict[str, NDArray[np.int8]]:
+    """The items of each run (N,), runs in natural order: 1, -1 where it gave the second response of a pair, else 0."""
+    run_ids = sorted({run_id for item in panel.items for run_id in item.runs + item.seconds}, key=natural_key)
+    sides = ([(name in of.runs) - (name in of.seconds) for of in panel.items] for name in run_ids)
+    return dict(zip(run_ids, (np.array(side, dtype=np.int8) for side in sides), strict=True))
 
 
-def _sums(panel: Panel, masks: Mapping[str, NDArray[np.bool_]], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of values by run and topic (R x T)."""
+def _sums(
+    panel: Panel, sides: Mapping[str, NDArray[Any]], values: NDArray[np.float64], of_second: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sums of values by run and topic (R x T), `of_second` being those of a pair for the run shown second."""
     T = len(panel.topics)
-    return np.array([np.bincount(panel.topic[mask], weights=values[mask], minlength=T) for mask in masks.values()])
+    by_side = (np.where(side > 0, values, np.where(side < 0, of_second, 0)) for side in sides.values())
+    return np.array([np.bincount(panel.topic, weights=of_run, minlength=T) for of_run in by_side])
 
 
 def _depth(turn_id: str) -> int:

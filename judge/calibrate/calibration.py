@@ -312,11 +312,9 @@ def _warnings(
     not_blind = [way for way in panel.made if way != "blind"]
     if not_blind:
         warnings.append(f"{name}: gold made by {', '.join(not_blind)}, which flatters or pleases some judges: no claim")
-    rare = [
-        str(grade)
-        for grade, count in zip(panel.grades, np.bincount(panel.human[mask], minlength=len(panel.grades)), strict=True)
-        if count < 5
-    ]
+    given = np.bincount(panel.human[mask], minlength=len(panel.grades))
+    counts = (given + given[::-1]) / 2 if panel.of_pairs else given
+    rare = [str(grade) for grade, count in zip(panel.grades, counts, strict=True) if count < 5]
     if rare:
         warnings.append(
             f"{name}: fewer than 5 gold items of grade {', '.join(rare)}; intervals of kappa may be too narrow"

@@ -20,6 +20,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.gold.seal import item_of
 from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
+from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Estimate, Problem, Scale
 from judge.stats.means import consensus
@@ -189,6 +190,8 @@ class GradedItem(msgspec.Struct, frozen=True):
     """Digest of its text or its id, as the gold names it: the same in every pool."""
     seconds: tuple[str, ...] = ()
     """Of a pair: the runs that gave the response shown second."""
+    second_words: int = 1
+    """Of a pair: the length of that response."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,6 +261,11 @@ class Panel:
     cluster: Cluster = "topic"
 
     @property
+    def of_pairs(self) -> bool:
+        """Whether items are pairs, on a scale that each order of a pair turns around."""
+        return not self.binary and any(item.seconds for item in self.items)
+
+    @property
     def weighted(self) -> bool:
         """Whether items stand for unequal numbers of responses."""
         return bool((self.weights != self.weights[:1]).any())
@@ -274,10 +282,14 @@ class Panel:
         return self.tables_against(self.human if mask is None else np.where(mask, self.human, -1), codes)
 
     def tables_against(self, reference: GradeCodes, codes: GradeCodes) -> NDArray[Any]:
-        """The same against another reference; both may have several rows of codes (M x N), which count together."""
+        """The same against another reference; both may have several rows of codes (M x N), which count together.
+
+        Which order of a pair the gold names is chance, so each pair counts half in either.
+        """
         copies = reference.size // max(len(self.items), 1)
         topic, weights = np.tile(self.topic, copies), np.tile(self.weights, copies)
-        return topic_tables(reference.ravel(), codes.ravel(), topic, len(self.grades), len(self.topics), weights)
+        C = topic_tables(reference.ravel(), codes.ravel(), topic, len(self.grades), len(self.topics), weights)
+        return (C + C[:, ::-1, ::-1]) / 2 if self.of_pairs else C
 
     def against_others(self) -> tuple[GradeCodes, GradeCodes]:
         """The codes of each assessor, and those of the consensus of the others (A x N each); A is 0 with one assessor.
@@ -367,9 +379,12 @@ def make_panel(
 
 
 def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
-    """The judge that always gives the reference's commonest grade within the mask, by weight; of two, the lower."""
+    """The judge that always gives the reference's commonest grade within the mask, by weight; of two, the lower.
+
+    Of pairs it is the middle one, since only a tie is the same verdict in both orders.
+    """
     share = np.bincount(panel.human[mask], weights=panel.weights[mask], minlength=len(panel.grades))
-    commonest = int(share.argmax())
+    commonest = len(share) // 2 if panel.of_pairs else int(share.argmax())
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
     nothing = np.full((len(panel.items), len(panel.grades)), np.nan)
     no = (None,) * len(codes)
@@ -423,17 +438,17 @@ def _items(
     keys: Sequence[ItemKey], gold: Mapping[ItemKey, Sequence[GoldRow]], pool: Pool | None
 ) -> tuple[GradedItem, ...]:
     pooled = {response.response_id: response for response in pool.responses} if pool else {}
-    items = []
+    others, items = other_orders(pool) if pool else {}, []
     for turn_id, response_id in keys:
-        known = pooled.get(response_id)
+        known, other = pooled.get(response_id), others.get(response_id)
         named = {row.run_id for row in gold[turn_id, response_id] if row.run_id is not None}
         runs = {entry.run_id for entry in known.runs if entry.rank == 1 or entry.citation} if known else named
         words = known.tokens.whitespace if known else None
         names = min(item_of(row).response for row in gold[turn_id, response_id])
         ordered = tuple(sorted(runs, key=natural_key))
-        of_pair = known is not None and known.unit == "pair"
-        seconds = tuple(entry.run_id for entry in known.runs if entry.rank == 2) if known and of_pair else ()
-        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), ordered, words, names, seconds))
+        seconds = tuple(entry.run_id for entry in other.runs if entry.rank == 1) if other else ()
+        length = max(other.tokens.whitespace, 1) if other else 1
+        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), ordered, words, names, seconds, length))
     return tuple(items)
 
 

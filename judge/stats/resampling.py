@@ -32,7 +32,7 @@ truth in as few as 78 % of worlds.
 """
 _BLOCK = 200_000
 """Multiplications in one product of matrices."""
-UNEQUAL = "items have unequal weights"
+UNEQUAL = "items have unequal weights, or two orders each"
 """Why tables of weights have no interval over items: they do not hold the weight of each item."""
 
 

@@ -187,7 +187,7 @@ def test_statistics_are_of_what_the_gold_was_drawn_from() -> None:
     # Items are counted as they are.
     assert (one.n, one.coverage, one.confusion, one.marginals) == (28, 1.0, plain.confusion, plain.marginals)
     assert {estimate.n for estimate in one.statistics.values()} == {28}
-    assert {estimate.reason for estimate in one.item.values()} == {"items have unequal weights"}
+    assert {estimate.reason for estimate in one.item.values()} == {"items have unequal weights, or two orders each"}
     assert set(one.design_effect.values()) == {None}
     for name in ("rank_correlation", "auc"):
         assert (one.statistics[name].value, one.statistics[name].low) == (

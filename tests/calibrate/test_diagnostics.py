@@ -1,7 +1,10 @@
 """What moves a judge that should not, what its grades are worth, and how it would rank runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from msgspec import structs
 
 from judge.ask.results import Label
 from judge.calibrate.agreement import alternative, calibration_map, expected_line, families, slopes, systems
@@ -41,6 +44,10 @@ def test_a_judge_that_rewards_length_has_a_slope_of_so_many_grades_a_doubling() 
     assert length.slope.value == pytest.approx(1.0)
     assert (place.what, place.slope.value) == ("turn_depth", None)
     assert place.slope.reason == "no variation in length or place"
+    # Beside 4 words that are shown second, in both orders, the line goes through 0, and the item counts.
+    pairs = replace(of, items=tuple(structs.replace(item, seconds=("b",), second_words=4) for item in of.items))
+    (only,) = slopes(pairs, of.columns[:1], "all")
+    assert (only.slope.value, only.slope.n) == (pytest.approx((8 * (1 * 1 + 2 * 2) + 1) / (8 * (1 + 4))), 24)
 
 
 def test_without_a_pool_lengths_are_unknown_and_turns_are_not() -> None:

@@ -77,7 +77,14 @@ def test_a_judge_of_pairs_is_compared_by_its_verdicts_in_both_orders(tmp_path: P
     assert of["accuracy"] == (pytest.approx(25 / 30), 30)
     assert of["decisive"] == (pytest.approx(36 / 42), 42) and of["decisive_human"] == (pytest.approx(42 / 51), 51)
     assert of["flipped"] == (pytest.approx(6 / 48), 48) and of["first_human"] == (pytest.approx(20 / 42), 42)
-    assert sum(of[third][1] for third in ("near", "middle", "far")) == 30
+    # Pairs of the same gap are in one third: of c and d; of c with a and b; of d with a and b.
+    for third, right, n in (("near", 5, 6), ("middle", 11, 13), ("far", 9, 11)):
+        assert of[third] == (pytest.approx(right / n), n)
+    # 5 verdicts are two grades off, 6 + 5 one; people prefer either response in 17.5 of 42, the judge in 18.
+    chance = (2 * 17.5 * 18 + (2 * 17.5 * 6 + 7 * 2 * 18) / 4) / 42
+    assert row.statistics["wkappa"].value == pytest.approx(1 - (5 + 11 / 4) / chance)
+    # b wins 3.5 + 15 of 22 of people's pairs, a 3.5 + 13 of 20, c 7 of 22, d none; of the judge's a wins more.
+    assert found.calibration.systems[0].statistics["tau_b"].value == pytest.approx((5 - 1) / 6)
     assert said.statistics["first_place"].value == pytest.approx(float(re.findall(
         r"equal runs\) is ([-+.\d]+)", read_judged(out).tables.advantages["preference"])[0]), abs=0.005)  # fmt: skip
     assert "flipped [95 %]" in (tmp_path / "cal" / "calibration.md").read_text()
@@ -88,15 +95,19 @@ def test_a_pair_in_another_order_is_the_same_pair(tmp_path: Path) -> None:
     out = tmp_path / "out"
     pool = judged(tmp_path, better).pool
     gold = people(out, one_each)
-    found = calibrate_judges(CalibrationPlan(gold=gold, judgments=out)).calibration
     rows, others = read_gold(gold), other_orders(pool)
-    both = people(
-        out,
-        lambda pair: one_each(pair) if one_each(pair) is not None else 2 - (one_each(others[pair.response_id]) or 0),
+    turned = lambda pair: None if one_each(pair) is not None else 2 - one_each(others[pair.response_id])  # noqa: E731
+    both = people(out, lambda pair: turned(pair) if one_each(pair) is None else one_each(pair), "both.jsonl")
+    (tmp_path / "families.tsv").write_text("a\tmine\nb\tmine\nlabel/v1\tmine\n")
+    found, twice, mirrored = (
+        calibrate_judges(CalibrationPlan(gold=of, judgments=out, families=tmp_path / "families.tsv")).calibration
+        for of in (gold, both, people(out, turned, "turned.jsonl"))
     )
-    twice = calibrate_judges(CalibrationPlan(gold=both, judgments=out)).calibration
-    for one, other in zip(found.agreement, twice.agreement, strict=True):
-        assert (one.name, one.n, one.coverage) == (other.name, 51, 1)
+    for one, other, third in zip(found.agreement, twice.agreement, mirrored.agreement, strict=True):
+        assert (one.name, one.n, one.coverage, one.statistics) == (other.name, 51, 1, third.statistics)
+    # In their 9 pairs, ties to people, the judge gives a one grade more and b one less.
+    assert [(of.family, of.runs, of.mean) for of in found.families] == [("mine", 2, 0)]
+    assert (found.systems, found.families) == (mirrored.systems, mirrored.families)
     accuracies = [each.preferences[0].statistics["accuracy"] for each in (found, twice)]
     assert accuracies[0] == accuracies[1] and accuracies[0].value == 1
     # Who takes the same one in both orders said one thing; who takes the first in both, that none is better.

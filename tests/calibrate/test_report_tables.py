@@ -303,10 +303,6 @@ def test_tests_that_take_items_as_independent_say_so() -> None:
 def test_names_show_as_themselves_in_the_report(name: str) -> None:
     text = calibration_markdown(calibration(name))
     assert name not in text
-    widths = {
-        line.replace("\\\\", "").replace("\\|", "").count("|") for line in text.splitlines() if "wkappa [95" in line
-    }
-    assert widths == {11}
 
 
 @given(HOSTILE, HOSTILE)
@@ -322,10 +318,6 @@ def test_tables_of_the_report_stay_tables(judge: str, criterion: str) -> None:
         assert len(bars) > 2
 
 
-def test_a_formula_is_no_formula() -> None:
-    assert markdown_cell("a$b") == "a\\$b"
-
-
-def test_a_bare_address_is_no_link() -> None:
-    shown = markdown_cell("https://a.example/b www.a.example WWW.a.example wwww.a")
-    assert shown == r"https\://a.example/b www\.a.example WWW\.a.example wwww.a"
+def test_a_formula_is_no_formula_and_a_bare_address_no_link() -> None:
+    shown = markdown_cell("a$b https://a.example/b www.a.example WWW.a.example wwww.a")
+    assert shown == r"a\$b https\://a.example/b www\.a.example WWW\.a.example wwww.a"

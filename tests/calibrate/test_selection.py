@@ -144,6 +144,7 @@ def test_a_choice_is_scored_on_the_items_judged_and_again_on_all() -> None:
     assert (choice.chosen, choice.nested, choice.optimism) == ("most", 1.0, 0.0)
     # The last two of 24 topics have no grade by the chosen judge.
     assert choice.after_choice == Estimate(1.0, None, None, 110, 22, "perfect agreement")
+    assert choice.value.reason == "perfect agreement"
     assert choice.after_choice_worst.low < choice.after_choice_worst.value < 0.95
     assert choice.after_choice_worst.n == 120
 
@@ -155,20 +156,9 @@ def test_the_choice_that_is_repeated_counts_missing_grades_as_the_choice_does() 
     # On what it judged, `half` is perfect; were it chosen for that, the interval would be about another judge.
     assert choice.chosen == same.chosen == "honest"
     assert choice.nested == same.nested
+    assert choice.after_choice_worst is not None and same.after_choice_worst is None
     assert choice.after_choice.value == same.after_choice.value == choice.value.value
     assert choice.optimism == pytest.approx(choice.value.value - choice.nested)
-
-
-def test_nothing_missing_no_worst_case_of_the_choice() -> None:
-    (choice,) = calibrated(panel(said("a", 0.2, 1), said("b", 0.5, 2))).selections
-    assert choice.after_choice is not None
-    assert choice.after_choice_worst is None
-
-
-def test_a_perfect_file_twice_is_no_interval_of_1_to_1() -> None:
-    (choice,) = calibrated(panel(labels("a", perfect()), labels("b", perfect()))).selections
-    assert choice.after_choice == Estimate(1.0, None, None, 120, 24, "perfect agreement")
-    assert choice.value.reason == "perfect agreement"
 
 
 def test_the_choice_and_comparisons_go_by_what_the_gold_was_drawn_from() -> None:

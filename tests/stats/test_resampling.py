@@ -269,7 +269,7 @@ def test_gold_drawn_by_the_judge_s_label_gives_the_kappa_of_what_it_was_drawn_fr
     # 95 % less three standard errors, and less what 30 topics are known to lose.
     assert np.mean(weighted) >= 0.88
     assert np.mean(plain) <= 0.2
-    assert reasons == {(True, None, "items have unequal weights", None)}
+    assert reasons == {(True, None, "items have unequal weights, or two orders each", None)}
 
 
 @pytest.mark.parametrize("name", STATISTICS)
@@ -280,7 +280,7 @@ def test_weights_that_are_whole_numbers_are_items_that_many_times(name: str) -> 
     assert (same.estimate.low, same.estimate.high) == pytest.approx((found.estimate.low, found.estimate.high))
     assert (same.estimate.n, same.estimate.topics) == (84, 12)
     assert (same.item.value, same.item.low, same.item.reason) == (
-        pytest.approx(found.estimate.value), None, "items have unequal weights"
+        pytest.approx(found.estimate.value), None, "items have unequal weights, or two orders each"
     )  # fmt: skip
 
 
