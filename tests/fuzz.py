@@ -378,8 +378,7 @@ def _regin(folder: Path, content: bytes, *, pool: bool) -> None:
     examples = ROOT / "examples" / "regin"
     for path in examples.iterdir():
         _file(folder, path.read_bytes(), path.name)
-    name = "response_pool_depth_1.pool" if pool else "response_bank.json"
-    path = _file(folder, content, name)
+    path = _file(folder, content, "response_pool_depth_1.pool" if pool else "response_bank.json")
     find_runs(folder)
     read = read_run(path)
     if read.run is not None:

@@ -255,8 +255,7 @@ def _benchmark(path: Path) -> None:
         }
         for n, label in enumerate(("Benign", "Unwanted", "Questionable"))
     ]
-    batch = path / "FaithBench" / "data_for_release" / "batch_1.json"
-    put(batch, json.dumps({"samples": samples}))
+    put(path / "FaithBench" / "data_for_release" / "batch_1.json", json.dumps({"samples": samples}))
     for name, shift in (("llmjudge_test.qrel", 0), ("judges/team-judge.txt", 1)):
         (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_text(_pairs(shift))

@@ -182,8 +182,7 @@ def test_responses_that_always_fail_do_not_pass_for_a_dead_server(mock: Mock, tm
     mock.config(faults={"html": 1.0})
     texts = tuple(f"{kind} {number}" for number in range(10) for kind in ("good", "poison"))
     for _ in range(2):
-        results = judged(mock, tmp_path, texts)
-        assert [isinstance(one, Judgment) for one in results] == [True, False] * 10
+        assert [isinstance(one, Judgment) for one in judged(mock, tmp_path, texts)] == [True, False] * 10
     # New questions to a server that is dead still end a run.
     mock.config(faulty="")
     with pytest.raises(OperationalError, match="server/mock does not answer: 20 calls in a row were given up"):

@@ -102,8 +102,7 @@ def test_judges_and_prompts_part_in_natural_order() -> None:
 
 
 def test_another_version_of_a_prompt_is_another_judge() -> None:
-    said = [judgment("1_1", "R1", 1), judgment("1_2", "R2", 2, digest="f" * 64)]
-    assert len(labels_of(said, "x", "d")) == 2
+    assert len(labels_of([judgment("1_1", "R1", 1), judgment("1_2", "R2", 2, digest="f" * 64)], "x", "d")) == 2
 
 
 @pytest.mark.parametrize(

@@ -181,8 +181,7 @@ def test_a_criterion_asked_for_without_labels_is_an_error(tmp_path: Path, table:
 
 def test_criteria_beside_those_wanted_are_read_if_they_are_there(tmp_path: Path) -> None:
     path = put(tmp_path / "t.csv", f"{HEADER}a,1_1,R1,relevance,3\na,1_1,R1,novelty,1\na,1_1,R1,beauty,77\n")
-    labels = read(path, criteria=["relevance"], beside=["novelty", "diversity"])
-    assert list(labels) == ["novelty", "relevance"]
+    assert list(read(path, criteria=["relevance"], beside=["novelty", "diversity"])) == ["novelty", "relevance"]
     assert list(read(path, scales=ONE, criteria=["relevance"], beside=["novelty"])) == ["relevance"]
     path = put(tmp_path / "t.csv", "worker,turn_id,item_id,label\na,1_1,R1,3\n")
     assert list(read(path, criteria=["relevance"], beside=["novelty"])) == ["relevance"]
@@ -461,8 +460,7 @@ def test_a_map_of_columns_does_what_a_pattern_does(tmp_path: Path) -> None:
 
 def test_the_seconds_of_a_participant_are_shared(tmp_path: Path) -> None:
     path = put(tmp_path / "s.csv", "worker,t,1_1.R1.relevance,1_1.R2.relevance\np1,9,3,\np2,9,2,1\n")
-    seconds = read(path, wide=PATTERN, columns={"seconds": "t"})["relevance"].seconds
-    assert seconds.tolist() == [9.0, 4.5, 4.5]
+    assert read(path, wide=PATTERN, columns={"seconds": "t"})["relevance"].seconds.tolist() == [9.0, 4.5, 4.5]
 
 
 # Hostile data

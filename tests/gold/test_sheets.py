@@ -239,8 +239,7 @@ def test_what_assessors_will_not_see_is_said(world: Path) -> None:
 def test_a_sheet_of_a_mixed_pool_needs_the_topics(world: Path) -> None:
     runs = ["examples/interactive", "examples/runs/harbor-grounded.json"]
     pool, plan = world / "mixed", world / "part.jsonl"
-    code = main(["pool", "--out", str(pool), "--runs", *(str(PROJECT / path) for path in runs)])
-    assert code == 0
+    assert main(["pool", "--out", str(pool), "--runs", *(str(PROJECT / path) for path in runs)]) == 0
     of_pool = {"pool": pool, "prompts": ["groundedness"], "to": "csv"}
     with pytest.raises(UsageError, match=r"the topics \(--topics\) lack turns of the sheet: "):
         write_gold_sheet(GoldSheetPlan(out=world / "a", **of_pool))
@@ -475,8 +474,7 @@ def test_other_tools_come_back_too(world: Path, name: str, content: str) -> None
 
 
 def test_of_a_crowd_too_an_empty_label_is_counted_and_a_plan_names_the_criteria(world: Path) -> None:
-    planned = [replace(row, criteria=("novelty",)) for row in PLANNED]
-    (world / "plan.jsonl").write_bytes(jsonl_bytes(planned))
+    (world / "plan.jsonl").write_bytes(jsonl_bytes([replace(row, criteria=("novelty",)) for row in PLANNED]))
     path = put(
         world / "batch.csv",
         "WorkerId,Input.turn_id,Input.response_id,Answer.novelty,Answer.comment\n"

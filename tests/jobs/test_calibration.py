@@ -110,8 +110,7 @@ def test_a_judge_without_a_grade_of_gold_has_a_verdict_too(tmp_path: Path, gold:
 def test_one_criterion_without_a_verdict_is_enough_to_trust_no_run(tmp_path: Path, judgments: Path) -> None:
     rows = [*gold_rows(WORLD), *gold_rows(WORLD, criterion="naturalness")]
     silent = write_output(tmp_path / "silent", WORLD, {"server/good": {}})
-    said = [judgment("99_1", "R99999", 1, "server/good", "naturalness/graded")]
-    silent.write_bytes(jsonl(said))
+    silent.write_bytes(jsonl([judgment("99_1", "R99999", 1, "server/good", "naturalness/graded")]))
     found = tried(gold=[write_gold(tmp_path / "gold.jsonl", rows)], judgments=[judgments, silent])
     assert {one.criterion: one.word for one in found.calibration.verdicts} == {
         "groundedness": "TRUSTED", "naturalness": "INCONCLUSIVE"

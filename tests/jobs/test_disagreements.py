@@ -23,8 +23,7 @@ FILES = ("disagreements.jsonl", "disagreements.md")
 
 @pytest.fixture
 def split(tmp_path: Path) -> Path:
-    rows = [*world.gold_rows(WORLD), *world.gold_rows(WORLD, "ben")]
-    write_split(rows, 0.5, 1, tmp_path / "split")
+    write_split([*world.gold_rows(WORLD), *world.gold_rows(WORLD, "ben")], 0.5, 1, tmp_path / "split")
     return tmp_path / "split"
 
 

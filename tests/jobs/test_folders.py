@@ -243,8 +243,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(PROJECT / "gold" / "example.gold.jsonl", folder)
     _calibration(folder)
     release(folder / "ikat2023")
-    judges = {"a-one": lines(COHEN, 1), "a-two": lines([*COHEN[:-1], (1, 5)], 1)}
-    label_files(folder / "llmjudge", judges)
+    label_files(folder / "llmjudge", {"a-one": lines(COHEN, 1), "a-two": lines([*COHEN[:-1], (1, 5)], 1)})
     (folder / "topics-2024").mkdir()
     topics = [{"number": "1", "title": "t", "ptkb": {}, "turns": [{"turn_id": 1, "utterance": "?"}]}]
     (folder / "topics-2024/2024_test_topics.json").write_text(json.dumps(topics), encoding="utf-8")

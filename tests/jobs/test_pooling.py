@@ -76,8 +76,7 @@ def test_a_pool_is_what_a_run_would_judge_and_a_run_goes_on_from_it(tmp_path, ca
 
 
 def test_missing_passages_leave_a_response_without_a_grade(tmp_path, capsys):
-    passages = some_passages(tmp_path, lambda one: one != KESTREL)
-    assert run(tmp_path / "out", passages=passages) == 0
+    assert run(tmp_path / "out", passages=some_passages(tmp_path, lambda one: one != KESTREL)) == 0
     missing = lines(tmp_path / "out" / "missing_passages.tsv")[1:]
     assert {row[2] for row in missing} == {KESTREL, MALFORMED}
     failures = json_lines(tmp_path / "out" / "failures.jsonl")

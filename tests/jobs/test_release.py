@@ -83,8 +83,7 @@ def test_a_damaged_file_of_pseudonyms_is_refused_with_its_place(tmp_path: Path, 
     ],
 )
 def test_a_name_is_found_as_a_word_in_any_case(text: str, found: int) -> None:
-    names = ("alpha-7", "run", "2023", 'of "q"')
-    assert len(list(remaining({"f": text.encode()}, names))) == found
+    assert len(list(remaining({"f": text.encode()}, ("alpha-7", "run", "2023", 'of "q"')))) == found
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), min_size=4, max_size=30), st.text(max_size=20))
@@ -139,13 +138,11 @@ def test_a_bundle_has_the_numbers_of_its_folder_under_other_names(judged: Path, 
 @pytest.mark.slow
 def test_the_private_file_is_the_owners_alone_and_gives_the_same_bytes_again(judged: Path, tmp_path: Path) -> None:
     first = release(judged, tmp_path / "a", names=tmp_path / "n.json")
-    second = release(judged, tmp_path / "b", names=tmp_path / "n.json")
-    assert contents(first.out) == contents(second.out)
+    assert contents(first.out) == contents(release(judged, tmp_path / "b", names=tmp_path / "n.json").out)
     assert stat.S_IMODE((tmp_path / "n.json").stat().st_mode) == 0o600
     with pytest.raises(UsageError, match="which is published"):
         release(judged, first.out / "inner")
-    again = contents(release(judged, tmp_path / "a", names=tmp_path / "n.json").out)
-    assert again == contents(first.out)
+    assert contents(release(judged, tmp_path / "a", names=tmp_path / "n.json").out) == contents(first.out)
     other = read_pseudonyms(tmp_path / "n.json").runs
     release(judged, tmp_path / "c")
     assert set(read_pseudonyms(tmp_path / "c.names.json").runs) == set(other)

@@ -62,8 +62,7 @@ def test_an_export_has_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """An older version of judge may have recorded what today is removed before."""
     monkeypatch.setenv("OPENAI_API_KEY", "sesame-open-up")
     told = msgspec.structs.replace(completion("Grade: 1"), raw='{"echo": "sesame-open-up"}')
-    path = filled(tmp_path / "journal.sqlite", {"a": told, "b": "Grade: 2"})
-    export_journal(path, tmp_path / "j.jsonl")
+    export_journal(filled(tmp_path / "journal.sqlite", {"a": told, "b": "Grade: 2"}), tmp_path / "j.jsonl")
     assert b"sesame" not in (tmp_path / "j.jsonl").read_bytes()
     texts = {entry.completion.text: entry.completion.raw for entry in read_journal(tmp_path / "j.jsonl")}
     assert texts == {"Grade: 1": '{"echo": "***"}', "Grade: 2": None}

@@ -181,8 +181,7 @@ def test_what_is_no_list_gets_one_line(tmp_path):
 
 
 def test_a_list_of_one_row_many_times_is_one_row(tmp_path):
-    path = listed(tmp_path, line() * 5_000, line(number=1))
-    assert index_hashes(path, tmp_path / "list.idx") == 2
+    assert index_hashes(listed(tmp_path, line() * 5_000, line(number=1)), tmp_path / "list.idx") == 2
     assert open_hashes(tmp_path / "list.idx").find([DOCUMENT + ":1"]) == [bytes.fromhex(MD5["a"])]
 
 

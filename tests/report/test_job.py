@@ -184,8 +184,7 @@ def test_a_calibration_is_reported_by_verdict_agreement_and_prompts(made: Path, 
 def test_two_folders_stand_side_by_side(made: Path, tmp_path: Path) -> None:
     other = tmp_path / "other" / "out"
     assert main(["run", *INPUTS, *OVERLAP, "--prompt", "groundedness/yes_no", "--out", str(other)]) == 0
-    outcome = write_report(ReportPlan(folders=(made / "out", other), out=tmp_path / "both"))
-    found = headings(outcome.page)
+    found = headings(write_report(ReportPlan(folders=(made / "out", other), out=tmp_path / "both")).page)
     assert found[:2] == ["The folders", "Side by side: groundedness"]
     # Two folders of one name are told apart by those above them.
     assert found[2:4] == [f"In short, {made.name}/out", f"Leaderboard: groundedness, {made.name}/out"]

@@ -213,8 +213,7 @@ def test_a_run_that_ranks_from_two_is_represented_by_its_best() -> None:
 
 def test_the_best_ranked_response_of_a_turn_stands_for_the_run() -> None:
     first, second = pooled("R0", "1_1", ("x", 2), ("y", 1)), pooled("R1", "1_1", ("x", 1), ("y", 2))
-    results = [judgment(first, 0), judgment(second, 3)]
-    rows = leaderboard(pool(first, second), results, [criterion()])
+    rows = leaderboard(pool(first, second), [judgment(first, 0), judgment(second, 3)], [criterion()])
     assert [(one.run_id, one.n, one.mean.value) for one in rows] == [("x", 1, 3.0), ("y", 1, 0.0)]
 
 

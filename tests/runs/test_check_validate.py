@@ -799,8 +799,7 @@ def test_topics_of_another_year_are_told_once_and_nothing_else_is_checked_agains
 
 
 def test_one_turn_of_a_known_topic_is_enough_for_the_topics_to_be_the_right_ones(tmp_path):
-    document = run24(turn("9-1_7"), turn("0_1"), turn("nonsense"))
-    problems, _ = check(written(tmp_path, dump(document)))
+    problems, _ = check(written(tmp_path, dump(run24(turn("9-1_7"), turn("0_1"), turn("nonsense")))))
     assert [problem.code for problem in problems if problem.code != "missing_turn"] == [
         "turn_number_too_high", "unknown_turn", "malformed_turn_id",
     ]  # fmt: skip

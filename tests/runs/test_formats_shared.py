@@ -129,8 +129,7 @@ def test_faulty_field_names(shared):
         f"{R0}.passage_provenance[1].id_abc",
         "$.turns[0].turn_number",
     ]
-    missing = next(one for one in checked.problems if one.path == "$.turns[0].turn_id")
-    assert "'turn_number'" in missing.message
+    assert "'turn_number'" in next(one for one in checked.problems if one.path == "$.turns[0].turn_id").message
     assert len(checked.run.turns) == 5
 
 

@@ -64,8 +64,7 @@ def written(folder, content):
 
 
 def checked(path, turns=None):
-    read = read_run(path)
-    return [(problem.code, problem.path) for problem in validate_run(read, turns, None).problems]
+    return [(problem.code, problem.path) for problem in validate_run(read_run(path), turns, None).problems]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -92,8 +91,7 @@ def test_one_turn_alone_is_recognized_and_so_is_a_forced_format(tmp_path, shape)
 def test_a_run_of_2025_without_utterances_is_none(tmp_path):
     turn = OLD[0] | {"turn_id": "1-1_1", "metadata": {"team_id": "t", "run_id": "r", "run_type": "interactive"}}
     response = {name: value for name, value in OLD[0]["responses"][0].items() if name != "user_utterance"}
-    path = written(tmp_path, lines([turn | {"responses": [response]}]))
-    assert read_run(path).run.format == "ikat2025"
+    assert read_run(written(tmp_path, lines([turn | {"responses": [response]}]))).run.format == "ikat2025"
 
 
 def changed(shape, change):

@@ -112,12 +112,6 @@ class DeskLabel(NamedTuple):
     comment: str
 
 
-class _Saved(NamedTuple):
-    number: int
-    task: DeskTask
-    choice: DeskLabel
-
-
 class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
     """A store of labels, open in one process at a time.
 
@@ -213,7 +207,8 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         """How many tasks of each seat are of items that every assessor labels."""
         for assessor, shared in read("SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"):
             self.shared[str(assessor)] = shared
-        self._saved: dict[str, list[_Saved]] = {path: [] for path in self._tasks}
+        self._saved: dict[str, list[tuple[int, DeskTask, DeskLabel]]] = {path: [] for path in self._tasks}
+        """The labels of each seat that were not undone, the last one last, with their numbers."""
         self._current: dict[str, dict[int, DeskLabel]] = {path: {} for path in self._tasks}
         places = {(path, task.item, task.criterion): task for path, tasks in self._tasks.items() for task in tasks}
         for number, assessor, item, criterion, grade, comment, undoes in read(
@@ -223,18 +218,18 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
             if undoes is not None:
                 self._take_back(path)
             else:
-                self._keep(path, _Saved(number, places[path, item - 1, criterion], DeskLabel(grade, comment)))
+                self._keep(path, number, places[path, item - 1, criterion], DeskLabel(grade, comment))
 
-    def _keep(self, path: str, saved: _Saved) -> None:
-        self._saved[path].append(saved)
-        self._current[path][saved.task.place] = saved.choice
+    def _keep(self, path: str, number: int, task: DeskTask, choice: DeskLabel) -> None:
+        self._saved[path].append((number, task, choice))
+        self._current[path][task.place] = choice
 
     def _take_back(self, path: str) -> DeskTask:
-        task = self._saved[path].pop().task
+        _, task, _ = self._saved[path].pop()
         del self._current[path][task.place]
-        for saved in self._saved[path]:
-            if saved.task == task:
-                self._current[path][task.place] = saved.choice
+        for _, earlier, choice in self._saved[path]:
+            if earlier == task:
+                self._current[path][task.place] = choice
         return task
 
     def __exit__(self, *error: object) -> None:
@@ -268,14 +263,14 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         row = (int(path), task.item + 1, task.criterion, choice.grade, choice.grade is None, choice.comment, made, None)
         with self._alone():
             if self._current[path].get(task.place) != choice:
-                self._keep(path, _Saved(self._add(row), task, choice))
+                self._keep(path, self._add(row), task, choice)
 
     def undo(self, path: str) -> DeskTask | None:
         """Take the last label of this assessor back, and return its task; None if there is none."""
         with self._alone():
             if not self._saved[path]:
                 return None
-            self._add((int(path), None, None, None, None, None, None, self._saved[path][-1].number))
+            self._add((int(path), None, None, None, None, None, None, self._saved[path][-1][0]))
             return self._take_back(path)
 
     @contextlib.contextmanager

@@ -342,8 +342,7 @@ def test_a_limit_draws_by_seed_and_later_asks_only_the_rest(known: Known, tmp_pa
 def test_a_dry_run_sends_and_writes_nothing(known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     judge = Ruled(lambda request: "1")
     known(dataset(), judge=judge)
-    folder = write(tmp_path / "data", items())
-    assert bench(folder, tmp_path / "out", "--dry-run", "--limit", "10") == 0
+    assert bench(write(tmp_path / "data", items()), tmp_path / "out", "--dry-run", "--limit", "10") == 0
     out, err = capsys.readouterr()
     assert judge.calls == 0 and not (tmp_path / "out").exists()
     assert "judgments           10: 10 of tiny\n" in out and "cost                about $" in out

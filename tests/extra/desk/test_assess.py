@@ -271,8 +271,7 @@ def test_a_label_waits_for_a_locked_store_for_a_while_only(opened: Desk, tmp_pat
 
 def test_a_dialogue_is_shown_from_its_first_words_to_its_last(tmp_path: Path) -> None:
     runs = PROJECT / "examples" / "runs" / "thistle-faulty.json"
-    topics = PROJECT / "examples" / "topics.json"
-    pooled = pool_runs(Pooling(runs=runs, topics=topics, unit="dialogue"))
+    pooled = pool_runs(Pooling(runs=runs, topics=PROJECT / "examples" / "topics.json", unit="dialogue"))
     write_harness_pool(tmp_path / "out", pooled)
     place = [response.topic_id for response in pooled.pool.responses].index("3-1")
     assert pooled.pool.responses[place].text == ""

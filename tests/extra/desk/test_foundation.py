@@ -66,8 +66,7 @@ def ann(visitor: Visitor) -> Visitor:
 def test_a_link_becomes_a_cookie_and_leaves_the_address_bar(visitor: Visitor) -> None:
     answer = visitor.get(f"/1/?token={ANN.token}")
     assert (answer.status_code, answer.headers["location"]) == (303, "/1/")
-    cookie = f"judge-8765={ANN.token}; HttpOnly; Path=/1/; SameSite=strict"
-    assert answer.headers["set-cookie"] == cookie
+    assert answer.headers["set-cookie"] == f"judge-8765={ANN.token}; HttpOnly; Path=/1/; SameSite=strict"
     assert "Ann" in visitor.get("/1/").text
 
 

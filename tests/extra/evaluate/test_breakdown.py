@@ -71,8 +71,7 @@ def test_a_topic_has_the_average_of_the_better_runs_and_the_spread_of_all() -> N
 
 
 def test_a_depth_has_an_interval_over_its_topics() -> None:
-    facts = breakdown.turn_facts(TOP.turns)
-    means = breakdown.group_means(TOP, breakdown.groups_of(facts, "depth"))
+    means = breakdown.group_means(TOP, breakdown.groups_of(breakdown.turn_facts(TOP.turns), "depth"))
     assert means[1] == mean_interval([1.0, 0.6, 0.8], ["1", "2", "3"], bounds=(0, 1), what="values")
     assert means[1].low is not None and means[1].topics == 3
     assert (means[2].value, means[2].low) == (0.8, None)

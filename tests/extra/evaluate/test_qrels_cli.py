@@ -84,8 +84,7 @@ def test_passage_qrels_rank_trec_runs_by_ndcg(passages: dict[str, str], capsys: 
 
 
 def test_the_pool_of_an_output_folder_gives_the_runs_and_the_mean_is_their_measure(judged, tmp_path, capsys) -> None:
-    crowd = columns(tmp_path / "crowd.qrel", "gold", keep=0.8)
-    code, out, _ = told(capsys, str(judged), crowd, "--json")
+    code, out, _ = told(capsys, str(judged), columns(tmp_path / "crowd.qrel", "gold", keep=0.8), "--json")
     found = json.loads(out)
     (ranking,) = found["rankings"]
     assert (code, ranking["measure"]) == (0, "mean")
@@ -184,8 +183,7 @@ def test_turns_that_the_topics_lack_are_refused(tmp_path: Path, capsys: pytest.C
 
 
 def test_judgments_of_two_criteria_need_the_name_of_one(judged: Path, tmp_path, capsys) -> None:
-    other = judgment("1_1", "R00001", 4, "server/good", "naturalness/graded")
-    write_results(judged, WORLD, jsonl([other]))
+    write_results(judged, WORLD, jsonl([judgment("1_1", "R00001", 4, "server/good", "naturalness/graded")]))
     gold = columns(tmp_path / "gold.qrel", "gold")
     turned_down(capsys, "expected one judge under one prompt (--criterion NAME)", str(judged), gold)
     assert told(capsys, str(judged), gold, "--criterion", "groundedness")[0] == 0

@@ -112,8 +112,7 @@ def test_a_folder_holds_every_table_in_every_form_and_the_same_bytes_again(judge
 
 def test_depths_and_ptkb_need_topics_that_say_them(tmp_path: Path) -> None:
     run = put(tmp_path / "a.run", "132_1-1 Q0 R1 1 1 a\n")
-    grades = put(tmp_path / "a.qrel", "132_1-1 0 R1 2\n")
-    outcome = evaluate_responses(ResponsesPlan(runs=run, qrels=grades))
+    outcome = evaluate_responses(ResponsesPlan(runs=run, qrels=put(tmp_path / "a.qrel", "132_1-1 0 R1 2\n")))
     for table in TABLES:
         if table in ("depth", "ptkb"):
             with pytest.raises(UsageError, match=f"--by {table}: nothing says .* expected --topics"):
@@ -274,8 +273,7 @@ def test_grades_below_zero_of_no_known_scale_are_told(tmp_path: Path) -> None:
 def test_ids_that_agree_by_chance_are_told(tmp_path: Path) -> None:
     run = put(tmp_path / "a.run", "".join(f"1-1_{n} Q0 R{n} 1 1 a\n" for n in (1, 2, 3)))
     other = "".join(f"1-1_{n} 0 R{n if n == 1 else n + 7} 2\n" for n in (1, 2, 3))
-    outcome = evaluate_responses(ResponsesPlan(runs=run, qrels=put(tmp_path / "a.qrel", other)))
-    (warning,) = outcome.warnings
+    (warning,) = evaluate_responses(ResponsesPlan(runs=run, qrels=put(tmp_path / "a.qrel", other))).warnings
     assert warning.startswith("a.qrel: has a grade of 1 of the 3 first responses in its turns; if these are")
 
 

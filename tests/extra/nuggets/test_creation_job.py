@@ -62,8 +62,7 @@ def test_every_source_is_asked_once_and_never_again(mock: Mock, pooled: Path, tm
     assert create_nuggets(plan(mock, pooled, tmp_path / "out")).nuggets == first.nuggets
     assert (mock.stats()["paid"], results(tmp_path / "out")) == (paid, written)
     assert forecast_creation(plan(mock, pooled, tmp_path / "out")).models[0].calls == 0
-    other = create_nuggets(plan(mock, pooled, tmp_path / "other", concurrency=1))
-    assert other.nuggets == first.nuggets
+    assert create_nuggets(plan(mock, pooled, tmp_path / "other", concurrency=1)).nuggets == first.nuggets
     assert results(tmp_path / "other") == written
 
 

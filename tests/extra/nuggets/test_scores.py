@@ -135,8 +135,7 @@ def test_means_of_a_run_are_over_turns_with_intervals_over_topics() -> None:
         }
     )  # fmt: skip
     row = scores(there, THREE_TOPICS, labels)["a", "all_score"]
-    values = [2 / 2, 0.5 / 2, 1 / 2]
-    assert row.mean == mean_interval(values, ["1-1", "2-1", "3-1"], bounds=(0, 1))
+    assert row.mean == mean_interval([2 / 2, 0.5 / 2, 1 / 2], ["1-1", "2-1", "3-1"], bounds=(0, 1))
     assert row.bound == pytest.approx((1 + 0.25 + 0.5) / 3)
     assert scores(there, THREE_TOPICS, labels)["a", "contradicted"].mean.value == pytest.approx((0 + 0 + 1 / 2) / 3)
 

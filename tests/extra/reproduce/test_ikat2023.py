@@ -110,8 +110,7 @@ def test_the_means_of_all_criteria_are_those_of_the_labels(made: Reproduction) -
     # One label of -1 is no grade: 76 points over 72 turns; with it 75 over 73 would be 1.0274.
     assert isinstance(dropped, Estimate)
     assert (dropped.n, dropped.value) == (72, 76 / 72)
-    degenerate = means["naturalness", "run-4-gpt-4"]
-    assert degenerate == Estimate(4.0, None, None, 73, 23, "all grades equal")
+    assert means["naturalness", "run-4-gpt-4"] == Estimate(4.0, None, None, 73, 23, "all grades equal")
 
 
 def test_the_intervals_of_the_grounded_shares(made: Reproduction) -> None:
@@ -140,8 +139,7 @@ def test_the_step_down_adjusts_every_p(made: Reproduction) -> None:
     of_pair = dict(zip(combinations(range(1, 6), 2), alone, strict=True))
     assert [of_pair[pair] for pair in ((1, 2), (3, 4))] == pytest.approx([0.0162, 0.0319], abs=5e-4)
     # Only the pairs 2-3, 3-4 and 4-5 are not told apart at .05.
-    letters = [line[5] for line in made.beyond[0] if line[0] == "groundedness"]
-    assert letters == ["a", "b", "bc", "cd", "d"]
+    assert [line[5] for line in made.beyond[0] if line[0] == "groundedness"] == ["a", "b", "bc", "cd", "d"]
 
 
 def test_cone_rag_counts_what_is_public(shared: Path) -> None:

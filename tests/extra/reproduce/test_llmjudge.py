@@ -135,8 +135,7 @@ def test_the_layout_of_the_release_is_found_and_its_prompts_are_not_labels(tmp_p
     (tmp_path / "llmjudge" / "qrels" / "llmjudge_test_qrel_idx.txt").write_text(lines(COHEN, 0))
     (scores / "a-one.txt").write_text(lines(COHEN, 1))
     (prompts / "a-one.txt").write_text("Grade the passage.")
-    made = reproduce_publication("llmjudge", tmp_path)
-    assert {number.row for number in made.numbers} == {"a-one"}
+    assert {number.row for number in reproduce_publication("llmjudge", tmp_path).numbers} == {"a-one"}
 
 
 def test_in_a_folder_of_judges_each_text_is_one_and_elsewhere_those_called_team_run(tmp_path: Path) -> None:
