@@ -58,6 +58,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "BTM": (partial(battles.bt, drawn=battles.in_two_stages, name="BTM"), 300),
     "BTN": (partial(battles.bte, drawn=battles.in_two_stages, name="BTN"), 400),
     "BTG": (battles.btg, 200),
+    "BTP": (battles.btp, 100),
     "S1": (small.means, 2000),
     "S2": (small.coefficients, 1000),
     "S3": (small.families, 400),

@@ -4,15 +4,29 @@ BT are worlds of 10 runs, each better or worse by topic, that a judge with a tas
 topic `pairs` pairs are drawn; verdicts that change with the order are missing. The truth is what infinitely many topics
 would give. BTE are equal runs: how often are some told apart? In BTM and BTN, the same worlds, half of the pairs are
 drawn first, and the rest from runs that these do not tell apart. In BTG, people compare all pairs of turns drawn at
-random, and correct the win rates of a judge that errs by run.
+random, and correct the win rates of a judge that errs by run; in BTP, single pairs, drawn alike or by the judge's
+verdict (`judge gold plan --stratify judge`), which may save labels.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.simulations.figures import Finding, Floats, finding
+from bench.simulations.figures import Finding, Floats, finding, holds
+from bench.simulations.gold import simulated
+from judge.ask.criteria import find_criterion
+from judge.ask.records import Judgment
+from judge.gold.plan import make_plan
+from judge.pool.pairs import one_each
+from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry
+from judge.results.citations import boards_of
+from judge.results.corrected import GoldGrade, corrected, measured_gold
+from judge.results.pairs import agreed
+from judge.results.rows import CorrectedRow
+from judge.results.turns import run_turns
+from judge.runs.records import TokenCount
 from judge.stats.correction import correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.preference import Ratings, ratings
@@ -30,7 +44,7 @@ def verdicts(z: Floats) -> Floats:
     return np.asarray(parts / parts.sum(axis=-1, keepdims=True))
 
 
-def agreed(z: Floats) -> Floats:
+def both_orders(z: Floats) -> Floats:
     """The same of both orders together, for a pair with this difference of strengths."""
     return verdicts(z + HOME) * verdicts(HOME - z)[..., ::-1]
 
@@ -40,7 +54,7 @@ def truth(strengths: Floats) -> Floats:
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     differences = strengths[:, None] - strengths
     z = differences[..., None] + 2**0.5 * OWN * nodes
-    expected = np.einsum("ijnk,n->ijk", agreed(z), weights)
+    expected = np.einsum("ijnk,n->ijk", both_orders(z), weights)
     found = ratings(np.triu(expected.transpose(2, 0, 1), 1).transpose(1, 2, 0)[None])
     if isinstance(found, Undefined):
         raise ValueError(found.reason)
@@ -170,3 +184,80 @@ def btg(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPIC
                 finding("BTG", f"{what}: mean error of the judge's win rates", raw),
             ]
     return figures
+
+
+def btp(replicates: int, rng: np.random.Generator, topics: Sequence[int] = TOPICS, R: int = 8) -> list[Finding]:
+    preference = find_criterion("preference")
+    (measure,) = boards_of([preference])
+
+    def by_gold(gold: dict[str, GoldGrade]) -> tuple[CorrectedRow, ...]:
+        return corrected(runs, measure, measured_gold(measure, pool, runs, gold, verdicts))
+
+    figures = []
+    for T in topics:
+        n = 5 * T
+        hits: dict[str, list[float]] = {"alike": [], "by verdict": []}
+        errors, widths = ({how: list[float]() for how in hits} for _ in range(2))
+        predicted = []
+        for _ in range(replicates):
+            pool, results, said = _compared_pool(rng, R, T)
+            verdicts, runs = agreed(pool, results, preference), run_turns(pool, results, measure)
+            people = one_each(pool, 1)
+            whole = {of.response_id: GoldGrade(said[of.response_id], 1.0, "certain", ()) for of in people.responses}
+            truth = {row.run_id: row.corrected.value or 0.0 for row in by_gold(whole)}
+            counts = Counter((said[each.response_id], each.grade) for each in verdicts)
+            for how in hits:
+                by_verdict = how == "by verdict"
+                plan = make_plan(
+                    people, n, int(rng.integers(2**31)), criteria=["preference"],
+                    judgments=verdicts if by_verdict else (), errors=counts if by_verdict else {},
+                )  # fmt: skip
+                gold = {
+                    row.response_id: GoldGrade(said[row.response_id], row.inclusion_probability, row.stratum, ())
+                    for row in plan.rows
+                }
+                rows = by_gold(gold)
+                hits[how].append(float(np.mean([holds(row.corrected, truth[row.run_id]) for row in rows])))
+                off = [(row.corrected.value or 0.0) - truth[row.run_id] for row in rows]
+                errors[how].append(float(np.mean(off)))
+                wide = [(row.corrected.high or 0.0) - (row.corrected.low or 0.0) for row in rows]
+                widths[how].append(float(np.mean(np.square(wide))))
+            predicted.append((plan.saving or (0.0, 0.0))[0])
+        left = 1 - 2 * n / (T * R * (R - 1))
+        saved = left * (1 - np.array(widths["by verdict"]) / np.mean(widths["alike"])) - np.mean(predicted)
+        what = f"{R} runs, {T} topics, gold of {n} pairs"
+        figures += [
+            *(finding("BTP", f"{what}, {how}: coverage", hits[how], 0.92, 0.97) for how in hits),
+            *(finding("BTP", f"{what}, {how}: bias", errors[how], -0.005, 0.005) for how in hits),
+            finding("BTP", f"{what}: saving predicted", predicted),
+            finding("BTP", f"{what}: saving of width less predicted", saved, -0.05, 0.05),
+        ]
+    return figures
+
+
+def _compared_pool(rng: np.random.Generator, R: int, T: int) -> tuple[Pool, list[Judgment], dict[str, int]]:
+    """Runs, better or worse by topic, all pairs in both orders, a judge's grades of them, and people's.
+
+    The judge errs by run, and sees what makes a pair unlike its runs as people do.
+    """
+    own = rng.normal(0, 0.6, R) + rng.normal(0, OWN, (T, R))
+    i, j = np.triu_indices(R, 1)
+    pair = rng.normal(0, 1, (T, len(i)))
+    seen, real = (2 * ((of[:, i] - of[:, j]) + pair) for of in (own + rng.normal(0, 0.5, R), own))
+    first, second, human = (
+        (rng.random((*z.shape, 1)) > verdicts(z).cumsum(axis=-1)).sum(axis=-1) for z in (seen + HOME, HOME - seen, real)
+    )
+    responses, results, said = [], [], dict[str, int]()
+    for (t, k), of_people in np.ndenumerate(2 - human):
+        for place, grade in enumerate((2 - first[t, k], 2 - second[t, k])):
+            ids = f"{t}-{k}-{place}", f"{t}_1", str(t)
+            names = [f"r{run}" for run in ((i[k], j[k]), (j[k], i[k]))[place]]
+            entries = tuple(RunEntry(name, rank, "used", "0" * 64) for rank, name in enumerate(names, 1))
+            texts = f"{t} {names[0]}", f"{t} {names[1]}"
+            about = (), TokenCount(1, 1, 1, None), False, entries, "pair"
+            responses.append(PooledResponse(*ids, texts[0], *about, texts[1]))
+            results.append(simulated(ids, "preference", int(grade)))
+            said[ids[0]] = int(2 - of_people if place else of_people)
+    turns = tuple(f"{t}_1" for t in range(T))
+    runs = tuple(PooledRun(f"r{run}", None, None, "rag", "", True, turns) for run in range(R))
+    return Pool(tuple(responses), {}, (), runs=runs), results, said

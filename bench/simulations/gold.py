@@ -234,7 +234,7 @@ def _graded_pool(
         entries = (RunEntry(f"r{run}", 1, "used", "0" * 64),)
         responses.append(PooledResponse(*ids, ids[0], (), TokenCount(1, 1, 1, None), False, entries))
         grades[ids[0]] = int(grade)
-        judged[ids[0]] = _judgment(ids, "groundedness", int(judge[run, topic, turn]))
+        judged[ids[0]] = simulated(ids, "groundedness", int(judge[run, topic, turn]))
     runs = tuple(
         PooledRun(f"r{run}", None, None, "rag", "", True, tuple({response.turn_id: None for response in responses}))
         for run in range(BY_JUDGE_RUNS)
@@ -242,7 +242,7 @@ def _graded_pool(
     return Pool(tuple(responses), {}, (), runs=runs), grades, judged
 
 
-def _judgment(ids: tuple[str, str, str], criterion: str, grade: int) -> Judgment:
+def simulated(ids: tuple[str, str, str], criterion: str, grade: int) -> Judgment:
     return Judgment(
         *ids, criterion, "graded", grade, False, None, None, None, (), "simulated", None, "", "", "label", False, 0
     )
@@ -259,7 +259,7 @@ def cited(replicates: int, rng: np.random.Generator) -> list[Finding]:
         name: grade if rng.random() < 0.6 else int(rng.choice(3, p=(0.2, 0.5, 0.3))) for name, grade in truth.items()
     }
     results = [
-        _judgment((of.response_id, of.turn_id, of.topic_id), "support", guess[of.response_id]) for of in pool.responses
+        simulated((of.response_id, of.turn_id, of.topic_id), "support", guess[of.response_id]) for of in pool.responses
     ]
     runs = {measure: run_turns(pool, results, measure) for measure in boards_of([criterion])}
 

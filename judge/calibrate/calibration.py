@@ -301,7 +301,7 @@ def _warnings(
     if panel.weighted:
         warnings.append(
             f"{name}: items were drawn with unequal probabilities, which agreement is weighted by; rank correlation, "
-            "test-retest, calibration map, diagnostics and the ranking of runs are of the drawn items as they are"
+            "test-retest, calibration map, diagnostics, preferences and the ranking of runs are of the drawn items"
         )
     if panel.binary:
         warnings.append(

@@ -2,9 +2,8 @@
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,7 +12,7 @@ from judge.ask.results import Label, Labels
 from judge.calibrate.findings import Equivalence
 from judge.calibrate.selection import word_of
 from judge.errors import UsageError
-from judge.io.ids import natural_order, topic_of
+from judge.io.ids import groups_of, natural_order, topic_of
 from judge.io.table import Heading, TsvColumns, fields
 from judge.io.text import count, shown
 from judge.records import Estimate, FailureReason, Record
@@ -128,9 +127,7 @@ def chosen(judged: Sequence[JudgedQuestion], part: RecheckPart) -> list[int]:
     The order by SHA-256 of seed, sample and response is as good as a random one, and a pool that grows keeps it.
     Prompts are asked about the same responses, so that one call may answer several.
     """
-    groups: dict[tuple[str, str, int], list[int]] = {}
-    for place, judgment in enumerate(judged):
-        groups.setdefault((judgment.judge, judgment.criterion_digest, judgment.sample), []).append(place)
+    groups = groups_of(((of.judge, of.criterion_digest, of.sample), place) for place, of in enumerate(judged))
     taken: list[int] = []
     for places in groups.values():
         taken += sorted(places, key=lambda place: _draw(judged[place]))[: part.of(len(places))]
@@ -147,9 +144,7 @@ def recheck_rows(items: Sequence[RecheckedItem]) -> tuple[RecheckRow, ...]:
 
     "Unable to judge" in place of a grade is a flip; it has no distance from a grade.
     """
-    groups: dict[tuple[str, str], list[RecheckedItem]] = {}
-    for item in items:
-        groups.setdefault((item.judge, f"{item.criterion}/{item.variant}"), []).append(item)
+    groups = groups_of(((item.judge, f"{item.criterion}/{item.variant}"), item) for item in items)
     order = sorted(groups, key=natural_order)
     return tuple(_row(judge, prompt, groups[judge, prompt]) for judge, prompt in order)
 
@@ -179,13 +174,18 @@ def _share(flips: Sequence[bool], topics: Sequence[str]) -> Estimate:
 
 def served_changes(items: Sequence[RecheckedItem]) -> tuple[ServedChange, ...]:
     """Which models and fingerprints changed between the first and the second answer, by judge."""
-    counts: Counter[tuple[str, Literal["model", "system_fingerprint"], str | None, str | None]] = Counter()
-    for item in items:
-        if item.again_missing is None:
-            counts[item.judge, "model", item.model, item.again_model] += 1
-            counts[item.judge, "system_fingerprint", item.system_fingerprint, item.again_system_fingerprint] += 1
-    changed = [key for key in counts if key[2] != key[3]]
-    return tuple(ServedChange(*key, counts[key]) for key in sorted(changed, key=lambda key: tuple(map(str, key))))
+    return tuple(ServedChange(*key, len(of)) for key, of in _by_change(items))
+
+
+def _by_change(items: Sequence[RecheckedItem]) -> list[tuple[tuple[str, Any, Any, Any], list[RecheckedItem]]]:
+    """Judge, what changed, and both of it, with the items of which it did."""
+    changed: dict[tuple[str, Any, Any, Any], list[RecheckedItem]] = groups_of(
+        ((item.judge, what, before, after), item)
+        for item in items
+        for what in ("model", "system_fingerprint")
+        if (before := getattr(item, what)) != (after := getattr(item, f"again_{what}")) and item.again_missing is None
+    )
+    return sorted(changed.items(), key=lambda of: tuple(map(str, of[0])))
 
 
 def change_lines(items: Sequence[RecheckedItem], recorded: Mapping[str, str]) -> tuple[str, ...]:
@@ -194,21 +194,13 @@ def change_lines(items: Sequence[RecheckedItem], recorded: Mapping[str, str]) ->
     `recorded` says when the journal recorded the reply to a request, by its digest, as `2025-01-31T12:00:00.000Z`.
     """
     lines = []
-    for change in served_changes(items):
+    for (judge, what, served, again), with_it in _by_change(items):
         # The last of the first answers and the first of the second ones are nearest to the change.
-        with_it = [item for item in items if _changed(item, change)]
         before = max((recorded.get(item.request_digest, "") for item in with_it), default="")
         after = min((recorded.get(item.again_request_digest or "", "") for item in with_it), default="")
-        lines.append(
-            f"{change.judge}: {count(change.replies, 'second answer')} came from another {change.what}: "
-            f"{_served(change.before, before)}, then {_served(change.after, after)}"
-        )
+        came = f"{judge}: {count(len(with_it), 'second answer')} came from another {what}"
+        lines.append(f"{came}: {_served(served, before)}, then {_served(again, after)}")
     return tuple(lines)
-
-
-def _changed(item: RecheckedItem, change: ServedChange) -> bool:
-    served = item.judge, getattr(item, change.what), getattr(item, f"again_{change.what}")
-    return item.again_missing is None and served == (change.judge, change.before, change.after)
 
 
 def _served(name: str | None, recorded: str) -> str:

@@ -327,14 +327,11 @@ def _expected(sizes: _Floats, labels: _Floats, draws: int) -> float:
 
 def _enough(frame: _Frame, strata: _Strata, sizes: _Floats, too_few: int, seed: int) -> int:
     """About the smallest number of units that gives every run its responses; all units always do."""
-    enough = len(sizes)
-    while enough - too_few > 1:
-        middle = (enough + too_few) // 2
-        if _fair_order(frame, strata, inclusion(sizes, middle), np.random.default_rng(seed)) is None:
-            too_few = middle
-        else:
-            enough = middle
-    return enough
+
+    def enough(draws: int) -> bool:
+        return _fair_order(frame, strata, inclusion(sizes, draws), np.random.default_rng(seed)) is not None
+
+    return too_few + 1 + bisect_left(range(too_few + 1, len(sizes)), True, key=enough)
 
 
 def _fair_order(frame: _Frame, strata: _Strata, probabilities: _Floats, rng: np.random.Generator) -> _Ints | None:
@@ -351,10 +348,8 @@ def _fair_order(frame: _Frame, strata: _Strata, probabilities: _Floats, rng: np.
 
 def _random_order(strata: _Strata, rng: np.random.Generator) -> _Ints:
     """Indices of the units: topics, or runs, in random order, strata together within each, units in random order."""
-    groups: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for index, (name, stratum) in enumerate(strata):
-        groups[name][stratum].append(index)
-    together = [sorted(of.items()) for of in groups.values()]
+    groups = groups_of((name, (stratum, index)) for index, (name, stratum) in enumerate(strata))
+    together = [sorted(groups_of(of).items()) for of in groups.values()]
     order = rng.permutation(len(together))
     return np.concatenate([rng.permutation(units) for place in order for _, units in together[place]])
 
@@ -516,28 +511,21 @@ def _entropies(judgments: Iterable[Judgment]) -> _Measured:
 
 def _variances(judgments: Callable[[], Iterable[Judgment]]) -> _Measured:
     """The variance of each response's grades by several judges or prompts, as a share of the largest possible."""
-    grades: dict[_Key, dict[str, dict[tuple[str, str], list[int]]]] = {}
-    low: dict[str, int] = {}
-    high: dict[str, int] = {}
-    ids: dict[str, str] = {}
+    grades: dict[tuple[str, str, str], dict[tuple[str, str], list[int]]] = defaultdict(dict)
     judges: dict[tuple[str, str], tuple[str, str]] = {}
+    found: dict[str, set[int]] = defaultdict(set)
     for judgment in judgments():
-        name, grade = judgment.criterion, judgment.grade
-        low[name], high[name] = min(grade, low.get(name, grade)), max(grade, high.get(name, grade))
+        found[judgment.criterion].add(judgment.grade)
         judge = judgment.whole_judge, judgment.variant
         judges.setdefault(judge, judge)
     # One judge under one prompt differs from nobody, and most files hold no other.
     for judgment in judgments() if len(judges) > 1 else ():
-        judge = judges[judgment.whole_judge, judgment.variant]
-        of_turn = grades.setdefault((judgment.turn_id, judgment.criterion), {})
-        of_response = of_turn.setdefault(ids.setdefault(judgment.response_id, judgment.response_id), {})
-        of_response.setdefault(judge, []).append(judgment.grade)
-    variances: _Measured = {}
-    for (turn, criterion), of_turn in grades.items():
-        half = (high[criterion] - low[criterion]) / 2
-        for response_id, by_judge in of_turn.items():
-            if len(by_judge) > 1:
-                means = [sum(given) / len(given) for given in by_judge.values()]
-                variance = float(np.var(means)) / half**2 if half else 0.0
-                variances.setdefault((turn, criterion), {})[response_id] = [variance]
+        of_response = grades[judgment.turn_id, judgment.criterion, judgment.response_id]
+        of_response.setdefault(judges[judgment.whole_judge, judgment.variant], []).append(judgment.grade)
+    variances: _Measured = defaultdict(dict)
+    for (turn, criterion, response_id), by_judge in grades.items():
+        if len(by_judge) > 1:
+            half = (max(found[criterion]) - min(found[criterion])) / 2
+            means = [sum(given) / len(given) for given in by_judge.values()]
+            variances[turn, criterion][response_id] = [float(np.var(means)) / half**2 if half else 0.0]
     return variances

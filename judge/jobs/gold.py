@@ -40,6 +40,7 @@ from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
 from judge.pool.records import Pool
 from judge.records import JudgedUnit, Problem, Scale, file_problem
+from judge.results.pairs import agreed
 from judge.runs.topics import topic_turns
 
 CROWD = "crowd"
@@ -157,7 +158,7 @@ class GoldDrawPlan(Options):
     judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Draw turns on which the judges of these judgments.jsonl are unsure more often."""
     stratify: Literal["judge"] | None = None
-    """Draw single responses by the grade in the judgments, the citations of a response together, and not turns."""
+    """Draw single responses or pairs by the grade in the judgments, a response's citations together, and not turns."""
     confusion: Annotated[Path | None, Option(metavar="FILE")] = None
     """confusion.tsv of the judge on other gold: draw the grades at which people differ more, and predict the saving."""
     per_run: Annotated[Positive, Option(metavar="K")] = 10
@@ -232,15 +233,17 @@ def split_gold_file(plan: GoldSplitPlan) -> Seal:
 def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     """Draw what to label next, with known probabilities; a UsageError says which larger `n` would do."""
     plan = in_folders(plan, judgments=(JUDGMENTS,), gold=GOLD_FILES, confusion=("confusion.tsv",))
-    judgments = StoredResults.joined(stored_judgments(path) for path in plan.judgments)
+    judgments: Sequence[Judgment | Failure] = StoredResults.joined(map(stored_judgments, plan.judgments))
     pool = read_pool_folder(plan.pool)
     criteria = plan.criteria or sorted({judgment.criterion for judgment in judgments})
     if not criteria and pool.unit != "response":
         raise UsageError(f"{plan.pool}: a pool of {pool.unit}s: name the criteria to label (--criteria)")
     _check_units(set(criteria), (), pool)
-    if plan.stratify and (pool.unit == "pair" or len(criteria) != 1):
-        found = "a pool of pairs" if pool.unit == "pair" else ", ".join(criteria) or "no judgment"
+    if plan.stratify and len(criteria) != 1:
+        found = ", ".join(criteria) or "no judgment"
         raise UsageError(f"--stratify judge: {found}: expected grades under one criterion (--criteria)")
+    if plan.stratify and pool.unit == "pair":
+        judgments = agreed(pool, judgments, find_criterion(criteria[0]))
     errors = _errors(plan.confusion, criteria[0], judgments) if plan.confusion is not None else {}
     gold = [row for path in plan.gold for row in read_gold(path)]
     shown = {response.response_id for response in map(finder(pool), gold) if response}

@@ -30,7 +30,8 @@ from judge.records import Criterion
 from judge.results.citations import Measure, boards_of, refuse_measured
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades, measured_gold
 from judge.results.leaderboard import CORRECTED_COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
-from judge.results.planning import Goals, Pilot, pilots, warnings
+from judge.results.pairs import agreed
+from judge.results.planning import Goal, Pilot, pilots, warnings
 from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import turns_by_criterion
 
@@ -198,12 +199,13 @@ def _corrected(
             )
         grades = gold_grades(matched, labeled, name)
         if isinstance(criterion, Measure):
-            grades = measured_gold(criterion, judged.pool, runs, grades)
+            verdicts = agreed(judged.pool, judged.results, labeled)
+            verdicts = [each for each in verdicts if each.variant == labeled.variant]
+            grades = measured_gold(criterion, judged.pool, runs, grades, verdicts)
             if partly := sum(not grade.whole for grade in grades.values()):
                 all_cautions.append(
-                    f"{criterion.name}: of {count(partly, 'response')} only some {labeled.unit}s have gold, and the "
-                    "others do not count: right where assessors could not judge them, wrong where "
-                    f"{labeled.unit}s were drawn singly"
+                    f"{criterion.name}: of {count(partly, 'response')} only some {labeled.unit}s have gold; the "
+                    "others count as not drawn, or not at all where all gold was chosen for certain"
                 )
         all_cautions += [f"{labeled.name}: {text}" for text in cautions(runs, grades)]
         check_sample(runs, grades, plan.target, name)
@@ -283,11 +285,12 @@ def plan_topics(plan: TopicsPlan) -> TopicsOutcome:
     names = {criterion.name for criterion in judged.criteria}
     if plan.gold and not any(criterion in names for _, criterion in matched):
         raise UsageError(f"{name}: no grade of a pooled response under {', '.join(sorted(names))}")
-    wanted = Goals(plan.half_width, plan.difference, plan.turns)
+    sizes: tuple[tuple[Goal, float | None], ...] = ("half_width", plan.half_width), ("difference", plan.difference)
+    wanted = {goal: size for goal, size in sizes if size is not None}
     found = tuple(
         pilot
         for criterion in judged.criteria
-        for pilot in pilots(judged.pool, judged.results, criterion, matched, wanted)
+        for pilot in pilots(judged.pool, judged.results, criterion, matched, wanted, plan.turns)
     )
     left = (f"{len(unmatched)} gold grades are of responses not in the pool",) if unmatched else ()
     return TopicsOutcome(found, (*judged.warnings, *left, *warnings(found)))

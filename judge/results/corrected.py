@@ -2,17 +2,20 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
+from judge.ask.records import Judgment
 from judge.errors import InputError, refuse
 from judge.gold.rows import BY_GRADE, GoldByResponse, GoldRow, check_scale
-from judge.io.ids import Cluster, natural_key
+from judge.io.ids import Cluster, groups_of, natural_key
+from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Problem, file_problem
 from judge.results.citations import Measure, cited_responses, response_of
@@ -40,6 +43,22 @@ class GoldGrade(msgspec.Struct, frozen=True):
     rows: tuple[GoldRow, ...]
     whole: bool = True
     """Of a measure of citations: whether each that counts has gold."""
+    parts: "tuple[GoldGrade, ...]" = ()
+    """Of a measure: the citations that count, or pairs, and what each is worth."""
+    share: float = 1.0
+    """Of a part: how much of the measure it is."""
+    judged: float = math.nan
+    """Of a part: what it is worth by the judge; nan counts as the whole."""
+    drawn_as: str = ""
+    """The id of a pair that was drawn by itself; else the response or its turn was."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is gold."""
+        return not math.isnan(self.grade)
+
+
+_NO_GOLD = GoldGrade(math.nan, math.nan, None, ())
 
 
 def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dict[str, GoldGrade]:
@@ -64,58 +83,98 @@ def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dic
 
 
 def measured_gold(
-    measure: Measure, pool: Pool, runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]
+    measure: Measure,
+    pool: Pool,
+    runs: Sequence[RunTurns],
+    gold: Mapping[str, GoldGrade],
+    verdicts: Iterable[Judgment] = (),
 ) -> dict[str, GoldGrade]:
     """Gold of citations, or of pairs, each in one order, as gold of responses.
 
-    A citation or pair without gold does not count. What cites nothing needs no label, so it was chosen for certain.
+    What has no gold was not drawn, or does not count where all gold is certain. What cites nothing needs no label, so
+    it was chosen for certain. `verdicts`: the judge's of pairs, those that are `agreed`.
     """
-    if measure.of.unit == "pair":
-        return _won_gold(measure, pool, gold)
+    drawn, strata = any(of.probability < 1 for of in gold.values()), all(of.stratum is not None for of in gold.values())
+    of_pairs = measure.of.unit == "pair"
     found: dict[str, GoldGrade] = {}
-    cited = cited_responses(pool)
-    strata = all(grade.stratum is not None for grade in gold.values())
-    for run in runs:
-        for response in (*(of for of, _ in run.graded), *run.failed, *run.left_out):
-            sentences = measure.looked_at(cited.get(run.run_id, {}).get(response.turn_id, []))
-            grades = [[gold.get(citation.response_id) for citation in each] for each in sentences]
-            known = [grade for each in grades for grade in each if grade is not None]
-            if known or not any(sentences):
-                worths = [[measure.worth(grade.grade) if grade else None for grade in each] for each in grades]
-                probability, stratum = (known[0].probability, known[0].stratum) if known else (1.0, "certain")
-                found[response.response_id] = GoldGrade(
-                    grade=measure.score(worths),
-                    probability=probability,
-                    stratum=stratum if strata else None,
-                    rows=tuple(row for grade in known for row in grade.rows),
-                    whole=len(known) == sum(map(len, sentences)),
-                )
+    by_response = _won_gold(measure, pool, gold, verdicts) if of_pairs else _cited_gold(measure, pool, runs, gold)
+    for name, sentences in by_response.items():
+        citing = sum(map(bool, sentences))
+        # A sentence that cites nothing is 0 without a label, so the others are all of the measure.
+        most = citing / len(sentences) if measure.recall and citing else 1.0
+        parts = [
+            structs.replace(part, grade=most * part.grade, share=1 / len(each) / citing)
+            for each in sentences
+            for part in each
+        ]
+        known = [part for part in parts if part.known]
+        if known or not parts:
+            first = known[0] if known else structs.replace(_NO_GOLD, probability=1.0, stratum="certain")
+            counted = tuple(parts if drawn else known)
+            alike = len({(part.probability, part.drawn_as) for part in counted}) < 2
+            found[name] = GoldGrade(
+                grade=measure.score([[part.grade if part.known else None for part in each] for each in sentences]),
+                probability=first.probability if alike else 1 / math.fsum(of.share / of.probability for of in known),
+                stratum=first.stratum if strata else None,
+                rows=tuple(row for part in known for row in part.rows),
+                whole=len(known) == len(parts),
+                parts=counted,
+            )
     return found
 
 
-def _won_gold(measure: Measure, pool: Pool, gold: Mapping[str, GoldGrade]) -> dict[str, GoldGrade]:
-    """Gold of pairs, each in one order, as gold of responses: the share of wins in a turn, of the pairs with gold."""
-    known: dict[str, list[tuple[float, GoldGrade]]] = defaultdict(list)
-    pairs: Counter[str] = Counter()
-    for response in pool.responses:
-        grade = gold.get(response.response_id)
-        for entry in response.runs:
-            name = response_of(entry.run_id, response.turn_id, []).response_id
-            pairs[name] += 1
-            if grade is not None:
-                first = share_of_first(grade.grade, measure.of.scale)
-                known[name].append((first if entry.rank == 1 else 1 - first, grade))
+def _cited_gold(
+    measure: Measure, pool: Pool, runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]
+) -> dict[str, list[list[GoldGrade]]]:
+    """Response id to what the citations of each sentence that count are worth."""
+    cited = cited_responses(pool)
+    worth = {name: structs.replace(grade, grade=measure.worth(grade.grade)) for name, grade in gold.items()}
     return {
-        name: GoldGrade(
-            grade=math.fsum(share for share, _ in of) / len(of),
-            probability=of[0][1].probability,
-            stratum=of[0][1].stratum,
-            rows=tuple(row for _, grade in of for row in grade.rows),
-            # Each pair is pooled in two orders.
-            whole=2 * len(of) == pairs[name],
-        )
-        for name, of in known.items()
+        response.response_id: [
+            [worth.get(citation.response_id, _NO_GOLD) for citation in each]
+            for each in measure.looked_at(cited.get(run.run_id, {}).get(response.turn_id, []))
+        ]
+        for run in runs
+        for response in (*(of for of, _ in run.graded), *run.failed, *run.left_out)
     }
+
+
+def _won_gold(
+    measure: Measure, pool: Pool, gold: Mapping[str, GoldGrade], verdicts: Iterable[Judgment]
+) -> dict[str, list[list[GoldGrade]]]:
+    """Response id to what it won of each pair of its turn, each as a sentence with one citation."""
+    scale, others = measure.of.scale, other_orders(pool)
+    said = {each.response_id: share_of_first(each.grade, scale) for each in verdicts}
+    parts: dict[str, list[list[GoldGrade]]] = defaultdict(list)
+    for pair in pool.responses:
+        name, other, grade = (
+            pair.response_id,
+            others[pair.response_id].response_id,
+            gold.get(pair.response_id, _NO_GOLD),
+        )
+        # The order with gold counts, else the first one.
+        if other not in gold and (grade.known or name < other):
+            won = share_of_first(grade.grade, scale) if grade.known else math.nan, said.get(name, math.nan)
+            singly = name if (grade.stratum or "").startswith(BY_GRADE) else ""
+            for entry in pair.runs:
+                of_gold, of_judge = won if entry.rank == 1 else (1 - won[0], 1 - won[1])
+                part = structs.replace(grade, grade=of_gold, judged=of_judge, drawn_as=singly)
+                parts[response_of(entry.run_id, pair.turn_id, []).response_id].append([part])
+    return parts
+
+
+def _drawn_apart(grade: GoldGrade | None, judged: float) -> list[GoldGrade]:
+    """What of a response was drawn together, or not at all, each as one part; `judged` is its measure by the judge."""
+    groups = groups_of(((part.probability, part.drawn_as), part) for part in (grade.parts if grade else ()))
+    if len(groups) < 2 and not any(singly for _, singly in groups):
+        return [structs.replace(grade or _NO_GOLD, judged=judged)]
+    found = []
+    for of in groups.values():
+        share = math.fsum(part.share for part in of)
+        said = math.fsum(part.share * (judged if math.isnan(part.judged) else part.judged) for part in of) / share
+        worth = math.fsum(part.share * part.grade for part in of) / share
+        found.append(structs.replace(of[0], share=share, judged=said, grade=worth))
+    return found
 
 
 def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], name: str) -> None:
@@ -125,13 +184,12 @@ def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], nam
     runs = [_counted(run, gold) for run in runs]
     graded = {response.response_id for run in runs for response, _ in run.graded}
     for response_id in sorted(graded & gold.keys(), key=natural_key):
-        for row in gold[response_id].rows:
+        of = gold[response_id]
+        for row, probability in ((row, part.probability) for part in of.parts or (of,) for row in part.rows):
             if row.inclusion_probability is None:
                 problem = "not known: expected the probability with which this response was chosen for grading"
-            elif row.inclusion_probability != gold[response_id].probability:
-                problem = (
-                    f"{row.inclusion_probability}, but {gold[response_id].probability} in another row: expected one"
-                )
+            elif row.inclusion_probability != probability:
+                problem = f"{row.inclusion_probability}, but {probability} in another row: expected one"
             else:
                 continue
             where = f"{row.criterion} grade by {row.assessor} for response {response_id}"
@@ -302,18 +360,24 @@ def _samples(
     drawn_by = "response_id" if by_response else "turn_id"
     samples = []
     for run in runs:
-        known = [gold.get(response.response_id) for response, _ in run.graded]
-        drawn = all(grade.stratum is not None for grade in known if grade)
-        codes = [strata[grade.stratum] if grade else -1 for grade in known] if drawn and not by_response else None
+        of_run = [
+            (topics[topic], part.drawn_as or getattr(response, drawn_by), part)
+            for (response, given), topic in zip(run.graded, run.clusters(cluster), strict=True)
+            for part in _drawn_apart(gold.get(response.response_id), given.grade)
+        ]
+        parts, N = [part for *_, part in of_run], len(run.graded)
+        drawn = all(part.stratum is not None or not part.known for part in parts)
+        codes = [strata[part.stratum] for part in parts] if drawn and not by_response else None
         samples.append(
             RunGrades(
-                judged=np.array([given.grade for _, given in run.graded], dtype=np.float64),
-                gold=np.array([grade.grade if grade else math.nan for grade in known], dtype=np.float64),
-                inclusion=np.array([grade.probability if grade else math.nan for grade in known], dtype=np.float64),
-                topics=np.array([topics[name] for name in run.clusters(cluster)], dtype=np.int64),
-                turns=np.array([turns[getattr(of, drawn_by)] for of, _ in run.graded], dtype=np.int64),
+                judged=np.array([part.judged for part in parts], dtype=np.float64),
+                gold=np.array([part.grade for part in parts], dtype=np.float64),
+                inclusion=np.array([part.probability for part in parts], dtype=np.float64),
+                topics=np.array([topic for topic, *_ in of_run], dtype=np.int64),
+                turns=np.array([turns[name] for _, name, _ in of_run], dtype=np.int64),
                 strata=None if codes is None else np.array(codes, dtype=np.int64),
                 family=families.get(run.run_id),
+                shares=np.array([part.share for part in parts]) / N if len(parts) > N else None,
             )
         )
     return samples

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Heading, Table, TsvColumns, fields, records_table
 from judge.io.text import count, interval, markdown_cell
@@ -108,6 +109,15 @@ def duels(pool: Pool, outcomes: Mapping[str, Any], scale: Scale) -> list[Duel]:
         runs = (tuple(entry.run_id for entry in item.runs if entry.rank == rank) for rank in (1, 2))
         found.append((item.turn_id, (next(runs), next(runs)), said, outcome))
     return found
+
+
+def agreed(pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion) -> list[Judgment]:
+    """The judgments of pairs in which one judge, under one prompt, says the same in both orders."""
+    others = other_orders(pool)
+    found = (each for each in results if isinstance(each, Judgment) and each.criterion == criterion.name)
+    given = {(each.whole_judge, each.variant, each.response_id): each for each in found if each.response_id in others}
+    said = {key: share for key, each in given.items() if (share := _share(each, criterion.scale)) is not None}
+    return [given[key] for key, share in said.items() if said.get((*key[:2], others[key[2]].response_id)) == 1 - share]
 
 
 def _share(answer: Any, scale: Scale) -> float | None:

@@ -1,6 +1,6 @@
 """Why grades of a judged pool differ, and how many topics the next comparison of its runs needs. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -67,28 +67,23 @@ class Pilot(Record, frozen=True):
     """Why nothing is planned."""
 
 
-class Goals(Record, frozen=True):
-    """What is asked for, beside the table."""
-
-    half_width: float | None = None
-    """Half the width of the 95 % interval of a difference of two runs."""
-    difference: float | None = None
-    """A true difference of two runs, to be found with probability .8."""
-    turns: int | None = None
-    """Turns of a topic; None for topics as long as the pilot's."""
-
-
 def pilots(
-    pool: Pool, results: Sequence[Judgment | Failure], criterion: Criterion, gold: GoldByResponse, goals: Goals
+    pool: Pool,
+    results: Sequence[Judgment | Failure],
+    criterion: Criterion,
+    gold: GoldByResponse,
+    goals: Mapping[Goal, float],
+    turns: int | None = None,
 ) -> tuple[Pilot, ...]:
     """The judge's grades as a pilot; with gold also the assessors', and by how much the two differ.
 
-    As in the rank of a run, a turn has the worst grade where the lack of a grade counts against the run.
+    As in the rank of a run, a turn has the worst grade where the lack of a grade counts against the run. `turns`: those
+    of a planned topic, by default as many as in the pilot.
     """
     runs = run_turns(pool, results, criterion)
     worst = worst_grade(criterion.scale)
     judged = _table((value, run.run_id, turn_id, None) for run in runs for turn_id, value in run.grades(worst).items())
-    found = [_pilot(criterion, "judge", judged, goals)]
+    found = [_pilot(criterion, "judge", judged, goals, turns)]
     of = {response_id: rows for (response_id, name), rows in gold.items() if name == criterion.name and rows}
     if of:
         assessed = _table(
@@ -103,7 +98,7 @@ def pilots(
             for response, judgment in run.graded
             if (rows := of.get(response.response_id))
         )
-        found.append(_pilot(criterion, "assessors", assessed, goals))
+        found.append(_pilot(criterion, "assessors", assessed, goals, turns))
         of_both = generalizability.grade_variance(apart)
         reason = of_both.reason if isinstance(of_both, Undefined) else None
         found.append(Pilot(criterion.name, "judge - assessors", of_both, reason=reason))
@@ -118,28 +113,32 @@ def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> generalizabi
     return generalizability.GradeTable(values, runs, list(map(topic_of, turns)), turns, assessors or None)
 
 
-def _pilot(criterion: Criterion, graders: Graders, table: generalizability.GradeTable, goals: Goals) -> Pilot:
+def _pilot(
+    criterion: Criterion,
+    graders: Graders,
+    table: generalizability.GradeTable,
+    goals: Mapping[Goal, float],
+    turns: int | None,
+) -> Pilot:
     of = generalizability.grade_variance(table)
     without_plan = partial(Pilot, criterion.name, graders, of)
     if isinstance(of, Undefined):
         return without_plan(reason=of.reason)
-    if goals.turns is not None and not of.has("turn"):
+    if turns is not None and not of.has("turn"):
         return without_plan(reason="every topic has one turn, which says nothing of longer topics")
     if of.topics < FEWEST_TOPICS_COMPARED:
         return without_plan(reason=f"fewer than {FEWEST_TOPICS_COMPARED} topics")
     designs = [
         generalizability.Design(of.turns_per_topic, of.spread, labels)
-        if goals.turns is None
-        else generalizability.Design(goals.turns, 1.0, labels)
+        if turns is None
+        else generalizability.Design(turns, 1.0, labels)
         for labels in (LABELS if of.has("label") else LABELS[:1])
     ]
     if not generalizability.difference_variance(of, designs[0]) > 0:
         return without_plan(reason="the runs differ by the same on all topics")
-    asked: tuple[tuple[Goal, float | None, Callable[[int], float]], ...] = (
-        ("half_width", goals.half_width, generalizability.half_width_factor),
-        ("difference", goals.difference, generalizability.power_factor),
-    )
-    without = generalizability.without_parts(table) if any(size is not None for _, size, _ in asked) else ()
+    factors = {"half_width": generalizability.half_width_factor, "difference": generalizability.power_factor}
+    needed = generalizability.planned_topics
+    without = generalizability.without_parts(table) if goals else ()
     return Pilot(
         criterion=criterion.name,
         graders=graders,
@@ -147,9 +146,8 @@ def _pilot(criterion: Criterion, graders: Graders, table: generalizability.Grade
         turns_per_topic=designs[0].turns,
         designs=tuple(_planned(of, design, topics) for design in designs for topics in TOPICS),
         needed=tuple(
-            TopicsNeeded(goal, size, design.labels, generalizability.planned_topics(of, without, size, factor, design))
-            for goal, size, factor in asked
-            if size is not None
+            TopicsNeeded(goal, size, design.labels, needed(of, without, size, factors[goal], design))
+            for goal, size in goals.items()
             for design in designs
         ),
     )

@@ -171,7 +171,7 @@ def _moderated(
     runs = [corrections[place] for place in places]
     df = np.array([run.df for run in runs])
     scale = np.array([run.scale for run in runs])
-    variances = np.array([_known(run.se) ** 2 for run in runs]) / scale
+    variances = np.array([(run.se or 0.0) ** 2 for run in runs]) / scale
     drawn = (samples[place] for place in places)
     turns = np.unique(np.concatenate([sample.run.turns[sample.chosen[sample.drawn]] for sample in drawn]))
     prior = sampling.fit_prior(variances, df)
@@ -188,7 +188,7 @@ def _of_run(sample: sampling.GoldSample, setting: _Setting) -> Corrected:
     n, m, y, f = sample.n, sample.m, sample.y, sample.f
     corrected = Corrected("raw", n, drawn=m, bias=float(sample.w @ (f - y)) if n else None)
     if sample.census:
-        value = float(y.mean())
+        value = sample.run.mean(y)
         if setting.target == "topics":
             return _by_own_variance(replace(corrected, method="census", value=value), sample, 0.0, setting)
         exact = np.zeros(setting.units)
@@ -253,7 +253,7 @@ def _degenerate(corrected: Corrected, sample: sampling.GoldSample, setting: _Set
     """
     n = len(np.unique(sampling.unit_codes(sample.run, setting.target)[sample.chosen][sample.sampled(setting.target)]))
     p, _ = clopper_pearson(n, n, setting.level)
-    value = _known(corrected.value)
+    value = corrected.value or 0.0
     low, high = (p * value + (1 - p) * end for end in setting.bounds)
     if corrected.low is not None and corrected.high is not None:
         low, high = min(low, corrected.low), max(high, corrected.high)
@@ -291,19 +291,16 @@ def _of_family(sample: sampling.GoldSample, samples: Sequence[sampling.GoldSampl
     if V < ROUNDING:
         return replace(corrected, reason="gold minus judge is the same all through its family")
     if setting.target == "topics":
-        by_topic = np.bincount(run.topics, weights=(run.judged - run.judged.mean()) / len(run.judged))
+        shares = 1 / len(run.judged) if run.shares is None else run.shares
+        by_topic = np.bincount(run.topics, weights=(run.judged - run.mean(run.judged)) * shares)
         V += sample.T / (sample.T - 1) * float(by_topic @ by_topic)
-    corrected = replace(corrected, method="family", value=float(run.judged.mean()) + center, weight=1.0)
+    corrected = replace(corrected, method="family", value=run.mean(run.judged) + center, weight=1.0)
     return _spread(corrected, math.sqrt(V), min(U - 1, m - 1) if tau2 else U - 1, setting.level)
 
 
 def _spread(corrected: Corrected, se: float, df: float, level: float) -> Corrected:
-    half, value = t_quantile(level, df) * se, _known(corrected.value)
+    half, value = t_quantile(level, df) * se, corrected.value or 0.0
     return replace(corrected, low=value - half, high=value + half, se=se, df=df)
-
-
-def _known(number: float | None) -> float:
-    return math.nan if number is None else number
 
 
 def _within(corrected: Corrected, bounds: tuple[float, float]) -> Corrected:

@@ -40,6 +40,12 @@ class RunGrades:
     strata: NDArray[np.int64] | None = None
     """Codes (N,) of the groups that gold was drawn from separately; None if there is one group."""
     family: str | None = None
+    shares: Floats | None = None
+    """How much of the mean (N,) each is, 1 in all; None if all count alike."""
+
+    def mean(self, values: Floats) -> float:
+        """The mean of what each response has (N,)."""
+        return float(values.mean() if self.shares is None else self.shares @ values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +62,7 @@ class GoldSample:
     pi: Floats
     """Their inclusion probabilities (n,)."""
     w: Floats
-    """1/π (n,), normalized to the sum 1."""
+    """1/π (n,), times a share where there are `shares`, normalized to the sum 1."""
     T: int
     """Topics of all responses."""
 
@@ -87,7 +93,7 @@ class GoldSample:
 
     def value(self, weight: float) -> float:
         """θ at a weight λ of the judge."""
-        return float(weight * self.run.judged.mean() + self.w @ (self.y - weight * self.f))
+        return weight * self.run.mean(self.run.judged) + float(self.w @ (self.y - weight * self.f))
 
     def lacks_topics(self, target: Target) -> bool:
         """Whether there are too few topics for an interval of the target."""
@@ -104,7 +110,8 @@ def gold_sample(run: RunGrades) -> GoldSample:
     pi = run.inclusion[chosen]
     if not ((pi > 0) & (pi <= 1)).all():
         raise ValueError("an inclusion probability is not above 0 and at most 1")
-    w = (1 / pi) / (1 / pi).sum()
+    w = 1 / pi if run.shares is None else run.shares[chosen] / pi
+    w = w / w.sum()
     return GoldSample(run, chosen, run.judged[chosen], run.gold[chosen], pi, w, len(np.unique(run.topics)))
 
 
@@ -132,7 +139,8 @@ def influence(
     else:
         G = sample.T_gold
         df = G - 1
-        parts += weight * (run.judged - run.judged.mean()) / len(run.judged)
+        shares = 1 / len(run.judged) if run.shares is None else run.shares
+        parts += weight * (run.judged - run.mean(run.judged)) * shares
         parts[sample.chosen] += u
         parts *= math.sqrt(G / df)
     by_unit = np.zeros(units)

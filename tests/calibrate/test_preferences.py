@@ -30,8 +30,10 @@ from tests.results.test_pairs import better, judged, runs, upsets
 LABELS = {"A": 2, "N": 1, "B": 0}
 
 
-def people(out: Path, grade: Callable[[PooledResponse], int | None], name: str = "gold.jsonl", p: float = 1.0) -> Path:
-    """Gold of pooled pairs as somebody grades them."""
+def people(
+    out: Path, grade: Callable[[PooledResponse], int | None], name: str = "gold.jsonl", p: Any = 1.0, **more: Any
+) -> Path:
+    """Gold of pooled pairs as somebody grades them; `p` is of all pairs, or a function of one."""
     pool = read_judged(out).pool
     rows = [
         GoldRow(
@@ -41,7 +43,8 @@ def people(out: Path, grade: Callable[[PooledResponse], int | None], name: str =
             said,
             "ann",
             text_sha256=response_digest(one),
-            inclusion_probability=p,
+            inclusion_probability=p if isinstance(p, float) else p(one),
+            **more,
         )
         for one in pool.responses
         if (said := grade(one)) is not None
@@ -200,6 +203,23 @@ def test_turns_without_a_verdict_are_corrected_by_their_gold(last: int, tmp_path
         rows = correct_leaderboard(CorrectionPlan(folder=tmp_path / "out", gold=gold)).rows
         assert {row.run_id: row.bound for row in rows} == pytest.approx(won)
         assert [(row.run_id, row.n, row.gold) for row in rows] == [(run_id, 12 - last, n) for run_id in won]
+
+
+@pytest.mark.parametrize("stratum", [None, "grade 2"])
+def test_pairs_that_were_drawn_singly_count_by_their_chances(tmp_path: Path, stratum: str | None) -> None:
+    # Topic and qualities of a pair, as shown, to what people say of it and the chance that they were asked.
+    said = {("1", 3, 2): (1, 0.2), ("1", 1, 2): (2, 0.5), ("9", 2, 1): (2, 0.5)}
+    out = tmp_path / "out"
+    judged(tmp_path, better)
+    of = lambda pair: said.get((pair.topic_id, *qualities(pair)), (None, 1.0))  # noqa: E731
+    gold = people(out, lambda pair: of(pair)[0], p=lambda pair: of(pair)[1], stratum=stratum)
+    rows = {row.run_id: row for row in correct_leaderboard(CorrectionPlan(folder=out, gold=gold)).rows}
+    # By the judge b loses to a and beats c and d, where d answered; people say that it ties, loses and beats c.
+    raw, errors = (8 * 2 / 3 + 1 / 2) / 9, (1 / 2 - 0, 0 - 1, 1 - 1)
+    weights = (1 / 3 / 0.2, 1 / 3 / 0.5, 1 / 2 / 0.5)
+    corrected = raw + sum(w * e for w, e in zip(weights, errors, strict=True)) / sum(weights)
+    assert (rows["b"].gold, rows["b"].corrected.value) == (3, pytest.approx(corrected))
+    assert corrected == pytest.approx(raw + 0.05)
 
 
 def votes(path: Path, rows: Iterable[tuple[object, ...]]) -> None:

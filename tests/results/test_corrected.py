@@ -105,14 +105,13 @@ def test_a_shared_response_is_gold_for_every_run_that_gave_it() -> None:
 
 
 def test_missing_responses_widen_the_bounds_by_the_ends_of_the_scale_or_their_gold() -> None:
-    row = World(a=TEN + REST + [(None, 2), (None, None), (None, None)]).rows()["a"]
+    missing, few = [(None, 2), (None, None), (None, None)], [(3, 2), *[(3, None)] * 18, (1, None), (None, 1)]
+    rows = World(a=TEN + REST + missing, b=few + [(None, None)] * 2).rows()
+    row = rows["a"]
     assert (row.n, row.missing, row.gold, row.flags) == (20, 3, 10, ("MISSING",))
     assert row.bound_low == pytest.approx((20 * row.corrected.low + 2 + 2 * 0) / 23)
     assert row.bound_high == pytest.approx((20 * row.corrected.high + 2 + 2 * 3) / 23)
-
-
-def test_missing_responses_have_bounds_without_an_interval_too() -> None:
-    rows = World(a=TEN + REST, b=[(3, 2), *[(3, None)] * 18, (1, None), (None, 1), (None, None), (None, None)]).rows()
+    # They have bounds without an interval too.
     row = rows["b"]
     assert (row.flags, row.corrected.low) == (("UNCORRECTED", "MISSING"), None)
     assert row.bound_low == pytest.approx((19 * 3 + 1 + 1 + 2 * 0) / 23)
@@ -166,26 +165,18 @@ def test_too_little_gold_corrects_nothing_and_ranks_nothing() -> None:
 def test_flags_say_why_a_row_is_special() -> None:
     few = [(3, 2), (2, 2), (1, 0), (3, 3), *[(2, None)] * 4]
     same = [(3, 3)] * 10 + [(3, None)] * 10
-    families = {"own": "gpt", "few": "llama", "litellm/m": "gpt"}
-    rows = World(own=TEN + REST, few=few, same=same).rows(families=families, judge_families={"gpt"})
+    families = {"own": "gpt", "few": "llama", "other": "qwen", "litellm/m": "gpt"}
+    three = [(3, 3)] * 3 + [(3, None)] * 3
+    world = World(own=TEN + REST, few=few, same=same, other=TEN + REST, three=three)
+    # A run of any family in a jury is of the judges.
+    rows = world.rows(families=families, judge_families={"gpt", "llama"})
     assert {run_id: (row.flags, row.method, row.family) for run_id, row in rows.items()} == {
         "own": (("SELF",), "ppi++", "gpt"),
-        "few": (("MISSING", "FEWGOLD"), "ppi++ pooled", "llama"),
+        "few": (("SELF", "MISSING", "FEWGOLD"), "ppi++ pooled", "llama"),
         "same": (("DEGENERATE",), "gold only", None),
+        "other": ((), "ppi++", "qwen"),
+        "three": (("DEGENERATE", "MISSING", "FEWGOLD"), "gold only", None),
     }
-
-
-def test_a_run_of_any_family_in_a_jury_is_of_the_judges() -> None:
-    families = {"a": "gpt", "b": "llama", "c": "qwen"}
-    rows = World(a=TEN + REST, b=TEN + REST, c=TEN + REST, d=TEN + REST).rows(
-        families=families, judge_families={"gpt", "llama"}
-    )
-    assert {run_id: row.flags for run_id, row in rows.items()} == {"a": ("SELF",), "b": ("SELF",), "c": (), "d": ()}
-
-
-def test_three_equal_grades_are_few_too() -> None:
-    row = World(same=[(3, 3)] * 3 + [(3, None)] * 3, other=TEN + REST).rows()["same"]
-    assert (row.method, row.flags) == ("gold only", ("DEGENERATE", "MISSING", "FEWGOLD"))
     assert "gold minus judge" in FLAGS["DEGENERATE"]
 
 
@@ -204,6 +195,8 @@ def test_a_census_is_exact_up_to_what_the_judge_did_not_grade() -> None:
     assert (row.method, row.corrected.value, row.corrected.low, row.corrected.high) == ("census", mean, mean, mean)
     assert row.bound_low == pytest.approx((10 * mean + 3 + 0) / 12)
     assert row.bound_high == pytest.approx((10 * mean + 3 + 3) / 12)
+    # A turn that people graded counts with their grade.
+    assert (row.bound, row.raw_bound) == (pytest.approx((10 * mean + 3 + 0) / 12), pytest.approx(20 / 12))
 
 
 def test_several_assessors_count_by_their_consensus() -> None:
@@ -244,9 +237,7 @@ def test_two_probabilities_of_one_response_are_refused() -> None:
     response = world.pool.responses[0]
     world.gold["R00000", "groundedness"] = [*gold(response, 2), *gold(response, 2, 2, p=0.25)[1:]]
     assert "0.25, but 0.5 in another row" in refused(world.rows)[0].message
-
-
-def test_certainty_that_left_responses_out_is_refused() -> None:
+    # So is certainty that left responses out.
     problems = refused(World(1.0, a=TEN + REST).rows)
     assert "probability 1 for all 10 gold grades, but 20 responses" in problems[0].message
 
@@ -283,9 +274,7 @@ def test_one_part_of_a_split_says_nothing_of_the_topics_of_the_other() -> None:
     split(world, "dev", "test")
     assert world.rows()["a"].corrected.value is not None
     assert world.cautions() == ()
-
-
-def test_one_part_of_a_split_that_covers_every_topic_is_used_with_a_caution() -> None:
+    # One part that covers every topic is used, with a caution.
     world = World(a=[pair for both in zip(TEN, REST, strict=True) for pair in both])
     split(world, "test")
     assert world.rows()["a"].corrected.value is not None
@@ -378,9 +367,7 @@ def test_what_correction_changes_in_the_order() -> None:
     assert found.rbo == pytest.approx(1 * 0.9**3 + 0.1 / 0.9 * (0 / 1 * 0.9 + 1 / 2 * 0.9**2 + 3 / 3 * 0.9**3))
     assert found.top == {1: 0.0}
     assert change(rows, higher_is_better=False).tau_b == pytest.approx(-1 / 3)
-
-
-def test_one_run_has_no_order() -> None:
+    # One run has no order.
     assert change([row("a", 3, 1), RAW], higher_is_better=True) == RankingChange(1, None, None, None, {}, 0, 0)
     assert change_text(change([RAW], higher_is_better=True)) == "Fewer than two runs have both means."
 
@@ -450,11 +437,6 @@ def test_a_run_that_is_mostly_without_a_grade_ranks_by_its_bound() -> None:
         ("honest", 1, 2.0),
         ("few", 2, pytest.approx(19 * 3 / 20)),
     ]
-
-
-def test_a_turn_that_people_graded_counts_with_their_grade() -> None:
-    row = World(1.0, a=[(2, 2)] * 10 + [(None, 3), (None, None)]).rows()["a"]
-    assert (row.bound, row.raw_bound) == (pytest.approx((10 * 2 + 3 + 0) / 12), pytest.approx(10 * 2 / 12))
 
 
 def test_on_few_topics_nothing_says_that_runs_differ() -> None:

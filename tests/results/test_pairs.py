@@ -13,6 +13,7 @@ import judge
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.gold.rows import response_digest
+from judge.jobs.gold import GoldDrawPlan, draw_gold_plan
 from judge.jobs.judged import read_judged
 from judge.jobs.pooling import PoolPlan, pool_runs
 from judge.jobs.run import Outcome
@@ -250,6 +251,18 @@ def test_the_terminal_and_the_report_show_ratings(tmp_path: Path, capsys: pytest
     assert main(["report", str(out), "-o", str(tmp_path / "report")]) == 0
     page = (tmp_path / "report" / "report.md").read_text()
     assert "## Ratings: preference" in page and "flipped with the order" in page
+
+
+def test_a_plan_draws_single_pairs_by_the_verdict_of_both_orders(tmp_path: Path) -> None:
+    pool = {pair.response_id: pair for pair in judged(tmp_path, upsets).pool.responses}
+    options = {"judgments": (tmp_path / "out",), "stratify": "judge", "per_run": 4, "out": tmp_path / "plan.jsonl"}
+    rows = draw_gold_plan(GoldDrawPlan(pool=tmp_path / "out", n=32, seed=3, **options)).rows
+    assert len(rows) in (32, 33) and len({row.turn_id for row in rows}) == 9
+    for row in rows:
+        first, second = (int(text[5]) for text in (pool[row.response_id].text, pool[row.response_id].second))
+        none = row.topic_id == "3" or (row.topic_id == "4" and 3 in (first, second))
+        of_first = 1 if row.topic_id == "2" else 2 * ((first > second) is (row.topic_id != "1"))
+        assert row.stratum == ("grade none" if none else f"grade {of_first}")
 
 
 def test_commands_count_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:

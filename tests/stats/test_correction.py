@@ -149,20 +149,15 @@ def test_strata_are_centered_one_by_one() -> None:
     squares = ((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum()
     assert found.df == 10 - 1 - 2
     assert found.se**2 == pytest.approx(10 / (10 - 1 - 2) * (1 - 0.5) * squares / 100)
-
-
-def test_a_stratum_with_one_gold_grade_has_no_center_of_its_own() -> None:
+    # One with a single gold grade has no center of its own.
     strata = [9] + [0] * 19
     assert one(run(JUDGED, GOLD, strata=strata)) .se == one(run(JUDGED, GOLD)).se  # fmt: skip
 
 
-def test_a_census_is_exact() -> None:
+def test_a_census_is_exact_and_a_sample_of_topics() -> None:
     found = one(run([3, 3, 2], {0: 1, 1: 2, 2: 2}, 1.0))
     assert (found.method, found.value, found.low, found.high) == ("census", 5 / 3, 5 / 3, 5 / 3)
     assert (found.weight, found.effective_n, found.bias) == (None, None, pytest.approx(1.0))
-
-
-def test_a_census_of_these_topics_is_a_sample_of_topics() -> None:
     found = one(run([3, 3, 2, 0], {0: 1, 1: 2, 2: 2, 3: 0}, 1.0, topics=[0, 0, 1, 2]), "topics")
     psi = [1 + 2 - 2 * 5 / 4, 2 - 5 / 4, 0 - 5 / 4]
     assert (found.method, found.value, found.df) == ("census", 5 / 4, 2)
@@ -184,9 +179,6 @@ def test_topic_intervals_add_up_judge_and_gold_by_topic() -> None:
     assert found.se == pytest.approx(math.sqrt(3 / 2 * sum(part**2 for part in psi)))
     fewer = one(run(JUDGED, GOLD, topics=[place // 10 for place in range(10)] + [1, 2] * 5), "topics")
     assert (fewer.low, fewer.reason) == (None, "gold in fewer than 3 topics")
-
-
-def test_two_topics_give_no_interval() -> None:
     found = one(run(JUDGED, GOLD, topics=[0, 1] * 10), "topics")
     assert (found.low, found.high, found.reason) == (None, None, "fewer than 3 topics")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.simulations import figures, gold, judges, runs, small
+from bench.simulations import battles, figures, gold, judges, runs, small
 from bench.simulations.__main__ import main
 
 pytestmark = pytest.mark.long
@@ -35,12 +35,9 @@ def all_within(findings: list[Any]) -> bool:
     return all(one.within(MARGIN) for one in banded)
 
 
-def test_gold_alone_covers_the_mean_of_the_pool_and_the_judge_does_not() -> None:
+def test_corrected_means_cover_and_are_narrower_than_gold_alone_and_the_judge_does_not_cover() -> None:
     assert all_within(runs.a1(10, rng()))
     assert all_within(runs.a2(60, rng(), sizes=(20,)))
-
-
-def test_corrected_means_cover_and_are_narrower_than_gold_alone() -> None:
     findings = runs.a3(60, rng(), sizes=(20,))
     assert all_within(findings)
     assert findings[1].obtained < 0.8
@@ -87,9 +84,7 @@ def test_exchanging_topics_keeps_the_false_positive_rate_and_exchanging_items_do
     assert all_within(list(findings.values()))
     by_topic, by_item = (findings[f"{unit} exchanged, T=25 n=175: false positives"] for unit in ("topics", "items"))
     assert by_item.obtained > by_topic.obtained + 0.02
-
-
-def test_pairs_have_more_power_than_judges_apart() -> None:
+    # Pairs have more power than judges apart.
     assert all_within(judges.b3(150, rng()))
 
 
@@ -113,6 +108,10 @@ def test_gold_of_binary_grades_covers_corrected_and_post_stratified() -> None:
     assert all_within(gold.f1(300, rng()))
 
 
+def test_win_rates_corrected_by_single_pairs_cover() -> None:
+    assert all_within(battles.btp(20, rng(), topics=(22,)))
+
+
 def test_oversampled_gold_covers_with_weights_and_is_refused_without() -> None:
     findings = gold.f2(300, rng())
     assert all_within(findings)
@@ -134,11 +133,8 @@ def test_corrected_means_cover_with_the_judges_of_llmjudge() -> None:
     assert all_within(gold.real(30, rng(), sizes=(200,)))
 
 
-def test_means_of_few_unequal_and_skewed_topics_cover() -> None:
+def test_means_and_coefficients_of_few_unequal_and_skewed_topics_cover_where_there_is_an_interval() -> None:
     assert all_within(small.means(400, rng(), topics=(5, 12)))
-
-
-def test_coefficients_of_few_unequal_and_skewed_topics_cover_where_there_is_an_interval() -> None:
     figures_by = by_setting(small.coefficients(150, rng(), topics=(5, 12), names=("wkappa", "ac2")))
     assert all_within(list(figures_by.values()))
     # Most worlds of 15 items, of which 85 % have one grade, give no interval of kappa.

@@ -14,7 +14,7 @@ from judge.calibrate.report.lookup import best_first, merged, why_undefined
 from judge.calibrate.report.pages import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
 from judge.io.files import json_bytes
-from judge.io.ids import Cluster
+from judge.io.ids import Cluster, groups_of
 from judge.io.installed import can_draw
 from judge.io.table import TsvColumns, fields, records_tsv, tsv
 from judge.stats import agreement
@@ -249,11 +249,9 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     files["selection.json"] = json_bytes({"schema": SCHEMA, "selections": builtins["selections"]})
     if not can_draw():
         return files
-    by_criterion: dict[str, list[int]] = {}
-    for place, row in enumerate(calibration.agreement):
-        by_criterion.setdefault(row.criterion, []).append(place)
-    for number, places in enumerate(by_criterion.values()):
-        rows = best_first(calibration.agreement[place] for place in places)
+    by_criterion = groups_of((row.criterion, row) for row in calibration.agreement)
+    for number, of_criterion in enumerate(by_criterion.values()):
+        rows = best_first(of_criterion)
         # A criterion's name may hold any character, so several files are named by number.
         suffix = "" if len(by_criterion) == 1 else f"-{number + 1}"
         for stem, (svg, png) in (

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, Looks, Split, TrustVerdict
-from judge.io.ids import NaturalKey, natural_key
+from judge.io.ids import NaturalKey, groups_of, natural_key
 from judge.io.table import Table
 from judge.io.text import count
 from judge.records import Estimate
@@ -120,10 +120,7 @@ def looked_at(look: Looks) -> str:
 
 def merged(named: Iterable[tuple[str, str | None]]) -> str:
     """Every reason once, after its names: `kappa, wkappa: all grades equal; ac1: fewer than 5 topics`."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in named:
-        if reason:
-            by_reason.setdefault(reason, []).append(name)
+    by_reason = groups_of((reason, name) for name, reason in named if reason)
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
 
 

@@ -131,9 +131,9 @@ def test_a_citation_without_a_grade_counts_in_the_bound_alone(tmp_path: Path) ->
     assert (row.mean.value, row.bound, row.n, row.reasons) == (None, 0.0, 0, {"unreadable": 2})
 
 
-def gold(text: str, passage: str, turn_id: str, grade: int) -> GoldRow:
+def gold(text: str, passage: str, turn_id: str, grade: int, p: float = 1.0) -> GoldRow:
     about = turn_id, turn_id.partition("_")[0], "support", grade, "ann", None, citation_digest(text, passage)
-    return GoldRow(*about, inclusion_probability=1.0)
+    return GoldRow(*about, inclusion_probability=p)
 
 
 def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
@@ -153,6 +153,15 @@ def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
     assert next(text for text in outcome.cautions if "only some" in text).startswith(
         "support_precision_weighted_all: of 1 response only some citations have gold"
     )
+    # With earlier gold, certain, of a citation of a response that was drawn or not, each counts by its own chance.
+    rows = [gold("One.", "s0", "7_1", 0), gold("Two.", "s2", "7_1", 2, 0.25), gold("Four.", "s3", "8_1", 1, 0.25)]
+    (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(rows))
+    outcome = correct_leaderboard(CorrectionPlan(folder=out, gold=(tmp_path / "gold.jsonl",)))
+    of_a = {row.criterion: row.corrected.value for row in outcome.rows if row.run_id == "a"}
+    by_judge, parts = ((1 + 0) / 2 + 1 / 2) / 2, ((0, 1 / 4 / 1), (1, 1 / 2 / 0.25), (None, 1.0))
+    errors = [(0 if worth is None else worth - by_judge, w) for worth, w in parts]
+    corrected = by_judge / 2 + sum(e * w for e, w in errors) / sum(w for _, w in errors)
+    assert of_a["support_precision_weighted_all"] == pytest.approx(corrected)
 
 
 def test_gold_stands_for_failed_citations_that_have_it(tmp_path: Path) -> None:
