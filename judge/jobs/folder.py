@@ -19,7 +19,7 @@ from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
 from judge.io.files import StrPath, json_bytes, published
 from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place
-from judge.io.ids import response_run, safe_names
+from judge.io.ids import groups_of, response_run, safe_names
 from judge.io.table import Table, tsv
 from judge.jobs import manifest as manifests
 from judge.jobs.pooling import Pooled
@@ -226,10 +226,9 @@ def _missing_passages(pool: Pool) -> bytes:
 
 def _response_runs(pool: Pool) -> dict[str, bytes]:
     """Each run as TREC run lines over response ids."""
+    entries = ((entry, response) for response in pool.responses for entry in response.runs)
     lines: dict[str, list[tuple[str, str, int]]] = {run.run_id: [] for run in pool.runs if run.selected}
-    for response in pool.responses:
-        for entry in response.runs:
-            lines.setdefault(entry.run_id, []).append((response.listed_under, response.response_id, entry.rank))
+    lines |= groups_of((entry.run_id, (of.listed_under, of.response_id, entry.rank)) for entry, of in entries)
     names = safe_names(lines)
     return {
         f"response_runs/{names[run_id]}.run": response_run(run_id, entries).encode()

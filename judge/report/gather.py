@@ -16,7 +16,7 @@ from judge.calibrate.disagreements import DISAGREEMENTS, AssessorGrade, Disagree
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldByResponse, GoldRow, match, read_gold
 from judge.io.files import StrPath, read_stored, sha256
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.text import count
 from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import JOURNAL, read_manifest
@@ -43,11 +43,10 @@ def read_folder_items(
     folder, pool = judged.path, judged.pool
     matched = match(gold, pool)[0] if gold else {}
     drawn = _Drawn(pool, matched, share)
-    votes: dict[tuple[str, str], list[listed.Opinion]] = {}
-    if (folder / MEMBERS).exists():
-        for vote in read_replies(folder):
-            if drawn.holds(vote):
-                votes.setdefault((vote.response_id, vote.criterion), []).append(listed.opinion(vote))
+    replies = read_replies(folder) if (folder / MEMBERS).exists() else ()
+    votes = groups_of(
+        ((vote.response_id, vote.criterion), listed.opinion(vote)) for vote in replies if drawn.holds(vote)
+    )
     turns, notes = _of_topics(folder, name)
     if all(response.turn_id in pool.turns for response in pool.responses):
         notes = ()

@@ -17,7 +17,7 @@ from judge.extra.evaluate import MeasuredRun, measured_run
 from judge.extra.evaluate.intake import NamedRun, named_once, remarks_on
 from judge.io.files import StrPath
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import Cluster, clustering, natural_key, topic_of
+from judge.io.ids import Cluster, clustering, groups_of, natural_key, topic_of
 from judge.io.installed import need_extra
 from judge.io.plan import Option
 from judge.io.steps import Steps, quiet
@@ -172,7 +172,6 @@ def read_references(
     files: Sequence[Path], topics: Sequence[Topic], topics_name: str
 ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """Turn to its manual responses, in natural order: those of the files in their order, then that of the topics."""
-    found: dict[str, list[str]] = {}
     problems: list[Problem] = []
     remarks: list[str] = []
     sources: list[tuple[str, Mapping[str, str]]] = []
@@ -190,10 +189,9 @@ def read_references(
         sources.append((str(path), run.texts))
     turns = (turn for topic in topics for turn in topic.turns)
     canonical = {turn.turn_id: turn.response for turn in turns if turn.response and turn.response.strip()}
-    for name, texts in (*sources, (topics_name, canonical)):
-        problems += too_long(texts, name)
-        for turn_id, text in texts.items():
-            found.setdefault(turn_id, []).append(text)
+    sources.append((topics_name, canonical))
+    problems += (problem for name, texts in sources for problem in too_long(texts, name))
+    found = groups_of(pair for _, texts in sources for pair in texts.items())
     if errors := [problem for problem in problems if problem.severity == "error"]:
         raise InputError(f"not usable as references: {count(len(errors), 'problem')}", errors)
     if not found:

@@ -237,11 +237,11 @@ def _numbers(judge: JudgeLabels) -> list[PublishedNumber]:
     cells: list[tuple[str, str, str | None, Estimate]] = [
         ("Table 3", "kappa", kappa, agreement(judge, "kappa").estimate),
         ("Table 3", "alpha", alpha, agreement(judge, "alpha_ordinal").estimate),
-    ]
-    for measure, least in SPLIT_SCALES.items():
-        cells.append(
+        *(
             ("Table 4", measure, TABLE_4.get((judge.name, measure)), agreement(judge, "kappa", least).estimate)
-        )
+            for measure, least in SPLIT_SCALES.items()
+        ),
+    ]
     return [
         beside_ours(table, judge.name, measure, published, ours, reason)
         if published is not None
