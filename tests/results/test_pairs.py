@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -263,6 +264,24 @@ def test_a_plan_draws_single_pairs_by_the_verdict_of_both_orders(tmp_path: Path)
         none = row.topic_id == "3" or (row.topic_id == "4" and 3 in (first, second))
         of_first = 1 if row.topic_id == "2" else 2 * ((first > second) is (row.topic_id != "1"))
         assert row.stratum == ("grade none" if none else f"grade {of_first}")
+
+
+def test_ratings_are_a_board_beside_mean_grades(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = runs(tmp_path / "runs")
+    judged(tmp_path, upsets, name="pairs", given=given)
+
+    def grade(messages: Any) -> str:
+        # Of the mean grades a and b change places.
+        return f"Grade: {[0, 1, 3, 2][int(re.findall(r'Fine ([0-9])', messages[1]['content'])[-1])]}"
+
+    model = judge.FunctionJudge("grade/v1", grade)
+    judge.run(judge.Plan(**given, criteria=("naturalness",), model=(model,), out=tmp_path / "out"))
+    page = (Path(__file__).parents[2] / "docs" / "leaderboard.md").read_text("utf-8")
+    (shell, told), = re.findall(r"^(awk .*)\njudge (evaluate .*)$", page, re.MULTILINE)  # fmt: skip
+    subprocess.run(shell, shell=True, check=True, cwd=tmp_path)
+    assert main([str(tmp_path / part) if part in {"out", "ratings"} else part for part in told.split()]) == 0
+    # Of 6 pairs of runs one is ordered the other way round.
+    assert f"grade@1: tau-b {(5 - 1) / 6:.3f} over 4 runs" in capsys.readouterr().err
 
 
 def test_commands_count_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
