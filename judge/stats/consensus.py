@@ -5,6 +5,7 @@ where an item has no label. All sums are of integers, so no tie is broken by a r
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ Counts = NDArray[np.int64]
 """How often each item got each grade (N x k)."""
 Codes = NDArray[np.int8]
 """Places in the scale, -1 where there is no grade."""
+_HalfDown = Callable[[int, int, int], bool]
 
 ALIKE = 1e-9
 """Weighted votes and probabilities that differ by less than this share of the greatest are a tie."""
@@ -65,7 +67,7 @@ def modes(ballot: NDArray[Any]) -> NDArray[np.bool_]:
 
 def mean_grade(counts: Counts, grades: Sequence[int]) -> Codes:
     """The grade nearest to the mean of all labels (N,); halfway between two grades, the higher one."""
-    return _of_labeled(_mean_half_up, counts, grades)
+    return _of_labeled(_mean, counts, grades)
 
 
 def median_grade(counts: Counts, grades: Sequence[int]) -> Codes:
@@ -153,16 +155,16 @@ def weighted_votes(
     return np.asarray(flat.reshape(shape), dtype=np.float64)
 
 
-def nearest(total: Counts, n: Counts, values: NDArray[np.int64], down: Callable[[int, int], bool]) -> Codes:
+def nearest(total: Counts, n: Counts, values: NDArray[np.int64], down: _HalfDown) -> Codes:
     """The code of the grade nearest to total / n (N,), computed with integers.
 
-    `down` says of two neighboring grades whether the lower one is taken halfway between them. On a scale with gaps the
-    mean goes straight to its nearest grade and is not rounded to an integer first.
+    `down` says of two neighboring grades, and of the sum of the scale's ends, whether the lower one is taken halfway.
+    On a scale with gaps the mean goes straight to its nearest grade and is not rounded to an integer first.
     """
     code = np.zeros(len(n), dtype=np.int8)
     for low, high in zip(values[:-1].tolist(), values[1:].tolist(), strict=True):
         above = 2 * total - n * (low + high)
-        code += above > 0 if down(low, high) else above >= 0
+        code += above > 0 if down(low, high, int(values[0] + values[-1])) else above >= 0
     return code
 
 
@@ -174,21 +176,12 @@ def _of_labeled(
     return code
 
 
-def _up(low: int, high: int) -> bool:
+def _up(*_: int) -> bool:
     return False
 
 
-def _mean_half_up(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
-    return nearest(counts @ values, counts.sum(axis=1), values, _up)
-
-
-def _mean_half_even(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
-    return nearest(counts @ values, counts.sum(axis=1), values, lambda low, high: low % 2 == 0 and high % 2 == 1)
-
-
-def _mean_half_middle(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
-    ends = values[0] + values[-1]
-    return nearest(counts @ values, counts.sum(axis=1), values, lambda low, high: low + high > ends)
+def _mean(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64], down: _HalfDown = _up) -> Codes:
+    return nearest(counts @ values, counts.sum(axis=1), values, down)
 
 
 def _mean_floor(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
@@ -212,14 +205,6 @@ def _nearest_mode(counts: Counts, mode: NDArray[np.bool_], values: NDArray[np.in
     return code
 
 
-def _lowest(_: Counts, mode: NDArray[np.bool_], __: NDArray[np.int64]) -> Codes:
-    return np.asarray(mode.argmax(axis=1), dtype=np.int8)
-
-
-def _highest(_: Counts, mode: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
-    return np.asarray(len(values) - 1 - mode[:, ::-1].argmax(axis=1), dtype=np.int8)
-
-
 def _median(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
     n = counts.sum(axis=1)
     lower, upper = np.zeros(len(n), dtype=np.int64), np.zeros(len(n), dtype=np.int64)
@@ -239,15 +224,21 @@ SHARES: dict[str, str] = {
 """The rules for a majority, by name, in words."""
 
 TIES: dict[str, Tie] = {
-    "mean-half-up": Tie("the grade nearest to the mean of all labels, halves up", _mean_half_up),
-    "mean-half-even": Tie("the grade nearest to the mean of all labels, halves to the even grade", _mean_half_even),
+    "mean-half-up": Tie("the grade nearest to the mean of all labels, halves up", _mean),
+    "mean-half-even": Tie(
+        "the grade nearest to the mean of all labels, halves to the even grade",
+        partial(_mean, down=lambda low, high, _: low % 2 == 0 and high % 2 == 1),
+    ),
     "mean-half-middle": Tie(
-        "the grade nearest to the mean of all labels, halves towards the middle of the scale", _mean_half_middle
+        "the grade nearest to the mean of all labels, halves towards the middle of the scale",
+        partial(_mean, down=lambda low, high, ends: low + high > ends),
     ),
     "mean-floor": Tie("the highest grade that the mean of all labels reaches", _mean_floor),
     "nearest-mode": Tie("the mode nearest to the mean of all labels, the higher of two as near", _nearest_mode),
-    "lowest": Tie("the lowest mode", _lowest),
-    "highest": Tie("the highest mode", _highest),
+    "lowest": Tie("the lowest mode", lambda _, mode, __: mode.argmax(axis=1).astype(np.int8)),
+    "highest": Tie(
+        "the highest mode", lambda _, mode, values: (len(values) - 1 - mode[:, ::-1].argmax(axis=1)).astype(np.int8)
+    ),
     "median": Tie(
         "the median of all labels, or the grade nearest to the mean of two in the middle, halves up", _median
     ),
