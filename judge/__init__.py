@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from judge.extra.nuggets.scoring import score_nuggets as score_nuggets
     from judge.extra.probe.job import ProbePlan as ProbePlan
     from judge.extra.probe.job import probe_judges as probe_judges
+    from judge.extra.pyterrier import pyterrier as pyterrier
     from judge.extra.reproduce import ReproductionPlan as ReproductionPlan
     from judge.extra.reproduce import reproduce_published as reproduce_published
     from judge.extra.reproduce.cast_regin import ReginPlan as ReginPlan

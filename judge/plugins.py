@@ -148,6 +148,7 @@ ANNEXES = {
         {"sources.rag2024": "judge.extra.reproduce.published.rag2024:labels_as_gold"},
     ),
     "autojudge": Annex({}),
+    "pyterrier": Annex({}),
     "logs": Annex({}, {"labels.logs": "judge.extra.logs:read_log"}),
     "irdatasets": Annex({}, {"collections.ir": "judge.extra.irdatasets"}),
 }

@@ -18,6 +18,7 @@ from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Level, Passage, Scale
 from judge.runs.records import TokenCount
+from tests.conftest import put
 
 SCALE = Scale(tuple(Level(grade, str(grade), "") for grade in range(4)), "higher", (2, 3), None)
 FAST = ("--replicates", "200", "--permutations", "200")
@@ -137,13 +138,11 @@ def jsonl(records: Iterable[object]) -> bytes:
 
 def write_gold(path: Path, rows: Iterable[GoldRow]) -> Path:
     kept = [{name: value for name, value in msgspec.to_builtins(one).items() if value is not None} for one in rows]
-    path.write_bytes(jsonl(kept))
-    return path
+    return put(path, jsonl(kept))
 
 
 def write_pool(folder: Path, of: Pool) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pool.jsonl").write_bytes(pool_jsonl(of))
+    put(folder / "pool.jsonl", pool_jsonl(of))
     (folder / "passages.jsonl").write_bytes(passages_jsonl(of))
 
 
@@ -173,13 +172,11 @@ def write_output(
         for one in world
         if one.response_id in grades
     ]
-    (folder / "judgments.jsonl").write_bytes(jsonl(found))
-    return folder / "judgments.jsonl"
+    return put(folder / "judgments.jsonl", jsonl(found))
 
 
 def write_columns(path: Path, grades: Mapping[tuple[str, str], int]) -> Path:
-    path.write_text("".join(f"{turn} 0 {item} {grade}\n" for (turn, item), grade in grades.items()), encoding="utf-8")
-    return path
+    return put(path, "".join(f"{turn} 0 {item} {grade}\n" for (turn, item), grade in grades.items()))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -48,9 +48,8 @@ def _say_errors(errors: int) -> None:
 
 
 def _name(ids: Collection[str], reason: str) -> None:
-    if not ids:
-        return
-    say(f"{len(ids):,} {reason}:")
+    if ids:
+        say(f"{len(ids):,} {reason}:")
     say_all(sorted(ids, key=natural_key)[:SHOWN], "  ")
     if len(ids) > SHOWN:
         say(f"  … and {len(ids) - SHOWN:,} more")

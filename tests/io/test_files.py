@@ -28,7 +28,7 @@ from judge.io.tabular import read_table
 from judge.records import Problem
 from judge.runs.records import PtkbStatement
 from judge.runs.topics import read_topics
-from tests.conftest import PROJECT, complaint, refused
+from tests.conftest import PROJECT, complaint, put, refused
 
 
 @pytest.mark.parametrize(
@@ -315,11 +315,6 @@ def test_no_bomb_takes_more_memory_than_its_share(tmp_path: Path) -> None:
 IN_A_FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def put(folder: Path, content: bytes) -> Path:
-    (folder / "f").write_bytes(content)
-    return folder / "f"
-
-
 @IN_A_FIXTURE
 @given(
     content=st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\xef\xbb\xbf"])).map(b"".join),
@@ -327,7 +322,7 @@ def put(folder: Path, content: bytes) -> Path:
 )
 def test_lines_are_those_of_the_whole_file(content: bytes, block: int, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files, "_BLOCK", block)
-    lines = io_files.LineStream(put(tmp_path, content), digested=True)
+    lines = io_files.LineStream(put(tmp_path / "f", content), digested=True)
     found = list(lines)
     whole = list(io_files.numbered(content.removeprefix(b"\xef\xbb\xbf"), "f"))
     # After a final line break there is nothing, which `numbered` counts as a line.
@@ -342,7 +337,7 @@ def test_lines_are_those_of_the_whole_file(content: bytes, block: int, tmp_path,
 )
 def test_a_line_begins_where_it_is_said_to(content: bytes, mark: bytes, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files, "_BLOCK", 4)
-    lines = io_files.LineStream(put(tmp_path, mark + content))
+    lines = io_files.LineStream(put(tmp_path / "f", mark + content))
     for _, line in lines:
         assert (mark + content)[lines.start :].startswith(line)
         assert lines.start == len(mark) or (mark + content)[lines.start - 1 : lines.start] == b"\n"
@@ -352,14 +347,14 @@ def test_a_line_begins_where_it_is_said_to(content: bytes, mark: bytes, tmp_path
 def test_a_large_file_of_short_lines_is_read_and_a_long_line_is_not(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(files, "_BLOCK", 64)
     io_files.allow_files(100)
-    lines = io_files.LineStream(put(tmp_path, b"0123456789\n" * 1000))
+    lines = io_files.LineStream(put(tmp_path / "f", b"0123456789\n" * 1000))
     assert sum(1 for _ in lines) == 1000
     lines.file.close()
-    lines = io_files.LineStream(put(tmp_path, b"short\n" + b"x" * 101 + b"\n"))
+    lines = io_files.LineStream(put(tmp_path / "f", b"short\n" + b"x" * 101 + b"\n"))
     with pytest.raises(InputError, match=r"f: line 2 holds more than 100 bytes; --max-file-size allows more$"):
         list(lines)
     lines.file.close()
-    lines = io_files.LineStream(put(tmp_path, b"short\n" + b"x" * 101))
+    lines = io_files.LineStream(put(tmp_path / "f", b"short\n" + b"x" * 101))
     with pytest.raises(InputError, match=r"f: holds more than 100 bytes; --max-file-size allows more$"):
         lines.whole()
     lines.file.close()
@@ -367,14 +362,14 @@ def test_a_large_file_of_short_lines_is_read_and_a_long_line_is_not(tmp_path, mo
 
 def test_no_more_than_some_blocks_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_BLOCK", 64)
-    lines = io_files.LineStream(put(tmp_path, b"0123456789\n" * 1000))
+    lines = io_files.LineStream(put(tmp_path / "f", b"0123456789\n" * 1000))
     for number, _ in lines:
         assert lines.file.tell() <= 11 * number + 64
     lines.file.close()
 
 
 def test_a_packed_file_is_unpacked_up_to_the_bound(tmp_path: Path) -> None:
-    path = put(tmp_path, gzip.compress(b"a\nb\n" * 50))
+    path = put(tmp_path / "f", gzip.compress(b"a\nb\n" * 50))
     io_files.allow_files(200)
     lines = io_files.LineStream(path, packed=True, digested=True)
     assert [line for _, line in lines] == [b"a", b"b"] * 50

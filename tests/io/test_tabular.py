@@ -194,8 +194,7 @@ def test_a_value_of_another_type_is_refused(tmp_path: Path, value: object) -> No
 
 def test_what_a_killed_process_left_is_written_over(tmp_path: Path) -> None:
     left = tmp_path / temporary_name("t.parquet")
-    left.mkdir()
-    (left / "00000000").write_bytes(b"half")
+    put(left / "00000000", b"half")
     assert write_parquet(tmp_path / "t.parquet", {"n": pl.Int64}, [(1,)]) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 

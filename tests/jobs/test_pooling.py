@@ -46,22 +46,18 @@ def reasons(out: Path) -> Counter[str]:
 
 
 def some_passages(folder: Path, keep) -> Path:
-    path = folder / "some.jsonl"
     kept = [line for line in PASSAGES.read_text(encoding="utf-8").splitlines() if keep(json.loads(line)["id"])]
-    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
-    return path
+    return put(folder / "some.jsonl", "\n".join(kept) + "\n")
 
 
 def hash_list(folder: Path, change: str = "") -> Path:
     """The example's passages as a collection lists them; the text of `change` is another one."""
-    path = folder / "hashes.tsv"
     rows = []
     for passage in json_lines(PASSAGES):
         document, _, number = passage["id"].partition(":")
         text = passage["contents"] + ("!" if passage["id"] == change else "")
         rows.append(f"{document}\t{number}\t{hashlib.md5(text.encode()).hexdigest()}\n")
-    path.write_text("".join(rows), encoding="utf-8")
-    return path
+    return put(folder / "hashes.tsv", "".join(rows))
 
 
 def test_a_pool_is_what_a_run_would_judge_and_a_run_goes_on_from_it(tmp_path, capsys):
@@ -176,11 +172,9 @@ def test_only_some_turns(tmp_path):
 
 def qrels(folder: Path) -> Path:
     """Passage 0 of the documents of topic 1-1 is relevant to its first three turns, nothing else is."""
-    path = folder / "passages.qrel"
     ids = [one["id"] for one in json_lines(PASSAGES)]
     rows = [f"1-1_{turn} 0 {one} {2 if one.endswith(':0') else 0}\n" for turn in (1, 2, 3) for one in ids]
-    path.write_text("".join(rows), encoding="utf-8")
-    return path
+    return put(folder / "passages.qrel", "".join(rows))
 
 
 def test_only_responses_with_a_relevant_used_passage(tmp_path):

@@ -18,7 +18,7 @@ from judge.judges.journal_store import Row, request_digest
 from judge.judges.journal_tools import read_journal
 from judge.judges.records import Completion, Message, Request
 from judge.records import Level, Scale
-from tests.conftest import ask
+from tests.conftest import ask, put
 from tests.time_limit import PATIENCE, wait_until
 
 FULL = 2
@@ -120,8 +120,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "j"
-    path.write_text("not a database, but long enough to be looked at" * 50, encoding="utf-8")
+    path = put(tmp_path / "j", "not a database, but long enough to be looked at" * 50)
     with pytest.raises(InputError, match="cannot be used as a journal"):
         Journal(path)
     for use in (lambda path: Journal(None).adopt(path), lambda path: list(read_journal(path))):

@@ -525,8 +525,7 @@ def test_a_damaged_completion_is_named(two: tuple[Path, Path]) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"not a database, but long enough to be looked at" * 50])
 def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "j"
-    path.write_bytes(content)
+    path = put(tmp_path / "j", content)
     with pytest.raises(InputError, match=r"j: cannot be read as a journal: .*; `judge journal verify"):
         JournalView([path])
     with pytest.raises(InputError, match=r"absent: no such journal$"):

@@ -31,29 +31,6 @@ def behind(mock: Mock, name: str = "openai/gpt-4o-mini", **options: Any) -> Lite
     return LitellmModel(name, ModelOptions(**{"base_url": mock.base_url, **options}))
 
 
-def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
-    model = open_model("litellm/openai/gpt-4o-mini", ModelOptions(base_url=mock.base_url, seed=3))
-    assert isinstance(model, LitellmModel)
-    model.check([])
-    found = complete(model, ask("json"))
-    body = mock.last()[1]
-    assert mock.stats()["requests"] == 1
-    assert body.pop("messages") == [
-        {"role": "system", "content": "You grade responses."},
-        {"role": "user", "content": "Is it grounded?"},
-    ]
-    given = dict(model.parameters(ask("json")))
-    assert (found.endpoint, given.pop("model")) == (mock.base_url, "openai/gpt-4o-mini")
-    assert body == {"model": "gpt-4o-mini", **given}
-    assert msgspec.json.decode(found.text)["grade"] in "0123"
-    assert (found.model, found.finish_reason, found.attempts) == ("gpt-4o-mini", "stop", 1)
-    assert found.prompt_tokens == len("You grade responses." + "Is it grounded?") // 5
-    price = model.price()
-    assert found.completion_tokens is not None
-    expected = found.prompt_tokens * price.prompt + found.completion_tokens * price.completion
-    assert found.cost == pytest.approx(expected)
-
-
 CACHED = {
     # provider: the usage that it sends; its prompt of 2,000 tokens, 1,536 of them from a cache, with a reply of 50
     "openai/gpt-4o-mini": {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050,

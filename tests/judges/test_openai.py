@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from judge.errors import OperationalError, UsageError
-from judge.judges.backends import open_model
 from judge.judges.backends.openai import OpenAIModel, list_price
 from judge.judges.model import ModelOptions, Price
 from judge.judges.records import Completion
@@ -26,26 +25,6 @@ def _environment(no_keys: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def behind(mock: Mock, name: str = "gpt-4o-mini", **options: Any) -> OpenAIModel:
     return OpenAIModel(name, ModelOptions(**{"base_url": mock.base_url, **options}))
-
-
-def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
-    model = open_model("openai/gpt-4o-mini", ModelOptions(base_url=mock.url, seed=3))
-    assert isinstance(model, OpenAIModel)
-    model.check([])
-    found = complete(model, ask("json"))
-    headers, body = mock.last()
-    assert mock.stats()["requests"] == 1
-    assert headers["authorization"] == f"Bearer {SECRET}"
-    assert body.pop("messages") == [
-        {"role": "system", "content": "You grade responses."},
-        {"role": "user", "content": "Is it grounded?"},
-    ]
-    assert body == model.parameters(ask("json"))
-    assert found.endpoint == mock.base_url
-    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.0, 1024, 3)
-    assert msgspec.json.decode(found.text)["grade"] in "0123"
-    assert (found.model, found.system_fingerprint, found.attempts) == ("gpt-4o-mini", "mock", 1)
-    assert found.latency is not None
 
 
 @pytest.mark.parametrize("name", ["gpt-4o", "gpt-5-chat-latest", "gpt-4.1", "omni-x"])

@@ -1,6 +1,7 @@
 """The aiohttp backend against a real server process on this machine."""
 
 import asyncio
+import json
 import os
 import socket
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from judge.errors import AuthenticationError, OperationalError, StructureUnsupported, TransientError, UsageError
 from judge.judges.backends import open_model
+from judge.judges.backends.litellm import LitellmModel
 from judge.judges.backends.openai import OpenAIModel
 from judge.judges.backends.server import ServerModel
 from judge.judges.credentials import proxy_for
@@ -38,30 +40,39 @@ def served(mock: Mock, kind: Kind = ServerModel, **options: Any) -> ServerModel:
     return kind("m", ModelOptions(**{"base_url": mock.url, **options}))
 
 
-def test_one_call_sends_one_request_and_reads_the_reply(mock: Mock) -> None:
-    model = open_model("server/org/model-7b", ModelOptions(base_url=mock.base_url, seed=5))
-    assert isinstance(model, ServerModel)
+@pytest.mark.parametrize(
+    ("name", "kind", "form"),
+    [
+        ("server/org/model-7b", ServerModel, "text"),
+        ("openai/gpt-4o-mini", OpenAIModel, "json"),
+        ("litellm/openai/gpt-4o-mini", LitellmModel, "json"),
+    ],
+)
+def test_one_call_sends_one_request_and_reads_the_reply(mock, monkeypatch, name: str, kind: type, form: Any) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    model = open_model(name, ModelOptions(base_url=mock.url if kind is OpenAIModel else mock.base_url, seed=3))
+    assert type(model) is kind
     model.check([])
-    found = complete(model, ask("text"))
+    found = complete(model, ask(form))
     headers, body = mock.last()
+    known_as = name.removeprefix("litellm/").partition("/")[2]
     assert mock.stats()["requests"] == 1
-    assert found.text.splitlines()[-1] in {f"Grade: {label}" for label in "0123"}
-    assert (found.model, found.system_fingerprint, found.finish_reason) == ("org/model-7b", "mock", "stop")
-    assert (found.attempts, found.cost) == (1, None)
+    assert headers.get("authorization") == (None if kind is ServerModel else f"Bearer {SECRET}")
+    messages = [("system", "You grade responses."), ("user", "Is it grounded?")]
+    assert body.pop("messages") == [{"role": role, "content": content} for role, content in messages]
+    assert body == {**model.parameters(ask(form)), "model": known_as}
+    basic = {"model": known_as, "temperature": 0.0, "max_tokens": 1024, "seed": 3}
+    assert body == basic if form == "text" else basic.items() < body.items()
+    grade = found.text.splitlines()[-1].removeprefix("Grade: ") if form == "text" else json.loads(found.text)["grade"]
+    assert grade in "0123"
+    assert (found.endpoint, found.model, found.system_fingerprint) == (mock.base_url, known_as, "mock")
+    assert (found.finish_reason, found.attempts) == ("stop", 1)
     assert found.prompt_tokens == len("You grade responses." + "Is it grounded?") // 5
-    assert found.latency is not None
     assert found.latency > 0
-    assert "authorization" not in headers
-    assert body == {
-        "model": "org/model-7b",
-        "temperature": 0.0,
-        "max_tokens": 1024,
-        "seed": 5,
-        "messages": [
-            {"role": "system", "content": "You grade responses."},
-            {"role": "user", "content": "Is it grounded?"},
-        ],
-    }
+    price = model.price()
+    expected = price and found.prompt_tokens * price.prompt + found.completion_tokens * price.completion
+    assert found.cost == (expected and pytest.approx(expected))
+    assert price or kind is not LitellmModel
 
 
 def test_parameters_are_what_is_sent_beside_the_messages(mock: Mock) -> None:

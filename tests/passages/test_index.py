@@ -16,6 +16,7 @@ from judge.passages.index import index_collection, read_indexed
 from judge.passages.jsonl import NEEDED
 from judge.passages.streams import is_index
 from judge.records import Passage
+from tests import conftest
 from tests.conftest import refused
 
 ID = "clueweb22-en0012-34-567{:02}:{}"
@@ -26,10 +27,7 @@ def row(name, text="Text.", **more):
 
 
 def put(folder, name, *lines):
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes("".join(lines).encode())
-    return path
+    return conftest.put(folder / name, "".join(lines))
 
 
 def texts(path, *wanted):

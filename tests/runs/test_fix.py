@@ -20,6 +20,7 @@ from judge.runs.fix.fixes import Fixer
 from judge.runs.formats import read_run
 from judge.runs.records import Run, TokenCount
 from judge.runs.tokens import TokenCounter
+from tests import conftest
 from tests.runs import TokenLimit
 
 LIMIT = 250
@@ -326,10 +327,7 @@ def test_a_pool_is_not_fixed_copy(tmp_path):
 
 
 def put(folder, name="a.json", **response):
-    folder.mkdir(exist_ok=True)
-    path = folder / name
-    path.write_text(json.dumps(document(**response)), encoding="utf-8")
-    return path
+    return conftest.put(folder / name, document(**response))
 
 
 def test_the_log_has_every_fix_as_json(tmp_path, monkeypatch):

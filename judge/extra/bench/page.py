@@ -152,11 +152,6 @@ def _worst(each: bench_card.DatasetCard, name: str) -> float | None:
     return each.worst_case.get(name) if each.missing else None
 
 
-def _constant(each: bench_card.DatasetCard) -> str | None:
-    constant = each.constant.get("percent")
-    return None if constant is None else f"{decimals(constant, PLACES)} same"
-
-
 def _of_runs(name: str) -> Callable[[tuple[str, str, bench_card.CardMeasures]], Estimate | None]:
     return lambda row: row[2].get(name)
 
@@ -177,7 +172,9 @@ AGREES: TsvColumns = {
     **fields("alpha=judge.alpha_ordinal"),
     "balanced accuracy": lambda each: each.judge.get("balanced_accuracy"),
     "worst case": lambda each: _worst(each, bench_card.primary(each)),
-    "constant": _constant,
+    "constant": lambda each: (
+        None if (same := each.constant.get("percent")) is None else f"{decimals(same, PLACES)} same"
+    ),
     "people": lambda each: (each.people or {}).get(bench_card.primary(each)),
     "beside people": lambda each: (each.beside_people or {}).get(bench_card.primary(each)),
 }

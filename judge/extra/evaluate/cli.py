@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import structs
 
@@ -55,9 +55,7 @@ def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
     lines = output.format in BOARDS
     if lines and (plan.by != "run" or plan.over == "worst"):
         raise UsageError(f"--format {output.format}: is of whole runs, over qrels or answered turns")
-    with progress("reading grades") as steps:
-        outcome = evaluate_responses(plan.with_values(single=lines), steps)
-    _warn(outcome.warnings)
+    outcome = _evaluated("grades", evaluate_responses, plan.with_values(single=lines))
     if lines:
         scores = _in_tool(outcome.criteria[0], output.format, "answered" if plan.over == "answered" else "qrels")
         _print_board(output, scores)
@@ -120,9 +118,7 @@ def _rankings(
         plan.refuse_unused(["by"], f"--format {output.format} prints lines of whole runs")
     else:
         output.refuse_unused(["per_turn"], f"it needs --format {' or '.join(BOARDS)}; --out writes turns.tsv")
-    with progress("reading grades") as steps:
-        outcome = evaluate(plan, steps)
-    _warn(outcome.warnings)
+    outcome = _evaluated("grades", evaluate, plan)
     if output.format in BOARDS:
         scores = measured.tool_scores(outcome.evaluations, trec_eval=output.format == "trec_eval")
         _print_board(output, scores, turns=output.per_turn)
@@ -138,8 +134,7 @@ def spans(plan: SpansPlan, output: TableFormat, whole: JsonOutput) -> int:
     with the figures that the organizers' own script prints. For passages, AP, P@5 and RR with the relevant passages of
     the topics of a conversation put together.
     """
-    with progress("reading spans") as steps:
-        outcome = evaluate_spans(plan, steps)
+    outcome = _evaluated("spans", evaluate_spans, plan)
     if plan.out is not None:
         say_all(undrawn("pictures of the intervals"))
     if whole.as_json:
@@ -156,9 +151,7 @@ def wording(plan: WordingPlan, output: TableFormat) -> int:
     Both reward the words of the manual response; a right answer in other words scores low. Interactive runs are left
     out: no manual response is of their turns. Needs the extras bleu and rouge.
     """
-    with progress("reading manual responses") as steps:
-        outcome = evaluate_wording(plan, steps)
-    _warn(outcome.warnings)
+    outcome = _evaluated("manual responses", evaluate_wording, plan)
     print_grids([outcome.grid], output.format)
     return 0
 
@@ -171,9 +164,7 @@ def qrels(plan: QrelsPlan, output: TableFormat, whole: JsonOutput) -> int:
     pairs of runs swap, which of their differences are significant, and how far the items that only one set graded
     could move it all.
     """
-    with progress("reading grades") as steps:
-        outcome = compare_qrels(plan, steps)
-    _warn(outcome.warnings)
+    outcome = _evaluated("grades", compare_qrels, plan)
     if whole.as_json:
         print_json(outcome)
     else:
@@ -181,8 +172,11 @@ def qrels(plan: QrelsPlan, output: TableFormat, whole: JsonOutput) -> int:
     return 0
 
 
-def _warn(warnings: tuple[str, ...]) -> None:
-    say_all(warnings, "Warning: ")
+def _evaluated(what: str, evaluate: Callable[..., Any], plan: Any) -> Any:
+    with progress(f"reading {what}") as steps:
+        outcome = evaluate(plan, steps)
+    say_all(getattr(outcome, "warnings", ()), "Warning: ")
+    return outcome
 
 
 COMMANDS = {

@@ -247,17 +247,15 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
     if asked.relevant != 1:
         yield f"Relevant is a grade of {asked.relevant} or more; nDCG takes the grades as they are."
     if evaluation.barren:
-        has = "has" if evaluation.barren == 1 else "have"
         yield (
-            f"{count(evaluation.barren, 'turn')} of the qrels {has} no relevant {asked.item}: what counts relevant "
-            "ones is 0 there, as in trec_eval."
+            f"{count(evaluation.barren, 'turn of the qrels has', 'turns of the qrels have')} no relevant {asked.item}: "
+            "what counts relevant ones is 0 there, as in trec_eval."
         )
     beside = [run.beside for run in evaluation.runs if run.beside]
     if beside:
         turns = str(min(beside)) if min(beside) == max(beside) else f"{min(beside)} to {max(beside)}"
-        has = "has" if len(beside) == 1 else "have"
         each = " each" if len(beside) > 1 and min(beside) == max(beside) else ""
-        yield f"Turns that the qrels lack count nowhere: {count(len(beside), 'run')} {has} {turns}{each}."
+        yield f"Turns that the qrels lack count nowhere: {count(len(beside), 'run has', 'runs have')} {turns}{each}."
 
 
 def _trec_eval_name(measure: str, relevant: int) -> str:

@@ -4,12 +4,11 @@ A format proves nothing, because a track may take one year's runs in several for
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
 
 import msgspec
 
 from judge.io.ids import natural_key, topic_of
-from judge.io.text import count, shown
+from judge.io.text import count, examples, shown
 from judge.io.words import containment
 from judge.runs.fields import usable_turn_id
 from judge.runs.formats import rules_of
@@ -77,7 +76,8 @@ def against_topics(trace: Trace, turns: Mapping[str, Turn]) -> str | None:
     topics = {turn.topic_id for turn in turns.values()}
     total = len(trace.turn_ids)
     inside = sum(topic_of(turn_id) in topics for turn_id in trace.turn_ids)
-    beside = f"(the run has {_some(trace.turn_ids)}, the topics {_some(turns)})"
+    some, known = (examples(map(shown, sorted(ids, key=natural_key)), 3) for ids in (trace.turn_ids, turns))
+    beside = f"(the run has {some}, the topics {known})"
     if 2 * inside < total:
         which = f"only {inside} of the run's {total} turns are" if inside else f"none of the run's {total} turns is"
         return f"{which} of a topic of the topics file {beside}"
@@ -199,10 +199,6 @@ def _label(group: Sequence[Trace]) -> str:
 def _names(group: Sequence[Trace]) -> str:
     names = ", ".join(shown(run.run_id) for run in group[:_NAMED])
     return names + (f" and {len(group) - _NAMED} more" if len(group) > _NAMED else "")
-
-
-def _some(turn_ids: Collection[str]) -> str:
-    return ", ".join(map(shown, islice(sorted(turn_ids, key=natural_key), 3))) + " …"
 
 
 def _or(years: Collection[int]) -> str:

@@ -1,11 +1,13 @@
 """`judge evaluate passages` and `judge evaluate statements` on the command line: forms, warnings, refusals."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from judge.cli import main
+from judge.extra.evaluate import BOARDS
 from tests.conftest import put
 
 QRELS = "9-1_1 0 a 2\n9-1_1 0 b 0\n9-1_2 0 c 1\n"
@@ -47,6 +49,35 @@ def test_lines_of_ir_measures_name_the_assessment_where_there_are_several(here: 
     code, out, _ = call("evaluate statements --runs b.run --qrels nist org --format ir_measures", capsys)
     assert code == 0
     assert {"nist/mine\tRR\t1.0000", "org/mine\tRR\t0.5000", "org/mine\tP@3\t0.3333"} <= set(out.splitlines())
+
+
+@pytest.mark.parametrize("form", BOARDS)
+def test_a_board_is_compared_by_measure_and_a_wrong_line_of_it_refused(here, judged: Path, capsys, form: str) -> None:
+    put(Path("p.qrels"), "9-1_1 0 1 2\n9-1_2 0 2 1\n")
+    put(Path("a.run"), "9-1_1 Q0 1 1 9 mine\n9-1_2 Q0 2 1 9 mine\n")
+    put(Path("b.run"), "9-1_1 Q0 3 1 9 yours\n9-1_1 Q0 1 2 8 yours\n")
+    rankings = [f"{of} --runs a.run b.run --qrels p.qrels" for of in ("passages", "statements")]
+    for words, runs, turned in (
+        (rankings[0], 2, "-1.000"),
+        (rankings[1], 2, "-1.000"),
+        (f"responses {judged}", 7, "0."),
+    ):
+        command = f"evaluate {words} --format {form}"
+        _, board, _ = call(command, capsys)
+        other = board
+        for names in (("mine", "yours"), ("quarry-copied", "thistle-faulty")):
+            other = other.replace(names[0], "?").replace(names[1], names[0]).replace("?", names[1])
+        for theirs, tau in ((board, "1.000"), (other, turned)):
+            put(Path("board"), theirs)
+            code, out, err = call(f"{command} --board board", capsys)
+            assert (code, out) == (0, board)
+            told = re.findall(rf"^board: (\S+): tau-b {tau}\d* over {runs} runs$", err, re.MULTILINE)
+            assert len(told) == len({*told}) == len(err.splitlines()), err
+        put(Path("board"), f"{board}x\n")
+        code, out, err = call(f"{command} --board board", capsys)
+        assert (code, out) == (2, "")
+        assert f"board: not a board in the form of {form}" in err, err
+        assert f"expected a line of {form}, found " in err
 
 
 def test_tables_by_depth_and_by_pair(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
