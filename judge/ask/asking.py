@@ -175,7 +175,8 @@ class Judge:
 
             def counted(progress: Progress, before: Progress = before) -> None:
                 nonlocal now
-                report(before.plus(progress))
+                now = before.plus(progress)
+                report(now)
 
             replies.append(asking.ask_model(model, wanted, self.settings, counted))
         return StoredResults.joined(replies)
