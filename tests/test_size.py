@@ -13,12 +13,12 @@ MOST = {
     "files": 302,
     "lines": 74_333,
     "files under 40 lines": 15,
-    "classes": 725,
+    "classes": 722,
     "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 4,
-    "lines of tests": 68_658,
-    "words of documents": 44_660,
+    "lines of tests": 68_596,
+    "words of documents": 44_527,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""
 

@@ -224,9 +224,12 @@ def one_order(rows: Sequence[GoldRow], pool: Pool, ends: Mapping[str, Sequence[i
                 named = {"response_id": first.response_id, "text_sha256": response_digest(first)}
                 row = replace(row, **named, grade=low + high - row.grade, distribution=shares)
             if order != pair.response_id:
-                if row.grade != found[place].grade:
-                    grade = consensus([row.grade, found[place].grade], (low + high) / 2)
-                    found[place] = replace(found[place], grade=grade, distribution=None)
+                earlier = found[place]
+                if row.grade != earlier.grade:
+                    grade = consensus([row.grade, earlier.grade], (low + high) / 2)
+                    found[place] = replace(earlier, grade=grade, distribution=None)
+                if row.inclusion_probability != earlier.inclusion_probability:
+                    found[place] = replace(found[place], inclusion_probability=None)
                 continue
         found.append(row)
     return tuple(found if others else rows)

@@ -155,7 +155,7 @@ def _won_gold(
         # The order with gold counts, else the first one.
         if other not in gold and (grade.known or name < other):
             won = share_of_first(grade.grade, scale) if grade.known else math.nan, said.get(name, math.nan)
-            singly = name if (grade.stratum or "").startswith(BY_GRADE) else ""
+            singly = name if grade.probability < 1 and (grade.stratum or "").startswith(BY_GRADE) else ""
             for entry in pair.runs:
                 of_gold, of_judge = won if entry.rank == 1 else (1 - won[0], 1 - won[1])
                 part = structs.replace(grade, grade=of_gold, judged=of_judge, drawn_as=singly)
@@ -181,7 +181,7 @@ def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], nam
     """Refuse gold whose inclusion probabilities are unknown or contradictory."""
     path = "$.inclusion_probability"
     problems = []
-    runs = [_counted(run, gold) for run in runs]
+    runs = _counted(runs, gold)
     graded = {response.response_id for run in runs for response, _ in run.graded}
     for response_id in sorted(graded & gold.keys(), key=natural_key):
         of = gold[response_id]
@@ -265,15 +265,15 @@ def corrected(
     """Correct the mean of each run by gold; best bound first, then runs without a corrected mean by their raw bound.
 
     Ranks go by the bound, the corrected mean over all turns, where those without a grade count as the worst one
-    (`run_turns` has the exceptions); so do ties and rank intervals. A response that was left out is one more of the
-    sample where it has gold.
+    (`run_turns` has the exceptions); so do ties and rank intervals. Responses that were left out are of the
+    sample if gold was drawn from them too.
 
     `target`: what the corrected means describe: these responses, or the runs on topics like these. `judge_families`:
     the family of the judge, or those of a jury's members.
     """
     families = families or {}
     higher, ends, worst = criterion.scale.polarity == "higher", criterion.scale.ends, worst_grade(criterion.scale)
-    counted = [_counted(run, gold) for run in runs]
+    counted = _counted(runs, gold)
     samples = _samples(counted, gold, families, cluster)
     corrections = correct(samples, target=target, bounds=ends, fallback=fallback)
     bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(counted, corrections, strict=True)]
@@ -300,11 +300,10 @@ def corrected(
 def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[str, ...]:
     """What a reader must know about this gold before any number; the arguments are those of `corrected`."""
     # Each response counts once, since a response that several runs gave was drawn once.
-    judged = {response.response_id for run in runs for response, _ in run.graded}
-    used = [gold[response_id] for response_id in sorted(judged & gold.keys())]
-    counted = {response.response_id for run in runs for response, _ in _counted(run, gold).graded}
+    counted = {response.response_id for run in _counted(runs, gold) for response, _ in run.graded}
+    used = [gold[response_id] for response_id in sorted(counted & gold.keys())]
     # Responses may share the gold of a citation.
-    rows = {id(row): row for name in sorted(counted & gold.keys()) for row in gold[name].rows}.values()
+    rows = {id(row): row for grade in used for row in grade.rows}.values()
     made = Counter(row.made for row in rows if row.made != "blind")
     warnings = []
     if part := one_part(runs, gold):
@@ -316,9 +315,9 @@ def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[s
             "or some runs, and corrected means with them"
         )
     stands_for = math.fsum(1 / grade.probability for grade in used)
-    if used and not len(judged) / _PLAUSIBLE <= stands_for <= len(judged) * _PLAUSIBLE:
+    if used and not len(counted) / _PLAUSIBLE <= stands_for <= len(counted) * _PLAUSIBLE:
         warnings.append(
-            f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(judged)} "
+            f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(counted)} "
             "were judged: is a part of what was drawn without a grade, or was it drawn from another pool?"
         )
     return tuple(warnings)
@@ -337,16 +336,22 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     return RankingChange(len(pairs), tau_b, tau, overlap, top, flips, len(pairs) * (len(pairs) - 1) // 2)
 
 
-def _counted(run: RunTurns, gold: Mapping[str, GoldGrade]) -> RunTurns:
-    """The run with its left-out responses that were drawn for gold among the graded, as if the judge gave its mean.
+def _counted(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> list[RunTurns]:
+    """The runs with the responses that they left out among the graded, as if the judge gave each the run's mean.
 
-    So they leave the judge's mean as it is, and the gold corrects it for them too.
+    So the judge's mean stays, and gold corrects it for them too, if it was drawn from them. Gold chosen for certain
+    says nothing of responses without it, so it has to be of all that the run left out.
     """
     drawn = {name for name, grade in gold.items() if not math.isnan(grade.probability)}
-    known = [response for response in run.left_out if response.response_id in drawn]
-    mean = TurnGrade(math.fsum(given.grade for _, given in run.graded) / max(len(run.graded), 1), None)
-    left_out = tuple(response for response in run.left_out if response.response_id not in drawn)
-    return msgspec.structs.replace(run, graded=(*run.graded, *((of, mean) for of in known)), left_out=left_out)
+    certain, counted = all(grade.probability == 1 for grade in gold.values()), []
+    from_all = any(response.response_id in drawn for run in runs for response in run.left_out)
+    for run in runs:
+        if from_all and (not certain or all(response.response_id in drawn for response in run.left_out)):
+            mean = TurnGrade(math.fsum(given.grade for _, given in run.graded) / max(len(run.graded), 1), None)
+            graded = (*run.graded, *((response, mean) for response in run.left_out))
+            run = msgspec.structs.replace(run, graded=graded, left_out=())
+        counted.append(run)
+    return counted
 
 
 def _samples(

@@ -42,15 +42,17 @@ def correction(
 
 
 class World:
-    """Runs given as (judge's grade or None, gold grade or None) by turn, two turns a topic."""
+    """Runs given as (judge's grade, None or a reason; gold grade or None) by turn, two turns a topic."""
 
-    def __init__(self, p: float | None = 0.5, **runs: list[tuple[int | None, int | None]]) -> None:
+    def __init__(self, p: float | None = 0.5, **runs: list[tuple[int | str | None, int | None]]) -> None:
         responses, self.results, self.gold = [], [], {}
         for run_id, turns in runs.items():
             for place, (judged, graded) in enumerate(turns):
                 response = pooled(f"R{len(responses):05d}", f"{place // 2}_{place}", (run_id, 1))
                 responses.append(response)
-                self.results.append(failure(response) if judged is None else judgment(response, judged))
+                lacks = not isinstance(judged, int)
+                result = failure(response, reason=judged or "unreadable") if lacks else judgment(response, judged)
+                self.results.append(result)
                 if graded is not None:
                     self.gold[response.response_id, "groundedness"] = gold(response, graded, p=p)
         self.pool = Pool(tuple(responses), {}, ())
@@ -66,6 +68,22 @@ class World:
 
 TEN = [(3, 2), (2, 2), (3, 3), (1, 0), (2, 1), (3, 3), (3, 2), (0, 0), (2, 1), (1, 1)]
 REST = [(3, None), (2, None), (3, None), (1, None), (2, None), (3, None), (3, None), (0, None), (2, None), (1, None)]
+
+
+@pytest.mark.parametrize(
+    ("p", "graded", "mean", "gold", "low", "high"),
+    [
+        # Certain gold of one says nothing of the others: the mean of four, and from (4 + 3) / 8 to (4 + 3 + 3 x 3) / 8.
+        (1.0, 1, 1.0, 4, 7 / 8, 16 / 8),
+        (1.0, 4, (4 * 1 + 4 * 3) / 8, 8, 2.0, 2.0),
+        # A sample is of all eight: the judge's mean 1, and one error of 2 among five of equal weight.
+        (0.5, 1, 1 + 2 / 5, 5, pytest.approx(0.183, abs=0.001), pytest.approx(2.617, abs=0.001)),
+    ],
+)
+def test_gold_of_responses_that_the_budget_left_out(p, graded, mean, gold, low, high) -> None:
+    row = World(p=p, a=[(1, 1)] * 4 + [("budget", 3 if n < graded else None) for n in range(4)]).rows()["a"]
+    assert (row.n, row.gold, row.corrected.value, row.bound) == (4, gold, pytest.approx(mean), pytest.approx(mean))
+    assert (row.bound_low, row.bound_high) == (low, high)
 
 
 def test_a_row_says_what_the_judge_says_and_what_gold_makes_of_it() -> None:
