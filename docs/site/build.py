@@ -76,6 +76,8 @@ def amended(html: str) -> str:
 AMENDED = {
     '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
     'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
-    '<div class="table-wrapper': '<div tabindex="0" role="region" aria-label="Table" class="table-wrapper',
+    '<div class="table-wrapper': '<div tabindex="0" role="group" aria-label="Table" class="table-wrapper',
+    '<aside class="sidebar-drawer': '<aside aria-label="Pages" class="sidebar-drawer',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
 }
 """What the theme writes, and what stands in its place."""
