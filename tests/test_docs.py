@@ -104,6 +104,10 @@ ONLY_READ = {
     "has one, and a cluster",
     "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
     "http://gpu:8000/v1 --engine ray --address head:6379 --out out/": "likewise",
+    r"""awk -F '\t' -v OFS='\t' 'NR > 1 && $7 != "" {print $6, "grade@1", $7}' pairs/ratings.tsv > ratings""": (
+        "test_pairs.py runs it, and the next one"
+    ),
+    "judge evaluate responses out --format ir_measures --board ratings": "likewise",
 }
 """The lines of the pages that no test carries out, and why; each must still be a line of a page."""
 

@@ -17,7 +17,7 @@ MOST = {
     "functions over 60 lines": 0,
     "functions with over 8 parameters": 0,
     "star-unpacked literals": 4,
-    "lines of tests": 68_596,
+    "lines of tests": 68_600,
     "words of documents": 44_527,
 }
 """What `judge/`, `tests/` and the documents may come to. Whoever lowers a figure lowers its bound here."""

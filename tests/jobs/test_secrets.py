@@ -166,7 +166,7 @@ def test_a_season_of_commands_leaves_no_planted_key_anywhere(server: Mock, tmp_p
         return done.returncode
 
     run = f"run {' '.join(given)} --criteria groundedness --attempts 3 -o out"
-    (work / "gold.jsonl").write_bytes(bundled("gold") / "example.gold.jsonl".read_bytes())
+    (work / "gold.jsonl").write_bytes((bundled("gold") / "example.gold.jsonl").read_bytes())
     asked = f"calibrate --gold gold.jsonl --pool out --prompt groundedness/sentences {given[1]} -o cal"
     assert call(0, f"{run} --limit 4 --json", *steps) in (0, 3)
     assert call(1, run, {"status": 302, "headers": headers, "body": {}}) == 3
