@@ -7,9 +7,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
-import msgspec
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
 
 from judge.ask.records import Judgment
 from judge.errors import InputError, refuse
@@ -33,7 +32,7 @@ _SHOWN = 20
 """Topics that a message names."""
 
 
-class GoldGrade(msgspec.Struct, frozen=True):
+class GoldGrade(Struct, frozen=True):
     """The gold of one response."""
 
     grade: float
@@ -147,11 +146,8 @@ def _won_gold(
     said = {each.response_id: share_of_first(each.grade, scale) for each in verdicts}
     parts: dict[str, list[list[GoldGrade]]] = defaultdict(list)
     for pair in pool.responses:
-        name, other, grade = (
-            pair.response_id,
-            others[pair.response_id].response_id,
-            gold.get(pair.response_id, _NO_GOLD),
-        )
+        name, other = pair.response_id, others[pair.response_id].response_id
+        grade = gold.get(name, _NO_GOLD)
         # The order with gold counts, else the first one.
         if other not in gold and (grade.known or name < other):
             won = share_of_first(grade.grade, scale) if grade.known else math.nan, said.get(name, math.nan)
@@ -349,7 +345,7 @@ def _counted(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> list[Ru
         if from_all and (not certain or all(response.response_id in drawn for response in run.left_out)):
             mean = TurnGrade(math.fsum(given.grade for _, given in run.graded) / max(len(run.graded), 1), None)
             graded = (*run.graded, *((response, mean) for response in run.left_out))
-            run = msgspec.structs.replace(run, graded=graded, left_out=())
+            run = structs.replace(run, graded=graded, left_out=())
         counted.append(run)
     return counted
 

@@ -163,11 +163,15 @@ def read_board(path: Path, form: str) -> dict[tuple[str, str, str], float]:
             elif form == "ir_measures":
                 cells = [cells[0], cells[-2], cells[1] if len(cells) == 4 else "all", cells[-1]]
             run, measure, turn, value = cells
-            values[run, measure, turn] = float(value)
             if not isfinite(float(value)):
                 raise ValueError(value)
+            repeated = (run, measure, turn) in values
+            values[run, measure, turn] = float(value)
         except (IndexError, KeyError, TypeError, ValueError, RecursionError):
             problems.append(line_problem("wrong_line", path, number, f"expected a line of {form}, found {shown(line)}"))
+            continue
+        if repeated:
+            problems.append(line_problem("repeated_line", path, number, f"a second value of {shown(measure)}"))
     refuse(problems, f"{path}: not a board in the form of {form}")
     return values
 

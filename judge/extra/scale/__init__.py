@@ -26,7 +26,6 @@ from judge.ask.questions import Questions
 from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.scale.service import offer_of
 from judge.io.files import StrPath, json_bytes, json_of
-from judge.io.files import read_stored as read_stored
 from judge.io.folder import make_folder, open_new, temporary_name, write_atomic
 from judge.io.installed import __version__
 from judge.io.steps import Step, Steps, quiet

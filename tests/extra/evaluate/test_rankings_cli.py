@@ -73,11 +73,11 @@ def test_a_board_is_compared_by_measure_and_a_wrong_line_of_it_refused(here, jud
             assert (code, out) == (0, board)
             told = re.findall(rf"^board: (\S+): tau-b {tau}\d* over {runs} runs$", err, re.MULTILINE)
             assert len(told) == len({*told}) == len(err.splitlines()), err
-        put(Path("board"), f"{board}x\n")
+        put(Path("board"), f"{board}{board.splitlines()[-1]}\nx\n")
         code, out, err = call(f"{command} --board board", capsys)
         assert (code, out) == (2, "")
         assert f"board: not a board in the form of {form}" in err, err
-        assert f"expected a line of {form}, found " in err
+        assert f"expected a line of {form}, found " in err and "a second value of " in err
 
 
 def test_tables_by_depth_and_by_pair(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
