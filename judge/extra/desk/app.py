@@ -153,8 +153,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, seats: Iterable[Seat], hosts: Iterable[str] = (), cookie: str = "judge") -> None:
         self._app = app
-        self.seats = tuple(seats)
-        self._seats: Mapping[str, Seat] = {seat.path: seat for seat in self.seats}
+        self._seats: Mapping[str, Seat] = {seat.path: seat for seat in seats}
         self._hosts = frozenset(name.lower() for name in (*LOCAL, *hosts))
         self._cookie = cookie
         if wrong := [path for path in self._seats if not _SEAT.fullmatch(path) or path == ASSETS]:

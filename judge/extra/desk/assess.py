@@ -35,7 +35,7 @@ from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Level, Problem, Record
+from judge.records import Criterion, Level, Problem
 from judge.runs.records import Turn
 from judge.runs.topics import topic_turns
 
@@ -439,14 +439,6 @@ def _value(grade: int | None) -> str:
     return UNABLE if grade is None else str(grade)
 
 
-class Labeled(Record, frozen=True):
-    """How far an assessor is."""
-
-    assessor: str
-    labels: int
-    tasks: int
-
-
 @contextmanager
 def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]]:
     """Open a desk and its store, which are closed at the end; `.app()` of the desk is an ASGI application."""
@@ -458,8 +450,10 @@ def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]
 
 def serve_assess(
     plan: AssessPlan, ready: Callable[[desk.Listener, Sequence[desk.Seat]], None] = lambda listener, seats: None
-) -> tuple[Labeled, ...]:
-    """Let assessors label until Ctrl-C, and say how far each is; a label is on the disk before its page says so.
+) -> tuple[tuple[str, int, int], ...]:
+    """Let assessors label until Ctrl-C; a label is on the disk before its page says so.
+
+    Each assessor comes back with the number of their labels and of their tasks.
 
     `ready` is called with the address and the seats when the desk can be visited. An OperationalError if another
     process has the store open, or answers at the address.
@@ -467,6 +461,4 @@ def serve_assess(
     with open_assess_desk(plan) as (assess, store):
         listener = listen(plan.host, plan.port)
         serve_desk(assess.app(listener.hosts, listener.port), listener, lambda: ready(listener, store.seats))
-        return tuple(
-            Labeled(seat.name, len(store.labeled(seat.path)), len(store.tasks(seat.path))) for seat in store.seats
-        )
+        return tuple((seat.name, len(store.labeled(seat.path)), len(store.tasks(seat.path))) for seat in store.seats)

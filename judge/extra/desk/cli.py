@@ -19,8 +19,8 @@ def assess(plan: AssessPlan) -> int:
     --made postedit asks for it. Every label is on the disk before the page says so; the same command resumes.
     `judge gold import desk` makes gold of the labels.
     """
-    for labeled in serve_assess(plan, say_links):
-        say(f"{labeled.assessor}: {labeled.labels} of {labeled.tasks} labeled")
+    for assessor, labels, tasks in serve_assess(plan, say_links):
+        say(f"{assessor}: {labels} of {tasks} labeled")
     say(f"gold of them: judge gold import desk {plan.store} --out gold.jsonl")
     return 0
 

@@ -132,36 +132,29 @@ def _shelved(path: Path, *, own: bool) -> ShelvedPrompt:
     return ShelvedPrompt(load_criterion(path), path, read_stored(path).decode("utf-8-sig"), own)
 
 
-class DiffLine(NamedTuple):
-    """One line of a difference; `gap` stands for lines that both have and that are not shown."""
+def diff_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
+    r"""The kinds of the lines of both texts, each with its line; a gap stands for lines that both have.
 
-    kind: Literal["same", "old", "new", "gap"]
-    text: str
-
-
-def diff_lines(old: str, new: str) -> tuple[DiffLine, ...]:
-    r"""The lines of both texts with their kinds; lines that both have are shown near changes only.
-
-    >>> [f"{line.kind}: {line.text}" for line in diff_lines("a\nb\nc", "a\nB\nc")]
-    ['same: a', 'old: b', 'new: B', 'same: c']
+    >>> diff_lines("a\nb\nc", "a\nB\nc")
+    (('same', 'a'), ('old', 'b'), ('new', 'B'), ('same', 'c'))
     """
     before, after = old.splitlines(), new.splitlines()
-    lines: list[DiffLine] = []
+    lines: list[tuple[str, str]] = []
     shown = 0
     for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(_CONTEXT):
         if group[0][1] > shown:
             lines.append(_gap(group[0][1] - shown))
         for tag, i, j, k, m in group:
-            lines += [DiffLine("same" if tag == "equal" else "old", line) for line in before[i:j]]
-            lines += [DiffLine("new", line) for line in after[k:m] if tag != "equal"]
+            lines += [("same" if tag == "equal" else "old", line) for line in before[i:j]]
+            lines += [("new", line) for line in after[k:m] if tag != "equal"]
         shown = group[-1][2]
     if lines and shown < len(before):
         lines.append(_gap(len(before) - shown))
     return tuple(lines)
 
 
-def _gap(lines: int) -> DiffLine:
-    return DiffLine("gap", f"{lines} line{'s' * (lines > 1)} that both have")
+def _gap(lines: int) -> tuple[str, str]:
+    return "gap", f"{lines} line{'s' * (lines > 1)} that both have"
 
 
 RERUN = "rerun"
@@ -204,12 +197,8 @@ class Rewording(NamedTuple):
     """How many dev items, evenly spread; None for all."""
 
 
-class ChangedItem(NamedTuple):
-    """One item that is graded otherwise than by the assessors, under one of the wordings or both."""
-
-    item: Disagreement
-    old: JudgeGrade
-    new: JudgeGrade
+Change = tuple[Disagreement, JudgeGrade, JudgeGrade]
+"""An item, with its grades under the old and the new wording."""
 
 
 class BeforeAfter(NamedTuple):
@@ -221,7 +210,7 @@ class BeforeAfter(NamedTuple):
     """Of the primary statistic, with the judges in either order; None where both grades are not of the same items."""
     gain: Estimate | None
     """New minus old."""
-    changes: Mapping[str, Sequence[ChangedItem]]
+    changes: Mapping[str, Sequence[Change]]
     """gained: only the old wording errs. lost: only the new one. moved: both do, with other grades. kept: with one."""
     looks: Looks | None
     warnings: tuple[str, ...]
@@ -304,13 +293,13 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress]
     gain = difference.difference if difference is not None else None
     if difference is not None and gain is not None and difference.a == old.name:
         gain = turned(gain)
-    changes: dict[str, list[ChangedItem]] = {"gained": [], "lost": [], "moved": [], "kept": []}
+    changes = {kind: list[Change]() for kind in ("gained", "lost", "moved", "kept")}
     for item in outcome.disagreements:
         by_prompt = {judge.prompt: judge for judge in item.judges}
         a, b = by_prompt[question.old.name], by_prompt[question.new.name]
         both = "kept" if a.grade == b.grade else "moved"
         kind = "gained" if b.difference == 0 else "lost" if a.difference == 0 else both
-        changes[kind].append(ChangedItem(item, a, b))
+        changes[kind].append((item, a, b))
     return BeforeAfter(old, new, difference, gain, changes, next(iter(found.looks), None), found.warnings)
 
 

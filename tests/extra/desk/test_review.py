@@ -120,7 +120,7 @@ def test_lines_that_are_no_disagreements_are_listed() -> None:
 def test_a_difference_shows_changed_lines_and_what_is_near() -> None:
     old = "\n".join("abcdefgh")
     lines = diff_lines(old, old.replace("d", "D\nE"))
-    assert [(line.kind, line.text) for line in lines] == [
+    assert list(lines) == [
         ("gap", "1 line that both have"), ("same", "b"), ("same", "c"), ("old", "d"), ("new", "D"), ("new", "E"),
         ("same", "e"), ("same", "f"), ("gap", "2 lines that both have"),
     ]  # fmt: skip
@@ -306,7 +306,7 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         assert '<span class="line">Be strict. You assess groundedness' in shown
         assert "2 questions so far" in shown
         changes = [change for kind in outcome.changes.values() for change in kind]
-        assert {change.item.topic_id for change in changes} <= {row.topic_id for row in asked.dev}
+        assert {item.topic_id for item, *_ in changes} <= {row.topic_id for row in asked.dev}
         assert not (asked.folder / "split" / "openings.jsonl").exists()
         # Asked again, nothing is paid again, and it is no new look.
         again = visitor.get(f"/review/rerun?old={GRADED}&new=groundedness/strict")
