@@ -6,10 +6,10 @@ import json
 import re
 import zlib
 from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from judge.errors import InputError
 from judge.io.ids import natural_key
@@ -28,12 +28,8 @@ NONE = -1
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-class PackedTable(NamedTuple):
-    """A table as its chunks."""
-
-    starts: tuple[int, ...]
-    """The number of the first value of each chunk."""
-    chunks: tuple[str, ...]
+PackedTable = list[tuple[int, str]]
+"""A table as its chunks, each after the number of its first value."""
 
 
 def json_text(value: object) -> bytes:
@@ -58,8 +54,7 @@ class Packer:
         self._size = size
         self._open: list[bytes] = []
         self._bytes = 0
-        self._starts: list[int] = []
-        self._chunks: list[str] = []
+        self._chunks: PackedTable = []
         self._count = 0
 
     def add(self, value: object) -> int:
@@ -76,11 +71,10 @@ class Packer:
         """Everything that was added so far."""
         if self._open:
             self._close()
-        return PackedTable(tuple(self._starts), tuple(self._chunks))
+        return self._chunks
 
     def _close(self) -> None:
-        self._starts.append(self._count - len(self._open))
-        self._chunks.append(pack(b"[" + b",".join(self._open) + b"]"))
+        self._chunks.append((self._count - len(self._open), pack(b"[" + b",".join(self._open) + b"]")))
         self._open, self._bytes = [], 0
 
 
@@ -130,31 +124,21 @@ _DIGITS = 3
 _TAG = re.compile(r"(<[a-z_]+(?: n=\"[0-9]+\")?>\n|\n</[a-z_]+>\n?)")
 
 
-class Sent:
-    """The requests and completions of a journal, by digest; the journal is only read."""
+def opened_journal(path: Path | None) -> tuple[JournalView, str | None]:
+    """A journal that is only read; an empty one without a path, or where it cannot be read, which is said."""
+    if path is None:
+        return JournalView([]), None
+    try:
+        return JournalView([path]), None
+    except InputError as error:
+        return JournalView([]), f"{path.parent.name}/{path.name}: {str(error).removeprefix(f'{path}: ')}"
 
-    def __init__(self, path: Path | None) -> None:
-        self.problem: str | None = None
-        self._view: JournalView | None = None
-        try:
-            self._view = None if path is None else JournalView([path])
-        except InputError as error:
-            why = str(error).removeprefix(f"{path}: ")
-            self.problem = f"{path.parent.name}/{path.name}: {why}" if path else why
 
-    def close(self) -> None:
-        """Let go of the journal."""
-        if self._view is not None:
-            self._view.close()
-            self._view = None
-
-    def find(self, digest: str | None) -> Recorded | None:
-        """The completion of a request; None if the journal does not hold it, or holds it damaged."""
-        if self._view is None or digest is None:
-            return None
-        with suppress(InputError):
-            return self._view.find(digest)
-        return None
+def sent(journal: JournalView, digest: str | None) -> Recorded | None:
+    """A request with its completion; None if the journal does not hold it, or holds it damaged."""
+    with suppress(InputError):
+        return None if digest is None else journal.find(digest)
+    return None
 
 
 def pieces(message: str) -> list[str]:
@@ -166,20 +150,16 @@ def pieces(message: str) -> list[str]:
     return [piece for piece in _TAG.split(message) if piece]
 
 
-class Support(NamedTuple):
-    """The passage to look at."""
-
-    passage: int
-    """Its place among the used passages, from 0."""
-    share: float
-    """The share of the sentence's content words that it holds; of a checker, its probability of support."""
+Support = tuple[int, float]
+"""The place of a passage among the used ones, and the share of a sentence's content words that it holds; of a checker,
+its probability of support."""
 
 
 def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[Support | None]:
     """For each sentence the passage that holds most of its words, the first of equals; None where none holds a word.
 
     >>> supports(["The ferry leaves at dawn.", "Hello!"], ["A bus.", "A ferry leaves the pier at noon."])
-    [Support(passage=1, share=0.6666666666666666), None]
+    [(1, 0.6666666666666666), None]
     """
     known = [set(content_words(text or "")) for text in passages]
     found: list[Support | None] = []
@@ -187,7 +167,7 @@ def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[S
         words = content_words(sentence)
         shares = [sum(word in held for word in words) / len(words) for held in known] if words else []
         best = max(shares, default=0.0)
-        found.append(Support(shares.index(best), best) if best else None)
+        found.append((shares.index(best), best) if best else None)
     return found
 
 
@@ -199,7 +179,7 @@ def checked_supports(item: BrowsedItem, sentences: int) -> list[Support | None] 
             found = [
                 (places.get(one.passages[0].partition("#")[0]) if one.passages else None, one) for one in said.support
             ]
-            return [None if at is None else Support(at, one.probability or 0.0) for at, one in found]
+            return [None if at is None else (at, one.probability or 0.0) for at, one in found]
     return None
 
 
@@ -210,17 +190,11 @@ def labeled_sentences(item: BrowsedItem) -> tuple[str, ...]:
     return sentences if len(sentences) in labeled else ()
 
 
-class Listing(NamedTuple):
-    """The items as tables."""
+def listing(gathered: BrowsedItems, chunk: int = CHUNK) -> tuple[str, dict[str, PackedTable]]:
+    """The columns of the items, packed, without which the page lists nothing; and the tables beside them.
 
-    columns: str
-    """The columns, packed; the page needs them to list anything."""
-    tables: dict[str, PackedTable]
-    """`searched` and `stored` texts, `items` in the order of the columns, `turns` likewise."""
-
-
-def listing(gathered: BrowsedItems, chunk: int = CHUNK) -> Listing:
-    """The items as tables."""
+    These are `searched` and `stored` texts, `items` in the order of the columns, `turns` likewise.
+    """
     return _Lister(gathered, chunk).listing()
 
 
@@ -247,22 +221,23 @@ class _Lister:
         for run_id in sorted({run for item in self._items for run, _ in item.runs}, key=natural_key):
             _number(self._runs, run_id)
 
-    def listing(self) -> Listing:
+    def listing(self) -> tuple[str, dict[str, PackedTable]]:
         sides = range(len(self._all.sides))
         rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         said: list[dict[str, list[Any]]] = [{name: [] for name in _SIDE_COLUMNS} for _ in sides]
         with ExitStack() as opened:
-            sent = [opened.enter_context(closing(Sent(journal))) for _, journal in self._all.sides]
+            of_sides = [opened_journal(path) for _, path in self._all.sides]
+            journals = [opened.enter_context(journal) for journal, _ in of_sides]
             for item in self._items:
                 turn = self._turn(item)
-                self._details.add(self._detail(item, sent))
+                self._details.add(self._detail(item, journals))
                 for column, value in zip(_COLUMNS, self._row(item, turn), strict=True):
                     rows[column].append(value)
                 for side in sides:
                     values = self._said(item, side)
                     for column, value in zip(_SIDE_COLUMNS, values, strict=True):
                         said[side][column].append(value)
-            notes = [*self._all.notes, *(journal.problem for journal in sent if journal.problem)]
+            notes = [*self._all.notes, *(problem for _, problem in of_sides if problem)]
         searched, stored = self._texts.tables()
         tables = {"searched": searched, "stored": stored, "items": self._details.table(), "turns": self._turns.table()}
         index = {
@@ -282,9 +257,9 @@ class _Lister:
             "reasons": list(self._reasons),
             "rows": rows,
             "said": said,
-            "tables": {name: {"starts": table.starts} for name, table in tables.items()},
+            "tables": {name: {"starts": [start for start, _ in table]} for name, table in tables.items()},
         }
-        return Listing(pack(json_text(index)), tables)
+        return pack(json_text(index)), tables
 
     def _levels(self) -> list[list[dict[str, list[str]]]]:
         """For each criterion and side, grade to label and description; empty where the prompt is not at hand."""
@@ -352,7 +327,7 @@ class _Lister:
             ],
         }
 
-    def _detail(self, item: BrowsedItem, sent: Sequence[Sent]) -> dict[str, Any]:
+    def _detail(self, item: BrowsedItem, journals: Sequence[JournalView]) -> dict[str, Any]:
         # First what a search looks through, then what lies beside it in the same order as the items.
         self._texts.searched(item.text)
         passages = [[used.passage_id, self._texts.stored(used.text), used.source] for used in item.passages]
@@ -365,13 +340,13 @@ class _Lister:
             "passages": passages,
             "gold": [[one.assessor, one.grade, one.made] for one in item.gold],
             "sentences": list(map(self._texts.stored, sentences)),
-            "support": [one and [one.passage, round(one.share, _DIGITS)] for one in support],
+            "support": [one and [one[0], round(one[1], _DIGITS)] for one in support],
             "checked": checked is not None,
-            "sides": {str(side): self._opinion(said, sent[side]) for side, said in sorted(item.opinions.items())},
+            "sides": {str(side): self._opinion(said, journals[side]) for side, said in sorted(item.opinions.items())},
         }
 
-    def _opinion(self, said: Opinion, sent: Sent) -> dict[str, Any]:
-        recorded = sent.find(said.request_digest)
+    def _opinion(self, said: Opinion, journal: JournalView) -> dict[str, Any]:
+        recorded = sent(journal, said.request_digest)
         reply = said.raw
         if recorded is not None:
             reply = recorded.completion.text or recorded.completion.raw or reply
@@ -382,7 +357,7 @@ class _Lister:
             "sentences": said.sentences or None, "model": said.model, "repaired": said.repaired or None,
             "sample": said.sample or None,
             "sent": [[one.role, self._quoted(one.content)] for one in recorded.messages] if recorded else None,
-            "votes": [self._opinion(vote, sent) for vote in said.votes] or None,
+            "votes": [self._opinion(vote, journal) for vote in said.votes] or None,
         }  # fmt: skip
         # Most of these have no value, and a page holds thousands of them.
         given = {name: value for name, value in shown.items() if value is not None}

@@ -53,9 +53,9 @@ def browse(
     `inline`: the most bytes of packed tables inside the page. An InputError if a file is damaged. A UsageError if there
     is no such prompt.
     """
-    listed = listing(gather(folders, gold, criterion, prompts))
+    columns, tables = listing(gather(folders, gold, criterion, prompts))
     # By the name that the script asks for it.
-    chunks = {f"{name}-{n}": chunk for name, table in listed.tables.items() for n, chunk in enumerate(table.chunks)}
+    chunks = {f"{name}-{n}": chunk for name, table in tables.items() for n, (_, chunk) in enumerate(table)}
     files: dict[str, bytes] = {}
     if sum(map(len, chunks.values())) > inline:
         # Scripts, since a page that was opened from a disk may load nothing else.
@@ -63,7 +63,7 @@ def browse(
             f"{BESIDE}/{name}.js": f'document.currentScript.packed="{chunk}";\n'.encode()
             for name, chunk in chunks.items()
         }
-    blocks = {"columns": listed.columns} | ({} if files else chunks)
+    blocks = {"columns": columns} | ({} if files else chunks)
     return Browser(
         markup=Markup(render_page(_PAGES, "browser.html.j2", blocks=blocks, beside=BESIDE if files else "")),  # noqa: S704 - of a template that escapes
         style=(_PAGES / "browser.css").read_text(encoding="utf-8"),

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from judge.io.files import jsonl_bytes
 from judge.records import Level, Scale
 from judge.report.gather import gather
 from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
-from judge.report.listing import Sent, Support, checked_supports, labeled_sentences, pieces, supports
+from judge.report.listing import checked_supports, labeled_sentences, opened_journal, pieces, sent, supports
 from judge.runs.records import Exchange
 from tests.calibration_world import row, write_gold
 from tests.conftest import put
@@ -298,20 +297,20 @@ def test_the_journal_tells_what_was_sent(tmp_path: Path) -> None:
     folder = write_folder(
         tmp_path / "out", [response(1, "By ferry.")], [judgment(1, 3)], sent={"a" * 64: ("Grade it.", "3")}
     )
-    with closing(Sent(folder / "journal.sqlite")) as sent:
-        recorded = sent.find("a" * 64)
+    journal, problem = opened_journal(folder / "journal.sqlite")
+    with journal:
+        recorded = sent(journal, "a" * 64)
+        assert recorded is not None and problem is None
         assert [one.content for one in recorded.messages] == ["You assess groundedness.", "Grade it."]
         assert recorded.completion.text == "3"
-        assert sent.find("b" * 64) is None
-        assert sent.find(None) is None
+        assert sent(journal, "b" * 64) is sent(journal, None) is None
 
 
 def test_a_journal_that_is_none_is_said_and_a_damaged_row_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "journal.sqlite").write_text("no journal", encoding="utf-8")
-    with closing(Sent(tmp_path / "journal.sqlite")) as sent:
-        assert sent.find("a" * 64) is None
-        assert sent.problem is not None
-        assert "cannot be read" in sent.problem
+    journal, problem = opened_journal(tmp_path / "journal.sqlite")
+    assert sent(journal, "a" * 64) is None
+    assert problem is not None and "cannot be read" in problem
 
 
 FENCED = '<passage n="1">\nA ferry.\n</passage>\n<passage n="2">\n\n</passage>\nGrade:'
@@ -334,7 +333,7 @@ def test_the_passage_that_holds_most_words_of_a_sentence() -> None:
     passages = ["A ferry leaves the pier.", None, "A ferry leaves the pier at noon."]
     # ferry, leaves, pier, noon, dawn: three of the four words of the second sentence are in the last passage.
     sentences = ["The ferry leaves.", "A ferry leaves at noon, dawn.", "It is."]
-    assert supports(sentences, passages) == [Support(0, 1.0), Support(2, 0.75), None]
+    assert supports(sentences, passages) == [(0, 1.0), (2, 0.75), None]
 
 
 def test_the_passage_of_a_checker_goes_before_the_one_with_most_words() -> None:
@@ -342,7 +341,7 @@ def test_the_passage_of_a_checker_goes_before_the_one_with_most_words() -> None:
     said = Opinion("R00001", "checker/overlap", "groundedness/sentences", 1, support=support)
     passages = tuple(UsedPassage(name, "A ferry leaves.", "run") for name in ("p1", "p2"))
     one = BrowsedItem("1-1_1", "1-1", "groundedness", "It leaves. At noon. Why?", False, passages, (), {0: said})
-    assert checked_supports(one, 3) == [Support(1, 0.9), None, None]
+    assert checked_supports(one, 3) == [(1, 0.9), None, None]
     # The sentences are counted otherwise now than when the response was judged.
     assert checked_supports(one, 2) is None
 

@@ -9,18 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.gather import gather
-from judge.report.listing import GRADED, NONE, NOT_THERE, Listing, PackedTable, Packer, TextTables, listing, unpacked
+from judge.report.listing import GRADED, NONE, NOT_THERE, PackedTable, Packer, TextTables, listing, unpacked
 from judge.report.page import browse
 from tests.report.browsed import BUS, FERRY, failed, judgment, opened, response, runs, write_folder
 
 
-def columns(listed: Listing) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(unpacked(listed.columns))
+def columns(listed: tuple[str, object]) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(unpacked(listed[0]))
     return read
-
-
-def table(listed: Listing, name: str) -> list[Any]:
-    return [value for chunk in listed.tables[name].chunks for value in json.loads(unpacked(chunk))]
 
 
 def test_the_columns_of_two_folders(tmp_path: Path) -> None:
@@ -58,9 +54,8 @@ def test_details_refer_to_texts_and_a_passage_within_a_prompt_is_no_second_text(
         [judgment(1, 0, expected=0.0, request_digest="a" * 64, rationale="Not there.")],
         sent={"a" * 64: (asked, '{"grade": 0}')},
     )
-    listed = listing(gather(opened([folder])))
-    searched, stored = table(listed, "searched"), table(listed, "stored")
-    (detail,) = table(listed, "items")
+    _, tables = listing(gather(opened([folder])))
+    searched, stored, (detail,) = (read(tables[name]) for name in ("searched", "stored", "items"))
     said = detail["sides"]["0"]
 
     def text(reference: int) -> str:
@@ -98,9 +93,9 @@ VALUES = st.recursive(
 )
 
 
-def read(table: PackedTable) -> list[object]:
-    values: list[object] = []
-    for start, chunk in zip(table.starts, table.chunks, strict=True):
+def read(table: PackedTable) -> list[Any]:
+    values: list[Any] = []
+    for start, chunk in table:
         assert start == len(values)
         values += json.loads(unpacked(chunk).decode("utf-8", "surrogatepass"))
     return values
@@ -112,7 +107,7 @@ def test_a_table_is_unpacked_as_it_was_packed(values: list[object], size: int) -
     assert [packer.add(value) for value in values] == list(range(len(values)))
     table = packer.table()
     assert read(table) == values
-    assert all(re.fullmatch("[A-Za-z0-9+/=]+", chunk) for chunk in table.chunks)
+    assert all(re.fullmatch("[A-Za-z0-9+/=]+", chunk) for _, chunk in table)
 
 
 @given(st.lists(st.tuples(TEXTS, st.booleans()), max_size=30))
@@ -139,4 +134,4 @@ def test_a_chunk_ends_before_the_value_that_would_exceed_it() -> None:
     for text in ("abcd", "efgh", "a text that is longer than a chunk"):
         packer.add(text)
     # Two texts of six bytes with their quotation marks do not fit into ten.
-    assert packer.table().starts == (0, 1, 2)
+    assert [start for start, _ in packer.table()] == [0, 1, 2]

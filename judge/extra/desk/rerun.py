@@ -197,7 +197,7 @@ class Rewording(NamedTuple):
     """How many dev items, evenly spread; None for all."""
 
 
-Change = tuple[Disagreement, JudgeGrade, JudgeGrade]
+ItemChange = tuple[Disagreement, JudgeGrade, JudgeGrade]
 """An item, with its grades under the old and the new wording."""
 
 
@@ -210,7 +210,7 @@ class BeforeAfter(NamedTuple):
     """Of the primary statistic, with the judges in either order; None where both grades are not of the same items."""
     gain: Estimate | None
     """New minus old."""
-    changes: Mapping[str, Sequence[Change]]
+    changes: Mapping[str, Sequence[ItemChange]]
     """gained: only the old wording errs. lost: only the new one. moved: both do, with other grades. kept: with one."""
     looks: Looks | None
     warnings: tuple[str, ...]
@@ -293,7 +293,7 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress]
     gain = difference.difference if difference is not None else None
     if difference is not None and gain is not None and difference.a == old.name:
         gain = turned(gain)
-    changes = {kind: list[Change]() for kind in ("gained", "lost", "moved", "kept")}
+    changes = {kind: list[ItemChange]() for kind in ("gained", "lost", "moved", "kept")}
     for item in outcome.disagreements:
         by_prompt = {judge.prompt: judge for judge in item.judges}
         a, b = by_prompt[question.old.name], by_prompt[question.new.name]
