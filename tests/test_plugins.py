@@ -202,13 +202,13 @@ PACKAGE = '''\
 from pathlib import Path
 
 from judge.judges.backends.baseline import Overlap
-from judge.judges.model import Backend, BackendFacts
+from judge.judges.model import Backend
 from judge.runs.formats.documents import IKAT2024
 from judge.stats.agreement import PairMean, Statistic
 
 RULES = IKAT2024.RULES
 PROMPTS = Path(__file__).parent / "prompts"
-BACKEND = Backend("track", BackendFacts(local=True, self_named=True))
+BACKEND = Backend(module="track", local=True, self_named=True)
 AT_LEAST = Statistic(formula=PairMean(lambda d: d >= 0), about="the share of grades no lower", family="mean",
                      interval="t", scale="interval", label="up", shown="summary")
 

@@ -34,22 +34,14 @@ NUGGET, NUGGET_PRECISION = "nugget", "nugget_precision"
 NUGGET_CREATION, NUGGET_MERGING, NUGGET_IMPORTANCE = "nugget_creation", "nugget_merging", "nugget_importance"
 
 
-class OfNuggets(NamedTuple):
-    """What the prompts of a criterion show that no response alone tells, and the command that asks it."""
-
-    inputs: tuple[str, ...]
-    """The inputs that they all have; other criteria have none of them."""
-    command: str
-
-
-OF_NUGGETS: Mapping[str, OfNuggets] = {
-    NUGGET: OfNuggets(("nugget",), "judge nuggets match"),
-    NUGGET_PRECISION: OfNuggets(("nuggets",), "judge nuggets claims"),
-    NUGGET_CREATION: OfNuggets(("source",), "judge nuggets create"),
-    NUGGET_MERGING: OfNuggets(("known", "candidates"), "judge nuggets create"),
-    NUGGET_IMPORTANCE: OfNuggets(("candidates",), "judge nuggets create"),
+OF_NUGGETS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    NUGGET: (("nugget",), "judge nuggets match"),
+    NUGGET_PRECISION: (("nuggets",), "judge nuggets claims"),
+    NUGGET_CREATION: (("source",), "judge nuggets create"),
+    NUGGET_MERGING: (("known", "candidates"), "judge nuggets create"),
+    NUGGET_IMPORTANCE: (("candidates",), "judge nuggets create"),
 }
-"""The criteria about nuggets; one is a row."""
+"""The criteria about nuggets: the inputs that all their prompts have, and no others; and the command that asks them."""
 
 DIALOGUE = "dialogue"
 """The input that shows all that was said; prompts about dialogues show it, and no others do."""
@@ -212,7 +204,8 @@ def _fence(tag: str, text: str, number: int | None = None) -> str:
     return f"<{tag}{attribute}>\n{defuse(text)}\n</{tag}>"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text with single spaces in place of all white space."""
     return " ".join(text.split())
 
 
@@ -232,7 +225,7 @@ def _passages(material: Material) -> str:
 
 def _context(material: Material) -> str:
     exchanges = material.turn.context
-    return _lines(f"User: {_one_line(said.utterance)}\nSystem: {_one_line(said.response)}" for said in exchanges)
+    return _lines(f"User: {one_line(said.utterance)}\nSystem: {one_line(said.response)}" for said in exchanges)
 
 
 def _pair(material: Material) -> str:
@@ -244,7 +237,7 @@ def _dialogue(material: Material) -> str:
     exchanges = (*material.turn.context, Exchange(material.turn.utterance, material.task.response.text))
     # A text holds no line break, so it cannot start a line that looks like another turn.
     return _lines(
-        f"[{number}] User: {_one_line(said.utterance)}\n[{number}] System: {_one_line(said.response) or NO_ANSWER}"
+        f"[{number}] User: {one_line(said.utterance)}\n[{number}] System: {one_line(said.response) or NO_ANSWER}"
         for number, said in enumerate(exchanges, 1)
     )
 
@@ -255,15 +248,15 @@ BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "response": lambda shown: _fence("response", shown.task.response.text),
     "passages": _passages,
     "context": lambda shown: _fence("context", _context(shown)),
-    "ptkb": lambda shown: _fence("ptkb", _lines(f"- {_one_line(fact.text)}" for fact in shown.turn.ptkb)),
+    "ptkb": lambda shown: _fence("ptkb", _lines(f"- {one_line(fact.text)}" for fact in shown.turn.ptkb)),
     "utterance": lambda shown: _fence("utterance", shown.turn.utterance),
     "resolved_utterance": lambda shown: _fence("resolved_utterance", shown.turn.resolved_utterance or _NONE),
     "sentences": lambda shown: _fence("sentences", _numbered(shown.sentences)),
-    "nugget": lambda shown: _fence("nugget", _NONE if shown.task.nugget is None else _one_line(shown.task.nugget)),
-    "nuggets": lambda shown: _fence("nuggets", _numbered(map(_one_line, shown.task.nuggets))),
+    "nugget": lambda shown: _fence("nugget", _NONE if shown.task.nugget is None else one_line(shown.task.nugget)),
+    "nuggets": lambda shown: _fence("nuggets", _numbered(map(one_line, shown.task.nuggets))),
     "source": lambda shown: _fence("source", shown.task.response.text),
-    "known": lambda shown: _fence("known", _lines(f"- {_one_line(text)}" for text in shown.task.known)),
-    "candidates": lambda shown: _fence("candidates", _numbered(map(_one_line, shown.task.candidates))),
+    "known": lambda shown: _fence("known", _lines(f"- {one_line(text)}" for text in shown.task.known)),
+    "candidates": lambda shown: _fence("candidates", _numbered(map(one_line, shown.task.candidates))),
     DIALOGUE: lambda shown: _fence(DIALOGUE, _dialogue(shown)),
     PAIR: _pair,
 }

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, SHOWN
+from judge.ask.prompt import BLOCKS, NUGGET_CREATION, OF_NUGGETS, PLACEHOLDER, PLACEHOLDERS, SHOWN, one_line
 from judge.errors import InputError
 from judge.io.files import LARGEST_TOML, sha256
 from judge.io.text import count
@@ -49,7 +49,7 @@ class LevelFields(BaseModel, extra="forbid", strict=True):
     @property
     def level(self) -> Level:
         """The level; without a label of its own, a judge writes its grade."""
-        return Level(self.grade, str(self.grade) if self.label is None else self.label, _flat(self.description))
+        return Level(self.grade, str(self.grade) if self.label is None else self.label, one_line(self.description))
 
 
 class RollupFields(BaseModel, extra="forbid", strict=True):
@@ -126,7 +126,8 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
         ),
         # The label of a sentence has no grade of its own; its place in the file takes that field.
         sentence_levels=tuple(
-            Level(place, fields.label, _flat(fields.description)) for place, fields in enumerate(front.sentence_level)
+            Level(place, fields.label, one_line(fields.description))
+            for place, fields in enumerate(front.sentence_level)
         ),
         rollup=Rollup(front.rollup.label, tuple(front.rollup.cuts), front.rollup.ignored) if front.rollup else None,
         system=parts.get(_SYSTEM, ""),
@@ -135,10 +136,6 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
         digest=sha256(stored),
         unit=front.unit,
     )
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _front_matter(text: str, problems: list[_Found]) -> FrontMatter | None:
@@ -209,8 +206,8 @@ def _unit_problems(front: FrontMatter) -> Iterator[_Found]:
 
 def _nugget_problems(front: FrontMatter) -> Iterator[_Found]:
     """A criterion about nuggets has its inputs and its kind of answer, and no other criterion has them."""
-    for name in dict.fromkeys(name for row in OF_NUGGETS.values() for name in row.inputs):
-        owners = [criterion for criterion, row in OF_NUGGETS.items() if name in row.inputs]
+    for name in dict.fromkeys(name for inputs, _ in OF_NUGGETS.values() for name in inputs):
+        owners = [criterion for criterion, (inputs, _) in OF_NUGGETS.items() if name in inputs]
         if (name in front.inputs) != (front.criterion in owners):
             named = f"the criterion {owners[0]}" if len(owners) == 1 else f"the criteria {' and '.join(owners)}"
             yield "inputs", "prompt_input", f"`{name}` is the input of {named}, and of no other"

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -45,15 +45,6 @@ class RecheckPart(msgspec.Struct, frozen=True):
             return min(self.number, judged)
         # In millionths, because .02 × 150 is a little more than 3.
         return -(-judged * max(1, round((self.share or 0.0) * 1_000_000)) // 1_000_000)
-
-
-class JudgedQuestion(NamedTuple):
-    """The question of one judgment."""
-
-    judge: str
-    criterion_digest: str
-    sample: int
-    response_id: str
 
 
 class RecheckedItem(Record, frozen=True):
@@ -121,22 +112,22 @@ def parse_part(text: str) -> RecheckPart:
     raise UsageError(f"--recheck {shown(text)}: expected a share such as 2%, or a number of judgments such as 20")
 
 
-def chosen(judged: Sequence[JudgedQuestion], part: RecheckPart) -> list[int]:
+def chosen(judged: Sequence[tuple[str, str, int, str]], part: RecheckPart) -> list[int]:
     """The places of the judgments to ask again, of each judge under each prompt as many as `part` says.
 
     The order by SHA-256 of seed, sample and response is as good as a random one, and a pool that grows keeps it.
-    Prompts are asked about the same responses, so that one call may answer several.
+    Prompts are asked about the same responses, so that one call may answer several. `judged` has judge, digest of the
+    prompt, sample and response id.
     """
-    groups = groups_of(((of.judge, of.criterion_digest, of.sample), place) for place, of in enumerate(judged))
+    groups = groups_of((of[:3], place) for place, of in enumerate(judged))
     taken: list[int] = []
     for places in groups.values():
-        taken += sorted(places, key=lambda place: _draw(judged[place]))[: part.of(len(places))]
+        taken += sorted(places, key=lambda place: _draw(*judged[place][2:]))[: part.of(len(places))]
     return sorted(taken)
 
 
-def _draw(judgment: JudgedQuestion) -> bytes:
-    drawn = (RECHECK_SEED, judgment.sample, judgment.response_id)
-    return hashlib.sha256(msgspec.json.encode(drawn)).digest()
+def _draw(sample: int, response_id: str) -> bytes:
+    return hashlib.sha256(msgspec.json.encode((RECHECK_SEED, sample, response_id))).digest()
 
 
 def recheck_rows(items: Sequence[RecheckedItem]) -> tuple[RecheckRow, ...]:

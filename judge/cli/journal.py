@@ -154,16 +154,16 @@ def reparse_replies(plan: ReparsePlan, output: JsonOutput) -> int:
 
 def merge(paths: _Journals, out: _New, output: JsonOutput) -> int:
     """Write several journals into a new one, of which the first answer stays; 1 if answers are in conflict."""
-    report = journal_tools.merge_journals(paths, out)
-    facts = {"completions": report.taken, "repeated": report.repeated}
+    completions, repeated, conflicts = journal_tools.merge_journals(paths, out)
+    facts = {"completions": completions, "repeated": repeated}
     if output.as_json:
-        print_json({**facts, "conflicts": report.conflicts})
-        return 1 if report.conflicts else 0
-    _print_facts({**facts, "conflicts": len(report.conflicts)})
-    for one in report.conflicts:
+        print_json({**facts, "conflicts": conflicts})
+        return 1 if conflicts else 0
+    _print_facts({**facts, "conflicts": len(conflicts)})
+    for one in conflicts:
         about = f"{one['digest']}: {one['response_id']} of {one['turn_id']}, {one['criterion']}"
         print_listed(f"  {about}: another answer in {one['path']} is left out")
-    return 1 if report.conflicts else 0
+    return 1 if conflicts else 0
 
 
 _ACTIONS = {"verify": verify, "salvage": salvage, "stats": stats, "export": export, "reparse": reparse_replies}

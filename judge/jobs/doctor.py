@@ -263,7 +263,7 @@ class ExaminedJudge:
     def __init__(self, name: str, base_url: str | None) -> None:
         backend, _, model = name.partition("/")
         self.name = name
-        self.facts = backend_facts(name) if backend in BACKENDS else BACKENDS[backend_of_providers()].facts
+        self.facts = backend_facts(name) if backend in BACKENDS else BACKENDS[backend_of_providers()]
         self.asked_as = model
         """The model's name, as its own server knows it."""
         self.base_url = None if self.facts.local else base_url

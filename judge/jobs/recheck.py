@@ -90,10 +90,7 @@ def expected_again(inputs: RunInputs, model: Model, asked: Sequence[Task]) -> tu
 
 
 def _chosen(model: Model, tasks: Iterable[Task], part: str | int) -> list[int]:
-    questions = [
-        recheck.JudgedQuestion(model.name, task.criterion.digest, task.sample, task.response.response_id)
-        for task in tasks
-    ]
+    questions = [(model.name, task.criterion.digest, task.sample, task.response.response_id) for task in tasks]
     return recheck.chosen(questions, recheck.parse_part(str(part)))
 
 

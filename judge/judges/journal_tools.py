@@ -211,20 +211,12 @@ def export_journal(place: StrPath, out: StrPath) -> int:
     return next(numbers)
 
 
-class MergeReport(NamedTuple):
-    """What a merge took over."""
-
-    taken: int
-    """Completions of the new journal."""
-    repeated: int
-    """Completions left out because an earlier journal has the question; conflicts are among them."""
-    conflicts: tuple[dict[str, str], ...]
-    """The questions that two journals answer differently: digest, path of the later one, criterion, turn_id and
-    response_id."""
-
-
-def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
+def merge_journals(places: Sequence[StrPath], new: StrPath) -> tuple[int, int, list[dict[str, str]]]:
     """Write the completions of journals and exported files into a new journal; the first one named wins.
+
+    The number of its completions comes back, and that of the completions left out because an earlier journal has the
+    question. So do the questions among these that two journals answer differently, with digest, path of the later one,
+    criterion, turn_id and response_id.
 
     A UsageError if there is something at `new`; other errors are those of `placed_rows` and of `Journal.record`.
     """
@@ -245,7 +237,7 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> MergeReport:
             if not is_exported(place):
                 with contextlib.closing(journal_store.open_store(place)) as store:
                     target.store.add_facts(store)
-        return MergeReport(len(target), repeated, tuple(conflicts))
+        return len(target), repeated, conflicts
 
 
 def _answer(row: journal_store.Row) -> tuple[object, ...]:

@@ -134,9 +134,11 @@ class Model:
         """Release connections and memory."""
 
 
-class BackendFacts(msgspec.Struct, frozen=True):
-    """What holds for every judge of a backend, also where a record knows only the judge's name."""
+class Backend(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the table of backends: what holds for every judge of one, also where a record knows only its name."""
 
+    module: str = ""
+    """Has `open_model(model: str, options: ModelOptions) -> Model`."""
     local: bool = False
     """The judge runs in this process; nothing is sent anywhere."""
     self_named: bool = False
@@ -159,11 +161,3 @@ class BackendFacts(msgspec.Struct, frozen=True):
     """What is true of a judge that its `check` does not refuse, in words."""
     asked_to_test: bool = True
     """Whether a question shows more than `check` does."""
-
-
-class Backend(msgspec.Struct, frozen=True):
-    """A row of the table of backends."""
-
-    module: str
-    """Has `open_model(model: str, options: ModelOptions) -> Model`."""
-    facts: BackendFacts = BackendFacts()

@@ -125,12 +125,12 @@ def test_what_is_no_part_is_refused(text: str) -> None:
     assert "\x1b" not in str(refused.value)
 
 
-def judged(*numbers: int, judge: str = "a", sample: int = 0) -> list[recheck.JudgedQuestion]:
-    return [recheck.JudgedQuestion(judge, "digest", sample, f"R{number:05}") for number in numbers]
+def judged(*numbers: int, judge: str = "a", sample: int = 0) -> list[tuple[str, str, int, str]]:
+    return [(judge, "digest", sample, f"R{number:05}") for number in numbers]
 
 
-def names(questions: Sequence[recheck.JudgedQuestion], places: Sequence[int]) -> set[str]:
-    return {questions[place].response_id for place in places}
+def names(questions: Sequence[tuple[str, str, int, str]], places: Sequence[int]) -> set[str]:
+    return {questions[place][-1] for place in places}
 
 
 def test_what_is_asked_again_is_drawn_by_the_seed_and_kept_as_the_pool_grows() -> None:
@@ -156,7 +156,7 @@ def test_every_judge_prompt_and_sample_has_its_part() -> None:
 
 
 def test_two_prompts_are_asked_again_about_the_same_responses() -> None:
-    questions = [recheck.JudgedQuestion("a", prompt, 0, f"R{number:05}") for prompt in "xy" for number in range(20)]
+    questions = [("a", prompt, 0, f"R{number:05}") for prompt in "xy" for number in range(20)]
     places = recheck.chosen(questions, recheck.RecheckPart(number=5))
     assert names(questions, places[:5]) == names(questions, places[5:])
 

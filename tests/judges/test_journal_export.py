@@ -117,9 +117,8 @@ def test_a_merge_keeps_the_first_answer_and_lists_the_others(tmp_path: Path) -> 
     export_journal(b, tmp_path / "b.jsonl")
     for second, fact in ((b, "text"), (tmp_path / "b.jsonl", None)):
         new = tmp_path / f"{second.name}.merged"
-        report = merge_journals([a, second], new)
-        assert (report.taken, report.repeated) == (4, 2)
-        (conflict,) = report.conflicts
+        taken, repeated, (conflict,) = merge_journals([a, second], new)
+        assert (taken, repeated) == (4, 2)
         assert conflict["digest"] == request_digest("b/m", {"t": 0.0}, request("other"))
         assert conflict["path"] == str(second)
         held = {entry.messages[0].content: entry.completion.text for entry in read_journal(new)}
@@ -127,7 +126,7 @@ def test_a_merge_keeps_the_first_answer_and_lists_the_others(tmp_path: Path) -> 
         assert verify_journal(new).problems == ()
         with Journal(new) as journal:
             assert journal.meta("form:b/m") == fact
-    assert merge_journals([b, a], tmp_path / "ba").conflicts[0]["path"] == str(a)
+    assert merge_journals([b, a], tmp_path / "ba")[2][0]["path"] == str(a)
 
 
 def test_what_is_no_journal_is_not_merged(path: Path, tmp_path: Path) -> None:

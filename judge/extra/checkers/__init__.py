@@ -18,9 +18,9 @@ from judge.extra.checkers.onnx import OnnxChecker, read_model_files
 from judge.extra.checkers.served import NO_INSTRUCTION, ChatChecker, ServerChecker, read_instruction
 from judge.io.text import did_you_mean
 from judge.io.text import digest as text_digest
-from judge.judges.model import Backend, BackendFacts, Model, ModelOptions
+from judge.judges.model import Backend, Model, ModelOptions
 
-BACKEND = Backend("judge.extra.checkers", BackendFacts(checker=True, ready="options and files can be used"))
+BACKEND = Backend(module="judge.extra.checkers", checker=True, ready="options and files can be used")
 
 
 DIGITS = 8

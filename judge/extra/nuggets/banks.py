@@ -37,17 +37,8 @@ class NuggetConvertPlan(Options):
     """People's edits (default: edits.jsonl in the folder of the bank)."""
 
 
-class ConvertedBank(Record, frozen=True):
-    """A bank as it was read, and as it was written."""
-
-    read: NuggetBank
-    nuggets: tuple[Nugget, ...]
-    """The nuggets of the written file, with what its form has a place for."""
-    out: Path
-
-
-def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
-    """Read a bank in any form and write it in another."""
+def convert_bank(plan: NuggetConvertPlan) -> NuggetBank:
+    """Read a bank in any form and write it in another; the bank comes back with what the other form has a place for."""
     edits = forms.edits_file(plan.bank) if plan.edits is None else plan.edits
     _check_over(plan.out, *forms.bank_files(plan.bank), edits)
     bank = forms.read_bank(plan.bank, plan.form, plan.edits)
@@ -61,7 +52,7 @@ def convert_bank(plan: NuggetConvertPlan) -> ConvertedBank:
     content = forms.bank_bytes([_completed(nugget, plan) for nugget in bank.nuggets], plan.to)
     written = forms.parse_bank(content, str(plan.out), plan.to)
     write_atomic(plan.out, content)
-    return ConvertedBank(bank, written.nuggets, plan.out)
+    return msgspec.structs.replace(bank, nuggets=written.nuggets)
 
 
 def _completed(nugget: Nugget, plan: NuggetConvertPlan) -> Nugget:

@@ -107,17 +107,17 @@ def convert(plan: banks.NuggetConvertPlan, output: JsonOutput) -> int:
     A bank is read in judge's own form (JSON Lines), nuggetizer's with the rubrics of RAG 2026, that of RAGTIME and
     AutoJudge, CONE-RAG's, or as the rubric questions of iKAT 2025.
     """
-    converted = banks.convert_bank(plan)
-    nuggets = converted.nuggets
+    bank = banks.convert_bank(plan)
+    nuggets = bank.nuggets
     turns = len({nugget.turn_id for nugget in nuggets if nugget.turn_id is not None})
     topics = len({nugget.topic_id for nugget in nuggets})
     importance = dict(sorted(Counter(nugget.importance or "without importance" for nugget in nuggets).items()))
     if output.as_json:
         counts = {"nuggets": len(nuggets), "turns": turns, "topics": topics, "importance": importance}
-        print_json({"file": str(converted.out), "form": converted.read.form, **counts})
+        print_json({"file": str(plan.out), "form": bank.form, **counts})
     held = ", ".join(f"{number} {name}" for name, number in importance.items())
     of_turns = f"{count(turns, 'turn')}, " if turns else ""
-    say(f"{converted.out}: {count(len(nuggets), 'nugget')} of {of_turns}{count(topics, 'topic')}: {held}")
+    say(f"{plan.out}: {count(len(nuggets), 'nugget')} of {of_turns}{count(topics, 'topic')}: {held}")
     return 0
 
 

@@ -354,10 +354,6 @@ _NUMBER = re.compile(r"\[([1-9][0-9]{0,8})\]")
 _GRADE = re.compile(r"-?[0-9]{1,3}")
 
 
-class _Repeated(list[tuple[str, Any]]):
-    """An object as pairs, because a key may stand in it twice."""
-
-
 def _is_cone_rags(content: bytes) -> bool:
     """Whether it is an object over several lines, or one whose values are objects."""
     if not content.startswith(b"{"):
@@ -368,7 +364,8 @@ def _is_cone_rags(content: bytes) -> bool:
 def _read_cone_rags(content: bytes, name: str, problems: records.BankProblems) -> list[records.Nugget]:
     """The nuggets of a file; the number of a nugget and its turn make its id."""
     try:
-        document = json.loads(content.decode("utf-8"), object_pairs_hook=_Repeated)
+        # An object as a tuple of pairs, because a key may stand in it twice.
+        document = json.loads(content.decode("utf-8"), object_pairs_hook=tuple)
     except UnicodeDecodeError as error:
         problems.add("wrong_encoding", "", f"byte {error.start + 1} is not UTF-8: {error.reason}")
         return []
@@ -391,7 +388,7 @@ def _read_cone_rags(content: bytes, name: str, problems: records.BankProblems) -
                 problems.add("bad_id", at, "expected the number of a nugget, such as [1]")
                 continue
             fields = dict(_members(entry, at, problems))
-            if not isinstance(entry, _Repeated):
+            if not isinstance(entry, tuple):
                 continue
             text = problems.text(f"{at}.text", fields.get("text"))
             grade = fields.get("relevance")
@@ -406,7 +403,7 @@ def _read_cone_rags(content: bytes, name: str, problems: records.BankProblems) -
 
 def _members(value: Any, path: str, problems: records.BankProblems) -> list[tuple[str, Any]]:
     """The members of an object; none, and a problem, if it is no object. A repeated key is a problem too."""
-    if not isinstance(value, _Repeated):
+    if not isinstance(value, tuple):
         found = f"a list with {len(value)} entries" if isinstance(value, list) else shown(value)
         problems.add("wrong_type", path, f"expected an object, found {found}")
         return []

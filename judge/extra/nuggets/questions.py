@@ -41,34 +41,28 @@ NUGGETS = "nuggets.json"
 _Question = TypeVar("_Question")
 
 
-class NuggetQuestion(NamedTuple):
-    """A response, and the nuggets of its turn and topic that it is asked about: one for a match, all for claims."""
-
-    response: PooledResponse
-    nuggets: tuple[records.Nugget, ...]
+NuggetQuestion = tuple[PooledResponse, tuple[records.Nugget, ...]]
+"""A response, and the nuggets of its turn and topic that it is asked about: one for a match, all for claims."""
 
 
 def match_questions(pool: Pool, bank: records.NuggetBank) -> tuple[NuggetQuestion, ...]:
     """Every response with each nugget of its turn, then with each of its topic, in the order of pool and bank."""
-    return tuple(
-        NuggetQuestion(response, (nugget,)) for response, nuggets in claim_questions(pool, bank) for nugget in nuggets
-    )
+    return tuple((response, (nugget,)) for response, nuggets in claim_questions(pool, bank) for nugget in nuggets)
 
 
 def claim_questions(pool: Pool, bank: records.NuggetBank) -> tuple[NuggetQuestion, ...]:
     """Every response whose turn or topic has nuggets, with all of them, in the order of the pool."""
     scopes = bank.by_scope()
-    return tuple(
-        NuggetQuestion(response, nuggets) for response in pool.responses if (nuggets := nuggets_for(response, scopes))
-    )
+    return tuple((response, nuggets) for response in pool.responses if (nuggets := nuggets_for(response, scopes)))
 
 
 def question_task(question: NuggetQuestion, criterion: Criterion) -> Task:
     """Whether the response supports the nugget, or what carries each of its sentences."""
-    texts = tuple(nugget.text for nugget in question.nuggets)
+    response, nuggets = question
+    texts = tuple(nugget.text for nugget in nuggets)
     if criterion.name == NUGGET:
-        return Task(question.response, criterion, nugget=texts[0])
-    return Task(question.response, criterion, nuggets=texts)
+        return Task(response, criterion, nugget=texts[0])
+    return Task(response, criterion, nuggets=texts)
 
 
 def check_match_prompt(criterion: Criterion) -> None:
@@ -109,16 +103,16 @@ def answers_of(
     one = criterion.name == NUGGET
     answers: list[Any] = []
     missing: list[records.LabelFailure] = []
-    for question, result in zip(questions, results, strict=True):
+    for (response, nuggets), result in zip(questions, results, strict=True):
         # Of a response that claims nothing, the grade is that of "unable", and the sentences have labels.
         if isinstance(result, Judgment) and not (one and result.unable):
-            answers.append(_answer(question, result, criterion))
+            answers.append(_answer(response, nuggets, result, criterion))
             continue
         missing.append(
             records.LabelFailure(
-                turn_id=question.response.turn_id,
-                nugget_id=question.nuggets[0].nugget_id if one else None,
-                response_id=question.response.response_id,
+                turn_id=response.turn_id,
+                nugget_id=nuggets[0].nugget_id if one else None,
+                response_id=response.response_id,
                 reason=result.reason if isinstance(result, Failure) else "unable",
                 detail=result.detail if isinstance(result, Failure) else "the judge said that it cannot tell",
                 judge=result.judge,
@@ -130,13 +124,13 @@ def answers_of(
 
 
 def _answer(
-    question: NuggetQuestion, result: Judgment, criterion: Criterion
+    response: PooledResponse, nuggets: Sequence[records.Nugget], result: Judgment, criterion: Criterion
 ) -> records.MatchedNugget | records.ResponseClaims:
     """The answer about one nugget as a match, or that about the sentences of a response as their labels."""
     facts: dict[str, Any] = {
-        "turn_id": question.response.turn_id,
-        "response_id": question.response.response_id,
-        "text_sha256": text_digest(question.response.text),
+        "turn_id": response.turn_id,
+        "response_id": response.response_id,
+        "text_sha256": text_digest(response.text),
         "judge": result.judge,
         "rationale": result.rationale,
         "model": result.model,
@@ -149,10 +143,10 @@ def _answer(
         return records.ResponseClaims(
             labels=cast("tuple[records.ClaimLabel, ...]", tuple(result.sentences)),
             passages="passages" in criterion.inputs,
-            nuggets_sha256=nuggets_digest(question.nuggets),
+            nuggets_sha256=nuggets_digest(nuggets),
             **facts,
         )
-    (nugget,) = question.nuggets
+    (nugget,) = nuggets
     label = next(level.label for level in criterion.scale.levels if level.grade == result.grade)
     return records.MatchedNugget(
         nugget_id=nugget.nugget_id,
@@ -255,7 +249,7 @@ class QuestionInputs:
         questions = command.questions(self.pool, bank)
         if not questions:
             raise UsageError(f"{plan.bank}: no nugget is of a turn or topic of {plan.pool}")
-        check_turns((prompt,), {question.response.turn_id for question in questions}, self.turns, plan.topics)
+        check_turns((prompt,), {response.turn_id for response, _ in questions}, self.turns, plan.topics)
         check_apart(plan.out, [pool_file(plan.pool), plan.bank])
         made = f"{command.answers} made with another"
         check_same(plan.out / NUGGETS, self.configured, made, f"judge nuggets {command.name}")
@@ -299,8 +293,8 @@ def forecast_nuggets(plan: NuggetAskPlan) -> JobForecast:
     with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
     counts = {
-        "responses": len({question.response.response_id for question in inputs.questions}),
-        "nuggets": len({nugget.nugget_id for question in inputs.questions for nugget in question.nuggets}),
+        "responses": len({response.response_id for response, _ in inputs.questions}),
+        "nuggets": len({nugget.nugget_id for _, nuggets in inputs.questions for nugget in nuggets}),
     }
     return JobForecast(counts, forecast.rows)
 

@@ -408,7 +408,7 @@ def offer_of(judge: str) -> BatchOffer:
     for begins, name in backend_facts(judge).batch.items():
         if model.startswith(begins):
             return OFFERS[name]
-    judges = ", ".join(f"{backend}/{begins}…" for backend, row in BACKENDS.items() for begins in row.facts.batch)
+    judges = ", ".join(f"{backend}/{begins}…" for backend, row in BACKENDS.items() for begins in row.batch)
     told = f"{judge} is asked in this process, so there are no requests to hand over; `judge run` asks it"
     raise UsageError(f"{told} (requests are written for {judges})")
 

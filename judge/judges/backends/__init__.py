@@ -8,7 +8,7 @@ import msgspec
 from judge.errors import UsageError
 from judge.io.text import did_you_mean
 from judge.judges.credentials import holds_key, without_credentials
-from judge.judges.model import Backend, BackendFacts, Model, ModelOptions
+from judge.judges.model import Backend, Model, ModelOptions
 from judge.judges.records import AnswerForm as AnswerForm
 from judge.judges.records import Completion as Completion
 from judge.judges.records import Request as Request
@@ -18,27 +18,26 @@ from judge.records import Criterion as Criterion
 
 _HERE = "judge.judges.backends."
 BACKENDS: OpenTable[Backend] = OpenTable("judges", {
-    "baseline": Backend(f"{_HERE}baseline", BackendFacts(local=True, self_named=True, baseline=True,
-        ready="a rule of this package; it needs nothing", asked_to_test=False)),
-    "litellm": Backend(f"{_HERE}litellm", BackendFacts(names_provider=True,
-        batch={"anthropic/": "anthropic", "gemini/": "gemini", "": "litellm"})),
-    "local": Backend(f"{_HERE}local", BackendFacts(local=True, self_named=True, extra="llama",
-        ready="engine and weights are here")),
-    "openai": Backend(f"{_HERE}openai", BackendFacts(key="OPENAI_API_KEY", usual_address="https://api.openai.com/v1",
-        batch={"": "openai"})),
-    "replay": Backend(f"{_HERE}replay", BackendFacts(local=True, ready="the recording can be read; nothing is sent",
-        asked_to_test=False)),
-    "server": Backend(f"{_HERE}server", BackendFacts(key="JUDGE_API_KEY", batch={"": "server"},
-        ready="the address can be read")),
+    "baseline": Backend(module=f"{_HERE}baseline", local=True, self_named=True, baseline=True,
+        ready="a rule of this package; it needs nothing", asked_to_test=False),
+    "litellm": Backend(module=f"{_HERE}litellm", names_provider=True,
+        batch={"anthropic/": "anthropic", "gemini/": "gemini", "": "litellm"}),
+    "local": Backend(module=f"{_HERE}local", local=True, self_named=True, extra="llama",
+        ready="engine and weights are here"),
+    "openai": Backend(module=f"{_HERE}openai", key="OPENAI_API_KEY", usual_address="https://api.openai.com/v1",
+        batch={"": "openai"}),
+    "replay": Backend(module=f"{_HERE}replay", local=True, ready="the recording can be read; nothing is sent",
+        asked_to_test=False),
+    "server": Backend(module=f"{_HERE}server", key="JUDGE_API_KEY", batch={"": "server"},
+        ready="the address can be read"),
 })  # fmt: skip
 """Backend name to its row, those of annexes and of other packages with them."""
 _CASCADE = re.compile(r"([^/]+/.+?)@[0-9.e-]+:[0-9.e-]+\+(.+)", re.DOTALL)
 
 
-def backend_facts(judge: str) -> BackendFacts:
+def backend_facts(judge: str) -> Backend:
     """What holds for a judge by its name alone; the defaults where the name is of no backend."""
-    row = BACKENDS.get(judge.partition("/")[0])
-    return BackendFacts() if row is None else row.facts
+    return BACKENDS.get(judge.partition("/")[0], Backend())
 
 
 def judges_in(name: str) -> tuple[str, ...]:
@@ -86,4 +85,4 @@ def options_beside(name: str | Model, options: ModelOptions) -> ModelOptions:
 
 def backend_of_providers() -> str:
     """The backend that gets a name whose first part is no backend."""
-    return next(name for name, row in BACKENDS.items() if row.facts.names_provider)
+    return next(name for name, row in BACKENDS.items() if row.names_provider)

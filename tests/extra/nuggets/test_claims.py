@@ -43,7 +43,7 @@ def joined(*rows: ResponseClaims) -> dict[str, tuple[ClaimLabel, ...]]:
 
 def test_a_question_has_the_nuggets_of_the_turn_and_then_of_the_topic() -> None:
     questions = claim_questions(POOL, BANK)
-    assert [(asked.response.response_id, [each.nugget_id for each in asked.nuggets]) for asked in questions] == [
+    assert [(one.response_id, [each.nugget_id for each in asked]) for one, asked in questions] == [
         ("R00001", ["1-1_1/1", "1-1/1"]),
         ("R00002", ["1-1/1"]),
     ]

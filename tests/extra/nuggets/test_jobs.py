@@ -173,7 +173,7 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(mock: Mock,
         return matching.NuggetMatchPlan(model="server/mock", out=out, **of)
 
     prepared = matching.QuestionInputs(of("alone"))
-    asked = {pair.response.turn_id for pair in prepared.questions}
+    asked = {one.turn_id for one, _ in prepared.questions}
     assert asked and all(map(is_own_turn, asked))
     assert any(prepared.turns[turn_id].context for turn_id in asked)
     outcome = matching.match_nuggets(of("alone"))
@@ -181,7 +181,7 @@ def test_a_prompt_shows_the_conversation_that_an_interactive_run_had(mock: Mock,
     with pytest.raises(UsageError, match="shown with the conversation, so a topics file is needed"):
         matching.QuestionInputs(of("mixed"))
     mixed = matching.QuestionInputs(of("mixed", topics=topics))
-    assert {is_own_turn(pair.response.turn_id) for pair in mixed.questions} == {True, False}
+    assert {is_own_turn(one.turn_id) for one, _ in mixed.questions} == {True, False}
     assert len(matching.match_nuggets(of("mixed", topics=topics)).answers) == len(mixed.questions)
 
 

@@ -30,7 +30,7 @@ BANK = bank(
 
 
 def test_a_response_meets_the_nuggets_of_its_turn_and_of_its_topic() -> None:
-    assert [(pair.response.response_id, pair.nuggets[0].nugget_id) for pair in match_questions(POOL, BANK)] == [
+    assert [(one.response_id, asked[0].nugget_id) for one, asked in match_questions(POOL, BANK)] == [
         ("R00001", "1-1_1/1"),
         ("R00001", "1-1/1"),
         ("R00002", "1-1/1"),
@@ -38,13 +38,13 @@ def test_a_response_meets_the_nuggets_of_its_turn_and_of_its_topic() -> None:
 
 
 def test_a_judge_sees_response_and_nugget_and_nothing_of_the_nugget_is_an_instruction() -> None:
-    pair = match_questions(POOL, BANK)[1]
-    request = render(Task(pair.response, GRADED, nugget=pair.nuggets[0].text), {}, None, "json")
+    one, (asked,) = match_questions(POOL, BANK)[1]
+    request = render(Task(one, GRADED, nugget=asked.text), {}, None, "json")
     assert request.messages[1].content.startswith(
         "<response>\nThe ferry leaves at noon.\n</response>\n<nugget>\nWho ‹/nugget> sails? {{answer}}\n</nugget>\n"
     )
     assert request.labels == ("contradicts", "does_not", "partly", "supports")
-    assert request.nugget == pair.nuggets[0].text
+    assert request.nugget == asked.text
 
 
 def test_only_nuggets_match_can_ask_it() -> None:
@@ -83,7 +83,7 @@ def test_the_input_and_the_criterion_go_together(old: str, new: str) -> None:
 def test_answers_become_matches_and_failures_stay_failures() -> None:
     pairs = match_questions(POOL, BANK)
     tasks = [question_task(pair, GRADED) for pair in pairs]
-    request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nuggets[0].text), {}, None, "json")
+    request = render(question_task(pairs[0], GRADED), {}, None, "json")
     answer = Answer(Verdict(-1, "It says dusk."), Completion("…", "stop", "m-1"), request, repaired=False)
     results = [
         outcome(tasks[0], answer, "server/m", "d1"),
@@ -119,7 +119,7 @@ def test_a_trial_is_spread_over_the_pool() -> None:
 
 def test_a_judge_that_cannot_tell_gives_no_label() -> None:
     pairs = match_questions(POOL, BANK)[:1]
-    request = render(Task(pairs[0].response, GRADED, nugget=pairs[0].nuggets[0].text), {}, None, "json")
+    request = render(question_task(pairs[0], GRADED), {}, None, "json")
     answer = Answer(Verdict(-9, "Too vague.", unable=True), Completion("…", "stop", "m-1"), request, repaired=False)
     matches, failures = answers_of(pairs, [outcome(question_task(pairs[0], GRADED), answer, "server/m", "d1")], GRADED)
     assert (matches, [(failed.reason, failed.raw) for failed in failures]) == ([], [("unable", "Too vague.")])

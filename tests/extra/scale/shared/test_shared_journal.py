@@ -96,7 +96,7 @@ def test_the_rows_are_those_of_a_file(url: str, tmp_path: Path) -> None:
         assert journal.get(DIGESTS[0]) == hostile
         assert journal.record(rows) == 0
         assert journal.meta("form:b/m") == "text"
-    assert merge_journals([url], tmp_path / "merged.sqlite").taken == len(DIGESTS)
+    assert merge_journals([url], tmp_path / "merged.sqlite")[0] == len(DIGESTS)
     lines = list(exported_lines(url))
     assert lines == list(exported_lines(tmp_path / "own.sqlite"))
     assert lines == list(exported_lines(tmp_path / "merged.sqlite"))
