@@ -1,5 +1,6 @@
 """Shared fixtures; no test reaches beyond this machine."""
 
+import contextlib
 import importlib
 import io
 import json
@@ -21,7 +22,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from judge.cli import main
 from judge.errors import InputError
 from judge.gold.seal import LEDGER, Entry, parse_ledger, read_seal
-from judge.io import files
+from judge.io import draw, files
 from judge.records import Problem
 from tests.browsing import browser, page
 from tests.mock import Mock, ask, start_mock
@@ -44,6 +45,7 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 # How long an example takes says how busy the machine is.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+_RENDERED = draw.rendered
 _RUNNING = pytest.StashKey[pytest.Item]()
 
 
@@ -80,19 +82,24 @@ def _plain_terminal() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_word_about_time_and_no_wait_for_the_disk() -> Iterator[None]:
-    """Let no job say how long it takes, which depends on the machine, nor wait for a disk that is not switched off."""
+def _no_words_about_time_no_wait_for_the_disk_and_no_pictures() -> Iterator[None]:
+    """Let no job say how long it takes, which depends on the machine, nor wait for a disk that is not switched off.
+
+    Drawing takes most of the time where there is a picture; a test of pictures asks for `pictures`.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("judge.io.steps.FIRST", math.inf)
         patch.setattr(os, "fsync", lambda file: None)
+        patch.setattr(draw, "rendered", lambda figure: (b"<svg/>", b"\x89PNG"))
         yield
 
 
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw nothing of a calibration: it takes most of the time and is tested elsewhere."""
-    for name in ("forest", "confusion_maps"):
-        monkeypatch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"", b""))
+@pytest.fixture(scope="module")
+def pictures() -> Iterator[None]:
+    """Draw pictures as they are, in this test and those below it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draw, "rendered", _RENDERED)
+        yield
 
 
 @pytest.fixture
@@ -135,6 +142,17 @@ def run_python(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
     process = start_python(*words, **{"stdout": subprocess.PIPE, **more})
     said, complaint = process.communicate(timeout=PATIENCE)
     return subprocess.CompletedProcess(process.args, process.returncode, said, complaint)
+
+
+def run_here(*words: object) -> subprocess.CompletedProcess[str]:
+    """A command in this process, and what it says."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(list(map(str, words)))
+        except SystemExit as refused:
+            code = int(refused.code or 0)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def put(path: Path, content: object) -> Path:

@@ -213,7 +213,7 @@ def test_every_public_path_may_be_text_or_any_path() -> None:
 
 
 @pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictures: None) -> Path:
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with the example and its gold in it, as the documents have it."""
     write_example(tmp_path)
     monkeypatch.chdir(tmp_path)

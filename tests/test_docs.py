@@ -188,7 +188,7 @@ SHELL = {"|", ">", ">>", "&&", "||"}
 
 
 @pytest.fixture
-def reader(mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pictures: None) -> None:
+def reader(mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader beside the example, who has a key for a model."""
     monkeypatch.setattr("judge.judges.backends.openai.USUAL", f"http://127.0.0.1:{mock.port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "of-the-reader")

@@ -13,7 +13,7 @@ from judge.io.draw import drawn
 from judge.results.rows import CorrectedRow
 from tests.report_records import agreement, constant, corrected, estimate
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pictures")]
 
 EVIL = "$x^2$ <b>&amp; -- ]]> \x1b[1m \u202e \ud800 中文 🙂 \\$ \\frac"
 

@@ -20,17 +20,6 @@ EVIL = ["a\tb", "a\nb", "\x1b[2J\x1b[31mred", "$(touch x)", "a|b", "<script>aler
         "\u202egnihtemos", "../../up", "constant", "=1+1", "x" * 190]  # fmt: skip
 
 
-@pytest.fixture
-def pictures() -> None:
-    """Asked for by tests in which pictures are drawn."""
-
-
-@pytest.fixture(autouse=True)
-def _no_pictures(request: pytest.FixtureRequest) -> None:
-    if "pictures" not in request.fixturenames:
-        request.getfixturevalue("no_pictures")
-
-
 def calibrate(gold: Iterable[Path] | Path, *more: str | Path) -> int:
     files = [gold] if isinstance(gold, Path) else gold
     # An option of one value may be given only once.

@@ -189,18 +189,6 @@ def test_a_page_of_somebody_else_is_neither_removed_nor_written_over(folder, tmp
     assert [(one.name, one.read_bytes()) for one in pages.iterdir()] == [(name, b"mine")]
 
 
-def test_a_run_that_asks_not_to_be_judged_is_said_to(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "160")
-    put(folder / "a.json", run("9-1_1") | {"eval_response": False})
-    pages = tmp_path / "pages"
-    assert validate(folder, "--report-dir", pages) == 0
-    assert "a.json  r    ikat2024  manual, asks not to be judged  " in capsys.readouterr().out
-    page = (pages / "r.md").read_text(encoding="utf-8")
-    assert "The run asks not to be judged (`eval_response: false`), so its responses are pooled for nothing." in page
-    assert "Nothing is left out" not in page
-    assert "| the run, as it asks (eval_response: false) |" in (pages / "index.md").read_text(encoding="utf-8")
-
-
 def test_many_problems_of_one_list_are_all_counted(folder, tmp_path, capsys):
     entries = [PASSAGE | {"id": f"clueweb22-en0000-00-00000:{n}"} for n in range(31)]
     put(folder / "a.json", run("9-1_1", passage_provenance=entries))

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from judge.io.draw import RankLine, curve_plot, interval_plot, slope_plot
 from judge.records import Estimate
 
+pytestmark = pytest.mark.usefixtures("pictures")
 WHOLE = Estimate(0.5, 0.4, 0.6, 10, 5)
 BARE = Estimate(0.3, None, None, 1, 1, "fewer than 3 topics")
 ABSENT = Estimate(None, None, None, 0, 0, "no values")

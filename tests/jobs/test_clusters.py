@@ -17,8 +17,6 @@ from judge.jobs.gold import GoldSplitPlan, split_gold_file
 from tests.calibration_world import Item, gold_rows, items, labeled, table, write_gold, write_output
 from tests.conftest import PROJECT, on_stderr, printed, read_ledger, run_example
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
-
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OVER = "intervals and tests are over themes, and count these as topics"
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from judge.judges.journal_tools import read_journal, verify_journal
-from tests.conftest import INPUTS, PROJECT, json_lines, run_python, start_python
+from tests.conftest import INPUTS, PROJECT, json_lines, run_here, start_python
 from tests.jobs.test_run import files, results
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
@@ -35,7 +35,8 @@ def command(mock: Mock, out: Path, *more: str) -> list[str]:
 
 
 def finish(mock: Mock, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return run_python(*command(mock, out, *more))
+    """The same command in this process, to its end."""
+    return run_here(*command(mock, out, *more)[2:])
 
 
 def test_kill_9_in_the_middle_of_trouble(mock: Mock, tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_a_journal_that_lost_its_end_is_refused_and_salvaged(mock, killed, untro
     assert f"judge journal salvage {journal} -o NEW" in done.stderr
     assert mock.stats()["requests"] == 0
     new = tmp_path / "new.sqlite"
-    salvaged = run_python("-m", "judge", "journal", "salvage", out, "-o", new)
+    salvaged = run_here("journal", "salvage", out, "-o", new)
     assert salvaged.returncode in (0, 1), salvaged.stderr
     kept = len(list(read_journal(new)))
     new.replace(journal)
@@ -327,7 +328,7 @@ def test_two_commands_on_one_journal(mock: Mock, tmp_path: Path) -> None:
             f"judge: {out / 'journal.sqlite'}: cannot be used as a journal: another judge process is using it"
         ]
         for action in ("verify", "stats", "export"):
-            other = run_python("-m", "judge", "journal", action, out)
+            other = run_here("journal", action, out)
             assert other.returncode == 2
             assert "another judge process is using it" in other.stderr
     finally:

@@ -15,7 +15,7 @@ from tests import calibration_world as world
 from tests.conftest import json_lines
 from tests.jobs.test_calibration import GRADED, YES_NO, tried
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
+pytestmark = pytest.mark.slow
 
 WORLD = world.items()
 FILES = ("disagreements.jsonl", "disagreements.md")

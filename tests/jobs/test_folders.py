@@ -194,18 +194,9 @@ OPTIONAL = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _no_pictures() -> Iterator[None]:
-    """Drawing takes most of the time and is tested elsewhere."""
+def _no_page_of_the_run() -> Iterator[None]:
+    """The page that a run leaves has a record of its own; here `judge report` writes it."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("forest", "confusion_maps"):
-            patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"svg", b"png"))
-        patch.setattr("judge.extra.probe.card.interval_plot", lambda *drawn, **options: (b"svg", b"png"))
-        for name in ("interval_plot", "curve_plot"):
-            patch.setattr(f"judge.extra.evaluate.breakdown.{name}", lambda *drawn: (b"svg", b"png"))
-        patch.setattr("judge.extra.evaluate.qrels.slope_plot", lambda *drawn: (b"svg", b"png"))
-        for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
-            patch.setattr(f"judge.report.job.{name}", lambda *drawn: (b"svg", b"png"))
-        # The page that a run leaves has a record of its own; here `judge report` writes it.
         patch.setattr("judge.cli.tables.name_results", lambda outcome: None)
         yield
 

@@ -390,7 +390,6 @@ def calibrated(tmp_path: Path, mock: Mock, **more: Any) -> Calibration:
     return calibrate_judges(plan).calibration
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_calibration_compares_alone_and_together_and_counts_the_calls(tmp_path: Path, mock: Mock) -> None:
     found = calibrated(tmp_path, mock)
     # 72 + 60 calls alone, 72 together: the 60 grades of naturalness come with those of groundedness.
@@ -416,7 +415,6 @@ def test_calibration_compares_alone_and_together_and_counts_the_calls(tmp_path: 
     assert contents(tmp_path / "cal") == before
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_one_criterion_of_a_group_can_be_looked_at(tmp_path: Path, mock: Mock) -> None:
     found = calibrated(tmp_path, mock, criterion="naturalness")
     assert [one.criterion for one in found.together] == ["naturalness"]
@@ -425,7 +423,6 @@ def test_one_criterion_of_a_group_can_be_looked_at(tmp_path: Path, mock: Mock) -
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("no_pictures")
 def test_a_certificate_is_of_prompts_asked_alone_or_of_the_very_group(tmp_path, mock: Mock, capsys) -> None:
     def certified(name: str, *prompts: str) -> str:
         given = [part for prompt in prompts for part in ("--prompt", prompt)]

@@ -3,6 +3,7 @@
 Ten trials run with the other tests; `JUDGE_KILL_TRIALS=200` in the environment runs as many.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import INPUTS, ended, start_python
+from tests.conftest import INPUTS, run_here, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.time_limit import PATIENCE
@@ -30,10 +31,21 @@ PASSING = {"dropped": 0.03, "half-sent": 0.03, "html": 0.02, "error-in-200": 0.0
 PAID_AND_LOST = ("dropped", "half-sent")
 
 
-def start(mock: Mock, folder: Path) -> subprocess.Popen[str]:
+def command(mock: Mock) -> tuple[object, ...]:
     """`judge run` in a folder of its own, where all command lines are the same."""
     asked = ("--model", "server/mock", "--base-url", mock.base_url, "--concurrency", CONCURRENCY, "--attempts", 12)
-    return start_python("-m", "judge", "run", *INPUTS, *asked, "--out", "out", cwd=folder)
+    return ("run", *INPUTS, *asked, "--out", "out")
+
+
+def start(mock: Mock, folder: Path) -> subprocess.Popen[str]:
+    return start_python("-m", "judge", *command(mock), cwd=folder)
+
+
+def finish(mock: Mock, folder: Path) -> None:
+    """The same command in this process, to its end."""
+    with contextlib.chdir(folder):
+        done = run_here(*command(mock))
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +53,7 @@ def untroubled(server: Mock, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     """The files of a run that nothing happened to."""
     folder = tmp_path_factory.mktemp("untroubled")
     server.reset()
-    ended(start(server, folder))
+    finish(server, folder)
     return files(folder / "out")
 
 
@@ -78,7 +90,7 @@ def test_a_killed_run_loses_nothing(server: Mock, untroubled: dict[str, bytes], 
         latency=0.02, jitter=0.5, p429=0.05, p500=0.03, pdrop=0.02, retry_after=0.05, seed=trial, faults=PASSING
     )
     kills = sum(kill(server, start(server, tmp_path), chance) for _ in range(chance.randrange(1, 4)))
-    ended(start(server, tmp_path))
+    finish(server, tmp_path)
     finished = files(tmp_path / "out")
     assert apart_from_calls(finished) == apart_from_calls(untroubled)
     report = verify_journal(tmp_path / "out" / "journal.sqlite")
@@ -90,6 +102,6 @@ def test_a_killed_run_loses_nothing(server: Mock, untroubled: dict[str, bytes], 
     assert QUESTIONS <= counted["paid"] - lost <= QUESTIONS + kills * 2 * CONCURRENCY
     # Nothing is left to be asked.
     before = counted["requests"]
-    ended(start(server, tmp_path))
+    finish(server, tmp_path)
     assert server.stats()["requests"] == before
     assert files(tmp_path / "out") == finished

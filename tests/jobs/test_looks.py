@@ -17,7 +17,7 @@ from tests.conftest import PROJECT, read_ledger
 from tests.jobs.conftest import Asked
 from tests.jobs.test_calibration import LATER, YES_NO, asking, tried
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_pictures")]
+pytestmark = pytest.mark.slow
 
 WORLD = items()
 Options = dict[str, Any]

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from judge.io.installed import bundled
+from tests.conftest import run_here
 from tests.mock import Mock
 
 pytestmark = pytest.mark.long
@@ -131,15 +132,19 @@ def ways(secret: str) -> tuple[str, ...]:
     return (secret, base64.b64encode(secret.encode()).decode().rstrip("="), secret.encode().hex())
 
 
-def test_a_season_of_commands_leaves_no_planted_key_anywhere(server: Mock, tmp_path: Path) -> None:
+def test_a_season_of_commands_leaves_no_planted_key_anywhere(
+    server: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.reset()
     home = tmp_path / "home"
     home.mkdir()
     (home / ".netrc").write_text(f"machine 127.0.0.1 login ann password {NETRC}\n", encoding="utf-8")
     (home / ".netrc").chmod(0o600)
-    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    environment |= PLANTED | {"HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
-    environment |= {"HTTPS_PROXY": f"http://ann:{PROXY}@127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    proxies = {"HTTPS_PROXY": f"http://ann:{PROXY}@127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+    for name, value in {**PLANTED, **proxies, "HOME": str(home)}.items():
+        monkeypatch.setenv(name, value)
     key, told = PLANTED["JUDGE_API_KEY"], f"Bearer {PLANTED['JUDGE_API_KEY']}"
     verdict = json.dumps({"rationale": f"You sent {told}, so {ways(key)[1]}.", "grade": "3"})
     headers = {"Location": f"http://other/{key}?key={key}", "x-request-id": key, "retry-after": "0"}
@@ -152,6 +157,7 @@ def test_a_season_of_commands_leaves_no_planted_key_anywhere(server: Mock, tmp_p
     )
     example, work = bundled("examples"), tmp_path / "work"
     work.mkdir()
+    monkeypatch.chdir(work)
     given = [
         f"--runs {example / 'runs'} --topics {example / 'topics.json'} --passages {example / 'passages.jsonl'}",
         f"--model server/m --base-url {server.base_url}",
@@ -160,8 +166,9 @@ def test_a_season_of_commands_leaves_no_planted_key_anywhere(server: Mock, tmp_p
 
     def call(number: int, line: str, *script: dict[str, object]) -> int:
         server.script(*script)
-        command = [sys.executable, "-m", "judge", *line.split()]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=work, check=False)
+        # The words of a command line are searched for passwords.
+        monkeypatch.setattr(sys, "argv", ["judge", *line.split()])
+        done = run_here(*line.split())
         streams[f"{number} {line}"] = done.stdout + done.stderr
         return done.returncode
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge.judges.journal_tools import read_journal
-from tests.conftest import INPUTS, manifest, run_python, start_python
+from tests.conftest import INPUTS, manifest, run_here, start_python
 from tests.jobs.test_run import files, results
 from tests.mock import Mock, start_mock
 from tests.time_limit import PATIENCE, wait_until
@@ -21,10 +21,17 @@ WITHOUT_TEXTS = 1
 JUDGMENTS = 2 * 77 - WITHOUT_TEXTS
 
 
-@pytest.fixture
-def servers() -> Iterator[tuple[Mock, Mock]]:
+@pytest.fixture(scope="module")
+def started() -> Iterator[tuple[Mock, Mock]]:
     with start_mock() as first, start_mock() as second:
         yield first, second
+
+
+@pytest.fixture
+def servers(started: tuple[Mock, Mock]) -> tuple[Mock, Mock]:
+    for mock in started:
+        mock.reset()
+    return started
 
 
 def command(out: Path, *urls: str, more: tuple[str, ...], model: str = "server/mock") -> list[str]:
@@ -35,7 +42,7 @@ def command(out: Path, *urls: str, more: tuple[str, ...], model: str = "server/m
 def run(
     out: Path, *urls: str, more: tuple[str, ...] = ("--concurrency", "8"), model: str = "server/mock"
 ) -> subprocess.CompletedProcess[str]:
-    return run_python(*command(out, *urls, more=more, model=model))
+    return run_here(*command(out, *urls, more=more, model=model)[2:])
 
 
 def judged(out: Path) -> int:

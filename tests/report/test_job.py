@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,17 +27,6 @@ pytestmark = pytest.mark.slow
 
 EXAMPLE = PROJECT / "examples"
 OVERLAP = ["--criteria", "groundedness", "--model", "baseline/overlap"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_pictures() -> Iterator[None]:
-    """Drawing takes most of the time and is tested elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("forest", "confusion_maps", "interval_plot", "raw_vs_corrected"):
-            patch.setattr(f"judge.report.job.{name}", lambda *drawn: (b"<svg/>", b"png"))
-        for name in ("forest", "confusion_maps"):
-            patch.setattr(f"judge.calibrate.report.folder.{name}", lambda *drawn: (b"<svg/>", b"png"))
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -216,7 +216,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def world(made: Path, tmp_path: Path, no_pictures: None) -> World:
+def world(made: Path, tmp_path: Path) -> World:
     return World(shutil.copytree(made, tmp_path / "world"))
 
 

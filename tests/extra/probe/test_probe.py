@@ -68,12 +68,6 @@ def folder(tmp_path: Path) -> Path:
     return written(tmp_path / "pool", town_pool())
 
 
-@pytest.fixture(autouse=True)
-def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of a probe's time and is tested elsewhere."""
-    monkeypatch.setattr("judge.extra.probe.card.probe_pictures", lambda card: {"probe.svg": b"", "probe.png": b""})
-
-
 FALLING = ("swapped", "dropped", "invented", "altered", "negation")
 
 
