@@ -15,7 +15,7 @@ from judge.ask.account import Account, CallSums, JudgeAccount, Settings, price_o
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, failure, filler_notes
-from judge.ask.records import Failure, Judgment, PickedTasks, Task, Tasks
+from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task, Tasks
 from judge.ask.results import StoredResults, stored
 from judge.ask.returned import by_criterion, model_notes, server_notes
 from judge.errors import Interrupted, OperationalError
@@ -29,10 +29,6 @@ from judge.judges.records import Completion
 from judge.pool.records import Pool
 from judge.records import Criterion, Record
 from judge.runs.records import Turn
-
-JOURNAL = "journal.sqlite"
-"""The journal of a folder."""
-
 
 CallEngine = Callable[[Model, int, Callable[[str], None]], Model]
 """Gives the same model with calls that are made elsewhere, so many at once; the function is told what they wait for."""

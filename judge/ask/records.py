@@ -11,6 +11,9 @@ from judge.pool.build import lacking_texts
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, bare
 
+JOURNAL = "journal.sqlite"
+"""The journal of a folder."""
+
 
 class SentenceSupport(Record, frozen=True):
     """What a checker found for one sentence."""

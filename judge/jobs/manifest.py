@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.asking import JOURNAL as JOURNAL
 from judge.ask.prompt import RENDERER_VERSION
+from judge.ask.records import JOURNAL as JOURNAL
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError
 from judge.io.files import StrPath, json_bytes, published, read_stored, sha256

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import judge.ask.opening as opening
-from judge.ask.asking import JOURNAL, CallEngine, JournalPlace, Judge
+from judge.ask.asking import CallEngine, JournalPlace, Judge
 from judge.ask.criteria import choose_prompts
 from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
 from judge.ask.prompt import check_unit, combine, needs_turn, unit_of
-from judge.ask.records import Tasks, tasks
+from judge.ask.records import JOURNAL, Tasks, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
 from judge.crowd.jury import Jury, juries

@@ -9,7 +9,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ _PACKINGS = {
 _TAR = slice(257, 262)
 _UTF16_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PYTHON_LITERAL = re.compile(r"(True|False|None)\b")
+_SIGN = re.compile(rb"\S")
 _TURN_LINE = re.compile(rb'"(metadata|references)"')
 
 
@@ -115,15 +116,14 @@ def open_document(
 
     if not content:
         return document()
-    if as_lines:
+    if as_lines or _begins_with_turn(content):
         return document(lines=_decode_lines(content, file, problems))
     value, unread = decode(content, file, decoder=decoder)
     if unread is None:
         return document(value)
     # The last turn of an array may stand on a line of its own too.
     if not _is_open_array(content) and any(
-        raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw) and _holds(raw, dict)
-        for _, raw in numbered_lines(content)
+        raw.lstrip().startswith(b"{") and _TURN_LINE.search(raw) and _holds(raw, dict) for raw in io.BytesIO(content)
     ):
         return document(lines=_decode_lines(content, file, problems))
     problems.append(unread)
@@ -175,7 +175,7 @@ def decode(
         return None, problem(code, file, "" if line is None else f"line {line}", message)
 
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8").removesuffix("\n" if line is not None else "")
     except UnicodeDecodeError as error:
         byte = content[error.start]
         return refused("wrong_encoding", f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8: {error.reason}")
@@ -200,6 +200,12 @@ def decode(
         return refused("not_json", "not a run: an integer of thousands of digits")
 
 
+def _begins_with_turn(content: bytes) -> bool:
+    """Whether the first line is a turn, and others follow."""
+    first = content[: content.find(b"\n") + 1]
+    return bool(_TURN_LINE.search(first) and _holds(first, dict) and _SIGN.search(content, len(first)))
+
+
 def _is_open_array(content: bytes) -> bool:
     """Whether the content begins with an array that its first line does not end."""
     first, _, _ = content.lstrip().partition(b"\n")
@@ -214,16 +220,12 @@ def _holds(raw: bytes, kind: type) -> bool:
     return False
 
 
-def numbered_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """The number of each line and the line, one at a time, since a list of them would copy the content."""
-    return ((number, raw.removesuffix(b"\n")) for number, raw in enumerate(io.BytesIO(content), start=1))
-
-
 def _decode_lines(content: bytes, file: str, problems: list[Problem]) -> tuple[tuple[int, Any], ...]:
     lines: list[tuple[int, Any]] = []
     refused: list[Problem] = []
-    for number, raw in numbered_lines(content):
-        if not raw or raw.isspace():
+    # One line at a time, since a list of them would copy the content.
+    for number, raw in enumerate(io.BytesIO(content), start=1):
+        if raw.isspace():
             continue
         if len(lines) + len(refused) == MAX_TURNS:
             message = f"more than {MAX_TURNS:,} lines, each of which should be a turn; the file is not read"

@@ -23,7 +23,7 @@ def used_provenance(response: Response, format: str) -> tuple[tuple[Provenance, 
     Used are the passages that are flagged `used`, or cited. Without any, the first five count by falling score, or in
     the order of the list where a score is missing or not finite. A passage that is listed twice counts once.
     """
-    flagged = [passage for passage in response.provenance if passage.used]
+    flagged = [passage for passage in response.listed if passage.used]
     if flagged:
         return _firsts(flagged), "citations" if rules_of(format).keyed else "used"
     return _firsts(_by_score(response.provenance))[:TOP_PASSAGES], "top5"

@@ -1,6 +1,6 @@
 """The records of submissions and of topics, frozen, with fields in the order of file columns. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from judge.records import Record
@@ -65,12 +65,27 @@ class Provenance(Record, frozen=True, gc=False, rename={"passage_id": "id"}, for
 
 
 class Response(Record, frozen=True):
-    """One response of a run for a turn; provenance in the run's own order."""
+    """One response of a run for a turn."""
 
     rank: int
     text: str
-    provenance: tuple[Provenance, ...]
+    listed: tuple[Provenance, ...]
+    """The passages that the response itself lists, in the order of its provenance."""
     ptkb_provenance: tuple[str, ...] = ()
+    references: Mapping[str, float | None] = {}
+    """Id and score of the turn's passages, where a response lists those that it cites."""
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        """All passages in the run's own order: the turn's references, and what the response lists beside them.
+
+        Made when asked for, since a run may have 300,000 references.
+        """
+        if not self.references:
+            return self.listed
+        cited = {passage.passage_id: passage for passage in self.listed}
+        every = {key: cited.get(key) or Provenance(key, score, False) for key, score in self.references.items()}
+        return tuple((every | cited).values())
 
 
 class RunTurn(Record, frozen=True):

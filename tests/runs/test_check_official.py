@@ -87,7 +87,7 @@ def test_the_sample_of_2023_against_the_collection_s_own_hashes(shared):
     assert found(read.run) == ({"passage_text_differs": 180}, NEEDS_TOPICS)
     first = read.run.turns[0].responses[0]
     away = msgspec.structs.replace(first.provenance[3], passage_id="clueweb22-en0004-67-08978:999", text=None)
-    response = msgspec.structs.replace(first, provenance=(*first.provenance[:3], away, *first.provenance[4:]))
+    response = msgspec.structs.replace(first, listed=(*first.provenance[:3], away, *first.provenance[4:]))
     turn = RunTurn(read.run.turns[0].turn_id, (response, *read.run.turns[0].responses[1:]))
     run = msgspec.structs.replace(read.run, turns=(turn, *read.run.turns[1:]))
     assert found(run)[0] == {"passage_text_differs": 179, "unknown_passage": 1}

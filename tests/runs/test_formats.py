@@ -76,12 +76,12 @@ def test_ikat2025_used_passages_are_the_citations(tmp_path):
     assert read.run.format == "ikat2025"
     assert (read.run.run_id, read.run.run_type, read.run.team) == ("r", "automatic", "t")
     provenance = (Provenance(A, 2.0, False, None), Provenance(B, 1.0, True, None), Provenance(C, 0.4, True, None))
-    response = Response(1, "Text.", provenance, ("I like tea.",))
+    response = Response(1, "Text.", provenance[1:], ("I like tea.",), {A: 2.0, B: 1.0})
     assert read.run.turns == (RunTurn("1-1_1", (response,)), RunTurn("1-1_2", (response,)))
+    assert response.provenance == provenance
     assert [(problem.code, problem.path) for problem in read.problems] == [
         ("citation_not_in_references", f'line {number}: $.responses[0].citations["{C}"]') for number in (1, 2)
     ]
-    assert read.places[0].references == {A: 2.0, B: 1.0}
     # A response without citations used none of the references.
     bare = line("1-1_3")
     bare["responses"].append({"rank": 2, "text": "More.", "citations": {}, "ptkb_provenance": []})

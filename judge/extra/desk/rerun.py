@@ -11,11 +11,12 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from judge.ask.asking import JOURNAL, JobForecast
+from judge.ask.asking import JobForecast
 from judge.ask.criteria import bundled_criteria, load_criterion, prompt_path
 from judge.ask.options import AskingOptions
 from judge.ask.progress import Progress
 from judge.ask.prompt_file import parse_criterion
+from judge.ask.records import JOURNAL
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
 from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks
 from judge.calibrate.intake import same_grades

@@ -14,12 +14,12 @@ import numpy as np
 
 from judge.ask import opening
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import JOURNAL, Asking, JobForecast, Judge
+from judge.ask.asking import Asking, JobForecast, Judge
 from judge.ask.criteria import choose_prompts
 from judge.ask.options import AskingOptions, JournalOption
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION, check_unit, unit_of
-from judge.ask.records import Failure, Judgment, Task
+from judge.ask.records import JOURNAL, Failure, Judgment, Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.calibrate.certificate import Certificate, Match, certificate_digest, match_run, read_certificate
 from judge.calibrate.certified import Certified, CertifiedProbe, CertifiedRow

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence, ValuesView
 from functools import cache
 from itertools import islice
 from math import isfinite
@@ -15,9 +15,11 @@ from judge.runs.formats.shape import PtkbEntry, Rules
 from judge.runs.ranking import MAX_PASSAGES
 from judge.runs.records import Turn
 
+Scores = Sequence[float | None] | ValuesView[float | None]
+
 
 def check_entries(
-    rules: Rules, run_type: str | None, base: str, ids: Sequence[str], scores: Sequence[float | None], add: Report
+    rules: Rules, run_type: str | None, base: str, ids: Collection[str], scores: Scores, add: Report
 ) -> None:
     """Check the ids and scores of one list of up to 300,000 passages; well-formed lists are checked in C, for speed.
 
@@ -29,51 +31,50 @@ def check_entries(
 
     counts: Counter[str] = Counter()
 
-    def report(code: str, k: int, field: str, message: str, *values: str | float) -> None:
+    def report(code: str, k: int, passage_id: str, field: str, message: str, *values: str | float) -> None:
         counts[code] += 1
         if counts[code] > LISTED:
             # Only their number is kept: a run may have 300,000 of them.
             add(code, base, "")
             return
-        path = member(base, ids[k]) if rules.keyed else f"{base}[{k}].{field}"
+        path = member(base, passage_id) if rules.keyed else f"{base}[{k}].{field}"
         written = (shown(value) if isinstance(value, str) else value for value in values)
         add(code, path, message.format(*written))
 
-    regular = rules.passage_id is None or _all_match(rules.passage_id, ids)
-    if not regular or max(map(len, ids), default=0) > MAX_ID:
+    if rules.passage_id is None or not _all_match(rules.passage_id, ids):
         for k, passage_id in enumerate(ids):
             if not passage_id or not passage_id.isprintable() or len(passage_id) > MAX_ID:
                 message = "{} is empty, too long, or has unprintable characters"
-                report("unusable_passage_id", k, "id", message, passage_id)
+                report("unusable_passage_id", k, passage_id, "id", message, passage_id)
             elif rules.passage_id is not None and not rules.passage_id.fullmatch(passage_id):
                 message = "{} does not have the form of the collection's ids"
-                report("malformed_passage_id", k, "id", message, passage_id)
-    if len(set(ids)) < len(ids):
+                report("malformed_passage_id", k, passage_id, "id", message, passage_id)
+    if not isinstance(ids, Mapping) and len(set(ids)) < len(ids):
         seen: set[str] = set()
         for k, passage_id in enumerate(ids):
             if passage_id in seen and passage_id:
-                report("duplicate_passage", k, "id", "{} is already in this list", passage_id)
+                report("duplicate_passage", k, passage_id, "id", "{} is already in this list", passage_id)
             seen.add(passage_id)
-    if not rules.ranked or _all_fall(scores) or (run_type in rules.scoreless and scores.count(None) == len(scores)):
+    if not rules.ranked or _all_fall(scores) or (run_type in rules.scoreless and set(scores) == {None}):
         return
     ranked = all(score is not None and isfinite(score) for score in scores)
     order = "they are ranked by score" if ranked else "some have none, so the order of the list counts"
     previous: float | None = None
-    for k, score in enumerate(scores):
+    for k, (passage_id, score) in enumerate(zip(ids, scores, strict=True)):
         if score is None:
-            report("missing_score", k, "score", "no score, so the order of the list is all there is")
+            report("missing_score", k, passage_id, "score", "no score, so the order of the list is all there is")
         elif not isfinite(score):
-            report("score_not_finite", k, "score", "{} is not a number to rank by", score)
+            report("score_not_finite", k, passage_id, "score", "{} is not a number to rank by", score)
         elif previous is not None and score == previous:
-            report("equal_scores", k, "score", "{} is also the score of the entry before", score)
+            report("equal_scores", k, passage_id, "score", "{} is also the score of the entry before", score)
         elif previous is not None and score > previous:
             message = "{} is more than {} of the entry before; " + order
-            report("scores_not_decreasing", k, "score", message, score, previous)
+            report("scores_not_decreasing", k, passage_id, "score", message, score, previous)
         if score is not None and isfinite(score):
             previous = score
 
 
-def _all_match(pattern: re.Pattern[str], ids: Sequence[str]) -> bool:
+def _all_match(pattern: re.Pattern[str], ids: Collection[str]) -> bool:
     """Whether every id has the form `pattern`; False may also mean that an id has a line break."""
     text = "\n".join(("", *ids))
     return text.count("\n") == len(ids) and _lines_of(pattern).fullmatch(text) is not None
@@ -85,12 +86,13 @@ def _lines_of(pattern: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(rf"(?:\n(?:{pattern.pattern}))*+", pattern.flags)
 
 
-def _all_fall(scores: Sequence[float | None]) -> bool:
+def _all_fall(scores: Scores) -> bool:
     """Whether all are finite numbers, each less than the one before."""
     numbers = cast("Sequence[float]", scores)
     try:
         # Only the ends of falling numbers can be infinite; NaN is less than no number.
-        return all(map(isfinite, (*numbers[:1], *numbers[-1:]))) and all(map(gt, numbers, islice(numbers, 1, None)))
+        ends = (*islice(numbers, 1), *islice(reversed(numbers), 1))
+        return all(map(isfinite, ends)) and all(map(gt, numbers, islice(numbers, 1, None)))
     except TypeError:
         # A missing score is no number and cannot be compared.
         return False

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from operator import attrgetter
 
 import msgspec
@@ -11,7 +12,7 @@ from judge.io.ids import natural_key, topic_of
 from judge.io.text import MAX_ID, count, has_content, printable_id, shown, storable
 from judge.records import Problem
 from judge.runs.check import CODES, as_error
-from judge.runs.check.entries import check_entries, check_ptkb
+from judge.runs.check.entries import Scores, check_entries, check_ptkb
 from judge.runs.fields import ProblemLog, ancestors, member, usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import ReadRun, ResponsePlace
@@ -22,7 +23,7 @@ from judge.runs.tokens import MAX_CHARS, TokenCounter, joined_words
 MAX_RANK = 1_000_000
 _LONGEST = 6
 """The most digits of a turn number that is compared with others."""
-_ID, _TEXT = attrgetter("passage_id"), attrgetter("text")
+_ID, _SCORE, _TEXT = attrgetter("passage_id"), attrgetter("score"), attrgetter("text")
 
 
 class CollectionHashes(msgspec.Struct, frozen=True):
@@ -225,42 +226,45 @@ class RunCheck:
 
     def passages(self, i: int, j: int, response: Response, most: int | None) -> None:
         """Check the evidence that a response names; of `most` passages it may cite."""
-        rules, passages = self.rules, response.provenance
+        rules, references = self.rules, response.references
         if rules.passages is None:
             return
         turn, place = self.places[i], self.places[i].responses[j]
         base = f"{(turn if rules.keyed else place).path}.{rules.passages}"
         own = f"{place.path}.{place.names.citations}" if rules.keyed else base
-        if not passages:
+        if not (references or response.listed):
             self.add("no_provenance", own if rules.own_turns else base, "no passage, so groundedness cannot be judged")
             return
         # One cheap loop keeps few entries: a run may have 300,000.
-        marked = [passage for passage in passages if passage.used is not False or passage.text is not None]
+        marked = [passage for passage in response.listed if passage.used is not False or passage.text is not None]
         if rules.flags_used:
-            self._used(base, own, passages, marked)
-        if turn.references and j == 0:
+            self._used(base, own, response, marked)
+        if references and j == 0:
             # All responses of a turn share its references: they are checked once.
             self.at(i)
-            self._entries(base, passages[: len(turn.references)], turn.references)
+            self._entries(base, references, references.values())
             self.at(i, j)
-        if others := passages[len(turn.references) :]:
-            self._entries(own, others)
+        others: Sequence[Provenance] = response.listed
+        if references:
+            others = [passage for passage in others if passage.passage_id not in references]
+        if others:
+            self._entries(own, [*map(_ID, others)], [*map(_SCORE, others)], [*map(_TEXT, others)])
         if any(passage.text for passage in marked):
             self._texts(base, response)
         cited = sum(passage.used is True for passage in marked)
         if most is not None and cited > most:
             self.add("too_many_citations", own, f"{cited} used passages, at most {most} are allowed")
 
-    def _used(self, base: str, own: str, passages: Sequence[Provenance], marked: Sequence[Provenance]) -> None:
+    def _used(self, base: str, own: str, response: Response, marked: Sequence[Provenance]) -> None:
         """Check the `used` marks of a list; `marked` has at least the passages that are not marked as unused."""
         absent = any(passage.used is None for passage in marked)
         used = any(passage.used for passage in marked)
+        passages = response.listed
         if (used and not absent) or self._unreadable_flag(base, passages):
             return
         if not used:
-            which = (
-                "with the highest scores" if has_scores(passages) else "first of the list, where scores are missing,"
-            )
+            scored = has_scores(response.provenance)
+            which = "with the highest scores" if scored else "first of the list, where scores are missing,"
             message = f"no passage is marked as used, so the {TOP_PASSAGES} {which} count as used"
             self.add("no_used_passage", own, message)
         else:
@@ -275,16 +279,13 @@ class RunCheck:
         # `[*]` stands for problems that were only counted; one of them may be a mark.
         return any(path in silent for k in unread for path in (f"{base}[{k}]", f"{base}[{k}].used", f"{base}[*]"))
 
-    def _entries(self, base: str, passages: Sequence[Provenance], scored: Mapping[str, float | None] = {}) -> None:
+    def _entries(self, base: str, ids: Collection[str], scores: Scores, texts: Sequence[str | None] = ()) -> None:
         rules, hashes = self.rules, self._hashes
-        ids = [*scored] or [passage.passage_id for passage in passages]
-        scores = [*scored.values()] or [passage.score for passage in passages]
         check_entries(rules, self.run.run_type, base, ids, scores, partial(self.add_entry, base))
         # Lists without a problem are passed in C: a run may have 300,000 entries.
-        if hashes is None or (self._unknown.isdisjoint(map(_ID, passages)) and not any(map(_TEXT, passages))):
+        if hashes is None or (self._unknown.isdisjoint(ids) and not any(texts)):
             return
-        for k, passage in enumerate(passages):
-            passage_id, text = passage.passage_id, passage.text
+        for k, (passage_id, text) in enumerate(zip_longest(ids, texts)):
             md5 = self._md5s.get(passage_id)
             path = member(base, passage_id) if rules.keyed else f"{base}[{k}].id"
             if md5 is None:

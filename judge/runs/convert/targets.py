@@ -144,10 +144,8 @@ class SourceRun:
         """Log the values that the file has in another form than records and JSON targets."""
         self._noted("coerced_value", "value", "numbers in another form", "numbers")
         if self.rules.keyed:
-            every = (
-                passage for turn in self.run.turns for response in turn.responses for passage in response.provenance
-            )
-            cited = sum(passage.used is True for passage in every)
+            responses = (response for turn in self.run.turns for response in turn.responses)
+            cited = sum(passage.used is True for response in responses for passage in response.listed)
             self.change_all("citations", cited, "citation", "with the references' scores and in their order")
 
     def _noted(self, code: str, noun: str, what: str, after: str = "", *, dropped: bool = False) -> None:
@@ -244,7 +242,7 @@ def _ikat2025(source: SourceRun) -> bytes:
     source.form_lost_in_reading()
     lines = []
     for turn, place in source.in_work():
-        listed = _references(turn, place, source)
+        listed = _references(turn, source)
         references = dict(sorted(listed.items(), key=lambda item: -item[1]))
         source.change_all("order of the references", list(references) != list(listed), "turn", "by falling score")
         responses = []
@@ -257,7 +255,7 @@ def _ikat2025(source: SourceRun) -> bytes:
     return b"".join(lines)
 
 
-def _references(turn: RunTurn, place: TurnPlace, source: SourceRun) -> dict[str, float]:
+def _references(turn: RunTurn, source: SourceRun) -> dict[str, float]:
     """The passages of all responses of a turn, each once, with a number for a score."""
     first: dict[str, Provenance] = {}
     other_scores: set[str] = set()
@@ -267,7 +265,9 @@ def _references(turn: RunTurn, place: TurnPlace, source: SourceRun) -> dict[str,
     if other_scores:
         named = ", ".join(map(shown, sorted(other_scores)))
         source.drop("passage scores", f"other scores elsewhere in the turn of {named}")
-    if source.rules.keyed and any(len(response.provenance) > len(place.references) for response in turn.responses):
+    if source.rules.keyed and any(
+        passage.passage_id not in response.references for response in turn.responses for passage in response.listed
+    ):
         source.change("references", "citations outside the references", "citations are references")
     if has_scores(tuple(first.values())):
         return {passage_id: passage.score or 0.0 for passage_id, passage in first.items()}

@@ -3,6 +3,7 @@
 Question pools and banks have the same form. A response has no provenance; its rank is its place in the pool.
 """
 
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 from judge.io.ids import natural_key
 from judge.io.text import printable_id, shown, storable
 from judge.runs.check import problem
-from judge.runs.document import HEAD, Document, numbered_lines, open_document, read_head
+from judge.runs.document import HEAD, Document, open_document, read_head
 from judge.runs.fields import MAX_ALL_RESPONSES, ProblemLog
 from judge.runs.formats.shape import Format, ReadRun, ResponsePlace, Rules, TurnPlace, read_run_of
 from judge.runs.records import Response, RunTurn
@@ -93,7 +94,7 @@ def _turns(rows: list[_Row], bank: dict[str, str], log: ProblemLog) -> dict[str,
 
 def _rows(content: bytes, log: ProblemLog) -> list[_Row]:
     rows: list[_Row] = []
-    for number, raw in numbered_lines(content):
+    for number, raw in enumerate(io.BytesIO(content), start=1):
         columns = [column.decode("utf-8", "backslashreplace") for column in raw.split()]
         if len(columns) == 6 and all(map(storable, columns)):
             if len(rows) == MAX_ALL_RESPONSES:

@@ -7,7 +7,7 @@ response differently, and count turns from 0 and from 1. Both are read.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice, repeat
+from itertools import islice
 from math import isfinite
 from typing import Any
 
@@ -63,8 +63,6 @@ class References(msgspec.Struct, frozen=True):
     """The references of a turn, which all of its responses share."""
 
     scores: dict[str, float | None]
-    retrieved: list[Provenance]
-    """The same as records that are not used."""
     free: bool
     """Whether a response may cite what is not among them."""
 
@@ -126,17 +124,17 @@ def _turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tupl
     _read_metadata(log, fields, (), first, "line")
     # The guidelines forbid references in generation-only runs, so their citations are in none.
     references = _read_references(log, fields, free_without=first["run_type"] == "generation-only")
-    return shape.read_turn(log, fields, partial(_response, references=references), True, references=references.scores)
+    return shape.read_turn(log, fields, partial(_response, references=references), True, len(references.scores))
 
 
 def _response(
     log: ProblemLog, path: str, value: Any, needs_text: bool, *, references: References
 ) -> tuple[Response, shape.ResponsePlace]:
     fields = Fields(log.add, path, value, ("rank", "text", "citations", "ptkb_provenance"))
-    provenance = _read_cited(log, fields, "citations", references)
+    cited = _read_cited(log, fields, "citations", references)
     ptkb = _read_statements(log, fields, "ptkb_provenance")
-    response = Response(fields.integer("rank"), fields.text("text", optional=not needs_text), provenance, ptkb)
-    return response, shape.ResponsePlace(path)
+    rank, text = fields.integer("rank"), fields.text("text", optional=not needs_text)
+    return Response(rank, text, cited, ptkb, references.scores), shape.ResponsePlace(path)
 
 
 def _interactive_turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tuple[RunTurn, shape.TurnPlace]:
@@ -145,7 +143,7 @@ def _interactive_turn(log: ProblemLog, path: str, value: Any, first: dict[str, s
     references = _read_references(log, fields, free_without=True)
     users: Users = {}
     read = partial(_interactive_response, references=references, users=users)
-    turn, place = shape.read_turn(log, fields, read, True, references=references.scores, turn_id=turn_id)
+    turn, place = shape.read_turn(log, fields, read, True, len(references.scores), turn_id=turn_id)
     # What the user said does not depend on the response, so the best-ranked one stands for all.
     utterance, ptkb = users[min(users)] if users else (None, ())
     return RunTurn(turn.turn_id, turn.responses, utterance, ptkb), place
@@ -168,10 +166,10 @@ def _interactive_response(
         message = "another utterance of the user than in the turn's other responses; that of the best rank counts"
         log.add("utterance_differs", f"{path}.user_utterance", message)
     users.setdefault(rank, (utterance, tuple(statement for statement in told if statement.strip())))
-    provenance = _read_cited(log, fields, names.citations, references)
+    cited = _read_cited(log, fields, names.citations, references)
     text = fields.text(names.text, optional=not needs_text)
-    response = Response(rank, text, provenance, _read_statements(log, meta, "ptkb_provenance"))
-    return response, shape.ResponsePlace(path, names=names)
+    ptkb = _read_statements(log, meta, "ptkb_provenance")
+    return Response(rank, text, cited, ptkb, references.scores), shape.ResponsePlace(path, names=names)
 
 
 def _read_metadata(log: ProblemLog, fields: Fields, others: Sequence[str], first: dict[str, str], turn: str) -> str:
@@ -218,11 +216,9 @@ def _read_references(log: ProblemLog, fields: Fields, *, free_without: bool) -> 
         numbers = Fields(partial(log.add_entry, base), base, references, references)
         scores = {passage_id: numbers.number(passage_id) for passage_id in references}
     log.close_lists()
-    # Made in C and once for all responses of the turn: a run may have 300,000 references.
-    retrieved = list(map(Provenance, scores, scores.values(), repeat(False)))
     # References that cannot be read are no reason to report citations too.
     unreadable = fields.get("references") not in (None, references)
-    return References(scores, retrieved, unreadable or (free_without and not references))
+    return References(scores, unreadable or (free_without and not references))
 
 
 def _by_passage(log: ProblemLog, fields: Fields, name: str) -> dict[str, Any]:
@@ -238,13 +234,12 @@ def _by_passage(log: ProblemLog, fields: Fields, name: str) -> dict[str, Any]:
 
 
 def _read_cited(log: ProblemLog, fields: Fields, name: str, references: References) -> tuple[Provenance, ...]:
-    """The passages of a response: the references, cited ones as used, and then what it cites beside in `name`."""
+    """The passages that a response cites in `name`: references in their order, and then what it cites beside."""
     citations = _by_passage(log, fields, name)
-    provenance = references.retrieved.copy()
     cited = citations.keys() & references.scores.keys()
     # The loop stops at the last citation: citations are few and mostly among the first references.
-    for k in islice((k for k, passage_id in enumerate(references.scores) if passage_id in cited), len(cited)):
-        provenance[k] = Provenance(provenance[k].passage_id, provenance[k].score, True)
+    among = islice(filter(cited.__contains__, references.scores), len(cited))
+    passages = [Provenance(passage_id, references.scores[passage_id], True) for passage_id in among]
     base = f"{fields.path}.{name}"
     scores = Fields(partial(log.add_entry, base), base, citations, citations)
     for passage_id in citations:
@@ -254,11 +249,11 @@ def _read_cited(log: ProblemLog, fields: Fields, name: str, references: Referenc
                 message = f"{score} is not a number to rank by"
                 log.add_entry(base, "score_not_finite", member(base, passage_id), message)
             continue
-        provenance.append(Provenance(passage_id, score, True))
+        passages.append(Provenance(passage_id, score, True))
         if not references.free:
             message = "cited but not among the turn's references"
             log.add_entry(base, "citation_not_in_references", member(base, passage_id), message)
-    return tuple(provenance)
+    return tuple(passages)
 
 
 def _read_statements(log: ProblemLog, fields: Fields, name: str) -> tuple[str, ...]:

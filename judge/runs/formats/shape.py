@@ -5,7 +5,7 @@ reported a problem.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -51,8 +51,6 @@ class TurnPlace(msgspec.Struct, frozen=True):
 
     path: str
     responses: tuple[ResponsePlace, ...]
-    references: Mapping[str, float | None] = {}
-    """Id and score of the passages with which the list of each response begins, where they are the turn's."""
     value: Any = None
     """The turn as its file has it, where a track has rules on it."""
 
@@ -109,7 +107,7 @@ class Rules(msgspec.Struct, frozen=True):
     names: tuple[Names, ...] = (NAMES,)
     """What the members of a response are called; several where the format changed."""
     passage_id: re.Pattern[str] | None = None
-    """The form of the collection's passage ids."""
+    """The form of the collection's passage ids, which no id of more than `MAX_ID` characters has."""
     cited: Callable[[Any], Iterable[tuple[str, Sequence[str]]]] | None = None
     """From a turn as its file has it to each sentence with the passage ids that it cites, in their order."""
     fix: Callable[..., None] | None = None
@@ -131,7 +129,7 @@ class Format(msgspec.Struct, frozen=True):
 
 
 # Possessive, because a digit fewer never helps: a run has 300,000 of these ids.
-IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}+-[0-9]{2}+-[0-9]{5}+:[0-9]++")
+IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}+-[0-9]{2}+-[0-9]{5}+:[0-9]{1,9}+")
 
 
 def _passages(log: ProblemLog, entries: list[Any], path: str, flagged: bool) -> tuple[Provenance, ...]:
@@ -272,11 +270,11 @@ def read_turn(
     fields: Fields,
     read: ReadResponse,
     needs_text: bool,
+    references: int = 0,
     *,
-    references: Mapping[str, float | None] = {},
     turn_id: str | None = None,
 ) -> tuple[RunTurn, TurnPlace]:
-    """One turn with `turn_id`, `responses` and `references`; of too many responses none is read, with a problem.
+    """One turn with `turn_id`, `responses` and so many `references`; of too many responses none is read: a problem.
 
     `turn_id` is given where it stands elsewhere in the turn.
     """
@@ -284,7 +282,7 @@ def read_turn(
     responses: list[Response] = []
     places: list[ResponsePlace] = []
     values = fields.list("responses")
-    most = min(MAX_RESPONSES, _MAX_COPIES // max(1, len(references)))
+    most = min(MAX_RESPONSES, _MAX_COPIES // max(1, references))
     if len(values) > most:
         message = f"{len(values):,} responses, at most {most:,} are read of such a turn"
         log.add("too_many_responses", f"{fields.path}.responses", message)
@@ -294,7 +292,7 @@ def read_turn(
         responses.append(response)
         places.append(place)
         log.close_lists()
-    return RunTurn(turn_id, tuple(responses)), TurnPlace(fields.path, tuple(places), references)
+    return RunTurn(turn_id, tuple(responses)), TurnPlace(fields.path, tuple(places))
 
 
 def turn_label(value: Any, path: str = ".turn_id") -> str | None:
