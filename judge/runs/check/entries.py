@@ -15,11 +15,11 @@ from judge.runs.formats.shape import PtkbEntry, Rules
 from judge.runs.ranking import MAX_PASSAGES
 from judge.runs.records import Turn
 
-Scores = Sequence[float | None] | ValuesView[float | None]
+EntryScores = Sequence[float | None] | ValuesView[float | None]
 
 
 def check_entries(
-    rules: Rules, run_type: str | None, base: str, ids: Collection[str], scores: Scores, add: Report
+    rules: Rules, run_type: str | None, base: str, ids: Collection[str], scores: EntryScores, add: Report
 ) -> None:
     """Check the ids and scores of one list of up to 300,000 passages; well-formed lists are checked in C, for speed.
 
@@ -86,7 +86,7 @@ def _lines_of(pattern: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(rf"(?:\n(?:{pattern.pattern}))*+", pattern.flags)
 
 
-def _all_fall(scores: Scores) -> bool:
+def _all_fall(scores: EntryScores) -> bool:
     """Whether all are finite numbers, each less than the one before."""
     numbers = cast("Sequence[float]", scores)
     try:

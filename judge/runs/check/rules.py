@@ -12,7 +12,7 @@ from judge.io.ids import natural_key, topic_of
 from judge.io.text import MAX_ID, count, has_content, printable_id, shown, storable
 from judge.records import Problem
 from judge.runs.check import CODES, as_error
-from judge.runs.check.entries import Scores, check_entries, check_ptkb
+from judge.runs.check.entries import EntryScores, check_entries, check_ptkb
 from judge.runs.fields import ProblemLog, ancestors, member, usable_turn_id
 from judge.runs.formats import rules_of
 from judge.runs.formats.shape import ReadRun, ResponsePlace
@@ -279,7 +279,7 @@ class RunCheck:
         # `[*]` stands for problems that were only counted; one of them may be a mark.
         return any(path in silent for k in unread for path in (f"{base}[{k}]", f"{base}[{k}].used", f"{base}[*]"))
 
-    def _entries(self, base: str, ids: Collection[str], scores: Scores, texts: Sequence[str | None] = ()) -> None:
+    def _entries(self, base: str, ids: Collection[str], scores: EntryScores, texts: Sequence[str | None] = ()) -> None:
         rules, hashes = self.rules, self._hashes
         check_entries(rules, self.run.run_type, base, ids, scores, partial(self.add_entry, base))
         # Lists without a problem are passed in C: a run may have 300,000 entries.
