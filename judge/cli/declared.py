@@ -14,7 +14,7 @@ from copy import copy
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import create_model
+from pydantic import ConfigDict, create_model
 from pydantic.fields import FieldInfo
 
 from judge.cli.parser import CommandParser
@@ -63,7 +63,9 @@ actions has one, ""."""
 
 
 class _Alone(Options):
-    """An option that is a parameter of a function."""
+    """An option that is a parameter of a function, where pydantic need not search sources for docstrings."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False)
 
 
 def declare(parser: CommandParser, functions: Functions) -> None:
@@ -105,6 +107,7 @@ def _argument(plan: Options, call: Mapping[str, Any]) -> Any:
     return plan.with_values(**call) if isinstance(plan, Call) else plan
 
 
+@functools.cache
 def _plans_of(function: Callable[..., int]) -> list[type[Options]]:
     return list(map(_plan_of, inspect.signature(function).parameters.values()))
 

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -20,7 +21,7 @@ from judge.errors import UsageError
 from judge.io.plan import Call, NotNegative, OneOf, Option, Options, OptionsRefused, Positive, pairs
 from judge.jobs.tokens import LengthsPlan
 from judge.judges.backends import open_model
-from tests.conftest import PROJECT, complaint, on_stderr, printed, put, refused
+from tests.conftest import PROJECT, complaint, on_stderr, put, refused, run_here
 
 
 def parsers(command: str) -> Iterator[CommandParser]:
@@ -57,7 +58,7 @@ def test_the_examples_parse() -> None:
         assert example.startswith(f"judge {place}")
         words = shlex.split(example)[1:]
         length = 2 if " ".join(words[:2]) in COMMANDS else 1
-        command_parser(" ".join(words[:length])).parse_args(words[length:])
+        PLACES[" ".join(words[:length])].parse_args(words[length:])
 
 
 @pytest.mark.parametrize(
@@ -128,14 +129,14 @@ def test_a_criterion_that_nobody_else_has_is_said(criterion: str, said: str, tmp
     assert err.startswith(said) and bool(err) == bool(said)
 
 
-def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
-    capsys.readouterr()
-    return printed(capsys, main(["completion", shell]))
+@cache
+def script(shell: str) -> str:
+    return run_here("completion", shell).stdout
 
 
 @pytest.mark.parametrize("shell", get_args(Shell))
-def test_every_option_stands_in_the_script_of_a_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = script(shell, capsys)
+def test_every_option_stands_in_the_script_of_a_shell(shell: str) -> None:
+    text = script(shell)
     for place, parser in PLACES.items():
         for action in parser._actions:
             for name in action.option_strings:
@@ -164,11 +165,11 @@ def test_every_option_stands_in_the_script_of_a_shell(shell: str, capsys: pytest
         ("judge evaluate qrels a b --off-", {"--off-scale"}),
     ],
 )
-def test_bash_completes(typed: str, offered: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bash_completes(typed: str, offered: set[str], tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("no bash here")
-    (tmp_path / "judge.bash").write_text(script("bash", capsys), encoding="utf-8")
+    (tmp_path / "judge.bash").write_text(script("bash"), encoding="utf-8")
     words = typed.split(" ")
     asked = (
         f"source {tmp_path}/judge.bash; COMP_WORDS=({' '.join(map(shlex.quote, words))}); COMP_CWORD={len(words) - 1}; "
