@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -31,20 +31,6 @@ RECHECKED: TsvColumns = {
     Heading("distance", about="how far the two grades are apart on average"): lambda row: row.change,
     **fields("higher lower missing"),
 }
-
-
-class RecheckPart(msgspec.Struct, frozen=True):
-    """How much is asked again of each judge's judgments under each prompt: a share, or a number."""
-
-    share: float | None = None
-    number: int | None = None
-
-    def of(self, judged: int) -> int:
-        """How many of so many judgments: the share rounded up, or the number as far as there are so many."""
-        if self.number is not None:
-            return min(self.number, judged)
-        # In millionths, because .02 × 150 is a little more than 3.
-        return -(-judged * max(1, round((self.share or 0.0) * 1_000_000)) // 1_000_000)
 
 
 class RecheckedItem(Record, frozen=True):
@@ -96,23 +82,25 @@ class ServedChange(msgspec.Struct, frozen=True):
     replies: int
 
 
-def parse_part(text: str) -> RecheckPart:
-    """The part that `2%` or `20` names.
+def parse_part(text: str) -> Callable[[int], int]:
+    """How many of so many judgments `2%` or `20` names: the share rounded up, or the number as far as it goes.
 
     A UsageError if it is neither a share above 0 % and up to 100 % nor a whole number above 0.
     """
     number, percent, rest = text.strip().partition("%")
     try:
         if percent and not rest and 0 < float(number) <= 100:
-            return RecheckPart(share=float(number) / 100)
-        if not percent and int(number) > 0:
-            return RecheckPart(number=int(number))
+            # In millionths, because .02 × 150 is a little more than 3.
+            millionths = max(1, round(float(number) / 100 * 1_000_000))
+            return lambda judged: -(-judged * millionths // 1_000_000)
+        if not percent and (most := int(number)) > 0:
+            return lambda judged: min(most, judged)
     except ValueError:
         pass
     raise UsageError(f"--recheck {shown(text)}: expected a share such as 2%, or a number of judgments such as 20")
 
 
-def chosen(judged: Sequence[tuple[str, str, int, str]], part: RecheckPart) -> list[int]:
+def chosen(judged: Sequence[tuple[str, str, int, str]], part: Callable[[int], int]) -> list[int]:
     """The places of the judgments to ask again, of each judge under each prompt as many as `part` says.
 
     The order by SHA-256 of seed, sample and response is as good as a random one, and a pool that grows keeps it.
@@ -122,7 +110,7 @@ def chosen(judged: Sequence[tuple[str, str, int, str]], part: RecheckPart) -> li
     groups = groups_of((of[:3], place) for place, of in enumerate(judged))
     taken: list[int] = []
     for places in groups.values():
-        taken += sorted(places, key=lambda place: _draw(*judged[place][2:]))[: part.of(len(places))]
+        taken += sorted(places, key=lambda place: _draw(*judged[place][2:]))[: part(len(places))]
     return sorted(taken)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from judge.errors import InputError, refuse
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered_lines, read_stored, stopped
@@ -294,14 +294,8 @@ STUDY_LINE = re.compile(r"([0-9]+)_([0-9]+_[0-9]+)_([0-9]+)_([^\t_]\S*)\t+([01])
 """The task, the turn, the nugget and the run, then the label."""
 
 
-class NuggetMatch(NamedTuple):
-    """Whether the response of a run holds a nugget of a turn."""
-
-    task: str
-    turn_id: str
-    nugget: int
-    run_id: str
-    yes: bool
+NuggetMatch = tuple[str, str, int, str, bool]
+"""A task, a turn, the number of a nugget, a run, and whether its response holds the nugget."""
 
 
 def read_study(path: Path) -> tuple[NuggetMatch, ...]:
@@ -327,6 +321,6 @@ def read_study(path: Path) -> tuple[NuggetMatch, ...]:
         if first != number:
             message = f"{shown(label_id)} is already on line {first}"
             problems.append(line_problem("duplicate_row", path, number, message))
-        matches.append(NuggetMatch(parts[1], parts[2], int(parts[3]), parts[4], parts[5] == "1"))
+        matches.append((parts[1], parts[2], int(parts[3]), parts[4], parts[5] == "1"))
     refuse(problems, f"{path}: not usable as matches: {count(len(problems), 'line')} with problems")
     return tuple(matches)

@@ -83,12 +83,10 @@ class CorrectionOutcome(msgspec.Struct, frozen=True):
     """In words, over what the intervals are if it is not topics."""
 
 
-def correct_leaderboard(
-    plan: CorrectionPlan, now: datetime | None = None, judged: JudgedFolder | None = None
-) -> CorrectionOutcome:
+def correct_leaderboard(plan: CorrectionPlan, judged: JudgedFolder | None = None) -> CorrectionOutcome:
     """Correct the means of a judged folder by gold, and write them if the plan names a place.
 
-    `now`: for the ledger of sealed grades; by default the clock's time. `judged`: the folder, if it was read already.
+    `judged`: the folder, if it was read already.
     """
     seal_of(plan.test, plan.seal)
     if not plan.gold and plan.test is None:
@@ -102,7 +100,7 @@ def correct_leaderboard(
     gold = read_unsealed(plan.gold, "they are opened with --test, which puts it on record")
     digest = sha256(b"\n".join(sorted(sha256(read_stored(path)).encode() for path in plan.gold)))
     seal = seal_of(plan.test, plan.seal)
-    sealed, warnings = _opened(plan, judged, gold, digest, seal, now) if seal is not None else ((), ())
+    sealed, warnings = _opened(plan, judged, gold, digest, seal) if seal is not None else ((), ())
     criteria, rows, all_cautions = _corrected(plan, judged, (*gold, *sealed), warnings)
     drawing = plan.out is not None and not _is_file(plan.out)
     outcome = CorrectionOutcome(
@@ -127,7 +125,7 @@ def correct_leaderboard(
 
 
 def _opened(
-    plan: CorrectionPlan, judged: JudgedFolder, gold: tuple[GoldRow, ...], digest: str, seal: Path, now: datetime | None
+    plan: CorrectionPlan, judged: JudgedFolder, gold: tuple[GoldRow, ...], digest: str, seal: Path
 ) -> tuple[tuple[GoldRow, ...], tuple[str, ...]]:
     """The sealed grades, and a warning if they were opened before for another question."""
     question = {
@@ -161,9 +159,7 @@ def _opened(
             {},
         )
 
-    rows, opening = open_sealed(
-        Path(str(plan.test)), seal, (now or datetime.now(UTC)).isoformat(timespec="seconds"), look
-    )
+    rows, opening = open_sealed(Path(str(plan.test)), seal, datetime.now(UTC).isoformat(timespec="seconds"), look)
     if opening.number < 2:
         return rows, ()
     return rows, (

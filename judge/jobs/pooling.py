@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from judge.errors import UsageError, refuse
 from judge.io.files import StrPath, read_stored, sha256
 from judge.io.ids import natural_key, run_turn_id
-from judge.io.plan import Call, OneOf, Option, Options, Positive, pairs
+from judge.io.plan import Call, OneOf, Option, Positive, pairs
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.io.text import count, shown
@@ -47,8 +47,8 @@ Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
 
 
-class ScreenOptions(Options, section="screen"):
-    """How low-quality responses are looked for."""
+class Pooling(RunFiles, ResponseLimits, section="screen"):
+    """Which responses of the runs are pooled, and how."""
 
     screen: Screening = "flag"
     """Empty, repeated, copied, off-passage or non-English responses: list them (default) or leave them out."""
@@ -67,18 +67,7 @@ class ScreenOptions(Options, section="screen"):
         description=f"Measure off_passage by sentence embeddings: {MINILM} (trec-judge[encoder]), or a model "
         "of sentence-transformers (trec-judge[sentence-transformers]).",
     )
-
-    def _check(self) -> None:
-        if self.screen == "off" and (self.thresholds or self.encoder):
-            raise UsageError("--screen-threshold and --encoder need the screen: --screen flag or exclude")
-        if self.encoder is None and "similarity" in self.thresholds:
-            raise UsageError("--screen-threshold similarity needs --encoder")
-
-
-class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
-    """Which responses of the runs are pooled, and how."""
-
-    passages: Annotated[tuple[Path, ...], Option(metavar="PATH")] = ()
+    passages: Annotated[tuple[Path, ...], Option(metavar="PATH", section="passages")] = ()
     """The collection's passages: JSONL, TREC-web, folders of them, .gz .bz2 .zst too, an index of `judge passages
     index`, a Lucene index, ir:NAME of ir_datasets; if given, only their texts count as evidence."""
     passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
@@ -120,7 +109,10 @@ class Pooling(RunFiles, ResponseLimits, ScreenOptions, section="passages"):
     as the prompts say, or responses."""
 
     def _check(self) -> None:
-        super()._check()
+        if self.screen == "off" and (self.thresholds or self.encoder):
+            raise UsageError("--screen-threshold and --encoder need the screen: --screen flag or exclude")
+        if self.encoder is None and "similarity" in self.thresholds:
+            raise UsageError("--screen-threshold similarity needs --encoder")
         for path in (self.topics, self.only_turns, self.passage_qrels, self.teams):
             if path is not None and path.exists() and not path.is_file():
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")

@@ -221,7 +221,7 @@ def _calibration_items(
             criterion=line.criterion,
             text=line.text,
             truncated=False,
-            passages=tuple(listed.UsedPassage(passage.id, passage.text, None) for passage in line.passages),
+            passages=tuple((passage.id, passage.text, None) for passage in line.passages),
             runs=(),
             opinions={sides[_judge(said)]: _opinion(line, said, asked) for said in line.judges},
             gold=line.gold.assessors,
@@ -322,7 +322,7 @@ def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Cr
 
 def _key(item: listed.BrowsedItem) -> _Key:
     # Two pools number the same response differently, so its content names it.
-    passages = tuple(sorted(passage.passage_id for passage in item.passages))
+    passages = tuple(sorted(name for name, *_ in item.passages))
     if item.text is not None:
         return item.turn_id, item.criterion, item.text, passages, "text"
     return item.turn_id, item.criterion, next(iter(item.opinions.values())).response_id, passages, "id"
@@ -339,7 +339,7 @@ def _merged(same: Sequence[listed.BrowsedItem]) -> listed.BrowsedItem:
         truncated=any(item.truncated for item in same),
         runs=tuple(sorted({run for item in same for run in item.runs}, key=lambda run: tuple(map(natural_key, run)))),
         passages=next(
-            (item.passages for item in same if all(p.text is not None for p in item.passages)), first.passages
+            (item.passages for item in same if all(text is not None for _, text, _ in item.passages)), first.passages
         ),
         opinions={side: said for item in same for side, said in item.opinions.items()},
         gold=graded.gold,

@@ -46,12 +46,8 @@ class Opinion(Record, frozen=True):
     """Of the members, where the judge is a jury."""
 
 
-class UsedPassage(Record, frozen=True):
-    """A used passage; its text is None where the pool has none."""
-
-    passage_id: str
-    text: str | None
-    source: str | None
+UsedPassage = tuple[str, str | None, str | None]
+"""The id of a used passage, its text, None where the pool has none, and its source."""
 
 
 class Gaps(NamedTuple):
@@ -110,9 +106,9 @@ def opinion(result: Judgment | Failure, votes: tuple[Opinion, ...] = ()) -> Opin
 def used_passages(keys: tuple[str, ...], passages: Mapping[str, Passage]) -> tuple[UsedPassage, ...]:
     """The passages behind the keys of a pooled response."""
     return tuple(
-        UsedPassage(found.passage_id, found.text, found.source)
+        (found.passage_id, found.text, found.source)
         if (found := passages.get(key))
-        else UsedPassage(key.partition("#")[0], None, None)
+        else (key.partition("#")[0], None, None)
         for key in keys
     )
 

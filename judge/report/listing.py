@@ -173,7 +173,7 @@ def supports(sentences: Sequence[str], passages: Sequence[str | None]) -> list[S
 
 def checked_supports(item: BrowsedItem, sentences: int) -> list[Support | None] | None:
     """For each sentence the first passage that a checker says supports it; None if no checker judged the item."""
-    places = {used.passage_id: place for place, used in reversed([*enumerate(item.passages)])}
+    places = {name: place for place, (name, *_) in reversed([*enumerate(item.passages)])}
     for said in item.opinions.values():
         if said.support and len(said.support) == sentences:
             found = [
@@ -330,10 +330,10 @@ class _Lister:
     def _detail(self, item: BrowsedItem, journals: Sequence[JournalView]) -> dict[str, Any]:
         # First what a search looks through, then what lies beside it in the same order as the items.
         self._texts.searched(item.text)
-        passages = [[used.passage_id, self._texts.stored(used.text), used.source] for used in item.passages]
+        passages = [[name, self._texts.stored(text), source] for name, text, source in item.passages]
         sentences = labeled_sentences(item)
         checked = checked_supports(item, len(sentences)) if sentences else None
-        support = supports(sentences, [used.text for used in item.passages]) if checked is None else checked
+        support = supports(sentences, [text for _, text, _ in item.passages]) if checked is None else checked
         return {
             "cut": item.truncated,
             "runs": [[_number(self._runs, run), place] for run, place in item.runs],

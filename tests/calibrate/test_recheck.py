@@ -115,7 +115,7 @@ def test_what_answered_is_named_with_the_times_between() -> None:
     ],
 )
 def test_how_many_a_part_is(text: str, judged: int, expected: int) -> None:
-    assert recheck.parse_part(text).of(judged) == expected
+    assert recheck.parse_part(text)(judged) == expected
 
 
 @pytest.mark.parametrize("text", ["", "0", "0%", "-1", "101%", "nan%", "2 %%", "2.5", "%", "two", "2%x", "\x1b[31m"])
@@ -136,20 +136,20 @@ def names(questions: Sequence[tuple[str, str, int, str]], places: Sequence[int])
 def test_what_is_asked_again_is_drawn_by_the_seed_and_kept_as_the_pool_grows() -> None:
     few, more = judged(*range(100)), judged(*range(200))
     first, then = (
-        recheck.chosen(few, recheck.RecheckPart(number=10)),
-        recheck.chosen(more, recheck.RecheckPart(number=20)),
+        recheck.chosen(few, recheck.parse_part("10")),
+        recheck.chosen(more, recheck.parse_part("20")),
     )
     assert (len(first), len(then)) == (10, 20)
-    assert recheck.chosen(few[::-1], recheck.RecheckPart(number=10)) == sorted(99 - place for place in first)
+    assert recheck.chosen(few[::-1], recheck.parse_part("10")) == sorted(99 - place for place in first)
     kept = names(more, then) & names(few, range(100))
     # Of the larger pool's part, those of the smaller pool are its own first ones.
-    assert kept <= names(few, recheck.chosen(few, recheck.RecheckPart(number=20)))
+    assert kept <= names(few, recheck.chosen(few, recheck.parse_part("20")))
     assert first != list(range(10))
 
 
 def test_every_judge_prompt_and_sample_has_its_part() -> None:
     questions = judged(*range(10)) + judged(*range(10), judge="b") + judged(*range(10), sample=1)
-    places = recheck.chosen(questions, recheck.RecheckPart(share=0.2))
+    places = recheck.chosen(questions, recheck.parse_part("20%"))
     assert [sum(place // 10 == group for place in places) for group in range(3)] == [2, 2, 2]
     # Two judges are asked about the same responses.
     assert names(questions, places[:2]) == names(questions, places[2:4])
@@ -157,7 +157,7 @@ def test_every_judge_prompt_and_sample_has_its_part() -> None:
 
 def test_two_prompts_are_asked_again_about_the_same_responses() -> None:
     questions = [("a", prompt, 0, f"R{number:05}") for prompt in "xy" for number in range(20)]
-    places = recheck.chosen(questions, recheck.RecheckPart(number=5))
+    places = recheck.chosen(questions, recheck.parse_part("5"))
     assert names(questions, places[:5]) == names(questions, places[5:])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judge.errors import UsageError
 from judge.io.words import split_sentences, words_of
-from judge.jobs.pooling import ScreenOptions
+from judge.jobs.pooling import Pooling
 from judge.pool import screen
 from judge.pool.encoder import Similarity
 from judge.pool.records import Pool, PooledResponse
@@ -237,7 +237,7 @@ def test_a_pool_with_an_encoder_encodes_each_passage_once() -> None:
 
 
 def test_thresholds_are_options() -> None:
-    found = ScreenOptions(thresholds=["near_empty=3", "english=-0.1"])
+    found = Pooling(runs="runs", thresholds=["near_empty=3", "english=-0.1"])
     assert found.thresholds == {"near_empty": 3, "english": -0.1}
 
 
@@ -251,13 +251,13 @@ def test_thresholds_are_options() -> None:
 )
 def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        ScreenOptions(**options)
+        Pooling(runs="runs", **options)
 
 
 @pytest.mark.parametrize("value", ["near_empty", "near_empty=", "near_empty=x", "near_empty=nan", "nothing=1", ""])
 def test_a_threshold_is_a_known_name_and_a_number(value: str) -> None:
     with pytest.raises(UsageError, match="screen-threshold: "):
-        ScreenOptions(thresholds=value)
+        Pooling(runs="runs", thresholds=value)
 
 
 def test_the_real_responses_of_2024(shared: Path) -> None:

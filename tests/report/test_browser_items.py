@@ -15,7 +15,7 @@ from judge.errors import InputError
 from judge.io.files import jsonl_bytes
 from judge.records import Level, Scale
 from judge.report.gather import gather
-from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, UsedPassage, gaps
+from judge.report.items import LACKS, BrowsedItem, Gaps, Opinion, gaps
 from judge.report.listing import checked_supports, labeled_sentences, opened_journal, pieces, sent, supports
 from judge.runs.records import Exchange
 from tests.calibration_world import row, write_gold
@@ -91,8 +91,8 @@ def test_an_output_folder_gives_an_item_for_each_judgment_and_each_failure(tmp_p
         ("R00001", "By ferry.", (("run-b", ""), ("run-a", ""))),
         ("R00002", "By bus.", (("run-a", ""),)),
     ]
-    assert ferry.passages == (UsedPassage("ferry-1", FERRY.text, "collection"),)
-    assert bus.passages == (UsedPassage("bus-9", None, None),)
+    assert ferry.passages == (("ferry-1", FERRY.text, "collection"),)
+    assert bus.passages == (("bus-9", None, None),)
     assert ferry.opinions[0].rationale == "It says so."
     assert (bus.opinions[0].grade, bus.opinions[0].reason) == (None, "no_passages")
     assert bus.opinions[0].raw == "I had rather not say."
@@ -129,7 +129,7 @@ def test_folders_that_number_responses_differently_share_their_items(tmp_path: P
         [judgment(1, 0), judgment(2, 2), judgment(3, 0)],
     )
     shared = [
-        (one.text, one.passages[0].passage_id, {side: said.grade for side, said in one.opinions.items()})
+        (one.text, one.passages[0][0], {side: said.grade for side, said in one.opinions.items()})
         for one in gather(opened([one, two])).items
     ]
     both = [("By ferry.", "ferry-1", {0: 3, 1: 2}), ("By bus.", "ferry-1", {0: 1, 1: 0})]
@@ -258,7 +258,7 @@ def test_a_calibration_gives_a_side_for_each_judge(tmp_path: Path) -> None:
     # The first judge is 2 off gold; the second has no grade beside it.
     assert (one.opinions[0].off, one.opinions[1].off) == (2, LACKS)
     assert (one.apart, other.apart) == (Gaps(2, LACKS, None), Gaps(2, None, None))
-    assert one.passages == (UsedPassage("ferry-1", FERRY.text, None), UsedPassage("bus-9", None, None))
+    assert one.passages == (("ferry-1", FERRY.text, None), ("bus-9", None, None))
     assert read.turns["1-1_1"].utterance == "How?"
 
 
@@ -339,7 +339,7 @@ def test_the_passage_that_holds_most_words_of_a_sentence() -> None:
 def test_the_passage_of_a_checker_goes_before_the_one_with_most_words() -> None:
     support = (SentenceSupport(("p2#a", "p1"), 0.9), SentenceSupport((), 0.2), SentenceSupport((), None))
     said = Opinion("R00001", "checker/overlap", "groundedness/sentences", 1, support=support)
-    passages = tuple(UsedPassage(name, "A ferry leaves.", "run") for name in ("p1", "p2"))
+    passages = tuple((name, "A ferry leaves.", "run") for name in ("p1", "p2"))
     one = BrowsedItem("1-1_1", "1-1", "groundedness", "It leaves. At noon. Why?", False, passages, (), {0: said})
     assert checked_supports(one, 3) == [(1, 0.9), None, None]
     # The sentences are counted otherwise now than when the response was judged.

@@ -114,14 +114,14 @@ def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
     if STUDY_LINE.fullmatch(first) and not first_object(content):
         return tuple(
             MatchedNugget(
-                turn_id=match.turn_id,
-                nugget_id=f"{match.turn_id}/{match.nugget}",
-                label="supports" if match.yes else "does_not",
-                run_id=match.run_id,
+                turn_id=turn_id,
+                nugget_id=f"{turn_id}/{nugget}",
+                label="supports" if yes else "does_not",
+                run_id=run_id,
                 # The same pair in another task is another person's label of it.
-                assessor=f"task {match.task}",
+                assessor=f"task {task}",
             )
-            for match in read_study(path)
+            for task, turn_id, nugget, run_id, yes in read_study(path)
         )
     assigned = any(isinstance(first_object(content).get(name), list) for name in ASSIGNED_BY)
     return _assignments(content, str(path)) if assigned else parse_matches(content, str(path))

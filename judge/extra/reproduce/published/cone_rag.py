@@ -159,12 +159,16 @@ def _object(path: Path) -> dict[str, dict[str, Any]]:
 
 def matches_grid(matches: Sequence[NuggetMatch]) -> Table[Any]:
     """The share of labels by which people found the nugget in the response: each run, and all together."""
-    by_run = groups_of((match.run_id, match) for match in matches)
-    groups = [*((run_id, by_run[run_id]) for run_id in sorted(by_run, key=natural_key)), ("all", matches)]
+    found = [(run_id, (turn_id, yes)) for _, turn_id, _, run_id, yes in matches]
+    by_run = groups_of(found)
+    groups = [
+        *((run_id, by_run[run_id]) for run_id in sorted(by_run, key=natural_key)),
+        ("all", [of for _, of in found]),
+    ]
     lines: list[tuple[Cell, ...]] = []
     for name, of in groups:
-        values = [float(match.yes) for match in of]
-        share = mean_interval(values, [topic_of(match.turn_id) for match in of], bounds=(0.0, 1.0), what="labels")
-        lines.append((name, len({match.turn_id for match in of}), len(of), sum(match.yes for match in of), share))
+        values, turn_ids = [float(yes) for _, yes in of], [turn_id for turn_id, _ in of]
+        share = mean_interval(values, list(map(topic_of, turn_ids)), bounds=(0.0, 1.0), what="labels")
+        lines.append((name, len(set(turn_ids)), len(of), sum(yes for _, yes in of), share))
     notes = ("A label is of a gold nugget and a response; yes: people found it there. The interval is over topics.",)
     return Table(lines, ("run", "turns", "labels", "yes", "share"), "Matches", notes)
