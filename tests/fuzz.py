@@ -96,7 +96,7 @@ from judge.pool.selection import Selection, candidates
 from judge.records import Passage, Problem, Scale
 from judge.report.folders import CalibrationFolder, read_calibration, read_problems, read_rechecked, read_screen
 from judge.report.job import compose, report_markdown
-from judge.report.listing import Sent
+from judge.report.listing import opened_journal, sent
 from judge.report.page import Browser, browse, report_page
 from judge.runs.check import CODES
 from judge.runs.check.validate import validate_run, validate_together
@@ -739,8 +739,8 @@ def _desk_stores() -> tuple[bytes, ...]:
 
 
 def _sent(path: Path) -> None:
-    with closing(Sent(path)) as sent:
-        sent.find(_ASKED)
+    with opened_journal(path)[0] as journal:
+        sent(journal, _ASKED)
 
 
 def _runs() -> tuple[bytes, ...]:
