@@ -153,22 +153,6 @@ def test_an_output_folder_that_goes_away_is_not_made_again(mock: Mock, tmp_path:
     assert all(count == 1 for item, count in mock.paid_per_item().items() if item in paid)
 
 
-def test_a_wrong_key_stops_at_once(mock: Mock, tmp_path: Path) -> None:
-    mock.config(key="right")
-    done = finish(mock, tmp_path / "out")
-    assert done.returncode == 3
-    assert "401" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert mock.stats()["requests"] <= CONCURRENCY
-
-
-def test_a_server_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
-    done = finish(Mock(1), tmp_path / "out", "--attempts", "1")
-    assert done.returncode == 3
-    assert "does not answer" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def answer(model: str, usage: dict[str, int] | None) -> dict[str, Any]:
     choice = {"message": {"content": "Fine.\nGrade: 2"}, "finish_reason": "stop"}
     return {"body": {"model": model, "choices": [choice], **({} if usage is None else {"usage": usage})}}

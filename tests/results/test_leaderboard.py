@@ -1,4 +1,3 @@
-import math
 import random
 import re
 from pathlib import Path
@@ -505,21 +504,13 @@ def test_the_leaderboard_does_not_depend_on_the_order_of_responses_or_results(gi
         assert one.turns == len({response.turn_id for response in responses})
 
 
-def ikat_2023(shared: Path, name: str, positive: tuple[int, ...], grades: range, polarity: str) -> list[LeaderboardRow]:
-    """The released GPT-4 judgments of five runs x 73 turns as a leaderboard, best run first."""
-    file = shared / "ikat" / "2023" / "gpt4_judgments" / f"{name}_judgement-gpt4.txt"
+def test_ikat_2023_groundedness_has_the_published_order_only_with_its_inverted_polarity(shared: Path) -> None:
+    """The released GPT-4 judgments of five runs x 73 turns."""
+    file = shared / "ikat" / "2023" / "gpt4_judgments" / "groundedness_judgement-gpt4.txt"
     lines = [line.split("\t")[-3:] for line in file.read_text(encoding="utf-8").splitlines()[1:]]
     responses = [pooled(f"R{i:05}", turn_id, (run_id, 1)) for i, (turn_id, run_id, _) in enumerate(lines)]
-    prompt = criterion(grades=grades, polarity=polarity, positive=positive)
-    results = [
-        judgment(response, int(grade), unable=int(grade) not in grades)
-        for response, (_, _, grade) in zip(responses, lines, strict=True)
-    ]
-    return list(leaderboard(pool(*responses), results, [prompt]))
-
-
-def test_ikat_2023_groundedness_has_the_published_order_only_with_its_inverted_polarity(shared: Path) -> None:
-    rows = ikat_2023(shared, "groundedness", (0,), range(2), "lower")
+    results = [judgment(response, int(grade)) for response, (_, _, grade) in zip(responses, lines, strict=True)]
+    rows = leaderboard(pool(*responses), results, [criterion(grades=range(2), polarity="lower", positive=(0,))])
     assert [(one.run_id.lower(), next(board([one]).cells())[5]) for one in rows] == [
         ("run-4-gpt-4", "0.89 (65/8)"),
         ("georgetown_infosense_ikat_run_3", "0.68 (50/23)"),
@@ -534,19 +525,6 @@ def test_ikat_2023_groundedness_has_the_published_order_only_with_its_inverted_p
         assert (one.mean.n, one.mean.topics) == (73, 23)
         # On log odds the end near the scale's end reaches farther to the middle than a percentile does: by .024.
         assert (1 - one.mean.high, 1 - one.mean.low) == pytest.approx((low, high), abs=0.025)
-
-
-def test_ikat_2023_naturalness_keeps_a_constant_run_without_an_interval(shared: Path) -> None:
-    rows = ikat_2023(shared, "naturallness", (3, 4), range(5), "higher")
-    assert [round(one.mean.value, 4) for one in rows] == [4.0, 3.6986, 3.6438, 2.9041, 2.7671]
-    assert rows[0].mean == Estimate(4.0, None, None, 73, 23, "all grades equal")
-
-
-def test_ikat_2023_completeness_leaves_the_unable_out_of_the_mean(shared: Path) -> None:
-    rows = ikat_2023(shared, "completeness", (2, 3), range(4), "higher")
-    assert [round(one.mean.value, 4) for one in rows] == [2.8493, 1.2329, 1.0556, 0.3699, 0.1096]
-    assert [(one.n, one.unable) for one in rows] == [(73, 0), (73, 0), (72, 1), (73, 0), (73, 0)]
-    assert math.isclose(rows[2].mean.value, 76 / 72)
 
 
 def test_a_leaderboard_of_dialogues_is_over_topics_and_says_so() -> None:
