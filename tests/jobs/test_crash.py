@@ -298,6 +298,19 @@ def test_a_journal_that_goes_away_ends_the_run_at_once(mock: Mock, tmp_path: Pat
     assert (out / "journal.sqlite").exists() == replaced
 
 
+@pytest.mark.parametrize("options", [{"provider": "vllm", "retry_after": None}, {"provider": "gemini"}])
+def test_a_run_under_a_limit_gives_nothing_up(mock: Mock, tmp_path: Path, options: dict[str, object]) -> None:
+    """Two attempts of a call are far fewer than the refusals that a limit of 20 a second can cause."""
+    mock.config(rps=20, burst=2, **options)
+    done = finish(mock, tmp_path / "out", "--attempts", "2", "--concurrency", "16")
+    assert done.returncode == 0, done.stderr
+    assert "provider_error" not in (tmp_path / "out" / "failures.jsonl").read_text(encoding="utf-8")
+    assert json_lines(tmp_path / "out" / "judgments.jsonl")
+    stats = mock.stats()
+    assert stats["retry_after_violations"] == 0
+    assert stats["statuses"]["429"] > 0
+
+
 def test_two_commands_on_one_journal(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.5)
     out = tmp_path / "out"
