@@ -220,36 +220,7 @@ def test_a_sound_journal_is_called_sound(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.long
-def test_any_damaged_page_costs_only_what_is_on_it(path: Path, tmp_path: Path) -> None:
-    data, recorded = path.read_bytes(), held(path)
-    lost_in_all, hopeless = set(), 0
-    for number in range(len(data) // PAGE):
-        broken, new = tmp_path / "broken.sqlite", tmp_path / f"new-{number}.sqlite"
-        broken.write_bytes(data[: number * PAGE] + bytes(PAGE) + data[(number + 1) * PAGE :])
-        try:
-            report = tools.salvage_journal(broken, new)
-        except InputError as error:
-            # The first page, and the one by which all others of the table are found.
-            assert "holds no completion that is sound" in str(error) or "cannot be read as a journal" in str(error)
-            hopeless += 1
-            continue
-        kept = held(new)
-        assert kept.items() <= recorded.items()
-        # What is not kept is named.
-        assert {digest for digest, _ in report.problems} == recorded.keys() - kept.keys()
-        assert report.sound == len(kept) >= 12 - 6
-        lost_in_all |= recorded.keys() - kept.keys()
-        with Journal(new) as journal:
-            assert all(journal.get(digest) == kept[digest] for digest in kept)
-            fill(journal)
-            assert len(journal) == 12
-        assert tools.verify_journal(new) == tools.JournalReport(12, ())
-    assert lost_in_all == recorded.keys()
-    assert hopeless == 2
-
-
-def test_what_a_damaged_page_took_is_named_however_the_index_is_built(tmp_path: Path) -> None:
+def test_any_damaged_page_costs_only_what_is_on_it_and_that_is_named(tmp_path: Path) -> None:
     """With 150 rows the index has pages above its leaves, and each of them holds a digest that no leaf has."""
     path, broken = tmp_path / "journal.sqlite", tmp_path / "broken.sqlite"
     asked = {request_digest("b/m", {}, request(str(number))): request(str(number)) for number in range(150)}
@@ -259,17 +230,24 @@ def test_what_a_damaged_page_took_is_named_however_the_index_is_built(tmp_path: 
 
     with Journal(path) as journal:
         asyncio.run(run(journal))
-    data = path.read_bytes()
-    hopeless = 0
+    data, recorded, lost_in_all, hopeless = path.read_bytes(), held(path), set(), 0
     for number in range(len(data) // PAGE):
         broken.write_bytes(data[: number * PAGE] + bytes(PAGE) + data[(number + 1) * PAGE :])
         new = tmp_path / f"new-{number}.sqlite"
         try:
             report = tools.salvage_journal(broken, new)
-        except InputError:
+        except InputError as error:
+            # The first page, and the one by which all others of the table are found.
+            assert "holds no completion that is sound" in str(error) or "cannot be read as a journal" in str(error)
             hopeless += 1
             continue
-        assert {digest for digest, _ in report.problems} == asked.keys() - held(new).keys()
+        kept = held(new)
+        assert kept.items() <= recorded.items()
+        assert {digest for digest, _ in report.problems} == asked.keys() - kept.keys()
+        assert report.sound == len(kept) >= 150 - 10
+        assert tools.verify_journal(new) == tools.JournalReport(len(kept), ())
+        lost_in_all |= recorded.keys() - kept.keys()
+    assert lost_in_all == recorded.keys() == asked.keys()
     assert hopeless == 2
 
 
