@@ -9,9 +9,7 @@ from typing import NamedTuple
 from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.io.text import count
 from judge.judges.endpoints import Endpoint
-
-Fetching = Callable[[str, int, int], None]
-"""Called while a model is fetched, with its name, the bytes fetched and the bytes in all."""
+from judge.judges.weights import FetchReport
 
 
 class Progress(NamedTuple):
@@ -88,7 +86,7 @@ class Reporter:
         self._line.say(f"{self._judge}: {', '.join(filter(None, told))}")
 
 
-def fetch_reporter(line: ProgressLine) -> Fetching:
+def fetch_reporter(line: ProgressLine) -> FetchReport:
     """What shows on a line how much of a model's weights has been fetched."""
     named: set[str] = set()
 
@@ -114,7 +112,7 @@ class JobProgress:
         self._reporters: dict[str, Reporter] = {}
         self.steps: Steps = quiet if line is None else line
         """Takes the steps of the job."""
-        self.fetching: Fetching = (lambda step, done, total: None) if line is None else fetch_reporter(line)
+        self.fetching: FetchReport = (lambda step, done, total: None) if line is None else fetch_reporter(line)
         """Takes how much of a model's weights has been fetched."""
 
     def of(self, judge: str) -> Callable[[Progress], None]:

@@ -300,12 +300,11 @@ async def ping(address: Address, variable: str, timeout: float) -> Pinged:
         await connection.aclose()
     page = "html" in headers.get("Content-Type", "").lower() or body.lstrip()[:1] == b"<"
     date = read_time(headers.get("Date", ""))
-    skew = None if date is None else (date - datetime.now(UTC)).total_seconds()
+    skew, listed = None if date is None else (date - datetime.now(UTC)).total_seconds(), None
     with contextlib.suppress(TransientError):
         listed = at(read_json(body), list, "data")
-        models = None if listed is None else tuple(at(each, str, "id") or "" for each in listed)
-        return Pinged(status, seconds, skew, page, models)
-    return Pinged(status, seconds, skew, page, None)
+    models = None if listed is None else tuple(at(each, str, "id") or "" for each in listed)
+    return Pinged(status, seconds, skew, page, models)
 
 
 def longest_reply(max_tokens: int) -> int:

@@ -42,11 +42,6 @@ def pack(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, _LEVEL)).decode()
 
 
-def unpacked(chunk: str) -> bytes:
-    """The bytes that were packed."""
-    return zlib.decompress(base64.b64decode(chunk))
-
-
 class Packer:
     """Takes the values of a table one by one, and keeps only their compressed form."""
 

@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import results_of
 from judge.io.ids import QrelRow, column, natural_key, qrels_lines, safe_name
-from judge.records import Criterion, Level, Scale
+from judge.records import Criterion, Scale
 
 NOTE = "Grades by a machine judge, not by human assessors."
 
@@ -72,10 +74,10 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
         **({"unit": "dialogue", "rows": "topic_id 0 response_id grade"} if criterion.unit == "dialogue" else {}),
         "prompt": criterion.prompt_id, "prompt_version": criterion.version, "prompt_digest": criterion.digest,
         "scale": {
-            "levels": [_level(level) for level in scale.levels],
+            "levels": [msgspec.to_builtins(level) for level in scale.levels],
             "polarity": scale.polarity,
             "positive": sorted(scale.positive),
-            "unable": _level(scale.unable) if scale.unable else None,
+            "unable": msgspec.to_builtins(scale.unable),
         },
         "reading": f"{scale.polarity} grades are better; {unable_ones}", "share": _share(scale, len(listed)),
         "judges": sorted(judges), "models_returned": sorted(models),
@@ -128,7 +130,3 @@ def _share(scale: Scale, turns: int) -> str:
 def _under(results: Sequence[Judgment | Failure], criterion: Criterion) -> Iterator[Judgment | Failure]:
     """The results that this prompt asked for."""
     return (result for result in results_of(results, criterion.name) if result.variant == criterion.variant)
-
-
-def _level(level: Level) -> dict[str, Any]:
-    return {"grade": level.grade, "label": level.label, "description": level.description}

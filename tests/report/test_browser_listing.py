@@ -1,7 +1,9 @@
 """The tables of a browser: columns for filters, and the details of each item behind references, packed once."""
 
+import base64
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.report.gather import gather
-from judge.report.listing import GRADED, NONE, NOT_THERE, PackedTable, Packer, TextTables, listing, unpacked
+from judge.report.listing import GRADED, NONE, NOT_THERE, PackedTable, Packer, TextTables, listing
 from judge.report.page import browse
 from tests.report.browsed import BUS, FERRY, failed, judgment, opened, response, runs, write_folder
+
+
+def unpacked(chunk: str) -> bytes:
+    return zlib.decompress(base64.b64decode(chunk))
 
 
 def columns(listed: tuple[str, object]) -> dict[str, Any]:
