@@ -192,7 +192,6 @@ def write(path: Path, lines: Iterator[str] | tuple[str, ...]) -> None:
 def test_no_line_of_a_command_is_wider_than_the_terminal(world, monkeypatch, capsys, command, width) -> None:
     monkeypatch.chdir(world)
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr("judge.extra.probe.card.interval_plot", lambda *drawn, **options: (b"svg", b"png"))
     head, *options = re.split(r" (?=--)", command)
     code = main([*head.split(), *TABLES[command].split(), *(word for option in options for word in option.split())])
     out, err = capsys.readouterr()
