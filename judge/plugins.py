@@ -23,7 +23,7 @@ _Row = TypeVar("_Row")
 GROUP = "trec_judge.plugins"
 TABLES = {
     "formats": ("RULES", "sniff", "read"),
-    "judges": ("module", "facts"),
+    "judges": ("module",),
     "prompts": ("is_dir", "glob"),
     "statistics": ("formula", "about", "shown"),
 }

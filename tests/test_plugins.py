@@ -281,7 +281,7 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
         ({"colors.red": "track"}, "the package track: the plugin 'colors.red': expected one of formats, judges"),
         ({"judges.openai": "track:BACKEND"}, "the package track: the plugin 'judges.openai': there is one already"),
         ({"judges.x": "track:LACKING"}, "the package track: the plugin 'judges.x' cannot be imported: "),
-        ({"judges.x": "track:AT_LEAST"}, "the package track: the plugin 'judges.x' has no module, facts"),
+        ({"judges.x": "track:AT_LEAST"}, "the package track: the plugin 'judges.x' has no module"),
         ({"formats.x": "track:BACKEND"}, "the package track: the plugin 'formats.x' has no RULES, sniff, read"),
         ({"formats.x": "damaged"}, ": the format x cannot read it: KeyError('a')"),
         ({"prompts.x": "damaged:PROMPTS"}, "graded.md: there is a prompt "),

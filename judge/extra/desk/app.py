@@ -153,10 +153,10 @@ class Guard:
 
     def __init__(self, app: ASGIApp, seats: Iterable[Seat], hosts: Iterable[str] = (), cookie: str = "judge") -> None:
         self._app = app
-        self._seats: Mapping[str, Seat] = {seat.path: seat for seat in seats}
+        self.seats: Mapping[str, Seat] = {seat.path: seat for seat in seats}
         self._hosts = frozenset(name.lower() for name in (*LOCAL, *hosts))
         self._cookie = cookie
-        if wrong := [path for path in self._seats if not _SEAT.fullmatch(path) or path == ASSETS]:
+        if wrong := [path for path in self.seats if not _SEAT.fullmatch(path) or path == ASSETS]:
             raise ValueError(f"no paths of seats: {wrong}")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -173,7 +173,7 @@ class Guard:
 
         answer = self._answer(request := Request(scope))
         if answer is None:
-            scope["seat"] = self._seats.get(_first(request))
+            scope["seat"] = self.seats.get(_first(request))
         await (answer or self._app)(scope, receive, secured)
 
     def _answer(self, request: Request) -> Response | None:
@@ -188,7 +188,7 @@ class Guard:
                 return plain_page("No such file", "The desk has no file of this name.", 404)
             kept = {"cache-control": "max-age=3600"}
             return Response(_assets()[name], media_type=_KINDS[Path(name).suffix], headers=kept)
-        seat = self._seats.get(first)
+        seat = self.seats.get(first)
         given = request.query_params.get("token")
         if seat is None or not same_secret(given or request.cookies.get(self._cookie), seat.token):
             return plain_page(

@@ -79,7 +79,7 @@ def label_at_once(patch: pytest.MonkeyPatch) -> None:
 def label_all(app: Guard) -> None:
     """Give every label that an assess desk asks for, as each of its assessors: the first level of the rubric."""
     with Visitor(app) as visitor:
-        for seat in app.seats:
+        for seat in app.seats.values():
             home = f"/{seat.path}/"
             assert visitor.get(f"{home}?token={seat.token}").status_code == 303
             while place := visitor.get(home).headers.get("location"):
