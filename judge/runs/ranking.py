@@ -103,22 +103,21 @@ def provenance_run(run: Run) -> str:
 
 def _order(turn: RunTurn, rules: Rules) -> list[str]:
     """The turn's passage ids, best first."""
-    responses = sorted(turn.responses, key=lambda response: response.rank)
-    if not _divisible(responses):
-        ranked = (passage for response in responses for passage in _by_score(response.provenance))
-        return [passage.passage_id for passage in _firsts(ranked)]
+    lists = [response.provenance for response in sorted(turn.responses, key=lambda response: response.rank)]
+    if not _divisible(lists):
+        return [passage.passage_id for passage in _firsts(passage for each in lists for passage in _by_score(each))]
     scores: dict[str, float] = {}
-    for place, response in enumerate(responses, 1):
+    for place, passages in enumerate(lists, 1):
         divisor = 1 if rules.keyed else place + 1
-        for passage in response.provenance:
+        for passage in passages:
             scores.setdefault(passage.passage_id, (passage.score or 0.0) / divisor)
     return sorted(scores, key=lambda passage_id: -scores[passage_id])
 
 
-def _divisible(responses: Sequence[Response]) -> bool:
+def _divisible(lists: Sequence[Sequence[Provenance]]) -> bool:
     """Whether scores of different responses can be compared once they are divided by place."""
-    scores = [passage.score for response in responses for passage in response.provenance]
-    lowest = 0.0 if len(responses) > 1 else float("-inf")
+    scores = [passage.score for passages in lists for passage in passages]
+    lowest = 0.0 if len(lists) > 1 else float("-inf")
     return all(score is not None and isfinite(score) and score >= lowest for score in scores)
 
 

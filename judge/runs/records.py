@@ -100,8 +100,9 @@ class RunTurn(Record, frozen=True):
 
     @property
     def passages(self) -> Iterator[Provenance]:
-        """The passages of all responses, as the responses list them."""
-        return (passage for response in self.responses for passage in response.provenance)
+        """The passages of all responses, as the responses list them; the references of the turn only once."""
+        for place, response in enumerate(self.responses):
+            yield from response.listed if place and response.references else response.provenance
 
 
 class Run(Record, frozen=True):

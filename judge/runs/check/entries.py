@@ -75,7 +75,7 @@ def check_entries(
 
 
 def _all_match(pattern: re.Pattern[str], ids: Collection[str]) -> bool:
-    """Whether every id has the form `pattern`; False may also mean that an id has a line break."""
+    """Whether every id has the form `pattern` and is not too long; False may also mean that an id has a line break."""
     text = "\n".join(("", *ids))
     return text.count("\n") == len(ids) and _lines_of(pattern).fullmatch(text) is not None
 
@@ -83,7 +83,7 @@ def _all_match(pattern: re.Pattern[str], ids: Collection[str]) -> bool:
 @cache
 def _lines_of(pattern: re.Pattern[str]) -> re.Pattern[str]:
     # Possessive, so that the memory for a match does not grow with the list.
-    return re.compile(rf"(?:\n(?:{pattern.pattern}))*+", pattern.flags)
+    return re.compile(rf"(?:\n(?!.{{{MAX_ID + 1}}})(?:{pattern.pattern}))*+", pattern.flags)
 
 
 def _all_fall(scores: EntryScores) -> bool:

@@ -316,7 +316,7 @@ def _trec_run(source: SourceRun) -> bytes:
         if len(ranked) > MAX_PASSAGES:
             source.drop("passages", count(len(ranked) - MAX_PASSAGES, "passage") + f" beyond the first {MAX_PASSAGES}")
         for response, _ in source.responses(turn, place):
-            if not response.provenance:
+            if not (response.listed or response.references):
                 source.drop("response", "no passages to rank")
     return provenance_run(source.run).encode()
 
@@ -337,7 +337,7 @@ def _only_in_a_run(source: SourceRun) -> None:
     for turn in run.turns:
         source.change_all("several responses", len(turn.responses) > 1, "turn", "one ranking of all their passages")
         for response in turn.responses:
-            passages = response.provenance
+            passages = response.listed
             source.drop_all("response texts", 1, "response")
             source.drop_all("PTKB provenance", len(response.ptkb_provenance), "statement")
             told = sum(passage.used is True or (passage.used is False and not keyed) for passage in passages)

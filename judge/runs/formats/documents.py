@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from judge.io.text import MAX_ID
 from judge.runs.document import Document
 from judge.runs.formats.shape import IKAT_PASSAGE_ID, Format, Rules, read_json_run
 from judge.runs.records import Provenance
@@ -87,9 +86,7 @@ CAST2022 = _format(
     run_types=("automatic", "manual"),
     passages="provenance",
     # Older WAPO documents have a UUID, so hyphens, in their name.
-    passage_id=re.compile(
-        rf"(?!.{{{MAX_ID + 1}}})(?:MARCO_[0-9]+_[0-9]+|KILT_[0-9]+|WAPO_[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)-[0-9]+"
-    ),
+    passage_id=re.compile(r"(?:MARCO_[0-9]+_[0-9]+|KILT_[0-9]+|WAPO_[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)-[0-9]+"),
     # CAsT-ReGIn judged nothing below rank 3.
     max_rank=3,
     year=2022,

@@ -19,7 +19,7 @@ from judge.runs.records import Provenance, Response, Run, RunTurn
 
 _LARGEST_NUMBER = 10**9
 _MAX_COPIES = 1_000_000
-"""The most references times responses of a turn, since each response holds all of them; a run has some thousands."""
+"""The most references times responses of a turn, since each response uses some of them; a run has some thousands."""
 
 PtkbEntry = tuple[str | None, float | None]
 """Text and score that a run gives with a PTKB statement."""
@@ -107,7 +107,7 @@ class Rules(msgspec.Struct, frozen=True):
     names: tuple[Names, ...] = (NAMES,)
     """What the members of a response are called; several where the format changed."""
     passage_id: re.Pattern[str] | None = None
-    """The form of the collection's passage ids, which no id of more than `MAX_ID` characters has."""
+    """The form of the collection's passage ids."""
     cited: Callable[[Any], Iterable[tuple[str, Sequence[str]]]] | None = None
     """From a turn as its file has it to each sentence with the passage ids that it cites, in their order."""
     fix: Callable[..., None] | None = None
@@ -129,7 +129,7 @@ class Format(msgspec.Struct, frozen=True):
 
 
 # Possessive, because a digit fewer never helps: a run has 300,000 of these ids.
-IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}+-[0-9]{2}+-[0-9]{5}+:[0-9]{1,9}+")
+IKAT_PASSAGE_ID = re.compile(r"clueweb22-en[0-9]{4}+-[0-9]{2}+-[0-9]{5}+:[0-9]++")
 
 
 def _passages(log: ProblemLog, entries: list[Any], path: str, flagged: bool) -> tuple[Provenance, ...]:

@@ -171,6 +171,7 @@ FAULTS = [
     ("rag2024", rag24, "references", [f"msmarco_v2.1_doc_00_1#{k}_9" for k in range(21)], "error",
      "too_many_references", "line 1: $.references"),
     ("rag2025", rag25, "references", [*SEGMENTS[:2], "x"], "error", "malformed_passage_id", "line 1: $.references[2]"),
+    ("rag", rag24, "references", [SEGMENTS[0], "a\u00a0"], "error", "unusable_passage_id", f'{A}["a\\u00a0"]'),
     ("dragun2025", dragun25, "responses.0.citations", ["x"], "error", "malformed_passage_id",
      f"{R}[0].citations[0]"),
     ("rag2025", rag25, "metadata", ..., "error", "missing_field", "line 1: $.metadata"),
