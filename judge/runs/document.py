@@ -175,7 +175,7 @@ def decode(
         return None, problem(code, file, "" if line is None else f"line {line}", message)
 
     try:
-        text = content.decode("utf-8").removesuffix("\n" if line is not None else "")
+        text = content.removesuffix(b"\n" if line is not None else b"").decode("utf-8")
     except UnicodeDecodeError as error:
         byte = content[error.start]
         return refused("wrong_encoding", f"byte {error.start + 1} (0x{byte:02x}) is not UTF-8: {error.reason}")

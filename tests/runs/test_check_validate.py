@@ -302,8 +302,8 @@ CONTENTS = [
     ("truncated_json", "", "cut short", GOOD[:30]),
     ("truncated_json", "line 2", "the line ends", TWO_LINES[:-2]),
     ("wrong_encoding", "", "byte 4 (0xe9)", b'["\x20\xe9"]'),
-    ("wrong_encoding", "", "UTF-16", json.dumps(run24()).encode("utf-16")),
-    ("wrong_encoding", "", "UTF-16", json.dumps(run24()).encode("utf-16-le")),
+    *(("wrong_encoding", "", "UTF-16", json.dumps(run24()).encode(name)) for name in ("utf-16", "utf-16-le")),
+    ("wrong_encoding", "line 1", "(0xc3) is not UTF-8: unexpected end of data", b"\xc3\n" + TWO_LINES),
     ("wrong_encoding", "line 2", "not UTF-8", TWO_LINES.replace(b"9-1_2", b"9-1_\xff")),
 ]  # fmt: skip
 BANK = b'{"R0": "Text.", "R1": "More."}'
