@@ -178,7 +178,7 @@ def added(table: str, known: Collection[str]) -> dict[str, Any]:
                 rows[name] = point.load()
             except (Exception, SystemExit) as error:
                 raise UsageError(f"{_source(point)}: the plugin {point.name!r} cannot be imported: {error}") from error
-            if lacking := [part for part in TABLES[table] if not hasattr(rows[name], part)]:
+            if lacking := [part for part in TABLES[table] if getattr(rows[name], part, "") == ""]:
                 raise UsageError(f"{_source(point)}: the plugin {point.name!r} has no {', '.join(lacking)}")
     return rows
 

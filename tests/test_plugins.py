@@ -208,7 +208,7 @@ from judge.stats.agreement import PairMean, Statistic
 
 RULES = IKAT2024.RULES
 PROMPTS = Path(__file__).parent / "prompts"
-BACKEND = Backend(module="track", local=True, self_named=True)
+BACKEND, NOWHERE = Backend(module="track", local=True, self_named=True), Backend(local=True)
 AT_LEAST = Statistic(formula=PairMean(lambda d: d >= 0), about="the share of grades no lower", family="mean",
                      interval="t", scale="interval", label="up", shown="summary")
 
@@ -231,8 +231,7 @@ def read(document):
 DAMAGED = f"""
 from pathlib import Path
 RULES, read, PROMPTS = None, None, Path({str(PROJECT / "prompts")!r})
-def sniff(document):
-    return {{}}["a"]
+sniff = {{}}.__getitem__
 """
 ENTRIES = {
     "formats.track": "track",
@@ -282,8 +281,9 @@ def test_a_package_adds_a_format_a_judge_a_criterion_and_a_statistic(tmp_path: P
         ({"judges.openai": "track:BACKEND"}, "the package track: the plugin 'judges.openai': there is one already"),
         ({"judges.x": "track:LACKING"}, "the package track: the plugin 'judges.x' cannot be imported: "),
         ({"judges.x": "track:AT_LEAST"}, "the package track: the plugin 'judges.x' has no module"),
+        ({"judges.x": "track:NOWHERE"}, "the package track: the plugin 'judges.x' has no module"),
         ({"formats.x": "track:BACKEND"}, "the package track: the plugin 'formats.x' has no RULES, sniff, read"),
-        ({"formats.x": "damaged"}, ": the format x cannot read it: KeyError('a')"),
+        ({"formats.x": "damaged"}, ": the format x cannot read it: TypeError("),
         ({"prompts.x": "damaged:PROMPTS"}, "graded.md: there is a prompt "),
     ],
 )  # fmt: skip
