@@ -5,6 +5,7 @@ hold any other.
 """
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from judge.errors import UsageError
@@ -145,8 +146,7 @@ def possible_years(turn_ids: Collection[str], format_year: int | None = None) ->
 
     Where the year of the run's format has all of them, years that lack two or more are out: one may be a slip.
     """
-    held = {year: sum(_has(year, turn_id) for turn_id in turn_ids) for year in TURNS}
-    total = len(turn_ids)
+    held, total = _held(frozenset(turn_ids)), len(turn_ids)
     fewest = total - 1 if format_year is not None and held.get(format_year) == total else total / 2
     return frozenset(year for year, n in held.items() if n and n >= fewest)
 
@@ -160,6 +160,12 @@ def year_of(turn_ids: Collection[str]) -> int | None:
     topics = set(map(topic_of, turn_ids))
     years = {year for year in possible_years(turn_ids) if 2 * len(topics & TURNS[year].keys()) >= len(TURNS[year])}
     return years.pop() if len(years) == 1 else None
+
+
+@lru_cache(8)
+def _held(turn_ids: frozenset[str]) -> dict[int, int]:
+    """How many of the turns each year has; runs of one year mostly have the same turns."""
+    return {year: sum(_has(year, turn_id) for turn_id in turn_ids) for year in TURNS}
 
 
 def _has(year: int, turn_id: str) -> bool:

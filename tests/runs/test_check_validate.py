@@ -260,6 +260,8 @@ DOCUMENTS = [
     ("unusable_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id="clueweb22-\ud800"))),
     ("unusable_passage_id", "9-1_1", f"{PP}[0].id", passages24(passage(0, id=f"{IDS[0]}{'0' * 200}"))),
     ("unusable_passage_id", "9-1_1", 'line 1: $.references[""]', referenced({IDS[0]: 1.0, "": 0.5})),
+    ("unusable_passage_id", "9-1_1", 'line 1: $.references["\\ud800"]', referenced({IDS[0]: 1.0, "\ud800": 0.5})),
+    ("unusable_passage_id", "9-1_1", 'line 1: $.references["\\u0000"]', referenced({IDS[0]: 1.0, "\0": 0.5})),
     ("duplicate_ptkb", "9-1_1", f"{PTKB_PATH}[1]", one24(ptkb_provenance=[1, 1])),
     ("duplicate_ptkb", "9-1_1", f"{PTKB_25}[1]", [line25(response_changes={"ptkb_provenance": ["I.", "I."]})]),
     ("empty_ptkb", "9-1_1", f"{PTKB_25}[0]", [line25(response_changes={"ptkb_provenance": [" "]})]),

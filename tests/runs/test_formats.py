@@ -89,16 +89,6 @@ def test_ikat2025_used_passages_are_the_citations(tmp_path):
     assert [passage.used for passage in second.provenance] == [False] * len(second.provenance)
 
 
-def test_an_id_of_a_passage_that_cannot_be_stored_is_reported_and_left_out(tmp_path):
-    bare = line("1-1_1")
-    bare["responses"][0]["citations"] = {"\ud800": 1.0}
-    read = read_run(written(tmp_path, "a.jsonl", json.dumps(bare).encode()))
-    assert [(one.code, one.path) for one in read.problems] == [
-        ("unusable_text", 'line 1: $.responses[0].citations["\\ud800"]')
-    ]
-    assert not any(passage.used for passage in read.run.turns[0].responses[0].provenance)
-
-
 def test_ikat2025_metadata_are_the_first_that_are_given(tmp_path):
     heads = [
         {"team_id": " ", "run_id": "", "run_type": ""},

@@ -15,7 +15,7 @@ import msgspec
 
 import judge.runs.formats.shape as shape
 from judge.io.ids import topic_of
-from judge.io.text import shown, storable
+from judge.io.text import shown
 from judge.runs.document import Document
 from judge.runs.fields import Fields, ProblemLog, member
 from judge.runs.records import Provenance, Response, RunTurn
@@ -209,7 +209,7 @@ def read_shared(log: ProblemLog, metadata: Fields, names: Sequence[str], first: 
 
 def _read_references(log: ProblemLog, fields: Fields, *, free_without: bool) -> References:
     """The references of a turn; `free_without`: without any, a response may cite any passage."""
-    references = _by_passage(log, fields, "references")
+    references = fields.object("references", optional=True)
     base = f"{fields.path}.references"
     scores: dict[str, float | None] = references
     if not {float}.issuperset(map(type, scores.values())):
@@ -221,21 +221,9 @@ def _read_references(log: ProblemLog, fields: Fields, *, free_without: bool) -> 
     return References(scores, unreadable or (free_without and not references))
 
 
-def _by_passage(log: ProblemLog, fields: Fields, name: str) -> dict[str, Any]:
-    """An object whose names are ids of passages; one that cannot be stored is reported and left out."""
-    values = fields.object(name, optional=True)
-    if storable("".join(values)):
-        return values
-    base = f"{fields.path}.{name}"
-    for passage_id in (each for each in values if not storable(each)):
-        message = f"NUL or a lone surrogate in {shown(passage_id)}"
-        log.add_entry(base, "unusable_text", member(base, passage_id), message)
-    return {passage_id: value for passage_id, value in values.items() if storable(passage_id)}
-
-
 def _read_cited(log: ProblemLog, fields: Fields, name: str, references: References) -> tuple[Provenance, ...]:
     """The passages that a response cites in `name`: references in their order, and then what it cites beside."""
-    citations = _by_passage(log, fields, name)
+    citations = fields.object(name, optional=True)
     cited = citations.keys() & references.scores.keys()
     # The loop stops at the last citation: citations are few and mostly among the first references.
     among = islice(filter(cited.__contains__, references.scores), len(cited))
