@@ -1,7 +1,7 @@
 """Two sets of grades read, checked for what they have in common, and compared: what `judge evaluate qrels` does."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ from judge.extra.evaluate.set_rankings import RankedBySets, agreement_grids, ran
 from judge.extra.evaluate.sets import (
     MEAN,
     GradeSet,
-    OrderedRun,
+    Ranked,
     SetsAgreement,
     binary,
     common_turns,
@@ -261,57 +261,58 @@ def check_pools(a: GivenSet, b: GivenSet) -> None:
     refuse(problems, f"{first} and {second}: {told}")
 
 
-def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[tuple[OrderedRun, ...], bool]:
-    """The runs of files and folders, and whether all are responses of a pool."""
+def read_ordered(given: Sequence[StrPath], problems: list[Problem]) -> tuple[dict[str, Ranked], bool]:
+    """What each run of files and folders ranks, and whether all are responses of a pool."""
     pools = [path for path in given if (Path(path) / "pool.jsonl").is_file() or Path(path).name == "pool.jsonl"]
     files = [path for path in given if path not in pools]
-    runs = [run for path in pools for run in pooled_runs(read_pool_folder(Path(path), "runs.jsonl", "excluded.tsv"))]
+    read = (pooled_runs(read_pool_folder(Path(path), "runs.jsonl", "excluded.tsv")).items() for path in pools)
+    found = [run for of_pool in read for run in of_pool]
     for ranked in ranked_runs(files, passage_ranking, problems) if files else ():
         # Runs rank much the same items, so that their ids are kept once.
         ids = {turn: tuple(sys.intern(item_id) for item_id, _ in items) for turn, items in ranked.ranking.items()}
-        runs.append(OrderedRun(ranked.run_id, {turn: items for turn, items in ids.items() if items}))
-    seen: set[str] = set()
-    for run in runs:
-        if run.run_id in seen:
-            message = f"the run {shown(run.run_id)} is given twice"
+        found.append((ranked.run_id, {turn: items for turn, items in ids.items() if items}))
+    runs: dict[str, Ranked] = {}
+    for run_id, turns in found:
+        if run_id in runs:
+            message = f"the run {shown(run_id)} is given twice"
             problems.append(file_problem("duplicate_run_id", ", ".join(map(str, given)), message))
-        seen.add(run.run_id)
-    return tuple(runs), not files
+        runs[run_id] = turns
+    return runs, not files
 
 
-def pooled_runs(pool: Pool) -> tuple[OrderedRun, ...]:
-    """The runs of a pool with their responses by rank, as in its `response_runs/`."""
+def pooled_runs(pool: Pool) -> dict[str, Ranked]:
+    """The responses of each run of a pool by rank, as in its `response_runs/`."""
     refuse_measured(pool)
     ranked: dict[str, dict[str, list[str]]] = {run.run_id: {} for run in pool.runs if run.selected}
     entries = ((entry, response) for response in pool.responses for entry in response.runs)
     for entry, response in sorted(entries, key=lambda pair: (pair[0].rank, natural_key(pair[1].response_id))):
         turns = ranked.setdefault(entry.run_id, {})
         turns.setdefault(own_turn_id(column(response.turn_id)), []).append(response.response_id)
-    return tuple(
-        OrderedRun(run_id, {turn: tuple(dict.fromkeys(names)) for turn, names in ranked[run_id].items()})
+    return {
+        run_id: {turn: tuple(dict.fromkeys(names)) for turn, names in ranked[run_id].items()}
         for run_id in sorted(ranked, key=natural_key)
-    )
+    }
 
 
-def check_runs(runs: Sequence[OrderedRun], turns: Sequence[str], a: GradeSet, b: GradeSet) -> None:
+def check_runs(runs: Mapping[str, Ranked], turns: Sequence[str], a: GradeSet, b: GradeSet) -> None:
     """Refuse runs that say nothing about the turns of both sets."""
     problems = []
     year = year_of(a.grades.keys())
-    for run in runs:
-        if run.turns.keys().isdisjoint(turns):
-            example = f", but {shown(min(run.turns, key=natural_key))}, for example" if run.turns else ""
+    for run_id, run in runs.items():
+        if run.keys().isdisjoint(turns):
+            example = f", but {shown(min(run, key=natural_key))}, for example" if run else ""
             message = f"answers none of the {count(len(turns), 'turn')} that both sets graded{example}"
-        elif year is not None and (years := possible_years(run.turns.keys())) and year not in years:
+        elif year is not None and (years := possible_years(run.keys())) and year not in years:
             message = f"has turns of {' or '.join(map(str, sorted(years)))}, the qrels those of {year}"
         else:
             continue
-        problems.append(file_problem("other_turns", shown(run.run_id), message))
+        problems.append(file_problem("other_turns", shown(run_id), message))
     refuse(problems, f"{count(len(problems), 'run')} that the grades are not of")
     if runs and not any(
         item_id in of.grades[turn_id]
-        for run in runs
+        for run in runs.values()
         for turn_id in turns
-        for item_id in run.turns.get(turn_id, ())
+        for item_id in run.get(turn_id, ())
         for of in (a, b)
     ):
         raise InputError(
@@ -346,7 +347,7 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     """
     problems: list[Problem] = []
     given = [read_given(path, plan.criterion, problems) for path in (plan.a, plan.b)]
-    runs, responses = read_ordered(plan.runs, problems) if plan.runs else ((), False)
+    runs, responses = read_ordered(plan.runs, problems) if plan.runs else ({}, False)
     read = [one for one in given if one is not None]
     if len(read) < 2 or any(problem.severity == "error" for problem in problems):
         raise InputError(f"{plan.a} and {plan.b}: {count(len(problems), 'problem')}", problems)

@@ -1,7 +1,7 @@
 """The runs ranked by each of two sets of grades: agreement, pairs that swap; and the tables of two sets. Pure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class RankedBySets(Record, frozen=True):
 
 
 def ranked_by_sets(
-    runs: Sequence[sets.OrderedRun],
+    runs: Mapping[str, sets.Ranked],
     a: sets.GradeSet,
     b: sets.GradeSet,
     turns: Sequence[str],
@@ -93,7 +93,8 @@ def ranked_by_sets(
     The sets have the same good end; turns are those of both, in natural order, and others do not count.
     """
     facts = sets.measure_facts(measure)
-    runs = sorted(runs, key=lambda run: natural_key(run.run_id))
+    runs = {run_id: runs[run_id] for run_id in sorted(runs, key=natural_key)}
+    names = [*runs]
     higher = a.higher_is_better or measure != sets.MEAN
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
     measured = [_measured(runs, of, turns, facts.name, cluster) for of in (a, b)]
@@ -109,11 +110,11 @@ def ranked_by_sets(
     ranks = [[1 + sum(other > score for other in side) for score in side] for side in scores]
     rank_of = {place: (first, second) for place, first, second in zip(ranked, *ranks, strict=True)}
     rows = [
-        RunBySets(run.run_id, measured[0][place], measured[1][place], *rank_of.get(place, (None, None)))
-        for place, run in enumerate(runs)
+        RunBySets(run_id, measured[0][place], measured[1][place], *rank_of.get(place, (None, None)))
+        for place, run_id in enumerate(names)
     ]
     order = sorted(range(len(runs)), key=lambda place: (place not in rank_of, rank_of.get(place, (0, 0)), place))
-    holes = [sets.run_holes(run, a, b, turns, facts) for run in runs]
+    holes = [sets.run_holes(run_id, run, a, b, turns, facts) for run_id, run in runs.items()]
     (sums_a, counts_a), (sums_b, counts_b) = (_by_topic(side, units) for side in rows_of)
     return RankedBySets(
         measure=facts.name,
@@ -125,24 +126,24 @@ def ranked_by_sets(
             replicates=sets.REPLICATES,
             statistics=TIED,
         ),
-        pairs=_paired([runs[place].run_id for place in ranked], rows_of, units, ranks),
+        pairs=_paired([names[place] for place in ranked], rows_of, units, ranks),
         holes=tuple(holes[place] for place in order),
         tau_b=sets.tau_range(holes, list(zip(*means, strict=True)), facts.strict),
     )
 
 
 def _measured(
-    runs: Sequence[sets.OrderedRun], of: sets.GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
+    runs: Mapping[str, sets.Ranked], of: sets.GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
 ) -> list[MeasuredRun]:
     scorer = sets.scorer_of(measure, of, {turn_id: of.grades[turn_id] for turn_id in turns})
-    by_run = [scorer(run.turns) for run in runs]
+    by_run = {run_id: scorer(run) for run_id, run in runs.items()}
     bounds: tuple[float, float] | None = (float(of.scale[0]), float(of.scale[-1]))
     if measure != sets.MEAN:
-        bounds = (0.0, 1.0) if all(0 <= value <= 1 for values in by_run for value in values.values()) else None
+        bounds = (0.0, 1.0) if all(0 <= value <= 1 for of_run in by_run.values() for value in of_run.values()) else None
     return [
         # Each run's own turns, because a response without a grade has no value.
-        measured_run(run.run_id, measure, values, values, "qrels", cluster=cluster, bounds=bounds)
-        for run, values in zip(runs, by_run, strict=True)
+        measured_run(run_id, measure, values, values, "qrels", cluster=cluster, bounds=bounds)
+        for run_id, values in by_run.items()
     ]
 
 

@@ -153,12 +153,8 @@ _MONOTONE = frozenset({"P", "R", "RR", "Success"})
 """Measures of ir_measures that a higher grade of an item that the run ranks can never lower."""
 
 
-class OrderedRun(Record, frozen=True):
-    """What a run ranks in each turn."""
-
-    run_id: str
-    turns: dict[str, tuple[str, ...]]
-    """Turn id to item ids, best first, each once; both are columns of qrels."""
+Ranked = Mapping[str, Sequence[str]]
+"""What a run ranks: turn id to item ids, best first, each once; both are columns of qrels."""
 
 
 class MeasureFacts(Record, frozen=True):
@@ -184,8 +180,8 @@ def measure_facts(measure: str) -> MeasureFacts:
     return MeasureFacts(name, cutoff if isinstance(cutoff, int) else None, strict)
 
 
-Scorer = Callable[[Mapping[str, Sequence[str]]], dict[str, float]]
-"""From turn to ranked items to the value of each turn that has one."""
+Scorer = Callable[[Ranked], dict[str, float]]
+"""From what a run ranks to the value of each turn that has one."""
 
 
 def scorer_of(measure: str, given: GradeSet, grades: Grades) -> Scorer:
@@ -197,7 +193,7 @@ def scorer_of(measure: str, given: GradeSet, grades: Grades) -> Scorer:
     """
     measures = None if measure == MEAN else Measures([measure], grades)
 
-    def values(turns: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    def values(turns: Ranked) -> dict[str, float]:
         if measures is None:
             tops = {turn_id: turns[turn_id][0] if turns.get(turn_id) else None for turn_id in grades}
             first = {turn_id: given.worst if top is None else grades[turn_id].get(top) for turn_id, top in tops.items()}
@@ -255,13 +251,15 @@ class TauRange(Record, frozen=True):
     reason: str | None = None
 
 
-def run_holes(run: OrderedRun, a: GradeSet, b: GradeSet, turns: Sequence[str], facts: MeasureFacts) -> RunHoles:
+def run_holes(
+    run_id: str, run: Ranked, a: GradeSet, b: GradeSet, turns: Sequence[str], facts: MeasureFacts
+) -> RunHoles:
     """Count a run's holes and bound its scores."""
-    top = {turn_id: run.turns[turn_id][: facts.cutoff] for turn_id in turns if run.turns.get(turn_id)}
+    top = {turn_id: run[turn_id][: facts.cutoff] for turn_id in turns if run.get(turn_id)}
     ranked = [(turn_id, item_id) for turn_id, items in top.items() for item_id in items]
     counts = Counter((item_id in a.grades[turn_id], item_id in b.grades[turn_id]) for turn_id, item_id in ranked)
     return RunHoles(
-        run_id=run.run_id,
+        run_id=run_id,
         items=len(ranked),
         both=counts[True, True],
         only_a=counts[True, False],
@@ -274,18 +272,13 @@ def run_holes(run: OrderedRun, a: GradeSet, b: GradeSet, turns: Sequence[str], f
     )
 
 
-def _judged(top: Mapping[str, Sequence[str]], given: GradeSet) -> float | None:
+def _judged(top: Ranked, given: GradeSet) -> float | None:
     shares = [sum(item_id in given.grades[turn_id] for item_id in items) / len(items) for turn_id, items in top.items()]
     return math.fsum(shares) / len(shares) if shares else None
 
 
 def _range(
-    run: OrderedRun,
-    top: Mapping[str, Sequence[str]],
-    given: GradeSet,
-    other: GradeSet,
-    turns: Sequence[str],
-    facts: MeasureFacts,
+    run: Ranked, top: Ranked, given: GradeSet, other: GradeSet, turns: Sequence[str], facts: MeasureFacts
 ) -> ScoreRange:
     """The scores of a run with its own holes in a set worst and the others best, and the other way round."""
     holes = {turn_id: other.grades[turn_id].keys() - given.grades[turn_id].keys() for turn_id in turns}
@@ -303,9 +296,9 @@ def _range(
     return ScoreRange(min(ends), max(ends))
 
 
-def score(measure: str, given: GradeSet, grades: Grades, run: OrderedRun, turns: Sequence[str]) -> float | None:
+def score(measure: str, given: GradeSet, grades: Grades, run: Ranked, turns: Sequence[str]) -> float | None:
     """A run's mean over the turns in which it has a value, by some grades of a set; None without one."""
-    values = scorer_of(measure, given, grades)(run.turns)
+    values = scorer_of(measure, given, grades)(run)
     kept = [rounded(values[turn_id]) for turn_id in turns if turn_id in values]
     return math.fsum(kept) / len(kept) if kept else None
 

@@ -17,9 +17,9 @@ def of(rows: Rows, scale: Sequence[int] = (0, 1, 2, 3), **more: bool) -> sets.Gr
     return sets.GradeSet("qrels", {turn: dict(items) for turn, items in rows.items()}, tuple(scale), **more)
 
 
-def run(run_id: str, **turns: str) -> sets.OrderedRun:
+def run(**turns: str) -> sets.Ranked:
     """A run whose items are letters; turns are t1, t2 …"""
-    return sets.OrderedRun(run_id, {turn: tuple(items) for turn, items in turns.items()})
+    return {turn: tuple(items) for turn, items in turns.items()}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -31,7 +31,7 @@ def _few_draws() -> Iterator[None]:
 
 
 def ranked(
-    runs: Sequence[sets.OrderedRun], a: sets.GradeSet, b: sets.GradeSet, measure: str = sets.MEAN
+    runs: Mapping[str, sets.Ranked], a: sets.GradeSet, b: sets.GradeSet, measure: str = sets.MEAN
 ) -> RankedBySets:
     return ranked_by_sets(runs, a, b, sets.common_turns(a, b), measure, "topic")
 
@@ -41,7 +41,7 @@ A = of({"t1": {"p": 3, "q": 0}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})
 
 def test_the_mean_is_over_the_turns_whose_first_response_is_graded() -> None:
     b = of({"t1": {"p": 3}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})
-    found = ranked([run("x", t1="q", t2="p", t3="q"), run("y", t1="p", t2="q")], A, b)
+    found = ranked({"x": run(t1="q", t2="p", t3="q"), "y": run(t1="p", t2="q")}, A, b)
     by_run = {each.run_id: each for each in found.runs}
     # x: 0, 2 and 3 by A; B has no grade of q in t1. y answers nothing in t3, which counts as the worst grade.
     assert by_run["x"].a.turns == {"t1": 0, "t2": 2, "t3": 3}
@@ -52,7 +52,7 @@ def test_the_mean_is_over_the_turns_whose_first_response_is_graded() -> None:
 
 def test_the_holes_of_a_mean_are_filled_with_the_worst_and_the_best_grade() -> None:
     b = of({"t1": {"p": 3}, "t2": {"p": 2, "q": 1}, "t3": {"p": 1, "q": 3}})
-    found = sets.run_holes(run("x", t1="q", t2="p", t3="z"), A, b, ("t1", "t2", "t3"), sets.measure_facts(sets.MEAN))
+    found = sets.run_holes("x", run(t1="q", t2="p", t3="z"), A, b, ("t1", "t2", "t3"), sets.measure_facts(sets.MEAN))
     # By B the grade of q in t1 is open: (0 + 2) / 2 to (3 + 2) / 2. z in t3 is in neither set and stays out.
     assert found == sets.RunHoles(
         "x", 3, 1, 1, 0, 1, 2 / 3, 1 / 3, sets.ScoreRange(1.0, 1.0), sets.ScoreRange(1.0, 2.5)
@@ -61,7 +61,7 @@ def test_the_holes_of_a_mean_are_filled_with_the_worst_and_the_best_grade() -> N
 
 def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
     a, b = (of(rows, higher_is_better=False) for rows in (A.grades, {"t1": {"p": 3}, "t2": {"p": 2, "q": 1}}))
-    found = ranked([run("x", t1="q", t2="q"), run("y", t1="p")], a, b)
+    found = ranked({"x": run(t1="q", t2="q"), "y": run(t1="p")}, a, b)
     # By A x has 0 and 1, y has 3 and for the unanswered turn 3; by B only t2 of x is graded.
     means = [(each.run_id, each.a.estimate.value, each.b.estimate.value) for each in found.runs]
     assert means == [("x", 0.5, 1.0), ("y", 3.0, 3.0)]
@@ -72,7 +72,7 @@ def test_the_range_of_precision_is_exact() -> None:
     a = of({"t1": {"p": 1, "q": 0, "r": 2}})
     b = of({"t1": {"p": 1, "s": 1, "u": 0}})
     # Of p s r z A lacks s, B lacks r, and both lack z: P@4 is 2/4 to 3/4 by each.
-    found = sets.run_holes(run("x", t1="psrz"), a, b, ("t1",), sets.measure_facts("P@4"))
+    found = sets.run_holes("x", run(t1="psrz"), a, b, ("t1",), sets.measure_facts("P@4"))
     assert (found.both, found.only_a, found.only_b, found.neither) == (1, 1, 1, 1)
     assert (found.range_a, found.range_b) == (sets.ScoreRange(2 / 4, 3 / 4), sets.ScoreRange(2 / 4, 3 / 4))
     assert (found.judged_a, found.judged_b) == (2 / 4, 2 / 4)
@@ -84,8 +84,8 @@ def test_no_grades_of_the_holes_take_a_strict_measure_beyond_its_range(measure: 
     b = of({"t1": {"s": 1, "u": 1, "v": 0}})
     assert sets.measure_facts(measure).strict
     for items in ("psq", "spuqv", "rvzus", "qpr"):
-        each = run("x", t1=items)
-        found = sets.run_holes(each, a, b, ("t1",), sets.measure_facts(measure))
+        each = run(t1=items)
+        found = sets.run_holes("x", each, a, b, ("t1",), sets.measure_facts(measure))
         values = [
             sets.score(measure, a, {"t1": {**a.grades["t1"], **dict(zip("suv", grades, strict=True))}}, each, ("t1",))
             for grades in itertools.product((0, 1, 3), repeat=3)
@@ -99,7 +99,7 @@ def test_ndcg_is_not_said_to_be_strict_because_other_grades_may_take_it_further(
     a, b = of({"t1": {"p": 3}}), of({"t1": {"p": 3, "z": 0}})
     facts = sets.measure_facts("nDCG@5")
     assert (facts.strict, facts.cutoff) == (False, 5)
-    found = sets.run_holes(run("x", t1="pqrz"), a, b, ("t1",), facts)
+    found = sets.run_holes("x", run(t1="pqrz"), a, b, ("t1",), facts)
     # z at rank 4 with grade 3 makes the ideal 3 + 3 / log2(3); with grade 0 the run is ideal.
     filled = (3 + 3 / np.log2(5)) / (3 + 3 / np.log2(3))
     assert found.range_a.low == pytest.approx(filled)
@@ -108,7 +108,7 @@ def test_ndcg_is_not_said_to_be_strict_because_other_grades_may_take_it_further(
 
 def random_world(
     runs: int = 6, topics: int = 10, seed: int = 4
-) -> tuple[list[sets.OrderedRun], sets.GradeSet, sets.GradeSet]:
+) -> tuple[dict[str, dict[str, tuple[str, ...]]], sets.GradeSet, sets.GradeSet]:
     """Runs of growing noise, and two sets of which the second is a noisy copy with holes."""
     rng = np.random.default_rng(seed)
     first: dict[str, dict[str, int]] = {}
@@ -122,12 +122,10 @@ def random_world(
                 for n, grade in enumerate(grades)
                 if n == 0 or rng.random() < 0.9
             }
-    systems = []
+    systems = {}
     for noise in range(runs):
         orders = (sorted(items, key=lambda item: -items[item] + rng.normal(0, 0.1 + noise)) for items in first.values())
-        systems.append(
-            sets.OrderedRun(f"run {noise}", {turn: tuple(order) for turn, order in zip(first, orders, strict=True)})
-        )
+        systems[f"run {noise}"] = {turn: tuple(order) for turn, order in zip(first, orders, strict=True)}
     return systems, of(first), of(second)
 
 
@@ -135,12 +133,12 @@ def random_world(
 def test_scores_of_passages_are_those_of_ir_measures(measure: str) -> None:
     systems, a, b = random_world()
     # One run leaves a turn out, which counts 0 as under `trec_eval -c`.
-    del systems[3].turns["4_1"]
+    del systems["run 3"]["4_1"]
     found = ranked(systems, a, b, measure)
     parsed = ir_measures.parse_measure(measure)
     for each in found.runs:
-        order = next(system for system in systems if system.run_id == each.run_id)
-        lines = {turn: {item: 100.0 - n for n, item in enumerate(items)} for turn, items in order.turns.items()}
+        order = systems[each.run_id].items()
+        lines = {turn: {item: 100.0 - n for n, item in enumerate(items)} for turn, items in order}
         for side, given in ((each.a, a), (each.b, b)):
             expected = ir_measures.calc_aggregate([parsed], given.grades, lines)[parsed]
             assert side.estimate.value == pytest.approx(expected)
@@ -151,14 +149,14 @@ def test_the_judged_share_is_that_of_ir_measures() -> None:
     judged = ir_measures.parse_measure("Judged@5")
     found = ranked(systems, a, b, "nDCG@5")
     for row in found.holes:
-        order = next(system for system in systems if system.run_id == row.run_id)
-        lines = {turn: {item: 100.0 - n for n, item in enumerate(items)} for turn, items in order.turns.items()}
+        order = systems[row.run_id].items()
+        lines = {turn: {item: 100.0 - n for n, item in enumerate(items)} for turn, items in order}
         assert row.judged_b == pytest.approx(ir_measures.calc_aggregate([judged], b.grades, lines)[judged])
 
 
 def test_a_set_ranks_as_itself_without_swaps_or_holes() -> None:
     systems, a, _ = random_world()
-    found = ranked([*systems, sets.OrderedRun("twin", systems[2].turns)], a, a, "nDCG@5")
+    found = ranked(systems | {"twin": systems["run 2"]}, a, a, "nDCG@5")
     values = {name: estimate.value for name, estimate in found.statistics.items()}
     assert values == pytest.approx(dict.fromkeys(values, 1.0) | {"swapped": 0.0})
     assert not any(pair.swapped for pair in found.pairs)
@@ -185,7 +183,7 @@ def test_swapping_the_sets_keeps_the_statistics_and_turns_the_sides() -> None:
 def test_the_order_of_runs_and_rows_changes_nothing() -> None:
     systems, a, b = random_world()
     turned = of({turn: dict(reversed(items.items())) for turn, items in reversed(a.grades.items())})
-    assert ranked(systems[::-1], turned, b, "nDCG@5") == ranked(systems, a, b, "nDCG@5")
+    assert ranked(dict(reversed(systems.items())), turned, b, "nDCG@5") == ranked(systems, a, b, "nDCG@5")
 
 
 def test_tau_lies_within_its_range() -> None:
@@ -201,7 +199,7 @@ def test_pairs_are_told_apart_by_each_set_on_its_own() -> None:
     # By A x is better on all 8 topics, so that of 2^8 signs 2 reach the sum; by B on 4 of 8, and y by more.
     a = of({f"{topic}_1": {"p": 3, "q": 1} for topic in range(8)})
     b = of({f"{topic}_1": {"p": 1, "q": 0} if topic < 4 else {"p": 0, "q": 3} for topic in range(8)})
-    runs = [sets.OrderedRun(name, dict.fromkeys(a.grades, (item,))) for name, item in (("x", "p"), ("y", "q"))]
+    runs = {name: dict.fromkeys(a.grades, (item,)) for name, item in (("x", "p"), ("y", "q"))}
     (pair,) = ranked(runs, a, b).pairs
     assert (pair.order_a, pair.order_b, pair.swapped) == (1, -1, True)
     assert pair.p_a == 2 / 2**8
@@ -211,13 +209,13 @@ def test_pairs_are_told_apart_by_each_set_on_its_own() -> None:
 
 def test_fewer_than_8_topics_are_not_tested() -> None:
     a = of({f"{topic}_1": {"p": 3, "q": 1} for topic in range(7)})
-    runs = [sets.OrderedRun(name, dict.fromkeys(a.grades, (item,))) for name, item in (("x", "p"), ("y", "q"))]
+    runs = {name: dict.fromkeys(a.grades, (item,)) for name, item in (("x", "p"), ("y", "q"))}
     (pair,) = ranked(runs, a, a).pairs
     assert (pair.p_a, pair.tested, pair.significant) == (None, False, (False, False))
 
 
 def test_a_run_without_a_score_has_no_rank() -> None:
-    found = ranked([run("x", t1="p"), run("y", t1="q"), run("z", t1="u", t2="u", t3="u")], A, A)
+    found = ranked({"x": run(t1="p"), "y": run(t1="q"), "z": run(t1="u", t2="u", t3="u")}, A, A)
     assert [(each.run_id, each.rank_a) for each in found.runs] == [("x", 1), ("y", 2), ("z", None)]
     assert found.statistics["tau_b"].n == 2
     assert found.holes[2].range_a == sets.ScoreRange(None, None)
@@ -225,7 +223,7 @@ def test_a_run_without_a_score_has_no_rank() -> None:
 
 
 def test_the_tables_say_what_they_show() -> None:
-    runs = [run("x", t1="p", t2="p"), run("y", t1="q", t2="q")]
+    runs = {"x": run(t1="p", t2="p"), "y": run(t1="q", t2="q")}
     grids = {measure: ranking_grids([ranked(runs, A, A, measure)]) for measure in (sets.MEAN, "nDCG@5")}
     assert [note.partition(":")[0] for note in grids[sets.MEAN]["runs"].notes] == ["a, b", "mean"]
     assert [note.partition(":")[0] for note in grids["nDCG@5"]["runs"].notes] == ["a, b"]
@@ -237,6 +235,6 @@ def test_the_tables_say_what_they_show() -> None:
 
 
 def test_one_run_has_no_ranking() -> None:
-    found = ranked([run("x", t1="p")], A, A)
+    found = ranked({"x": run(t1="p")}, A, A)
     assert found.statistics["tau_b"].reason == "fewer than 2 runs"
     assert (found.pairs, found.tau_b.reason) == ((), "fewer than 2 runs")
