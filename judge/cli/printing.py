@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, TextIO
 
@@ -126,7 +126,7 @@ def progress(what: str) -> ProgressLine:
 
 
 def print_json(value: object) -> None:
-    """Print a value as indented JSON, fields in the order of the record, a path as text, any mapping as an object.
+    """Print a value as indented JSON, fields in the order of the record, a path as text.
 
     What `printable` would escape is written as JSON's escapes: it controls a terminal or cannot be seen.
     """
@@ -139,8 +139,6 @@ def print_json(value: object) -> None:
 def _plain(value: object) -> object:
     if isinstance(value, PurePath):
         return str(value)
-    if isinstance(value, Mapping):
-        return dict(value)
     raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
 
 

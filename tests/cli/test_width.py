@@ -15,7 +15,6 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.cli import main, printing
 from judge.cli.tables import print_leaderboard
-from judge.extra.evaluate import TurnOrder, measured_run
 from judge.extra.nuggets import CLAIM_LABELS, MATCH_LABELS
 from judge.io.text import columns_of
 from judge.io.words import split_sentences
@@ -240,11 +239,6 @@ def test_no_command_is_left_out() -> None:
     for command, file in ELSEWHERE.items():
         text = (PROJECT / "tests" / file).read_text(encoding="utf-8")
         assert '"--json"' in text and f'"{command.split()[-1]}"' in text, command
-
-
-def test_any_mapping_of_a_record_is_an_object(capsys: pytest.CaptureFixture[str]) -> None:
-    printing.print_json(measured_run("a", "m", {"1_1": 0.5}, TurnOrder(["2_1", "1_1"]), "qrels"))
-    assert json.loads(capsys.readouterr().out)["turns"] == {"1_1": 0.5, "2_1": 0.0}
 
 
 def test_a_width_of_any_length_is_a_width(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,8 @@ Here is one run under one measure: the value of every turn as an array, and thei
 """
 
 import json
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import isfinite, isnan, nan
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Literal
 
@@ -24,50 +23,6 @@ from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.text import escape_cell, shown
 from judge.records import Estimate, Problem, Record
 from judge.stats.means import mean_interval
-
-NO_VALUE = nan
-"""What stands for a turn without a value."""
-
-
-class TurnOrder:
-    """Turns in natural order, with their topics; everything that has a value for each of them shares it."""
-
-    def __init__(self, turn_ids: Iterable[str]) -> None:
-        self.turn_ids = tuple(sorted(set(turn_ids), key=natural_key))
-        self.topics = tuple(map(topic_of, self.turn_ids))
-        self.places = {turn_id: place for place, turn_id in enumerate(self.turn_ids)}
-
-
-class TurnValues(Mapping[str, float]):
-    """Turn to its value, in the order of the turns; some of them may have none.
-
-    A turn without a value is given as NO_VALUE.
-    """
-
-    def __init__(self, order: TurnOrder, values: Iterable[float]) -> None:
-        self._order = order
-        self._values = array("d", values)
-        self._number = len(self._values) - sum(map(isnan, self._values))
-
-    def __getitem__(self, turn_id: str) -> float:
-        value = self._values[self._order.places[turn_id]]
-        if isnan(value):
-            raise KeyError(turn_id)
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return (turn_id for turn_id, value in zip(self._order.turn_ids, self._values, strict=True) if not isnan(value))
-
-    def __len__(self) -> int:
-        return self._number
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-    def topics(self) -> list[str]:
-        """The topics of the turns that have a value."""
-        return [topic for topic, value in zip(self._order.topics, self._values, strict=True) if not isnan(value)]
-
 
 Over = Literal["qrels", "answered", "worst"]
 """qrels: every turn of the qrels, and a turn that the run did not answer counts 0 (`trec_eval -c`). answered: the turns
@@ -84,7 +39,7 @@ class MeasuredRun(Record, frozen=True):
     over: Over
     estimate: Estimate
     """The mean over the turns; the interval is over topics."""
-    turns: Mapping[str, float]
+    turns: dict[str, float]
     """Turn to its value, in natural order."""
 
 
@@ -92,7 +47,7 @@ def measured_run(
     run_id: str,
     measure: str,
     values: Mapping[str, float],
-    graded: Iterable[str] | TurnOrder,
+    graded: Iterable[str],
     over: Over,
     *,
     cluster: Cluster = "topic",
@@ -101,17 +56,16 @@ def measured_run(
 ) -> MeasuredRun:
     """The mean of a run under a measure.
 
-    `values` are those of the turns that the run answered. Where many runs are measured, an order of the turns that they
-    share keeps their values in few bytes; else they are a dictionary. An unanswered turn counts `worst` over `worst`.
+    `values` are those of the turns that the run answered. An unanswered turn counts `worst` over `worst`.
     """
     if undefined := [turn_id for turn_id, value in values.items() if isnan(value)]:
         raise ValueError(f"{measure} of {run_id} is not a number in turn {undefined[0]}")
-    unanswered = {"qrels": 0.0, "answered": NO_VALUE, "worst": worst}[over]
-    order = graded if isinstance(graded, TurnOrder) else TurnOrder(graded)
-    kept = TurnValues(order, (values.get(turn_id, unanswered) for turn_id in order.turn_ids))
-    clusters = [cluster_of(topic, cluster) for topic in kept.topics()]
-    estimate = mean_interval(list(kept.values()), clusters, bounds=bounds, what="values")
-    return MeasuredRun(run_id, measure, over, estimate, kept if order is graded else dict(kept))
+    unanswered = {"qrels": 0.0, "answered": None, "worst": worst}[over]
+    counted = ((turn_id, values.get(turn_id, unanswered)) for turn_id in sorted(set(graded), key=natural_key))
+    turns = {turn_id: float(value) for turn_id, value in counted if value is not None}
+    clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
+    estimate = mean_interval(list(turns.values()), clusters, bounds=bounds, what="values")
+    return MeasuredRun(run_id, measure, over, estimate, turns)
 
 
 def board_lines(form: str, scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError
-from judge.extra.evaluate import MeasuredRun, Over, TurnOrder, breakdown, measured_run
+from judge.extra.evaluate import MeasuredRun, Over, breakdown, measured_run
 from judge.io.ids import Cluster, TrecRun, column, natural_key, safe_names, topic_of, trec_order
 from judge.io.table import Cell, Table, tsv_lines
 from judge.io.text import count
@@ -122,16 +122,13 @@ def scored_runs(runs: ResponseRuns, qrels: ResponseQrels, cluster: Cluster = "to
 
     A response that the qrels do not grade counts 0, as in trec_eval, and over `worst` the worst grade.
     """
-    order = TurnOrder(qrels.grades)
-    scored = tuple(_scored(run_id, runs[run_id], qrels, order, cluster) for run_id in sorted(runs, key=natural_key))
+    scored = tuple(_scored(run_id, runs[run_id], qrels, cluster) for run_id in sorted(runs, key=natural_key))
     if not any(run.grades for run in scored):
         raise InputError(_apart(scored, qrels))
     return scored
 
 
-def _scored(
-    run_id: str, answers: Mapping[str, str], qrels: ResponseQrels, order: TurnOrder, cluster: Cluster
-) -> ScoredRun:
+def _scored(run_id: str, answers: Mapping[str, str], qrels: ResponseQrels, cluster: Cluster) -> ScoredRun:
     first = {turn_id: answers[turn_id] for turn_id in qrels.grades if turn_id in answers}
     grades = {turn_id: grade for turn_id, top in first.items() if (grade := qrels.grades[turn_id].get(top)) is not None}
     scores: dict[tuple[ResponseMeasure, Over], MeasuredRun] = {}
@@ -148,7 +145,7 @@ def _scored(
             # What a turn without a grade counts is added by `measured_run`.
             given = values if over == "worst" else answered
             scores[measure, over] = measured_run(
-                run_id, measure, given, order, over, cluster=cluster, bounds=bounds, worst=worst
+                run_id, measure, given, qrels.grades, over, cluster=cluster, bounds=bounds, worst=worst
             )
     outside = tuple(sorted(answers.keys() - qrels.grades.keys(), key=natural_key))
     return ScoredRun(run_id, first, grades, outside, scores)
