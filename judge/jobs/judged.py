@@ -1,6 +1,7 @@
 """An output folder that `judge run` filled: its pool, its results and the prompts behind them, read back."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def read_judged(
         criteria=criteria,
         manifest=manifest,
         warnings=warnings,
-        said_by={prompt: frozenset(about.judges) for prompt, about in said.items()},
+        said_by={prompt: frozenset(judge for _, judge, _ in about) for prompt, about in said.items()},
         cluster=cluster or recorded,
     )
 
@@ -118,32 +119,22 @@ def _judgments(folder: Path) -> Path:
     return folder / JUDGMENTS
 
 
-class _Said(msgspec.Struct):
-    """What all results under one prompt come to."""
-
-    digests: set[str]
-    judges: set[str]
-    grades: set[int]
+_Said = Mapping[str, Collection[tuple[str, str, int | None]]]
+"""`criterion/variant` to each digest of the prompt with each judge and the grades that it gave; None without one."""
 
 
-def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> dict[str, _Said]:
-    """What was said under each prompt, by `criterion/variant`."""
-    said: dict[str, _Said] = {}
+def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> _Said:
+    """What was said under each prompt."""
+    said: dict[str, set[tuple[str, str, int | None]]] = {}
     places = pool_places(pool)
-    graded: dict[str, SeenResponses] = {}
+    graded: dict[str, SeenResponses] = defaultdict(lambda: SeenResponses(places))
     twice: set[tuple[str, str]] = set()
     for result in results:
         prompt = f"{result.criterion}/{result.variant}"
-        if (about := said.get(prompt)) is None:
-            about = said[prompt] = _Said(set(), set(), set())
-            graded[prompt] = SeenResponses(places)
-        about.digests.add(result.criterion_digest)
-        about.judges.add(result.judge)
-        if isinstance(result, Failure):
-            continue
-        if not result.unable:
-            about.grades.add(result.grade)
-        if not graded[prompt].add(result.response_id):
+        failed = isinstance(result, Failure)
+        grade = None if isinstance(result, Failure) or result.unable else result.grade
+        said.setdefault(prompt, set()).add((result.criterion_digest, result.judge, grade))
+        if not failed and not graded[prompt].add(result.response_id):
             twice.add((prompt, result.response_id))
     for result in results if twice else ():
         prompt = f"{result.criterion}/{result.variant}"
@@ -153,15 +144,15 @@ def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> di
 
 
 def _criteria(
-    said: Mapping[str, _Said], wanted: str | None, folder: Path, own: Sequence[StrPath]
+    said: _Said, wanted: str | None, folder: Path, own: Sequence[StrPath]
 ) -> tuple[tuple[Criterion, ...], tuple[str, ...]]:
     """The prompts behind the results, or the wanted one; a warning where a file has changed since."""
     if not said:
         raise InputError(f"{folder}: nothing was judged there")
-    digests = {prompt: about.digests for prompt, about in said.items()}
+    digests = {prompt: {digest for digest, _, _ in about} for prompt, about in said.items()}
     criteria = _prompts(digests, wanted, folder, {prompt.prompt_id: prompt for prompt in map(find_criterion, own)})
     warnings = []
-    juries = all(is_jury(judge) for about in said.values() for judge in about.judges)
+    juries = all(is_jury(judge) for about in said.values() for _, judge, _ in about)
     for criterion in criteria:
         if criterion.prompt_id not in digests:
             raise UsageError(f"{folder}: no judgment under {criterion.prompt_id}, only {', '.join(sorted(digests))}")
@@ -171,11 +162,11 @@ def _criteria(
 
 
 def _check_grades(
-    results: Sequence[Judgment | Failure], said: Mapping[str, _Said], criteria: tuple[Criterion, ...], path: Path
+    results: Sequence[Judgment | Failure], said: _Said, criteria: tuple[Criterion, ...], path: Path
 ) -> None:
     """A grade off its prompt's scale would count in a mean: the file, or the prompt, was edited since."""
     scales = {criterion.prompt_id: {level.grade for level in criterion.scale.levels} for criterion in criteria}
-    off = {prompt for prompt, scale in scales.items() if said[prompt].grades - scale}
+    off = {prompt for prompt, scale in scales.items() if {grade for *_, grade in said[prompt]} - {*scale, None}}
     problems = [
         Problem(
             "off_scale",
