@@ -19,7 +19,7 @@ from judge.crowd.labels import AGGREGATORS, CrowdGrades, CrowdLabels, CrowdSetti
 from judge.errors import UsageError
 from judge.io.files import sha256
 from judge.io.ids import natural_key, natural_order
-from judge.io.text import decimals, printable
+from judge.io.text import interval, printable
 from judge.records import Criterion, Estimate, FailureReason
 from judge.stats.reliability import alpha_interval
 
@@ -273,10 +273,9 @@ def _size(members: Sequence[Member]) -> str:
 
 
 def _alpha(alpha: Estimate) -> str:
-    value, low, high = (decimals(number, 3) for number in (alpha.value, alpha.low, alpha.high))
-    if not value:
+    if alpha.value is None:
         return f"ordinal alpha is undefined ({alpha.reason})"
-    return f"ordinal alpha {value} {f'[{low}, {high}]' if low else f'({alpha.reason})'}"
+    return f"ordinal alpha {interval(alpha)}{f' ({alpha.reason})' if alpha.low is None else ''}"
 
 
 class Jury(Judge):
@@ -293,11 +292,9 @@ class Jury(Judge):
     ) -> None:
         """Take the models of a judge and prompts, whose order does not matter; `families` and `runs` as in `cautions`.
 
-        A UsageError if there is no such aggregator, it makes means of verdicts on pairs, the jury has one member,
-        prompts differ in scale, or members are equal.
+        A UsageError if the aggregator makes means of verdicts on pairs, the jury has one member, prompts differ in
+        scale, or members are equal.
         """
-        if aggregator not in juries():
-            raise UsageError(f"no jury called {aggregator!r}: there are {', '.join(juries())} (--jury)")
         if not 1 <= samples <= MOST_SAMPLES:
             raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
         if not AGGREGATORS[aggregator].votes and any(of.unit == "pair" for each in prompts.values() for of in each):

@@ -17,7 +17,7 @@ from judge.records import Record
 from judge.stats import consensus
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.tables import Floats
-from judge.stats.worker_models import MAX_ITERATIONS, TOLERANCE, Posterior
+from judge.stats.worker_models import MAX_ITERATIONS, Posterior
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,9 +110,8 @@ class CrowdSettings(Record, frozen=True):
     """Pseudo-labels of each worker, in weights and in every model but glad, whose abilities have a prior."""
     prior: str = "estimated"
     """A key of PRIORS: the grades' probabilities before any label, in `mace`."""
-    tolerance: float = TOLERANCE
-    """A model has converged when the log-likelihood per item gains less than this."""
     max_iterations: int = MAX_ITERATIONS
+    """Of a model that does not converge before."""
     max_fails: int = 0
     max_deviation: int = 0
     min_labels: int = 3

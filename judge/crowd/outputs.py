@@ -95,7 +95,7 @@ def write_crowd(
     files: Mapping[str, bytes],
     inputs: Sequence[Path],
     options: Mapping[str, Any],
-    tables: Mapping[str, str] | None = None,
+    tables: Mapping[str, str] = {},
 ) -> None:
     """Write the files, and the manifest last; a folder without it is incomplete.
 
@@ -106,7 +106,7 @@ def write_crowd(
         "schema": SCHEMA,
         "judge_version": __version__,
         "inputs": [
-            *({"file": name, "sha256": digest} for name, digest in (tables or {}).items()),
+            *({"file": name, "sha256": digest} for name, digest in tables.items()),
             *({"file": path.name, "sha256": file_sha256(path)} for path in inputs),
         ],
         "options": dict(options),

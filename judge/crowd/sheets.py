@@ -6,7 +6,7 @@ This module only checks that something is a table; `tables` reads the meaning of
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -115,24 +115,13 @@ def cell_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class DataFrame(Protocol):
-    """A data frame of polars, of pandas, or of a library that is like these."""
-
-    columns: Any
-
-
-def is_frame(table: object) -> TypeGuard[DataFrame]:
-    """Whether something is a data frame rather than a path."""
-    return hasattr(table, "columns")
-
-
-def frame_digest(name: str, table: DataFrame) -> str:
+def frame_digest(name: str, table: Any) -> str:
     """SHA-256 of a data frame's columns and cells, which are the same from polars and from pandas."""
     sheet = frame_sheet(name, table, [])
     return sha256(sheet.frame.write_csv().encode() if sheet else b"")
 
 
-def frame_sheet(name: str, table: DataFrame, problems: list[Problem]) -> LabelSheet | None:
+def frame_sheet(name: str, table: Any, problems: list[Problem]) -> LabelSheet | None:
     """A data frame of polars, pandas or any library that has `to_dict("list")`, under a name for messages.
 
     A UsageError if it is no data frame.

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from judge.crowd.labels import CrowdLabels, Item, factorize
 from judge.crowd.layout import EXAMPLES, FIELDS, LABEL_OF, LAST_COUNTS, LabelProblems, Layout, with_turns
 from judge.crowd.platforms import PLATFORMS, are_submissions, is_survey, platform_rows, survey_rows, without_left_out
-from judge.crowd.sheets import DataFrame, LabelSheet, frame_sheet, read_sheet, text_of
+from judge.crowd.sheets import LabelSheet, frame_sheet, read_sheet, text_of
 from judge.errors import InputError, UsageError
 from judge.gold import CANNOT, folded, means_unable, whole
 from judge.io.ids import natural_key
@@ -37,10 +37,8 @@ LONG, SURVEYS, SUBMISSIONS = "long", "survey", "submissions"
 KINDS = (LONG, *PLATFORMS, SURVEYS, SUBMISSIONS)
 
 
-def read_tables(
-    paths: Sequence[Path | DataFrame], layout: Layout, warnings: list[Problem] | None = None
-) -> dict[str, CrowdLabels]:
-    """Read the labels of all files together, by criterion; labels stay in the order of the files' rows.
+def read_tables(paths: Sequence[Any], layout: Layout, warnings: list[Problem] | None = None) -> dict[str, CrowdLabels]:
+    """Read the labels of all paths and data frames together, by criterion; labels stay in the order of their rows.
 
     Tables are CSV, TSV, JSON, JSON Lines or Parquet files, gzipped or not, or data frames. The first `MOST_LISTED`
     problems of each code and file are listed, and the others counted; `warnings` gets those that spoil no label. An
@@ -63,7 +61,7 @@ def read_tables(
 
 
 def label_rows(
-    paths: Sequence[Path | DataFrame], layout: Layout, problems: LabelProblems
+    paths: Sequence[Any], layout: Layout, problems: LabelProblems
 ) -> tuple["pl.DataFrame | None", list[LabelSheet]]:
     """Every label of all tables as a row, unchecked: IDS, label, seconds, its place (number, annotation, column), file.
 
@@ -155,8 +153,7 @@ def _check_options(layout: Layout) -> None:
         raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
     if layout.wide is not None and (idle := sorted(layout.columns.keys() - {"worker", "seconds"})):
         raise UsageError(f"a survey's columns are read as --wide says: a column of {', '.join(idle)} cannot go with it")
-    if layout.kind not in (None, *KINDS):
-        raise UsageError(f"{shown(layout.kind)} is no kind of table: expected one of {', '.join(KINDS)}")
+
     if "task" in layout.columns and {"turn_id", "response_id"} & layout.columns.keys():
         raise UsageError("a column of tasks tells turn and item: it cannot go with columns of them")
     for scale in layout.scales.values() if isinstance(layout.scales, Mapping) else [layout.scales]:

@@ -16,7 +16,7 @@ from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
 from judge.crowd.outputs import FILTER_MIN, ItemGrade, crowd_files, item_grades, write_crowd
 from judge.crowd.platforms import read_questions
 from judge.crowd.released import read_turns
-from judge.crowd.sheets import frame_digest, is_frame
+from judge.crowd.sheets import frame_digest
 from judge.crowd.study import Study, cautions, study
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.errors import UsageError
@@ -199,8 +199,8 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     inputs += [pool_file(plan.bank)] if plan.bank is not None else []
     options = _options(plan, {name: scales[name] for name in graded.labels})
     options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in stated}
-    named = ((f"table {place}", table) for place, table in enumerate(plan.labels, start=1) if is_frame(table))
-    tables = {name: frame_digest(name, table) for name, table in named}
+    named = ((f"table {place}", table) for place, table in enumerate(plan.labels, start=1))
+    tables = {name: frame_digest(name, table) for name, table in named if not isinstance(table, Path)}
     write_crowd(plan.out, files, inputs, options, tables)
     return CrowdOutcome(graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty))
 

@@ -30,7 +30,7 @@ def _by(model: Callable[..., Posterior], words: str, *names: str) -> _Aggregate:
         options = {name: getattr(labels if name == "grades" else settings, name) for name in names}
         sizes = len(labels.workers), len(labels.items), len(labels.grades)
         votes = Votes(labels.worker, labels.item, labels.code, sizes)
-        fit = model(votes, **options, tolerance=settings.tolerance, max_iterations=settings.max_iterations)
+        fit = model(votes, **options, max_iterations=settings.max_iterations)
         smoothed = f", {settings.smoothing:g} pseudo-labels" if "smoothing" in names else ""
         end = "converged" if fit.converged else "NOT converged"
         rule = (
