@@ -1,14 +1,14 @@
 """A server with the batch interfaces of OpenAI and Anthropic, as a thread; tests decide what becomes of a batch."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.parser import BytesParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
+
+from tests.scoring import Handler, listening
 
 
 def chat_reply(body: dict[str, Any], text: str) -> dict[str, Any]:
@@ -37,8 +37,8 @@ def answered(line: dict[str, Any]) -> dict[str, Any]:
 class BatchServer:
     """What the server was sent, and what it says."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self) -> None:
+        self.url = ""
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, Any] = {}
         self.results: dict[str, bytes] = {}
@@ -67,27 +67,18 @@ class BatchServer:
 def start_batch_server() -> Iterator[BatchServer]:
     """Run the server while the context lasts."""
 
-    class Handler(BaseHTTPRequestHandler):
+    state = BatchServer()
+
+    class Batches(Handler):
         protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-        def say(self, document: object, status: int = 200, location: str | None = None) -> None:
-            content = document if isinstance(document, bytes) else json.dumps(document).encode()
-            self.send_response(status)
-            if location is not None:
-                self.send_header("Location", location)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
 
         def refused(self) -> bool:
             if state.refuse is None:
                 return False
             error, state.refuse = state.refuse, None
-            self.say({"error": error}, error["status"], error.get("location"))
+            self.say(
+                {"error": error}, error["status"], **({"Location": error["location"]} if "location" in error else {})
+            )
             return True
 
         def do_GET(self) -> None:
@@ -111,7 +102,7 @@ def start_batch_server() -> Iterator[BatchServer]:
                 self.say(shown(state.batches[parts[2]]))
 
         def do_POST(self) -> None:
-            content = self.rfile.read(int(self.headers["Content-Length"]))
+            content = self.body()
             if self.refused():
                 return
             path = self.path.removeprefix("/v1")
@@ -153,13 +144,5 @@ def start_batch_server() -> Iterator[BatchServer]:
     def shown(batch: Any) -> Any:
         return batch if isinstance(batch, bytes) else {key: value for key, value in batch.items() if key != "requests"}
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    # A client that has heard enough hangs up.
-    server.handle_error = lambda request, address: None  # type: ignore[method-assign]
-    state = BatchServer(server.server_address[1])
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with listening(Batches) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -1,9 +1,7 @@
 """`judge doctor`: what it finds of this machine, and of judges that are well, ill or not there."""
 
 import contextlib
-import http.server
 import json
-import threading
 from collections import namedtuple
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,6 +22,7 @@ from judge.judges.chat import Pinged
 from judge.judges.records import Completion, Request
 from tests.conftest import printed, put
 from tests.mock import Mock
+from tests.scoring import Handler, listening
 
 pytestmark = pytest.mark.usefixtures("no_keys")
 
@@ -177,7 +176,6 @@ def of_server(base_url: str, name: str = "server/m") -> dict[str, doctor.CheckFi
     return by_check(doctor.examine(doctor.DoctorPlan(models=[name], base_url=base_url)), name)
 
 
-@pytest.mark.slow
 def test_a_judge_that_is_well(mock: Mock) -> None:
     found = of_server(mock.base_url)
     assert {name: finding.state for name, finding in found.items()} == dict.fromkeys(
@@ -189,7 +187,6 @@ def test_a_judge_that_is_well(mock: Mock) -> None:
     assert mock.stats()["requests"] == 3
 
 
-@pytest.mark.slow
 def test_a_judge_that_takes_no_schema_and_gives_no_log_probabilities(mock: Mock) -> None:
     mock.config(response_format="reject", logprobs="reject")
     found = of_server(mock.base_url)
@@ -202,7 +199,6 @@ def test_a_judge_that_takes_no_schema_and_gives_no_log_probabilities(mock: Mock)
     assert found["logprobs"].found.startswith("none came with the answer")
 
 
-@pytest.mark.slow
 def test_a_wrong_key_and_a_missing_key(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
     mock.config(key="right-key-1234")
     monkeypatch.setenv("JUDGE_API_KEY", "wrong-key-1234")
@@ -217,24 +213,14 @@ def test_a_wrong_key_and_a_missing_key(mock: Mock, monkeypatch: pytest.MonkeyPat
 
 @contextlib.contextmanager
 def answering(status: int, kind: str, body: bytes, **headers: str) -> Iterator[str]:
-    class Answer(http.server.BaseHTTPRequestHandler):
+    class Answer(Handler):
         def do_GET(self) -> None:
-            self.send_response_only(status)
-            for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
+            self.say(body, status, **{"Content-Type": kind, **headers})
 
-        def log_message(self, *arguments: object) -> None:
-            """Say nothing."""
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as listening:
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{listening.server_port}/v1"
-        listening.shutdown()
+    with listening(Answer) as url:
+        yield f"{url}/v1"
 
 
-@pytest.mark.slow
 def test_what_stands_at_an_address() -> None:
     with answering(200, "text/html", b"<html>Welcome</html>") as url:
         assert of_server(url)["address"].found.endswith("with a web page: no API is there")

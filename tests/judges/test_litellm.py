@@ -1,13 +1,10 @@
 """The litellm backend against a real server process on this machine."""
 
 import asyncio
-import http.server
 import logging
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import msgspec
 import pytest
 
 from judge.errors import OperationalError, RejectedError, UsageError
@@ -16,6 +13,7 @@ from judge.judges.backends.litellm import LitellmModel, _present, _Transmission,
 from judge.judges.model import ModelOptions, Price
 from judge.judges.records import Completion
 from tests.mock import Mock, ask, complete
+from tests.scoring import Serve
 
 pytestmark = pytest.mark.slow
 
@@ -178,32 +176,15 @@ GEMINI = {
 """A reply of Gemini's own protocol: .8 of 2, .2 of 3."""
 
 
-def test_what_gemini_says_reaches_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_gemini_says_reaches_the_labels(monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", SECRET)
-    seen: list[Any] = []
-
-    class Gemini(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            seen.append(msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"]))))
-            body = msgspec.json.encode(GEMINI)
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: object) -> None:
-            """Say nothing."""
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Gemini) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        model = LitellmModel("gemini/gemini-2.5-flash", ModelOptions(base_url=address, logprobs=True))
-        model.check([])
-        found = complete(model, ask("label"))
-        server.shutdown()
+    server = serve(lambda body: (200, GEMINI))
+    model = LitellmModel("gemini/gemini-2.5-flash", ModelOptions(base_url=server.url, logprobs=True))
+    model.check([])
+    found = complete(model, ask("label"))
     assert (found.text, found.probabilities) == ("2", {"0": 0.0, "1": 0.0, "2": 0.8, "3": 0.2})
-    assert {"responseLogprobs": True, "logprobs": 20}.items() <= seen[0]["generationConfig"].items()
+    ((_, body),) = server.asked
+    assert {"responseLogprobs": True, "logprobs": 20}.items() <= body["generationConfig"].items()
 
 
 def test_a_provider_without_label_probabilities_is_refused_before_anything_is_sent(monkeypatch) -> None:

@@ -224,7 +224,7 @@ def test_pairs_of_failed_responses_are_not_asked_again(
 
 
 @pytest.mark.long
-def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[int, bytes]) -> None:
+def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[int, bytes], serve: Serve) -> None:
     answered = 0
 
     def answer(body: Any) -> tuple[int, Any]:
@@ -233,7 +233,7 @@ def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[
         time.sleep(0.02)
         return said(body)
 
-    server, out = ScoreServer(answer), tmp_path / "out"
+    server, out = serve(answer), tmp_path / "out"
     options = ("--base-url", server.url, "--limit", "12", "--concurrency", "2", "--out", str(out))
     command = ("-m", "judge", "run", *COMMAND, "--model", "checker/chat/m", *options)
     process = start_python(*command, stderr=subprocess.DEVNULL)
@@ -244,7 +244,6 @@ def test_pairs_of_a_killed_run_are_not_asked_again(tmp_path: Path, whole: tuple[
         assert judged_by_chat(server, out) == 0
     finally:
         process.kill()
-        server.close()
     # Of each response under way, the reply that was coming is lost.
     assert whole[0] <= len(server.asked) <= whole[0] + 2
     assert judgments_in(out) == whole[1]

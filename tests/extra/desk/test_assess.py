@@ -260,9 +260,11 @@ def test_a_label_that_waits_for_a_locked_store_holds_nobody(opened: Desk, tmp_pa
         assert "1 of 12" in opened.visitor.get(f"{home}2").text
 
 
-def test_a_label_waits_for_a_locked_store_for_a_while_only(opened: Desk, tmp_path: Path, monkeypatch) -> None:
+def test_a_label_waits_for_a_locked_store_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.extra.desk.store.PATIENCE", 0.05)
-    with closing(sqlite3.connect(tmp_path / "labels.sqlite", isolation_level=None)) as other:
+    write_pool(tmp_path)
+    store = tmp_path / "labels.sqlite"
+    with desk(tmp_path) as opened, closing(sqlite3.connect(store, isolation_level=None)) as other:
         home = opened.enter()
         other.execute("BEGIN IMMEDIATE")
         answer = opened.label(home, "1")
