@@ -49,8 +49,6 @@ from tests.mock import start_mock
 from tests.test_docs import page_blocks
 from tests.test_walls import DOORS
 
-pytestmark = pytest.mark.slow
-
 TEXTS = [f"t{index}" for index in range(12)]
 
 

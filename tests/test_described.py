@@ -9,8 +9,6 @@ from docs.site.pages import subjects
 from judge.cli import main
 from tests.conftest import PROJECT, printed
 
-pytestmark = pytest.mark.slow
-
 
 def written_files(page: str, folder: Path) -> None:
     """Write the files that a page tells its reader to write: a name, then a block without a language."""

@@ -251,13 +251,11 @@ def test_the_flow_in_the_package_docstring_runs(tmp_path: Path, monkeypatch: pyt
     assert {row.run_id for row in namespace["rows"]} >= {"harbor-grounded", "mill-fluent-invented"}
 
 
-@pytest.mark.slow
 def test_the_program_of_the_package_ends_with_the_code_of_its_command() -> None:
     done = subprocess.run([sys.executable, "-m", "judge", "absent"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 2)
 
 
-@pytest.mark.slow
 def test_a_closed_pipe_is_no_error() -> None:
     pipe = f"{sys.executable} -m judge prompts show groundedness/graded | true"
     process = subprocess.run(pipe, shell=True, capture_output=True, text=True, check=False)

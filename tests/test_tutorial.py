@@ -28,7 +28,6 @@ def _prepare(command: str, page: str) -> bool:
     return any(model.startswith(("local/", "server/")) for model in models)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("reader")
 @pytest.mark.parametrize("page", READ_FIRST)
 def test_the_commands_of_a_page_print_what_it_shows(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +54,6 @@ def test_a_block_of_output_belongs_to_the_block_before_it() -> None:
     assert [(commands, shown and shown[2]) for _, commands, shown in found] == [("a\n", "b\n"), ("c\n", None)]
 
 
-@pytest.mark.slow
 def test_the_picture_of_intervals_is_the_one_that_the_script_draws() -> None:
     picture = (PROJECT / "docs" / "pictures" / "topics.svg").read_text(encoding="utf-8")
     assert picture == topics_picture.picture()

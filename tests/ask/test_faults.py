@@ -19,8 +19,6 @@ from tests.conftest import PROJECT
 from tests.mock import Mock
 from tests.mock.faults import FAULTS
 
-pytestmark = pytest.mark.slow
-
 PAGE = PROJECT / "docs" / "explanation" / "failures.md"
 TEXTS = ("poison", "one", "two", "three")
 ATTEMPTS = 2

@@ -332,7 +332,6 @@ def said_in(out: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.slow
 def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert judged(tmp_path, certificate()) == 0
     out, err = capsys.readouterr()
@@ -347,7 +346,6 @@ def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pyte
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of", "more", "item"),
     [
@@ -369,7 +367,6 @@ def test_a_run_that_differs_is_uncalibrated_item_by_item_everywhere(tmp_path, ca
         assert "may not be called calibrated" in err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("changed", [{"verdict": "NOT TRUSTED"}, {"binary": True}])
 def test_a_matching_certificate_of_another_verdict_never_says_calibrated(tmp_path, capsys, changed) -> None:
     word = changed.get("verdict", "positive or not")
@@ -428,7 +425,6 @@ def test_a_hostile_certificate_drives_no_terminal_and_breaks_no_markdown(tmp_pat
     assert "\n# CALIBRATED" not in markdown
 
 
-@pytest.mark.slow
 def test_credentials_in_the_address_are_compared_and_shown_without(tmp_path: Path) -> None:
     of = certificate(certified(parameters={**OPTIONS, "base_url": "http://host/v1"}))
     assert judged(tmp_path, of, "--base-url", "http://user:secret@host/v1") in (0, 2)

@@ -13,8 +13,6 @@ from judge.calibrate.findings import Calibration
 from judge.cli import main
 from tests.conftest import PROJECT, complaint, printed, put
 
-pytestmark = pytest.mark.slow
-
 WORLD = worlds.items()
 EVIL = ["a\tb", "a\nb", "\x1b[2J\x1b[31mred", "$(touch x)", "a|b", "<script>alert(1)</script>", "`x` *y* _z_",
         "\u202egnihtemos", "../../up", "constant", "=1+1", "x" * 190]  # fmt: skip

@@ -85,7 +85,6 @@ def test_a_command_that_needs_a_missing_extra_stops_before_any_work(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("_plain")
 def test_groundedness_is_judged_where_no_model_can_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for dry in (["--dry-run"], []):

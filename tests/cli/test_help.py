@@ -148,7 +148,6 @@ def test_every_option_stands_in_the_script_of_a_shell(shell: str) -> None:
                     assert name.lstrip("-") in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [

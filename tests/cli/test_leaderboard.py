@@ -81,7 +81,6 @@ def test_the_banner_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixtu
     assert printed(capsys, run(folder)).startswith("CALIBRATED (certificate of today).")
 
 
-@pytest.mark.slow
 def test_gold_takes_the_lead_from_the_judges_favorite(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold, families, out = folder.parent / "gold.jsonl", folder.parent / "families.tsv", folder.parent / "corrected"
     shown = printed(capsys, run(folder, "--gold", gold, "--families", families, "--out", out))
@@ -155,7 +154,6 @@ def test_sealed_grades_are_no_gold(folder: Path, parts: Path, capsys: pytest.Cap
     assert read_ledger(parts / "seal.json") == ()
 
 
-@pytest.mark.slow
 def test_each_new_question_to_sealed_grades_is_on_record(folder: Path, parts: Path, capsys) -> None:
     def asked(*options: str) -> list[str]:
         assert run(folder, "--gold", parts / "dev.jsonl", "--test", parts / "test.jsonl", "--json", *options) == 0

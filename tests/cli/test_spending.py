@@ -11,8 +11,6 @@ from tests.conftest import PROJECT, complaint, manifest, on_stderr, printed, run
 from tests.jobs.test_run import files
 from tests.mock import Mock
 
-pytestmark = pytest.mark.slow
-
 EXAMPLE = PROJECT / "examples"
 CALLS = 76
 """77 pooled responses, one of which lacks a passage."""

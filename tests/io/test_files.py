@@ -61,7 +61,6 @@ def test_a_damaged_gzip_file_is_refused(stored: bytes) -> None:
         io_files.unpack(stored, "f")
 
 
-@pytest.mark.slow
 def test_a_bomb_is_not_unpacked_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.io.files._largest", 1_000)
     read: list[int] = []

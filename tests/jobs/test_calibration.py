@@ -40,8 +40,6 @@ from tests.conftest import PROJECT, put, read_ledger, refused
 from tests.jobs.conftest import Asked
 from tests.mock import Mock, start_mock
 
-pytestmark = pytest.mark.slow
-
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 WORLD = items()

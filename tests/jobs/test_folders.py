@@ -27,8 +27,6 @@ from tests.extra.reproduce.test_llmjudge import release as label_files
 from tests.extra.reproduce.test_published import release
 from tests.mock import start_mock
 
-pytestmark = pytest.mark.slow
-
 WORLD = world.items(topics=8)
 RUNS = PROJECT / "examples/runs"
 CALLERS = set(

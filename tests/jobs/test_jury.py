@@ -25,8 +25,6 @@ from tests.jobs.test_run import files, results
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
-
 POOLED = 77
 CALLS = 76
 """Of the pooled responses, those whose passages have texts."""

@@ -16,8 +16,6 @@ from judge.jobs import pooling
 from tests.conftest import PROJECT, complaint, json_lines, manifest, on_stderr, printed, put
 from tests.jobs.conftest import only
 
-pytestmark = pytest.mark.slow
-
 RUNS = PROJECT / "examples" / "runs"
 TOPICS = PROJECT / "examples" / "topics.json"
 PASSAGES = PROJECT / "examples" / "passages.jsonl"

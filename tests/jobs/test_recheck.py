@@ -13,8 +13,6 @@ from tests.conftest import complaint, json_lines, manifest, printed, run_example
 from tests.jobs.test_run import files
 from tests.mock import Mock
 
-pytestmark = pytest.mark.slow
-
 CALLS = 76
 """Distinct questions about groundedness."""
 

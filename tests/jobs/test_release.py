@@ -99,7 +99,6 @@ def release(judged: Path, out: Path, **options: object) -> ReleaseOutcome:
     return release_folder(ReleasePlan(folder=judged, out=out, **options))  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
 def test_no_name_path_or_text_of_a_passage_is_left_in_a_bundle(judged: Path, tmp_path: Path) -> None:
     outcome = release(judged, tmp_path / "bundle")
     pool = read_judged(judged).pool
@@ -114,7 +113,6 @@ def test_no_name_path_or_text_of_a_passage_is_left_in_a_bundle(judged: Path, tmp
     assert set(published) == {*outcome.files, "run.sha256"}
 
 
-@pytest.mark.slow
 def test_a_bundle_has_the_numbers_of_its_folder_under_other_names(judged: Path, tmp_path: Path) -> None:
     outcome = release(judged, tmp_path / "bundle")
     assert outcome.names is not None
@@ -135,7 +133,6 @@ def test_a_bundle_has_the_numbers_of_its_folder_under_other_names(judged: Path, 
     assert not any(run in (outcome.out / "report.html").read_text() for run in names)
 
 
-@pytest.mark.slow
 def test_the_private_file_is_the_owners_alone_and_gives_the_same_bytes_again(judged: Path, tmp_path: Path) -> None:
     first = release(judged, tmp_path / "a", names=tmp_path / "n.json")
     assert contents(first.out) == contents(release(judged, tmp_path / "b", names=tmp_path / "n.json").out)
@@ -167,7 +164,6 @@ def with_text(judged: Path, copy: Path, text: str) -> Path:
     return rewritten(judged, copy, {"judgments.jsonl": lambda rows: rows[0].update(rationale=text)})
 
 
-@pytest.mark.slow
 def test_a_name_in_a_published_text_is_refused_with_its_place(
     judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,7 +181,6 @@ def test_a_name_in_a_published_text_is_refused_with_its_place(
     assert not (tmp_path / "open.names.json").exists()
 
 
-@pytest.mark.slow
 def test_passages_and_reasons_are_published_only_on_demand(judged: Path, tmp_path: Path) -> None:
     copy = with_text(judged, tmp_path / "copy", "The third passage says so.")
     plain = contents(release(copy, tmp_path / "plain").out)
@@ -198,7 +193,6 @@ def test_passages_and_reasons_are_published_only_on_demand(judged: Path, tmp_pat
     assert b"No terms of use" in plain["README.md"]
 
 
-@pytest.mark.slow
 def test_a_folder_that_is_not_as_it_was_written_is_refused(judged: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(judged, copy)
@@ -211,7 +205,6 @@ def test_a_folder_that_is_not_as_it_was_written_is_refused(judged: Path, tmp_pat
     assert not (tmp_path / "bundle").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -232,7 +225,6 @@ def test_a_place_that_would_mix_or_leak_is_refused(
         release_folder(ReleasePlan(folder=tmp_path / "out", **placed))  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
 def test_the_addresses_that_a_certificate_compares_stay_at_home(judged: Path, tmp_path: Path) -> None:
     there, here = "http://gpu7.lab.example:8000/alice/v1", "http://10.1.2.3:8001/v1"
     banner = f"UNCALIBRATED: it does not match (base_url: {there} certified, {{'a': '{here}'}} here)."
@@ -255,7 +247,6 @@ def test_the_addresses_that_a_certificate_compares_stay_at_home(judged: Path, tm
         assert shown in found[name].replace(b"\\", b""), name
 
 
-@pytest.mark.slow
 def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp_path: Path) -> None:
     def moved(rows: list[dict[str, Any]]) -> None:
         rows[:] = [row | {"model": "/home/alice/llama.gguf"} for row in rows]
@@ -270,7 +261,6 @@ def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp
     assert pooling["encoder"] == "intfloat/e5"
 
 
-@pytest.mark.slow
 def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: Path) -> None:
     names = put(tmp_path / "names.json", '{"runs": {"quarry-copied": "Harbor-grounded"}}')
     (problem,) = refused(release, judged, tmp_path / "bundle", names=names, allow_names=True)
@@ -278,7 +268,6 @@ def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: P
     assert not (tmp_path / "bundle").exists()
 
 
-@pytest.mark.slow
 def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path: Path) -> None:
     example, out = PROJECT / "examples", tmp_path / "out"
     families = put(tmp_path / "families.tsv", "harbor-grounded\tqwen\nbaseline/overlap\tqwen\n")
@@ -301,7 +290,6 @@ def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path
     assert (bundle / "prompts/groundedness/graded.md").is_file()
 
 
-@pytest.mark.slow
 def test_prompts_that_were_asked_together_are_published_each(tmp_path: Path, mock: Mock) -> None:
     example, out = PROJECT / "examples", tmp_path / "out"
     arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl"), "--together"]
@@ -315,7 +303,6 @@ def test_prompts_that_were_asked_together_are_published_each(tmp_path: Path, moc
     assert main(["leaderboard", str(outcome.out)]) == 0
 
 
-@pytest.mark.slow
 def test_a_prompt_that_has_changed_since_is_left_out_and_told(tmp_path: Path) -> None:
     example, out, prompt = PROJECT / "examples", tmp_path / "out", tmp_path / "mine.md"
     text = prompt_path("groundedness").read_text()
@@ -330,7 +317,6 @@ def test_a_prompt_that_has_changed_since_is_left_out_and_told(tmp_path: Path) ->
     assert "groundedness/mine: its file is not the one that was judged with, so it is left out" in outcome.warnings
 
 
-@pytest.mark.slow
 def test_the_order_of_the_names_is_not_told(judged: Path) -> None:
     pool = read_judged(judged).pool
     ids = sorted(run.run_id for run in pool.runs)

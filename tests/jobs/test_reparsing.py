@@ -76,7 +76,6 @@ def test_what_is_no_folder_or_no_prompt_of_it_is_refused(judged: Path, tmp_path:
         reparse(ReparsePlan(folder=judged, prompts=["naturalness"]))
 
 
-@pytest.mark.slow
 def test_second_replies_members_and_both_forms_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with start_mock("--pbad", "0.2", "--fault", "length=0.1", "--fault", "white-space=0.1") as mock:
         server = ("--model", "server/mock", "--base-url", mock.base_url)

@@ -17,8 +17,6 @@ from tests.calibration_world import contents, table
 from tests.conftest import PROJECT, complaint, on_stderr, put, run_python
 from tests.jobs.conftest import only
 
-pytestmark = pytest.mark.slow
-
 RUNS = PROJECT / "examples" / "runs"
 TOPICS = PROJECT / "examples" / "topics.json"
 PASSAGES = PROJECT / "examples" / "passages.jsonl"

@@ -51,7 +51,6 @@ def test_only_the_variables_of_the_provider_are_recorded(provider: str, names: s
     assert set(moved(provider, environment)) == names
 
 
-@pytest.mark.slow
 def test_every_variable_that_litellm_reads_for_an_address_is_known() -> None:
     spec = importlib.util.find_spec("litellm")
     assert spec.origin is not None
@@ -82,7 +81,6 @@ def test_what_no_record_can_show_is_refused(name: str, monkeypatch: pytest.Monke
         open_model("openai/gpt-4o", ModelOptions()).check([])
 
 
-@pytest.mark.slow
 def test_an_address_of_litellm_is_recorded_and_changes_no_digest(no_keys: None, monkeypatch) -> None:
     name = "litellm/openai/gpt-4o-mini"
     usual = open_model(name)
@@ -97,7 +95,6 @@ def test_an_address_of_litellm_is_recorded_and_changes_no_digest(no_keys: None, 
     assert given.parameters(ask()) == there.parameters(ask()) == usual.parameters(ask())
 
 
-@pytest.mark.slow
 def test_no_env_file_is_read(tmp_path: Path) -> None:
     # litellm looks above the file of its package, so a copy of its first lines stands in for an installation.
     spec = importlib.util.find_spec("litellm")

@@ -18,8 +18,6 @@ from judge.judges.records import Completion
 from tests.mock import Mock, ask, start_mock
 from tests.mock import complete as mock_complete
 
-pytestmark = pytest.mark.slow
-
 JUDGES = ["server/m", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini", "litellm/hosted_vllm/m", "anthropic/claude-x"]
 
 

@@ -15,8 +15,6 @@ from judge.judges.records import Completion
 from tests.mock import Mock, ask, complete
 from tests.scoring import Serve
 
-pytestmark = pytest.mark.slow
-
 SECRET = "sk-test-0123456789"
 
 

@@ -13,8 +13,6 @@ import pytest
 from judge.judges.forms import answer_schema
 from tests.mock import Mock
 
-pytestmark = pytest.mark.slow
-
 
 def request(text: str = "Is it grounded?", **more: object) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": text}], **more}

@@ -13,8 +13,6 @@ from judge.judges.model import ModelOptions, Price
 from judge.judges.records import Completion
 from tests.mock import Mock, ask, complete
 
-pytestmark = pytest.mark.slow
-
 SECRET = "sk-test-0123456789"
 
 

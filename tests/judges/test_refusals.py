@@ -13,8 +13,6 @@ from judge.judges.model import ModelOptions
 from judge.judges.records import Completion, Message, Request
 from tests.mock import Mock, ask, complete
 
-pytestmark = pytest.mark.slow
-
 SECRET = "sk-test-0123456789"
 JUDGES = ["server/mock", "openai/gpt-4o-mini", "litellm/openai/gpt-4o-mini", "litellm/hosted_vllm/mock"]
 

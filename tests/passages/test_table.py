@@ -169,7 +169,6 @@ def run(path, how):
     return subprocess.Popen(arguments, cwd=PROJECT, env=os.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["reading", "writing", "ending"])
 def test_after_a_kill_the_old_table_is_there_and_the_next_build_takes_over_what_is_left(tmp_path, how):
     path = tmp_path / "t"
@@ -183,7 +182,6 @@ def test_after_a_kill_the_old_table_is_there_and_the_next_build_takes_over_what_
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.slow
 def test_two_builds_of_one_file_do_not_mix(tmp_path):
     path = tmp_path / "t"
     with run(path, "wait") as build:

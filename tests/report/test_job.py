@@ -23,8 +23,6 @@ from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
 from tests.conftest import INPUTS, PROJECT, put
 
-pytestmark = pytest.mark.slow
-
 EXAMPLE = PROJECT / "examples"
 OVERLAP = ["--criteria", "groundedness", "--model", "baseline/overlap"]
 

@@ -19,7 +19,6 @@ DOCUMENTED = dict(
 )
 
 
-@pytest.mark.slow
 def test_every_function_without_a_caller_is_documented_and_no_other() -> None:
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in (PROJECT / "judge").rglob("*.py")}
     imported = {

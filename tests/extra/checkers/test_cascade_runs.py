@@ -28,8 +28,6 @@ from tests.mock import Mock
 from tests.scoring import Serve
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
-
 EXAMPLE = PROJECT / "examples"
 CASCADE = "checker/overlap@0.3:0.7"
 NAME = f"{CASCADE}+server/m"

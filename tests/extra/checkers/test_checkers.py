@@ -17,8 +17,6 @@ from tests.mock import Mock
 from tests.scoring import ScoreServer, Serve
 from tests.time_limit import wait_until
 
-pytestmark = pytest.mark.slow
-
 EXAMPLES = PROJECT / "examples"
 COMMAND = (
     "--runs", str(EXAMPLES / "runs"), "--topics", str(EXAMPLES / "topics.json"),

@@ -20,8 +20,6 @@ from tests.conftest import PROJECT
 from tests.extra.desk.world import write_judgments, write_pool
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
-
 
 class Served:
     """A desk in a process of its own."""

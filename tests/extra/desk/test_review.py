@@ -236,7 +236,6 @@ def ended(review: Review) -> Review:
     return review
 
 
-@pytest.mark.slow
 def test_the_pages_show_every_disagreement_and_no_markup_of_strangers(world: World) -> None:
     review = Review(world.plan(), SEAT)
     assert {item.topic_id for item in review.cases.items} <= {row.topic_id for row in world.dev}
@@ -269,7 +268,6 @@ def test_grades_stand_on_chips_with_the_names_of_judges_and_three_passages_are_o
         assert re.findall("<details( open)?>", shown) == [" open"] * 3 + [""] * 2
 
 
-@pytest.mark.slow
 def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked: World) -> None:
     assert asked.mock is not None
     review, mock = Review(asked.plan(), SEAT), asked.mock
@@ -321,7 +319,6 @@ def test_a_wording_is_saved_asked_on_dev_items_and_set_beside_the_old_one(asked:
         assert (forecast.counts["responses"], forecast.models[0].recalled, forecast.models[0].calls) == (10, 20, 0)
 
 
-@pytest.mark.slow
 def test_a_chosen_number_of_items_is_spread_over_the_topics(asked: World) -> None:
     assert asked.mock is not None
     review = Review(asked.plan(), SEAT)
@@ -333,7 +330,6 @@ def test_a_chosen_number_of_items_is_spread_over_the_topics(asked: World) -> Non
     assert outcome.old.topics == len(topics) == 12
 
 
-@pytest.mark.slow
 def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
     asked.mock.config(latency=0.05)
     review = Review(asked.plan(), SEAT)
@@ -354,7 +350,6 @@ def test_a_rerun_can_be_stopped_and_keeps_what_is_paid(asked: World) -> None:
         assert "No result." in visitor.get("/review/rerun").text
 
 
-@pytest.mark.slow
 def test_a_judge_that_reads_no_prompt_says_so(world: World) -> None:
     review = Review(world.plan(), SEAT)
     reworded(review)
@@ -368,7 +363,6 @@ def test_a_judge_that_reads_no_prompt_says_so(world: World) -> None:
     assert "reads no prompt" in shown and "0 now right, 0 now wrong, 0 wrong otherwise" in shown
 
 
-@pytest.mark.slow
 def test_grades_of_a_test_part_are_refused(world: World) -> None:
     split = world.folder / "split"
     copy = world.folder / "copy.jsonl"
@@ -389,7 +383,6 @@ def test_grades_of_a_test_part_are_refused(world: World) -> None:
     assert not (world.folder / "copy.jsonl.looks").exists()
 
 
-@pytest.mark.slow
 def test_without_a_judge_the_desk_shows_and_saves_only(world: World) -> None:
     review = Review(ReviewPlan(folder=world.folder / "cal"), SEAT)
     reworded(review)

@@ -17,8 +17,6 @@ from tests.browsing import NARROW, faults, overflow, watch
 from tests.extra.desk.test_review import BETTER, GRADED, SEAT, TEXT, World, write_world
 from tests.mock import start_mock
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Review, str]]:

@@ -216,7 +216,6 @@ def test_where_lower_is_better_the_ranking_turns_and_ndcg_is_refused(judged: Pat
     turned_down(capsys, "lower grades are better here", gold, gold, *lower, "--measure", "nDCG@5")
 
 
-@pytest.mark.slow
 def test_the_folder_holds_every_table_and_a_picture_and_is_the_same_again(passages, tmp_path, capsys) -> None:
     arguments = (passages["a"], passages["b"], "--runs", passages["runs"], "--measure", "nDCG@5", "P@5")
     code, out, _ = told(capsys, *arguments, "--format", "tsv", "--out", str(tmp_path / "one"))

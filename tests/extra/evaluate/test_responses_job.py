@@ -93,7 +93,6 @@ def test_two_files_of_one_criterion_have_names_of_their_own(judged: Path, tmp_pa
     assert names == ["groundedness (response_groundedness.llm.qrel)", "groundedness (people.qrel)"]
 
 
-@pytest.mark.slow
 def test_a_folder_holds_every_table_in_every_form_and_the_same_bytes_again(judged, tmp_path, monkeypatch) -> None:
     plan = ResponsesPlan(folder=judged, topics=TOPICS, out=tmp_path / "out")
     evaluate_responses(plan)

@@ -149,7 +149,6 @@ def test_a_copy_of_the_manual_run_has_every_word_of_it(tmp_path: Path) -> None:
     assert all(run.rouge[name].estimate.value == 1 for name in wording.ROUGES)
 
 
-@pytest.mark.slow
 def test_the_example_gives_the_same_bytes_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["evaluate", "wording", "--runs", str(EXAMPLES / "runs"), str(INTERACTIVE), "--reference", str(MANUAL)]
     for name in ("a", "b"):

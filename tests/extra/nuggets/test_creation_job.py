@@ -14,8 +14,6 @@ from tests.conftest import PROJECT
 from tests.extra.nuggets.test_jobs import ask_until_killed, reply
 from tests.mock import Mock
 
-pytestmark = pytest.mark.slow
-
 TOPICS = PROJECT / "examples" / "topics.json"
 SOURCES = 121
 """44 passages that the 77 pooled responses used, by turn, and the responses."""

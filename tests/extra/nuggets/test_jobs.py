@@ -19,8 +19,6 @@ from tests.conftest import PROJECT, printed
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
-pytestmark = pytest.mark.slow
-
 BANK = PROJECT / "examples" / "nuggets.jsonl"
 PAIRS, RESPONSES = 211, 77
 """77 pooled responses with the nuggets of their turns."""

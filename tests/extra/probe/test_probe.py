@@ -303,7 +303,6 @@ def probe(*arguments: object) -> int:
     return main(["probe", *map(str, arguments)])
 
 
-@pytest.mark.slow
 def test_a_certificate_tells_of_the_probe_of_its_judge_and_a_run_says_so(calibrated, tmp_path, capsys) -> None:
     out, path = calibrated
     before = read_certificate(path)
@@ -325,7 +324,6 @@ def test_a_certificate_tells_of_the_probe_of_its_judge_and_a_run_says_so(calibra
     assert line in json.loads((tmp_path / "certified" / "manifest.json").read_bytes())["certificate"]["banner"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("changed", "said"), [
     (["--prompt", "groundedness/yes_no"], "prompt: groundedness/graded certified, groundedness/yes_no here"),
     (["--temperature", "0.5"], "temperature: 0.0 certified, 0.5 here"),
@@ -353,7 +351,6 @@ def test_a_judge_that_answers_as_another_model_is_not_the_certified_one(folder: 
     assert with_probe(other, card, "a" * 64, graded) == (None, (f"{told}ruled-2 certified, ruled-1 here",))
 
 
-@pytest.mark.slow
 def test_a_probe_in_a_certificate_that_was_edited_is_refused(calibrated: tuple[Path, Path], tmp_path, capsys) -> None:
     out, path = calibrated
     probe(out, "--criteria", "groundedness", "--model", "baseline/overlap", "--certificate", path, "-o", tmp_path / "p")
@@ -368,7 +365,6 @@ def test_a_probe_in_a_certificate_that_was_edited_is_refused(calibrated: tuple[P
 # ---------------------------------------------------------------- a real server
 
 
-@pytest.mark.slow
 def test_a_gullible_server_is_caught_by_the_whole_command(folder: Path, mock: Mock, capsys) -> None:
     mock.config(gullible=True)
     asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", mock.base_url, "--items", "18"]
@@ -390,7 +386,6 @@ def test_a_gullible_server_is_caught_by_the_whole_command(folder: Path, mock: Mo
     assert mock.stats()["repeated_paid"] == 0
 
 
-@pytest.mark.slow
 def test_white_space_under_a_schema_is_said(folder: Path, mock: Mock, capsys: pytest.CaptureFixture[str]) -> None:
     mock.config(faults={"white-space": 1.0})
     asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", mock.base_url, "--items", "3"]
@@ -399,7 +394,6 @@ def test_white_space_under_a_schema_is_said(folder: Path, mock: Mock, capsys: py
     assert "server/m: replies to the JSON schema were white space up to the token limit" in said
 
 
-@pytest.mark.slow
 def test_a_probe_that_was_killed_goes_on_and_pays_for_nothing_twice(folder: Path, mock: Mock) -> None:
     mock.config(latency=0.02)
     out = folder.parent / "out"

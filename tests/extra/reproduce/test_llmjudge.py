@@ -40,7 +40,6 @@ def grid(made: Reproduction, title: str) -> Table[Any]:
     return next(grid for grid in made.beyond if grid.title == title)
 
 
-@pytest.mark.slow
 def test_every_printed_number_of_the_released_judges_is_made_again(shared: Path, monkeypatch) -> None:
     # Exchanges tell judges apart, which takes most of the time; no printed number needs any.
     monkeypatch.setattr(llmjudge, "EXCHANGES", 20)

@@ -57,7 +57,6 @@ def hostile(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_the_folder_has_every_table_in_every_form_and_is_the_same_again(tmp_path: Path) -> None:
     plan = ReproductionPlan(name="ikat2023", folder=hostile(tmp_path / "in"), out=str(tmp_path / "out"))
     reproduce_published(plan)
@@ -77,7 +76,6 @@ def test_the_folder_has_every_table_in_every_form_and_is_the_same_again(tmp_path
     }
 
 
-@pytest.mark.slow
 def test_hostile_names_are_made_visible_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, main(["reproduce", "ikat2023", str(hostile(tmp_path))]))
     assert "\x1b" not in out
@@ -127,7 +125,6 @@ def test_a_bad_folder_ends_with_exit_code_2_and_writes_nothing(tmp_path, capsys)
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_a_picture_is_drawn_of_a_measure_with_an_interval_only() -> None:
     files = reproduction_files(numbers(SHARE, COUNT, LACKING, EQUAL))
     assert {name for name in files if name.endswith(("svg", "png"))} == {"table_7_share.svg", "table_7_share.png"}

@@ -25,8 +25,6 @@ from tests.batch_server import BatchServer, answered, good_text, start_batch_ser
 from tests.conftest import PROJECT, complaint, json_lines, on_stderr, put
 from tests.postgres import Postgres
 
-pytestmark = pytest.mark.slow
-
 Capture = pytest.CaptureFixture[str]
 
 EXAMPLE = [
