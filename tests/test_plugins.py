@@ -14,7 +14,7 @@ import pytest
 
 from judge.plugins import ANNEXES
 from tests.calibration_world import FAST
-from tests.conftest import PROJECT, json_lines, put
+from tests.conftest import PROJECT, json_lines, put, run_python
 
 pytestmark = pytest.mark.long
 
@@ -35,12 +35,10 @@ for line in json.loads(sys.argv[1]):
 """
 
 
-def played(
-    tree: Path, *lines: Sequence[str | Path], beside: Sequence[Path] = (), play: str = PLAYED
-) -> list[tuple[int, str]]:
+def played(tree: Path, *lines: Sequence[str | Path], beside: Sequence[Path] = ()) -> list[tuple[int, str]]:
     """The exit code of each command line and what it printed, all in one process of a copy of the project."""
     done = subprocess.run(
-        [sys.executable, "-c", play, json.dumps([[*map(str, line)] for line in lines])],
+        [sys.executable, "-c", PLAYED, json.dumps([[*map(str, line)] for line in lines])],
         cwd=tree, env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tree, *beside))), "COLUMNS": "120"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -298,28 +296,47 @@ def test_a_row_that_cannot_be_is_refused(tmp_path: Path, entries: dict[str, str]
 
 # ---------------------------------------------------------------- annexes
 
-WALKED = f"""{PLAYED}
-import importlib, pkgutil, judge
-for module in pkgutil.walk_packages(judge.__path__, "judge."):
-    if not module.name.endswith("__main__"):
-        importlib.import_module(module.name)
-assert all(hasattr(judge, name) for name in judge.__all__)
+WALKED = """
+import contextlib, importlib, io, json, pkgutil, sys
+sys.modules["matplotlib"] = None
+found = {}
+# What others made stays imported from tree to tree.
+for name, tree in json.loads(sys.argv[1]).items():
+    for module in [module for module in sys.modules if module.partition(".")[0] == "judge"]:
+        del sys.modules[module]
+    sys.path[0] = tree
+    import judge
+    for module in pkgutil.walk_packages(judge.__path__, "judge."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    assert all(hasattr(judge, name) for name in judge.__all__)
+    assert f"judge.extra.{name}" not in sys.modules
+    from judge.cli import main
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        code = main(["demo", f"{tree}/demo"])
+        with contextlib.suppress(SystemExit):
+            main(["--help"])
+    found[name] = code, said.getvalue()
+print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("annex", ANNEXES)
-def test_each_annex_can_be_deleted(tmp_path: Path, annex: str) -> None:
-    tree = linked(tmp_path / "tree")
-    extra = tree / "judge" / "extra"
-    extra.unlink()
-    extra.mkdir()
-    for path in (PROJECT / "judge" / "extra").iterdir():
-        if path.name not in (annex, "__pycache__"):
-            (extra / path.name).symlink_to(path)
-    (code, _), (_, said) = played(tree, ["demo", tmp_path / "demo"], ["--help"], play=WALKED)
-    assert code == 0
-    listed = set(re.findall(r"^ {12}(.*?)  ", said, re.MULTILINE))
-    assert listed and not any(name in listed for name in ANNEXES[annex].commands)
+def test_each_annex_can_be_deleted(tmp_path: Path) -> None:
+    for annex in ANNEXES:
+        tree = linked(tmp_path / annex)
+        extra = tree / "judge" / "extra"
+        extra.unlink()
+        extra.mkdir()
+        for path in (PROJECT / "judge" / "extra").iterdir():
+            if path.name not in (annex, "__pycache__"):
+                (extra / path.name).symlink_to(path)
+    trees = json.dumps({annex: str(tmp_path / annex) for annex in ANNEXES})
+    done = run_python("-c", WALKED, trees, cwd=tmp_path, environment={"COLUMNS": "120"})
+    assert done.returncode == 0, done.stderr
+    for annex, (code, said) in json.loads(done.stdout).items():
+        assert code == 0, annex
+        listed = set(re.findall(r"^ {12}(.*?)  ", said, re.MULTILINE))
+        assert listed and not any(name in listed for name in ANNEXES[annex].commands), annex
 
 
 def test_the_core_stands_without_any_annex(tmp_path: Path) -> None:
