@@ -18,7 +18,7 @@ from judge.jobs.pooling import Pooling, pool_runs
 from judge.jobs.run_inputs import Plan, read_run
 from judge.pool.bank import read_pool_folder
 from judge.records import JudgedUnit
-from tests.conftest import PROJECT, annex, run_python
+from tests.conftest import PROJECT, annex, run_here
 from tests.mock import start_mock
 
 EXAMPLE = PROJECT / "examples"
@@ -144,9 +144,9 @@ def test_every_reader_of_a_pool_refuses_prompts_of_the_other_unit(
     assert not (tmp_path / "plan.jsonl").exists()
 
 
-def judge(folder: Path, *arguments: str | Path, code: int = 0) -> str:
-    done = run_python("-m", "judge", *arguments, cwd=folder, environment={"COLUMNS": "80"})
-    assert done.returncode == code, done.stderr
+def judge(*arguments: str | Path) -> str:
+    done = run_here(*arguments)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
@@ -170,23 +170,24 @@ def fill(sheet: Path) -> dict[str, int]:
 
 
 @pytest.mark.long
-def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> None:
+def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     given = ["--runs", EXAMPLE / "runs", EXAMPLE / "interactive", "--topics", EXAMPLE / "topics.json"]
-    judge(tmp_path, "pool", "--unit", "dialogue", *given, "--out", "out")
-    judge(tmp_path, "gold", "plan", "--pool", "out", "--n", "25", "--seed", "1", "--criteria", "usefulness",
+    judge("pool", "--unit", "dialogue", *given, "--out", "out")
+    judge("gold", "plan", "--pool", "out", "--n", "25", "--seed", "1", "--criteria", "usefulness",
           "--out", "plan.jsonl")  # fmt: skip
-    judge(tmp_path, "gold", "sheet", "plan.jsonl", "--pool", "out", "--to", "csv", "--out", "sheet")
+    judge("gold", "sheet", "plan.jsonl", "--pool", "out", "--to", "csv", "--out", "sheet")
     assert "(no answer)" in (tmp_path / "sheet" / "sheet.csv").read_text(encoding="utf-8")
     grades = fill(tmp_path / "sheet" / "sheet.csv")
-    judge(tmp_path, "gold", "import", "csv", "sheet/sheet.csv", "--pool", "out", "--plan", "plan.jsonl",
+    judge("gold", "import", "csv", "sheet/sheet.csv", "--pool", "out", "--plan", "plan.jsonl",
           "--out", "gold.jsonl")  # fmt: skip
-    judge(tmp_path, "gold", "check", "gold.jsonl", "--pool", "out")
+    judge("gold", "check", "gold.jsonl", "--pool", "out")
     with start_mock() as mock:
         model = ["--model", "server/m", "--base-url", mock.base_url]
-        judge(tmp_path, "calibrate", "--gold", "gold.jsonl", "--pool", "out", "--prompt", "usefulness", *model,
+        judge("calibrate", "--gold", "gold.jsonl", "--pool", "out", "--prompt", "usefulness", *model,
               "--out", "cal")  # fmt: skip
         asked = mock.stats()["paid"]
-        judge(tmp_path, "run", *given, "--criteria", "usefulness", "coherence", *model, "--out", "out",
+        judge("run", *given, "--criteria", "usefulness", "coherence", *model, "--out", "out",
               "--certificate", "cal")  # fmt: skip
         # One judgment for each distinct dialogue and prompt.
         assert mock.stats()["paid"] - asked == 2 * len(grades) == 50
@@ -203,12 +204,12 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     positive = sum(int(g) >= 2 for _, _, r, g in qrels if r in responses_of(tmp_path / "out", "harbor-grounded"))
     assert board["harbor-grounded"]["share_of_turns"] == f"{positive / 3:.4f}"
     assert not (tmp_path / "out" / "interactive.tsv").exists()
-    judge(tmp_path, "leaderboard", "out", "--gold", "gold.jsonl", "--criterion", "usefulness", "--out", "corrected")
+    judge("leaderboard", "out", "--gold", "gold.jsonl", "--criterion", "usefulness", "--out", "corrected")
     corrected = {row["run"]: row for row in rows(tmp_path / "corrected/corrected.tsv")}
     # Every dialogue has a grade by people, so the corrected mean is theirs.
     mine = [grades[response] for response in responses_of(tmp_path / "out", "harbor-grounded")]
     assert float(corrected["harbor-grounded"]["corrected"]) == pytest.approx(sum(mine) / 3, abs=1e-4)
-    judge(tmp_path, "report", "out", "--gold", "gold.jsonl")
+    judge("report", "out", "--gold", "gold.jsonl")
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "25 dialogues of 9 runs on 3 topics" in report
     assert "so it stands in its dialogue" in report and "What has an error is not judged" not in report
@@ -218,7 +219,7 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
     for table in ("out/leaderboard.md", "corrected/corrected.md"):
         told = (tmp_path / table).read_text(encoding="utf-8")
         assert not re.search(r"\b([Tt]urns?|[Rr]esponses?)\b(?! runs)", told), table
-    judge(tmp_path, "release", "out", "--out", "bundle")
+    judge("release", "out", "--out", "bundle")
     assert (tmp_path / "bundle/qrels/response_usefulness.llm.qrel").read_bytes() == (
         tmp_path / "out/qrels/response_usefulness.llm.qrel"
     ).read_bytes()
@@ -230,16 +231,16 @@ def test_dialogues_go_the_whole_way_from_runs_to_a_bundle(tmp_path: Path) -> Non
         assert "why topics have no grade" in listed and "`turns.jsonl` | the turns of the dialogues: what" in listed
         assert "interactive runs" not in listed and not re.search(r"\bresponses?\b", listed)
     assert (tmp_path / "bundle/turns.jsonl").read_bytes() == (tmp_path / "out/turns.jsonl").read_bytes()
-    judge(tmp_path, "evaluate", "responses", "out", "--qrels", "out/qrels/response_usefulness.llm.qrel",
+    judge("evaluate", "responses", "out", "--qrels", "out/qrels/response_usefulness.llm.qrel",
           "--criterion", "usefulness")  # fmt: skip
     # Qrels are by topic, and find their dialogues where the pool is given.
-    compared = judge(tmp_path, "calibrate", "--gold", "gold.jsonl", "--judgments", f"out/qrels/{QRELS}",
+    compared = judge("calibrate", "--gold", "gold.jsonl", "--judgments", f"out/qrels/{QRELS}",
                      "--criterion", "usefulness", "--pool", "out")  # fmt: skip
     assert f"{QRELS.removesuffix('.qrel')} on all grades, " in compared
     (tmp_path / "people.qrel").write_text("".join(f"{t} 0 {r} {g}\n" for t, _, r, g in qrels))
-    judge(tmp_path, "gold", "import", "qrels", "people.qrel", "--pool", "out", "--criterion", "usefulness",
+    judge("gold", "import", "qrels", "people.qrel", "--pool", "out", "--criterion", "usefulness",
           "--made", "blind", "--out", "people.jsonl")  # fmt: skip
-    judge(tmp_path, "gold", "check", "people.jsonl", "--pool", "out")
+    judge("gold", "check", "people.jsonl", "--pool", "out")
 
 
 QRELS = "response_usefulness.llm.qrel"

@@ -10,7 +10,7 @@ import pytest
 from judge.ask.questions import is_filler
 from judge.judges.journal_store import COLUMNS, recorded
 from judge.judges.journal_tools import placed_rows, read_spending, verify_journal
-from tests.conftest import INPUTS, ended, start_python
+from tests.conftest import INPUTS, ended, run_example, start_python
 from tests.jobs.test_run import files
 from tests.mock import Mock
 from tests.postgres import Postgres
@@ -28,9 +28,17 @@ COMMAND = (
 """`judge`, with leases that do not keep a test waiting for a minute."""
 
 
+def asked(mock: Mock, url: str) -> tuple[str, ...]:
+    return ("--model", "server/mock", "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), "--journal", url)
+
+
 def start(mock: Mock, out: Path, url: str, *more: str, lease: int = 3) -> subprocess.Popen[str]:
-    asked = ("--model", "server/mock", "--base-url", mock.base_url, "--concurrency", CONCURRENCY, "--journal", url)
-    return start_python("-c", COMMAND.format(lease=lease), "run", *INPUTS, *asked, "--out", out, *more)
+    return start_python("-c", COMMAND.format(lease=lease), "run", *INPUTS, *asked(mock, url), "--out", out, *more)
+
+
+def run_after(mock: Mock, out: Path, url: str, *more: str) -> None:
+    """The run in this process, when no other is about."""
+    assert run_example(out, *asked(mock, url), *more) == 0
 
 
 def wait_for_paid(mock: Mock, least: int) -> None:
@@ -55,7 +63,7 @@ def test_three_processes_pay_once_and_write_the_same(postgres: Postgres, mock: M
     assert not any("Sesame" in text for text in said)
     assert verify_journal(url)[:2] == (QUESTIONS, ())
     # Nothing is left to be asked, from another folder either.
-    ended(start(mock, tmp_path / "d", url))
+    run_after(mock, tmp_path / "d", url)
     assert mock.stats()["paid"] == QUESTIONS
     assert results(tmp_path / "d") == first
 
@@ -67,15 +75,15 @@ def test_processes_with_a_cascade_pay_once_for_what_its_checker_leaves_open(post
     for process in processes:
         ended(process)
     rows = [msgspec.json.decode(line) for line in (tmp_path / "a" / "judgments.jsonl").read_bytes().splitlines()]
-    asked = {row["request_digest"] for row in rows if row["judge"] == "server/mock"}
-    assert 0 < len(asked) < len(rows)
-    assert mock.stats()["paid"] == len(asked)
+    left_open = {row["request_digest"] for row in rows if row["judge"] == "server/mock"}
+    assert 0 < len(left_open) < len(rows)
+    assert mock.stats()["paid"] == len(left_open)
     assert results(tmp_path / "a") == results(tmp_path / "b")
     # Both judges are in the shared journal, and a dry run finds them there.
     assert {row.judge for row in read_spending(url)} == {"checker/overlap", "server/mock"}
-    ended(start(mock, tmp_path / "c", url, *more, "--dry-run"))
-    ended(start(mock, tmp_path / "c", url, *more))
-    assert mock.stats()["paid"] == len(asked)
+    run_after(mock, tmp_path / "c", url, *more, "--dry-run")
+    run_after(mock, tmp_path / "c", url, *more)
+    assert mock.stats()["paid"] == len(left_open)
 
 
 def test_a_question_is_asked_in_one_form_though_the_processes_learn_of_white_space_at_different_times(
