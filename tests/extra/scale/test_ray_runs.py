@@ -16,7 +16,7 @@ import pytest
 
 from judge.jobs.manifest import JOURNAL
 from judge.judges.journal_tools import verify_journal
-from tests.conftest import INPUTS, PROJECT, ended, start_python
+from tests.conftest import INPUTS, PROJECT, run_example, start_python
 from tests.extra.scale.test_shared_runs import QUESTIONS, results, wait_for_paid
 from tests.mock import Mock
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
@@ -77,6 +77,12 @@ def end(process: "subprocess.Popen[str]", code: int = 0) -> str:
     return complaint
 
 
+def run_alone(mock: Mock, out: Path, *more: str, model: str = "server/mock") -> None:
+    """The run without an engine, in this process."""
+    asked = ("--model", model, "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), *more)
+    assert run_example(out, *asked) == 0
+
+
 def on(nodes: RayNodes) -> tuple[str, ...]:
     return "--engine", "ray", "--address", nodes.address
 
@@ -94,7 +100,7 @@ def plain(server: Mock, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run without an engine."""
     server.reset()
     out = tmp_path_factory.mktemp("plain") / "out"
-    end(start(server, out))
+    run_alone(server, out)
     return out
 
 
@@ -109,7 +115,7 @@ def test_results_are_those_of_a_run_here_and_each_goes_on_where_the_other_ended(
     assert recorded(tmp_path / "ray") == recorded(plain)
     assert verify_journal(tmp_path / "ray" / JOURNAL)[:2] == (QUESTIONS, ())
     # Nothing is left to be asked here, nor there of what was asked here; no cluster is needed to find that out.
-    end(start(mock, tmp_path / "ray"))
+    run_alone(mock, tmp_path / "ray")
     end(start(mock, plain, "--engine", "ray", "--address", "127.0.0.1:9"))
     assert mock.stats()["paid"] == QUESTIONS
 
@@ -146,7 +152,7 @@ def test_ctrl_c_loses_nothing_and_the_run_goes_on_without_the_cluster(nodes, sec
     os.killpg(process.pid, signal.SIGINT)
     assert "the same command goes on from here" in end(process, 3)
     assert verify_journal(tmp_path / "out" / JOURNAL)[:2] == (mock.stats()["paid"], ())
-    end(start(mock, tmp_path / "out"))
+    run_alone(mock, tmp_path / "out")
     assert set(mock.paid_per_item().values()) == {1}
     assert results(tmp_path / "out") == results(plain)
 
@@ -159,7 +165,7 @@ def test_a_driver_that_is_killed_leaves_no_worker_and_loses_what_was_in_flight(
     process.kill()
     process.communicate()
     wait_until(lambda: not workers(second))
-    end(start(mock, tmp_path / "out"))
+    run_alone(mock, tmp_path / "out")
     # Calls in flight, and replies on their way to the journal.
     assert mock.stats()["paid"] <= QUESTIONS + 2 * CONCURRENCY
     assert results(tmp_path / "out") == results(plain)
@@ -198,7 +204,7 @@ def test_a_budget_is_kept_by_all_workers_together(nodes: RayNodes, second: int, 
 ])  # fmt: skip
 def test_each_kind_of_judge_and_question_gives_what_it_gives_here(model, more, nodes, second, mock, tmp_path) -> None:
     mock.config(latency=0.0)
-    end(start(mock, tmp_path / "here", *more, model=model))
+    run_alone(mock, tmp_path / "here", *more, model=model)
     paid = mock.stats()["paid"]
     end(start(mock, tmp_path / "ray", *more, *on(nodes), model=model))
     assert mock.stats()["paid"] == 2 * paid
@@ -239,7 +245,10 @@ def test_a_cluster_that_is_not_there(mock: Mock, tmp_path: Path) -> None:
 
 @pytest.fixture
 def short() -> Iterator[Path]:
-    """A folder for temporary files with a path that is short enough for Ray's sockets."""
+    """A folder for a cluster's temporary files with a path that is short enough for Ray's sockets."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
+    if not Path("/proc/self/environ").is_file():
+        pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
     with tempfile.TemporaryDirectory(prefix="j", dir="/tmp", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
@@ -254,35 +263,35 @@ def processes_of(folder: Path) -> dict[int, str]:
     return found
 
 
-@pytest.mark.parametrize("number", [None, signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_cluster_of_its_own_leaves_nothing_behind(number: int | None, short: Path, mock: Mock, tmp_path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
-    if not Path("/proc/self/environ").is_file():
-        pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
-    own = ("--engine", "ray", "--workers", "2")
-    loud = {"RAY_LOG_TO_STDERR": "1", "RAY_BACKEND_LOG_LEVEL": "debug", "RAY_LOGGING_CONFIG_ENCODING": "TEXT"}
-    process = start(mock, tmp_path / "out", *own, TMPDIR=str(short), HOME=str(tmp_path), **loud)
-    if number is not None:
-        wait_for_paid(mock, 10)
-        assert processes_of(short)
-        os.kill(process.pid, number)
+LOUD = {"RAY_LOG_TO_STDERR": "1", "RAY_BACKEND_LOG_LEVEL": "debug", "RAY_LOGGING_CONFIG_ENCODING": "TEXT"}
+
+
+def leaves_nothing(process: "subprocess.Popen[str]", short: Path, home: Path, code: int) -> None:
+    """The process ends without a word of Ray, and leaves neither files nor processes."""
     said, complaint = process.communicate(timeout=180)
-    assert process.returncode == {None: 0, signal.SIGKILL: -9}.get(number, 3), complaint
+    assert process.returncode == code, complaint
     # Ray has nothing to say.
     said = (said + complaint).replace(str(PROJECT), "")
     assert not re.search(r"\bray\b", said, re.IGNORECASE)
-    if number != signal.SIGKILL:
-        assert list(short.iterdir()) == []
+    killed = code == -signal.SIGKILL
+    assert killed or list(short.iterdir()) == []
     # Where the driver is killed, Ray's agents may stay a while longer.
-    agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent") if number == signal.SIGKILL else ()
+    agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent") if killed else ()
     wait_until(lambda: all(line.startswith(agents) for line in processes_of(short).values()))
-    assert not (tmp_path / ".ray").exists()
+    assert not (home / ".ray").exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 3), (signal.SIGTERM, 3), (signal.SIGKILL, -9)])
+def test_a_cluster_of_its_own_leaves_nothing_behind(number: int, code: int, short: Path, mock: Mock, tmp_path) -> None:
+    own = ("--engine", "ray", "--workers", "2")
+    process = start(mock, tmp_path / "out", *own, TMPDIR=str(short), HOME=str(tmp_path), **LOUD)
+    wait_for_paid(mock, 10)
+    assert processes_of(short)
+    os.kill(process.pid, number)
+    leaves_nothing(process, short, tmp_path, code)
 
 
 def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(short, plain, mock, tmp_path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
-    if not Path("/proc/self/environ").is_file():
-        pytest.skip("the processes of a cluster are found by /proc, as Linux has it")
     # Workers answer on for a while.
     mock.config(latency=2.0)
     process = start(mock, tmp_path / "out", "--engine", "ray", "--workers", "2", TMPDIR=str(short))
@@ -292,16 +301,14 @@ def test_the_node_of_a_driver_that_is_killed_ends_the_run_with_code_3(short, pla
     assert "does not answer; the same command goes on from here" in end(process, 3)
     assert list(short.iterdir()) == []
     mock.config(latency=0.0)
-    end(start(mock, tmp_path / "out"))
+    run_alone(mock, tmp_path / "out")
     assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
     assert results(tmp_path / "out") == results(plain)
 
 
-def test_a_cluster_of_its_own_from_python_ends_with_the_run(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'trec-judge[ray]'")
+def test_a_cluster_of_its_own_from_python_ends_with_the_run(short: Path, tmp_path: Path) -> None:
     script = f"""
 import asyncio, os, judge
-os.environ["RAY_LOG_TO_STDERR"] = "1"
 os.environ.pop("RAY_CLIENT_MODE", None)
 before = dict(os.environ)
 plan = dict(runs={str(EXAMPLE / "runs")!r}, passages={str(EXAMPLE / "passages.jsonl")!r}, criteria=["groundedness"],
@@ -321,7 +328,9 @@ again = asyncio.run(as_a_notebook("again"))
 assert list(here.results) == list(again.results)
 assert dict(os.environ) == before
 """
-    ended(start_python("-c", script, cwd=tmp_path))
+    environment = {"TMPDIR": str(short), "HOME": str(tmp_path), **LOUD}
+    process = start_python("-c", script, cwd=tmp_path, stdout=subprocess.PIPE, environment=environment)
+    leaves_nothing(process, short, tmp_path, 0)
     assert recorded(tmp_path / "here") == recorded(tmp_path / "there")
 
 
@@ -337,6 +346,6 @@ def test_a_head_that_is_killed_ends_the_run_with_code_3(plain: Path, mock: Mock,
     mock.config(latency=0.0)
     assert complaint.rstrip().endswith("does not answer; the same command goes on from here")
     assert not verify_journal(tmp_path / "out" / JOURNAL)[1]
-    end(start(mock, tmp_path / "out"))
+    run_alone(mock, tmp_path / "out")
     assert mock.stats()["paid"] <= QUESTIONS + CONCURRENCY
     assert results(tmp_path / "out") == results(plain)
