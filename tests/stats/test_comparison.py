@@ -66,7 +66,6 @@ def test_holm_worked_by_hand() -> None:
     assert holm([0.9, 0.8]).tolist() == [1, 1]
 
 
-@pytest.mark.long
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 @settings(max_examples=15, deadline=None)
 def test_holm_equals_statsmodels(p: list[float]) -> None:
