@@ -17,7 +17,7 @@ from judge.io.ids import Cluster, check_cluster, clustering
 from judge.io.text import count
 from judge.jobs.folder import UNCALIBRATED
 from judge.jobs.manifest import read_earlier_pool, read_manifest
-from judge.pool.records import Pool, SeenResponses, pool_places
+from judge.pool.records import Pool, is_new, pool_places
 from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
@@ -127,14 +127,14 @@ def _survey(results: Sequence[Judgment | Failure], pool: Pool, path: Path) -> _S
     """What was said under each prompt."""
     said: dict[str, set[tuple[str, str, int | None]]] = {}
     places = pool_places(pool)
-    graded: dict[str, SeenResponses] = defaultdict(lambda: SeenResponses(places))
+    graded: dict[str, bytearray] = defaultdict(bytearray)
     twice: set[tuple[str, str]] = set()
     for result in results:
         prompt = f"{result.criterion}/{result.variant}"
         failed = isinstance(result, Failure)
         grade = None if isinstance(result, Failure) or result.unable else result.grade
         said.setdefault(prompt, set()).add((result.criterion_digest, result.judge, grade))
-        if not failed and not graded[prompt].add(result.response_id):
+        if not failed and not is_new(result.response_id, graded[prompt], places):
             twice.add((prompt, result.response_id))
     for result in results if twice else ():
         prompt = f"{result.criterion}/{result.variant}"

@@ -336,8 +336,7 @@ def _reason_against(
     thresholds: Thresholds, similar: Similarity | None, text: str, passages: Sequence[str], complete: bool
 ) -> tuple[str, str] | None:
     """Reason and detail of an exclusion by the screen; None if the response stays."""
-    similarity = similar(text, passages) if similar and passages and complete else None
-    flags = screen(text, passages, thresholds, similarity, complete=complete)
+    flags = screen(text, passages, thresholds, similar, complete=complete)
     return (f"screen_{flags[0].code}", "; ".join(flag.detail for flag in flags)) if flags else None
 
 

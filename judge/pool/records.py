@@ -1,6 +1,5 @@
 """The records of a pool. Pure."""
 
-from collections.abc import Mapping
 from textwrap import indent
 from typing import Literal
 
@@ -124,29 +123,13 @@ def pool_places(pool: Pool) -> dict[str, int]:
     return {response.response_id: place for place, response in enumerate(pool.responses)}
 
 
-class SeenResponses:
-    """A set of response ids that takes a hundredth of the memory where they have `places`, those of `pool_places`."""
+def is_new(response_id: str, seen: bytearray, places: dict[str, int]) -> bool:
+    """Note a response in `seen`, a byte for each place, and say whether it is new there.
 
-    def __init__(self, places: Mapping[str, int]) -> None:
-        self._places = places
-        self._pooled = bytearray(len(places))
-        self._others: set[str] = set()
-        self._number = 0
-
-    def __len__(self) -> int:
-        """How many responses were seen."""
-        return self._number
-
-    def add(self, response_id: str) -> bool:
-        """Note a response, and say whether it is new."""
-        place = self._places.get(response_id)
-        if place is None:
-            if response_id in self._others:
-                return False
-            self._others.add(response_id)
-        elif self._pooled[place]:
-            return False
-        else:
-            self._pooled[place] = 1
-        self._number += 1
-        return True
+    A set of ids would take a hundred times the memory. An id without a place in `places`, those of `pool_places`, gets
+    the next one.
+    """
+    place = places.setdefault(response_id, len(places))
+    seen.extend(bytes(len(places) - len(seen)))
+    new, seen[place] = not seen[place], 1
+    return new

@@ -169,14 +169,14 @@ def screen(
     text: str,
     passages: Sequence[str],
     thresholds: Thresholds = DEFAULTS,
-    similarity: float | None = None,
+    similar: Similarities | None = None,
     *,
     complete: bool = True,
 ) -> tuple[ScreenFlag, ...]:
     """The flags of a response by its text and those of its used passages, in the order of `ScreenCode`.
 
-    The similarity of the response to its passages by an encoder replaces the share of content words. Without the text
-    of every used passage, evidence is not `complete`, and `off_passage` is never set.
+    Where the response is `similar` to its passages by an encoder, that replaces the share of content words. Without the
+    text of every used passage, evidence is not `complete`, and `off_passage` is never set.
     """
     # No word goes over the end of a sentence.
     sentences = list(map(words_of, split_sentences(text)))
@@ -197,7 +197,8 @@ def screen(
     if (share := max(copies, default=0.0)) > limit.verbatim_passage:
         detail = f"share of the words in runs of {COPIED_RUN} or more from one used passage"
         flags.append(ScreenFlag("verbatim_passage", share, limit.verbatim_passage, detail))
-    if shown and complete and similarity is not None:
+    similarity = similar(text, passages) if similar and passages and complete else None
+    if similarity is not None:
         if similarity < limit.similarity:
             detail = "mean cosine of a sentence and the closest of a passage"
             flags.append(ScreenFlag("off_passage", similarity, limit.similarity, detail))
@@ -244,9 +245,7 @@ def _rows(
     """The flags of some responses, each with the texts of its passages."""
     rows: list[ScreenRow] = []
     for response, texts in part:
-        complete = len(texts) == len(response.passages)
-        similarity = similar(response.text, texts) if similar and texts and complete else None
-        flags = screen(response.text, texts, thresholds, similarity, complete=complete)
+        flags = screen(response.text, texts, thresholds, similar, complete=len(texts) == len(response.passages))
         # A response of an interactive run that speaks to others than the user is flagged, and never excluded.
         if aims := addressed(response.text) if is_own_turn(response.turn_id) else ():
             flags += (ScreenFlag("addressed", len(aims), 0, f"speaks to {', '.join(aims)} instead of the user"),)

@@ -12,7 +12,7 @@ from judge.errors import InputError
 from judge.io import files
 from judge.pool import bank
 from judge.pool.bank import BESIDE, excluded_tsv, passages_jsonl, pool_jsonl, read_pool_folder, runs_jsonl
-from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry, SeenResponses, pool_places
+from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry, is_new, pool_places
 from judge.records import Passage
 from judge.runs.records import Exclusion, TokenCount
 from tests.conftest import put, refused
@@ -106,11 +106,12 @@ def test_damage_is_placed_in_the_folder(folder: Path) -> None:
 
 @given(st.lists(st.sampled_from(["R00000", "R00001", "R00002", "of no pool", "another"])))
 def test_responses_that_were_seen_are_a_set(response_ids: list[str]) -> None:
-    seen, expected = SeenResponses({"R00000": 0, "R00001": 1, "R00002": 2}), set[str]()
+    seen, expected = bytearray(), set[str]()
+    places = {"R00000": 0, "R00001": 1, "R00002": 2}
     for response_id in response_ids:
-        assert seen.add(response_id) == (response_id not in expected)
+        assert is_new(response_id, seen, places) == (response_id not in expected)
         expected.add(response_id)
-        assert len(seen) == len(expected)
+        assert sum(seen) == len(expected)
 
 
 def test_places_are_those_of_the_pool() -> None:

@@ -141,8 +141,8 @@ def test_a_missing_passage_leaves_the_rest_of_the_evidence_unmeasured() -> None:
 
 def test_a_similarity_replaces_the_words() -> None:
     off = "Quantum computers factor large integers by means of period finding."
-    assert codes(off, [PASSAGE], similarity=0.31) == []
-    (flag,) = screen.screen("A ferry runs to the island in summer.", [PASSAGE], similarity=0.29)
+    assert codes(off, [PASSAGE], similar=lambda *_: 0.31) == []
+    (flag,) = screen.screen("A ferry runs to the island in summer.", [PASSAGE], similar=lambda *_: 0.29)
     assert (flag.code, flag.value, flag.threshold) == ("off_passage", 0.29, 0.3)
 
 

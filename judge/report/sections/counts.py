@@ -10,7 +10,7 @@ from judge.io.ids import natural_key, nested
 from judge.io.table import Cell, Heading, Table, records_table
 from judge.io.text import count, printable
 from judge.pool.build import lacking_texts
-from judge.pool.records import SeenResponses, pool_places
+from judge.pool.records import is_new, pool_places
 from judge.records import JudgedUnit
 from judge.report import Folded, Noted, Quoted, ReportPart, Said, Section
 from judge.report.folders import RunFolder
@@ -30,17 +30,17 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
     places = pool_places(pool)
     prompts = [(criterion.name, criterion.variant) for criterion in folder.judged.criteria]
     counts: dict[tuple[str, str], Counter[int | str]] = {prompt: Counter() for prompt in prompts}
-    asked = {prompt: SeenResponses(places) for prompt in prompts}
+    asked = {prompt: bytearray() for prompt in prompts}
     for result in folder.judged.results:
         if (prompt := (result.criterion, result.variant)) in counts:
             if isinstance(result, Failure):
                 counts[prompt][_MISSING] += 1
             else:
                 counts[prompt][_UNABLE if result.unable else result.grade] += 1
-            asked[prompt].add(result.response_id)
+            is_new(result.response_id, asked[prompt], places)
     lines: list[tuple[Cell, ...]] = []
     for prompt, of in counts.items():
-        unable, failed, not_asked = of.pop(_UNABLE, 0), of.pop(_MISSING, 0), len(pool.responses) - len(asked[prompt])
+        unable, failed, not_asked = of.pop(_UNABLE, 0), of.pop(_MISSING, 0), len(pool.responses) - sum(asked[prompt])
         grades = {int(grade): of[grade] for grade in sorted(of, key=int)}
         lines.append((prompt[0], of.total(), grades or None, unable, failed, not_asked))
     lacking = "no grade came of it, be it that no reply could be used or that the question could not be put"
