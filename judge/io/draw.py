@@ -266,11 +266,8 @@ def slope_plot(
 
 def _places(ranks: Sequence[int]) -> list[int]:
     """The row of each name, so that no two share one."""
-    order = sorted(range(len(ranks)), key=lambda place: (ranks[place], place))
-    rows = [0] * len(ranks)
-    for row, place in enumerate(order):
-        rows[place] = row
-    return rows
+    order = sorted(range(len(ranks)), key=ranks.__getitem__)
+    return sorted(range(len(ranks)), key=order.__getitem__)
 
 
 def _beside(axes: "Axes", end: int, row: float, text: str, *, color: str = INK) -> None:

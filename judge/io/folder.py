@@ -66,11 +66,6 @@ def content_digest(content: FileContent) -> str:
     return hashlib.sha256(content).hexdigest() if isinstance(content, bytes) else content.digest
 
 
-def is_content(path: Path, content: FileContent) -> bool:
-    """Whether a file is there with exactly this content; an InputError if it cannot be read."""
-    return path.is_file() and file_sha256(path) == content_digest(content)
-
-
 def text_pieces(lines: Iterable[str]) -> Iterator[bytes]:
     """Lines of text in UTF-8, some at a time."""
     rest = iter(lines)
@@ -190,10 +185,11 @@ def replace_folder(
     """
     read = {path.resolve() for path in inputs}
     _check_places(folder, (*files, record), read)
-    new = {(name, content_digest(content)) for name, content in files.items()}
+    digests = {name: content_digest(content) for name, content in files.items()}
+    new = set(digests.items())
     earlier = recorded(folder, record)
     gone = [] if more else _gone(folder, earlier, files, read)
-    changed = [name for name, content in files.items() if not is_content(folder / name, content)]
+    changed = [name for name, digest in digests.items() if not _is_as(folder, name, digest)]
     own = {name for name, _ in earlier}
     if foreign := [name for name in changed if name not in own and (folder / name).exists()]:
         raise InputError(
@@ -299,7 +295,7 @@ def _gone(
 
 
 def _is_as(folder: Path, name: str, digest: str) -> bool:
-    """Whether a recorded file is unchanged."""
+    """Whether a file is there with the content of this digest; an InputError if it cannot be read."""
     path = folder / name
     # Read without a bound: the files of a job may be larger than the files that are read from others.
     return path.is_file() and file_sha256(path) == digest

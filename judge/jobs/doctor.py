@@ -110,7 +110,7 @@ def _version(package: str) -> str:
 
 def extras(folder: Path) -> _Finding:
     """Which extras are installed, and how to get the others."""
-    here = {name: EXTRAS[name].package for name in EXTRAS if has_extra(name)}
+    here = {name: package for name, package in EXTRAS.items() if has_extra(name)}
     told = [f"{name} ({each} {_version(each)})" if _version(each) else name for name, each in here.items()]
     found = f"installed: {', '.join(told) or 'none'}"
     if missing := [name for name in EXTRAS if name not in here]:

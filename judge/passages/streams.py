@@ -191,7 +191,7 @@ class _Unpacked(io.RawIOBase):
                 # The Zstandard library's words for a frame with a window of more than 128 MiB.
                 message = "the file was packed by `zstd --long` beyond 128 MiB; pack it again without --long"
                 raise UnknownForm(message) from error
-            if isinstance(error, EOFError) and not isinstance(error, _CutShort):
+            if isinstance(error, EOFError):
                 raise OSError("the packed data end too soon, or something else follows them") from error
             raise OSError(str(error)) from error
         buffer[: len(content)] = content
@@ -200,10 +200,6 @@ class _Unpacked(io.RawIOBase):
     def close(self) -> None:
         self._stored.close()
         super().close()
-
-
-class _CutShort(EOFError):
-    """Packed data that end too soon, with a message of this module."""
 
 
 class _Parts:
@@ -232,7 +228,7 @@ class _Parts:
             elif self._open.needs_input:
                 piece = self._stored.read(_PIECE)
                 if not piece:
-                    raise _CutShort(f"the file ends inside a {self._part}")
+                    raise OSError(f"the file ends inside a {self._part}")
             else:
                 piece = b""
             content: bytes = self._open.decompress(piece, size)

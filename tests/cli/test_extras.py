@@ -12,7 +12,7 @@ from judge.cli import main
 from judge.cli import models as module
 from judge.cli.demo import lesson
 from judge.errors import OperationalError
-from judge.io.installed import EXTRAS, how_to_get
+from judge.io.installed import EXTRAS, how_to_get, module_of
 from judge.jobs import doctor as machine
 from judge.judges.weights import ModelWeights
 from tests.conftest import INPUTS, PROJECT, complaint, manifest, run_python
@@ -33,8 +33,8 @@ _OWN_ENCODER = _OWN + how_to_get("sentence-transformers")
 
 @pytest.fixture
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for extra in EXTRAS.values():
-        monkeypatch.setitem(sys.modules, extra.module, None)
+    for package in EXTRAS.values():
+        monkeypatch.setitem(sys.modules, module_of(package), None)
     monkeypatch.delenv("JUDGE_MODEL", raising=False)
 
 
@@ -98,7 +98,7 @@ def test_groundedness_is_judged_where_no_model_can_run(tmp_path: Path, capsys: p
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("llama", "bleu", "rouge", "onnx", "encoder", "sentence-transformers", "lucene", "ir"):
-        monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
+        monkeypatch.setitem(sys.modules, module_of(EXTRAS[name]), None)
     state, found, advice = machine.extras(tmp_path)
     assert state == "ok"
     assert found.startswith("installed: crowd (polars ")
@@ -131,7 +131,7 @@ def test_the_demo_writes_into_no_other_folder(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.long
 def test_the_demo_runs_on_a_plain_installation_of_the_wheel(tmp_path: Path) -> None:
-    modules = ",".join(extra.module for extra in EXTRAS.values())
+    modules = ",".join(map(module_of, EXTRAS.values()))
     distribution.build(tmp_path / "built")
     with ZipFile(next((tmp_path / "built").glob("trec_judge-*.whl"))) as wheel:
         wheel.extractall(tmp_path / "here")

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from judge.errors import UsageError
-from judge.io.installed import EXTRAS, Extra, has_extra, how_to_get, need_extra
+from judge.io.installed import EXTRAS, has_extra, how_to_get, module_of, need_extra
 from tests.conftest import PROJECT
 
 
@@ -18,11 +18,11 @@ def test_each_extra_is_declared_with_its_package() -> None:
     assert extras.pop("all") == ["trec-judge[crowd,llama,pictures,bleu,rouge,postgres]"]
     declares = {name: {re.split("[>=]=", line)[0] for line in lines} for name, lines in extras.items()}
     assert declares.keys() == EXTRAS.keys()
-    assert all(extra.package in declares[name] for name, extra in EXTRAS.items())
+    assert all(package in declares[name] for name, package in EXTRAS.items())
     # One more than its own package needs a reason: the encoder's model comes without what runs it.
     assert [name for name, packages in declares.items() if len(packages) > 1] == ["encoder"]
     needed = {line.partition(">=")[0] for line in declared["dependencies"]}
-    assert not needed & {extra.package for extra in EXTRAS.values()}
+    assert not needed & {*EXTRAS.values()}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_each_extra_is_declared_with_its_package() -> None:
     ],
 )
 def test_a_missing_extra_is_said_with_the_way_to_it(monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
-    monkeypatch.setitem(sys.modules, EXTRAS[name].module, None)
+    monkeypatch.setitem(sys.modules, module_of(EXTRAS[name]), None)
     assert not has_extra(name)
     with pytest.raises(UsageError) as caught:
         need_extra(name, "x")
@@ -48,7 +48,7 @@ def test_a_missing_extra_is_said_with_the_way_to_it(monkeypatch: pytest.MonkeyPa
 def test_a_folder_that_only_has_the_name_is_no_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "no_such_module").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(EXTRAS, "crowd", Extra("none", "no_such_module"))
+    monkeypatch.setitem(EXTRAS, "crowd", "no-such-module")
     assert not has_extra("crowd")
     (tmp_path / "no_such_module" / "__init__.py").touch()
     importlib.invalidate_caches()

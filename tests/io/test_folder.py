@@ -331,11 +331,15 @@ def test_the_lines_and_the_digest_do_not_depend_on_the_pieces(pieces: list[bytes
     assert bytes(content) == whole
 
 
-def test_a_file_is_its_content_to_the_last_byte(tmp_path: Path) -> None:
-    path, content = tmp_path / "a", folders.Pieces(lambda: [b"one\n", b"", b"two"])
+def test_a_file_is_replaced_unless_it_is_its_content_to_the_last_byte(tmp_path: Path) -> None:
+    path, pieces = tmp_path / "a", folders.Pieces(lambda: [b"one\n", b"", b"two"])
     for stored, same in ((b"one\ntwo", True), (b"one\ntwo\n", False), (b"one\ntw", False), (b"one\ntwi", False)):
-        path.write_bytes(stored)
-        assert folders.is_content(path, content) is folders.is_content(path, bytes(content)) is same
+        for content in (pieces, bytes(pieces)):
+            folders.replace_folder(tmp_path, {"a": content}, "record")
+            path.write_bytes(stored)
+            before = path.stat().st_ino
+            folders.replace_folder(tmp_path, {"a": content}, "record")
+            assert (path.stat().st_ino == before) is same
 
 
 @given(st.integers(0, 2500))
