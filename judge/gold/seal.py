@@ -9,7 +9,6 @@ holds the number of lines and the digest of the last one.
 """
 
 import contextlib
-import hashlib
 import os
 import re
 import secrets
@@ -215,7 +214,7 @@ class Seal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 def salted(salt: bytes, content: bytes) -> str:
     """The digest of content that cannot be guessed without the salt; its fixed length, 64 digits, keeps both apart."""
-    return hashlib.sha256(salt + b"\n" + content).hexdigest()
+    return sha256(salt + b"\n" + content)
 
 
 def read_salt(path: Path) -> bytes:

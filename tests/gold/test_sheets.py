@@ -499,13 +499,14 @@ def items(n: int) -> list[SheetItem]:
 
 
 def test_every_assessor_has_an_order_of_his_own_in_which_turns_stay_together() -> None:
-    ann, bob = shares(items(12), ("ann", "bob"), 1.0, 1)
-    assert sorted(ann.items) == sorted(bob.items) == sorted(items(12))
-    assert ann.items != bob.items
-    assert (ann, bob) == shares(items(12)[::-1], ("ann", "bob"), 1.0, 1)
-    assert ann != shares(items(12), ("ann",), None, 2)[0]
+    dealt = shares(items(12), ("ann", "bob"), 1.0, 1)
+    ann, bob = dealt.values()
+    assert sorted(ann) == sorted(bob) == sorted(items(12))
+    assert ann != bob
+    assert dealt == shares(items(12)[::-1], ("ann", "bob"), 1.0, 1)
+    assert ann != shares(items(12), ("ann",), None, 2)["ann"]
     for share in (ann, bob):
-        turns = [item.turn_id for item in share.items]
+        turns = [item.turn_id for item in share]
         assert len([turn for turn, before in zip(turns, [None, *turns], strict=False) if turn != before]) == 3
 
 

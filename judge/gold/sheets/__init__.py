@@ -67,14 +67,6 @@ class GoldSheet(NamedTuple):
         return sum(_NO_TEXT in item.passages for item in self.items)
 
 
-class Share(NamedTuple):
-    """The items of one assessor, in the order in which they are to be read."""
-
-    assessor: str
-    """Empty where whoever takes the sheet gives the name."""
-    items: tuple[SheetItem, ...]
-
-
 def make_sheet(
     pool: Pool, prompts: Mapping[str, Criterion], plan: Sequence[PlanRow] | None, turns: Mapping[str, Turn] | None
 ) -> GoldSheet:
@@ -114,8 +106,10 @@ def make_sheet(
     return GoldSheet(rubrics, items)
 
 
-def shares(items: Sequence[SheetItem], assessors: Sequence[str], double: float | None, seed: int) -> tuple[Share, ...]:
-    """Who labels which items, in which order; without assessors there is one share without a name.
+def shares(
+    items: Sequence[SheetItem], assessors: Sequence[str], double: float | None, seed: int
+) -> dict[str, tuple[SheetItem, ...]]:
+    """Each assessor with the items to label, in the order of reading; the name is empty where nobody is named.
 
     Every assessor labels the share `double` of the items, or DOUBLE; each other item is labeled by one. A UsageError if
     names are unfit for files or repeated, or `double` has no two assessors.
@@ -132,10 +126,10 @@ def shares(items: Sequence[SheetItem], assessors: Sequence[str], double: float |
     dealt = deal(
         [f"{item.turn_id}/{item.response_id}" for item in items], names, DOUBLE if double is None else double, seed
     )
-    return tuple(
-        Share(name, _ordered((items[place] for place in places), f"{seed}/{name}"))
+    return {
+        name: _ordered((items[place] for place in places), f"{seed}/{name}")
         for name, places in zip(names, dealt, strict=True)
-    )
+    }
 
 
 def readable(text: str) -> str:

@@ -8,7 +8,6 @@ itself; a version without aliases exports the description, which the import of l
 """
 
 import csv
-import hashlib
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,8 @@ from markupsafe import Markup, escape
 
 from judge.errors import UsageError, refuse
 from judge.gold import CANNOT, UNABLE
-from judge.gold.sheets import GoldSheet, Share, SheetItem, SheetRubric, shares
+from judge.gold.sheets import GoldSheet, SheetItem, SheetRubric, shares
+from judge.io.files import sha256
 from judge.io.page import look, policy, render_page
 from judge.io.text import count, disarmed, shown
 from judge.records import Problem, file_problem
@@ -32,13 +32,13 @@ LARGEST_CELL = 32_767
 """The most characters that a spreadsheet shows in a cell."""
 
 
-def sheet_csv(share: Share) -> bytes:
+def sheet_csv(assessor: str, items: Sequence[SheetItem]) -> bytes:
     """The rows that one assessor fills in."""
     # A cell for each passage: a spreadsheet cuts a cell that holds them all.
-    most = max(len(item.passages) for item in share.items) if share.items else 0
+    most = max((len(item.passages) for item in items), default=0)
     rows = (
-        (item.turn_id, item.response_id, criterion, share.assessor, "", "", *_texts(item, most))
-        for item in share.items
+        (item.turn_id, item.response_id, criterion, assessor, "", "", *_texts(item, most))
+        for item in items
         for criterion in item.criteria
     )
     return table_bytes((*COLUMNS, "response", *(f"passage_{n}" for n in range(1, most + 1))), rows)
@@ -199,12 +199,12 @@ def _attribute(text: str) -> str:
 _PAGES = Path(__file__).parent / "pages"
 
 
-def form_page(sheet: GoldSheet, share: Share) -> bytes:
+def form_page(sheet: GoldSheet, assessor: str, items: Sequence[SheetItem]) -> bytes:
     """The page of one assessor: it holds all texts, keeps the labels, and gives them as a table to download."""
     style = look() + (_PAGES / "form.css").read_text(encoding="utf-8")
     script = (_PAGES / "form.js").read_text(encoding="utf-8")
     # Labels are kept by what was labeled, so that another sheet of the same name never takes them over.
-    key = hashlib.sha256(msgspec.json.encode((sheet.rubrics, share))).hexdigest()[:16]
+    key = sha256(msgspec.json.encode((sheet.rubrics, (assessor, items))))[:16]
     page = render_page(
         _PAGES,
         "form.html",
@@ -212,8 +212,9 @@ def form_page(sheet: GoldSheet, share: Share) -> bytes:
         style=Markup(style),  # noqa: S704 - our own style sheets
         script=Markup(script),  # noqa: S704 - our own script
         key=key,
-        share=share,
-        labels=sum(len(item.criteria) for item in share.items),
+        assessor=assessor,
+        items=items,
+        labels=sum(len(item.criteria) for item in items),
         rubrics=tuple(map(_shown, sheet.rubrics)),
         passages=sheet.shows_passages,
     )
@@ -258,17 +259,17 @@ class SheetOptions(NamedTuple):
 
 
 def _csv(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
-    files = {f"{name}.csv": sheet_csv(share) for name, share in _by_assessor(sheet, options)}
+    files = {f"{name}.csv": sheet_csv(*share) for name, share in _by_assessor(sheet, options).items()}
     return {**files, "levels.csv": levels_csv(sheet)}
 
 
 def _html(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
-    return {f"{name}.html": form_page(sheet, share) for name, share in _by_assessor(sheet, options)}
+    return {f"{name}.html": form_page(sheet, *share) for name, share in _by_assessor(sheet, options).items()}
 
 
-def _by_assessor(sheet: GoldSheet, options: SheetOptions) -> list[tuple[str, Share]]:
+def _by_assessor(sheet: GoldSheet, options: SheetOptions) -> dict[str, tuple[str, tuple[SheetItem, ...]]]:
     dealt = shares(sheet.items, options.assessors, options.double, options.seed)
-    return [(f"sheet-{share.assessor}" if share.assessor else "sheet", share) for share in dealt]
+    return {f"sheet-{name}" if name else "sheet": (name, items) for name, items in dealt.items()}
 
 
 def _mturk(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
@@ -285,7 +286,7 @@ def _label_studio(sheet: GoldSheet, options: SheetOptions) -> dict[str, bytes]:
 def _of_platform(sheet: GoldSheet, options: SheetOptions) -> tuple[SheetItem, ...]:
     if options.assessors or options.double is not None:
         raise UsageError("--assessor and --double belong to csv and html: a platform deals out the work itself")
-    return shares(sheet.items, (), None, options.seed)[0].items
+    return shares(sheet.items, (), None, options.seed)[""]
 
 
 SHEETS: dict[str, Callable[[GoldSheet, SheetOptions], dict[str, bytes]]] = {
