@@ -58,12 +58,9 @@ class Heading(str):
         return made
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """A value with its interval, drawn in a line of a table."""
-
-    estimate: Estimate
-    hollow: bool = False
-    """Whether it is the lesser one of two in a line, such as a mean before its correction."""
+Mark = tuple[Estimate, bool]
+"""A value with its interval, drawn in a line of a table, and whether it is hollow: the lesser one of two in a line,
+such as a mean before its correction."""
 
 
 class Plot(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from judge.errors import UsageError
 from judge.gold.seal import GOLD_FILES
 from judge.io.draw import interval_plot
 from judge.io.folder import make_folder, replace_folder, same_place
-from judge.io.ids import safe_names
+from judge.io.ids import groups_of, safe_names
 from judge.io.installed import can_draw, undrawn
 from judge.io.plan import Option, in_folders
 from judge.io.steps import Step, Steps, quiet, stepped
@@ -40,7 +40,6 @@ from judge.report.sections.counts import failures, rechecked, statuses, submissi
 from judge.report.sections.making import made, spent
 from judge.report.sections.summary import about, side_by_side, summary
 from judge.results.citations import boards_of
-from judge.results.leaderboard import by_criterion
 from judge.results.rows import worded
 
 PAGE, MARKDOWN = "report.html", "report.md"
@@ -270,7 +269,7 @@ def pictures(folders: Sequence[ReportedFolder], content: Content) -> tuple[Pictu
 def _drawn(folder: ReportedFolder) -> Iterator[Picture]:
     if isinstance(folder, RunFolder):
         slugs = safe_names(criterion.name for criterion in boards_of(folder.judged.criteria))
-        for name, rows in by_criterion(folder.tables.leaderboard):
+        for name, rows in groups_of((row.criterion, row) for row in folder.tables.leaderboard).items():
             if not any(row.n for row in rows):
                 continue
             means = [(row.run_id, row.mean) for row in rows]

@@ -149,8 +149,8 @@ def pictured(table: Table[Any]) -> list[tuple[Plot, str]]:
     ends = [
         value
         for marks in plot.lines
-        for mark in marks
-        for value in (mark.estimate.value, mark.estimate.low, mark.estimate.high)
+        for estimate, _ in marks
+        for value in (estimate.value, estimate.low, estimate.high)
         if value is not None
     ]
     whole = [(plot, "whole")]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from judge.io.ids import Cluster, cluster_of, is_own_turn, is_unreached, natural_key, nested, topic_of
+from judge.io.ids import Cluster, cluster_of, groups_of, is_own_turn, is_unreached, natural_key, nested, topic_of
 from judge.io.table import Table, TsvColumns, fields
 from judge.io.text import markdown_cell, number
 from judge.pool.records import PooledResponse
@@ -165,11 +165,10 @@ TOPICS: TsvColumns = fields(" ".join(TopicRow.__struct_fields__))
 def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
     """A table for each criterion; empty if there are no rows."""
     parts: list[str] = []
-    for criterion in dict.fromkeys(row.criterion for row in rows):
-        group = [row for row in rows if row.criterion == criterion]
+    for criterion, group in groups_of((row.criterion, row) for row in rows).items():
         labels = list(dict.fromkeys(row.label for row in group if row.share is not None))
         lines = []
-        for run_id, by_label in by_run(group).items():
+        for run_id, by_label in nested((row.run_id, row.label, row) for row in group).items():
             responses = next(iter(by_label.values())).responses
             # `0.25 (in 3)`: a quarter of the sentences, and some in 3 responses.
             rows_of = [by_label[label] for label in labels]
@@ -178,8 +177,3 @@ def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
         parts.append(f"\n## {markdown_cell(criterion)}: sentences\n\n{READING}\n\n")
         parts.append(Table(lines, ("run", "responses", *labels)).body(words={0}) + "\n")
     return "".join(parts)
-
-
-def by_run(rows: Iterable[SentenceRow]) -> dict[str, dict[str, SentenceRow]]:
-    """Run to label to row, of the rows of one criterion."""
-    return nested((row.run_id, row.label, row) for row in rows)

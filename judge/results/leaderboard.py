@@ -2,14 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from judge.ask.records import Failure, Judgment
-from judge.io.ids import Cluster, natural_key
+from judge.io.ids import Cluster, groups_of, natural_key
 from judge.io.table import Heading, Table, TsvColumns, fields, records_table
 from judge.io.text import count, decimals, markdown_cell, number, printable
 from judge.pool.records import Pool
@@ -185,15 +184,6 @@ def _recital(row: board_rows.LeaderboardRow) -> str:
     return f"{row.reciting:.0%} recite the prompt" if row.reciting else ""
 
 
-_Row = TypeVar("_Row", board_rows.LeaderboardRow, SentenceRow)
-
-
-def by_criterion(rows: Iterable[_Row]) -> Iterator[tuple[str, list[_Row]]]:
-    """The rows of each criterion, in the rows' order."""
-    for criterion, group in groupby(rows, key=lambda row: row.criterion):
-        yield criterion, list(group)
-
-
 def board(rows: Iterable[board_rows.LeaderboardRow], unit: JudgedUnit = "response") -> Table[Any]:
     """The rows of one criterion for people, in the nouns of the unit."""
     return records_table({board_rows.worded(name, unit): cell for name, cell in _SHOWN.items()}, rows, "", places=3)
@@ -219,7 +209,7 @@ def leaderboard_markdown(
         *(f"\n{markdown_cell(note)}\n" for note in notes),
         first,
     ]
-    for name, group in by_criterion(rows):
+    for name, group in groups_of((row.criterion, row) for row in rows).items():
         parts.append(f"\n## {markdown_cell(name)}\n\n")
         parts += [f"**{markdown_cell(apart[name])}**\n\n"] if apart and name in apart else []
         if name in prompts:

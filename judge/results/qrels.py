@@ -8,7 +8,7 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import results_of
-from judge.io.ids import QrelRow, column, natural_key, qrels_lines, safe_name
+from judge.io.ids import QrelRow, column, natural_order, qrels_lines, safe_name
 from judge.records import Criterion, Scale
 
 NOTE = "Grades by a machine judge, not by human assessors."
@@ -22,23 +22,12 @@ def qrel_name(criterion: Criterion) -> str:
 def qrels_text(results: Sequence[Judgment | Failure], criterion: Criterion) -> str:
     """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
 
-    Responses are listed by turn, dialogues by topic. A ValueError if a response has two judgments under the criterion.
+    Responses are listed by turn, dialogues by topic. A response has one judgment under the criterion (`run_turns`).
     """
-    grades: dict[str, dict[str, int]] = {}
-    for judgment in _under(results, criterion):
-        if isinstance(judgment, Failure) or judgment.unable:
-            continue
-        listed, response_id = _listed_under(judgment, criterion), judgment.response_id
-        given = grades.setdefault(listed, {})
-        if response_id in given:
-            what = "topic" if criterion.unit == "dialogue" else "turn"
-            raise ValueError(f"{response_id} of {what} {listed} has two judgments under {criterion.prompt_id}")
-        given[response_id] = judgment.grade
-    return qrels_lines(
-        QrelRow(column(listed), column(response_id), grades[listed][response_id])
-        for listed in sorted(grades, key=natural_key)
-        for response_id in sorted(grades[listed], key=natural_key)
-    )
+    under = (each for each in _under(results, criterion) if isinstance(each, Judgment) and not each.unable)
+    rows = [(_listed_under(each, criterion), each.response_id, each.grade) for each in under]
+    rows.sort(key=lambda row: natural_order(row[:2]))
+    return qrels_lines(QrelRow(column(listed), column(response_id), grade) for listed, response_id, grade in rows)
 
 
 def _listed_under(judgment: Judgment, criterion: Criterion) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
-from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, topic_of
 from judge.io.table import Table, TsvColumns, fields, records_tsv, sequence, tsv
 from judge.io.text import count, printable
 from judge.pool.records import Pool
@@ -77,12 +77,11 @@ def tie_letters(run_ids: Sequence[str], pairs: Sequence[RunDifference]) -> dict[
 
 def told_apart(rows: Iterable[RunDifference], criteria: Iterable[Criterion]) -> dict[str, str]:
     """Criterion to the sentence that says which run is measurably better than most others, or that none is."""
-    criteria = boards_of(criteria)
-    groups = {criterion.name: [row for row in rows if row.criterion == criterion.name] for criterion in criteria}
+    groups = groups_of((row.criterion, row) for row in rows)
     return {
         criterion.name: _told_apart(groups[criterion.name], -1 if criterion.scale.polarity == "lower" else 1)
-        for criterion in criteria
-        if groups[criterion.name]
+        for criterion in boards_of(criteria)
+        if criterion.name in groups
     }
 
 

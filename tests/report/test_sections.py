@@ -7,7 +7,7 @@ from typing import cast, get_args
 import pytest
 from markupsafe import Markup
 
-from judge.io.table import Cell, Heading, Mark, Plot, Table
+from judge.io.table import Cell, Heading, Plot, Table
 from judge.io.text import dollars
 from judge.judges.journal_tools import JournalSpending
 from judge.pool.records import LeftOut
@@ -96,7 +96,7 @@ def test_a_sentence_begins_with_a_capital_but_a_file_keeps_its_name(text: str, s
 
 
 def drawn(*marks: Estimate) -> str:
-    plot = Plot("mean", 0, 3, tuple((Mark(mark),) for mark in marks))
+    plot = Plot("mean", 0, 3, tuple(((mark, False),) for mark in marks))
     page = report_page(content(Table([("a",)] * len(marks), ("run",), plot=plot)), NOTHING).decode()
     return page[page.rindex('<div class="hero-lines') : page.rindex("</svg>")]
 
@@ -123,7 +123,7 @@ def test_an_axis_has_at_most_five_round_ticks(low: float, high: float, shown: li
 
 def test_a_picture_above_its_table_is_close_to_its_values_and_shows_the_whole_scale_on_request() -> None:
     means = (estimate(2.12, 2.0, 2.24), estimate(2.31, 2.2, 2.42))
-    plot = Plot("mean", 0, 3, tuple((Mark(mean),) for mean in means))
+    plot = Plot("mean", 0, 3, tuple(((mean, False),) for mean in means))
     table = Table((("a", 1504), ("b", 2)), ("run", "turns"), plot=plot)
     close, whole = pictured(table)
     assert (close[0].low, close[0].high, close[1]) == (pytest.approx(1.8), pytest.approx(2.6), "close")
@@ -131,7 +131,7 @@ def test_a_picture_above_its_table_is_close_to_its_values_and_shows_the_whole_sc
     page = report_page(content(table), NOTHING).decode()
     assert page.count('<span class="hero-name">') == 4
     assert '<td class="number" data-value="1504.0">1,504</td>' in page
-    wide = Table((("a",),), ("run",), plot=Plot("mean", 0, 3, ((Mark(estimate(1.5, 0, 3)),),)))
+    wide = Table((("a",),), ("run",), plot=Plot("mean", 0, 3, (((estimate(1.5, 0, 3), False),),)))
     assert [scale for _, scale in pictured(wide)] == ["whole"]
 
 
@@ -225,7 +225,7 @@ def test_the_page_lets_only_its_own_style_take_effect() -> None:
 
 def test_a_table_is_announced_and_its_lines_are_named_by_the_run() -> None:
     mean = estimate(2.5, 2.0, 3.0)
-    plot = Plot("means", 0, 3, ((Mark(mean),),))
+    plot = Plot("means", 0, 3, (((mean, False),),))
     table = Table(((1, "the_first", mean),), ("rank", "run", "mean"), "A board", ("A line for each run.",), 2, plot)
     page = report_page(content(table), NOTHING).decode()
     assert "<caption><span>A board</span></caption>" in page

@@ -27,7 +27,7 @@ from judge.calibrate.report.lookup import (
 )
 from judge.calibrate.selection import turned
 from judge.io.layout import table_lines
-from judge.io.table import Heading, Mark, Plot, Strong, Table, p_cell
+from judge.io.table import Heading, Plot, Strong, Table, p_cell
 from judge.io.text import code, count, escape, fold, interval, number, p_value, plain, printable, prose, told
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
@@ -150,7 +150,7 @@ def _plot(rows: Sequence[AgreementRow]) -> Plot:
     """The primary statistic over one axis, from 0 or below to 1; baselines are hollow."""
     estimates = [row.statistics.get(row.primary) for row in rows]
     ends = [end for each in estimates if each for end in (each.value, each.low) if end is not None]
-    marks = tuple((Mark(each, row.baseline),) if each else () for each, row in zip(estimates, rows, strict=True))
+    marks = tuple(((each, row.baseline),) if each else () for each, row in zip(estimates, rows, strict=True))
     return Plot(f"{heading(rows[0].primary)} with its 95 % interval, rings: baselines", min([0.0, *ends]), 1.0, marks)
 
 

@@ -9,7 +9,7 @@ from judge.extra.evaluate import MeasuredRun, measured_run
 from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.sets import SetsAgreement
-from judge.io.table import Cell, Heading, Mark, Plot, Table
+from judge.io.table import Cell, Heading, Plot, Table
 from judge.io.text import count
 from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate, JudgedUnit, Scale
@@ -78,7 +78,7 @@ def _sheet(
     columns = (_NAMES[kind], "dialogues" if unit == "dialogue" else "turns", *averages)
     # The first column names the measure, which is one and the same here.
     lines = tuple((str(line[1]), *line[2 : 3 + len(averages)]) for line in by_group(runs, groups, kind, reading))
-    marks = tuple((Mark(line[2]),) if isinstance(line[2], Estimate) else () for line in lines)
+    marks = tuple(((line[2], False),) if isinstance(line[2], Estimate) else () for line in lines)
     sentence = {
         "topic": f"A line for each topic, with {count(len(runs), 'run')}.",
         "depth": "A line for each place in the conversation: 1 is the first question of the user.",
@@ -135,7 +135,7 @@ def _agreement(first: RunFolder, other: RunFolder, ours: Criterion, scale: Scale
     left_out = "wkappa" if len(found.a.scale) == 2 else "kappa"
     names = [name for name in _STATISTICS if name in found.statistics and name != left_out]
     lines = tuple((called(name).replace("judge minus people", "difference"), found.statistics[name]) for name in names)
-    marks = tuple(() if name == "bias" else (Mark(found.statistics[name]),) for name in names)
+    marks = tuple(() if name == "bias" else ((found.statistics[name], False),) for name in names)
     low = min([0.0, *(value for name in names[1:-1] if (value := found.statistics[name].low) is not None)])
     weighted = "; weighted, so that a grade two off counts four times one off" if "wkappa" in names else ""
     reading = (

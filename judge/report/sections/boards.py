@@ -8,7 +8,7 @@ import msgspec
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
 from judge.calibrate.report.pages import NOTES, chapter
-from judge.io.ids import safe_names
+from judge.io.ids import groups_of, nested, safe_names
 from judge.io.table import Cell, Heading, Mark, Plot, Table
 from judge.io.text import interval, plain, printable
 from judge.records import Criterion
@@ -16,8 +16,7 @@ from judge.report import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.folders import RunFolder
 from judge.report.sections import FLAGS, capped, scale_of, titled
 from judge.results.citations import boards_of
-from judge.results.details import by_run
-from judge.results.leaderboard import by_criterion, change_text
+from judge.results.leaderboard import change_text
 from judge.results.pairs import RATINGS, rating_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, worded
 from judge.results.tables import tie_letters
@@ -30,7 +29,7 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
         yield Section(f"ratings-{name}", f"Ratings: {name}", (rated, Said(said), Said(" ".join(RATINGS.split()))))
     criteria = {criterion.name: criterion for criterion in boards_of(folder.judged.criteria)}
     slugs = safe_names(criteria)
-    for name, rows in by_criterion(folder.tables.leaderboard):
+    for name, rows in groups_of((row.criterion, row) for row in folder.tables.leaderboard).items():
         pairs = [pair for pair in folder.tables.differences if pair.criterion == name]
         sheet = _sheet(rows, criteria[name], tie_letters([row.run_id for row in rows], pairs))
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
@@ -69,7 +68,7 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
     reading = "A line for each run, the best first."
     if reasons := {row.mean.reason for row in rows if row.mean.reason}:
         reading += f" No range where it cannot be computed: {'; '.join(sorted(reasons))}."
-    marks = tuple((Mark(row.mean),) for row in rows)
+    marks = tuple(((row.mean, False),) for row in rows)
     return _table(criterion, f": {scale_of(criterion)}", columns, reading, "mean grades with their 95 % ranges", marks)
 
 
@@ -141,7 +140,7 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Tabl
     }
     # Without its interval, so that two in a line do not lie upon each other.
     marks = tuple(
-        (Mark(msgspec.structs.replace(row.raw, low=None, high=None), hollow=True), Mark(row.corrected)) for row in rows
+        ((msgspec.structs.replace(row.raw, low=None, high=None), True), (row.corrected, False)) for row in rows
     )
     reading = "A line for each run, the best first."
     about = f", corrected: {scale_of(criterion)}"
@@ -153,10 +152,10 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Tabl
 def sentence_labels(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion whose prompt asks for labels of sentences."""
     slugs = safe_names(criterion.name for criterion in folder.judged.criteria)
-    for name, group in by_criterion(folder.tables.sentences):
+    for name, group in groups_of((row.criterion, row) for row in folder.tables.sentences).items():
         labels = list(dict.fromkeys(row.label for row in group if row.share is not None))
         lines: list[tuple[Cell, ...]] = []
-        for run_id, by_label in by_run(group).items():
+        for run_id, by_label in nested((row.run_id, row.label, row) for row in group).items():
             cells: list[Cell] = [run_id, next(iter(by_label.values())).responses]
             for label in labels:
                 cells += [by_label[label].share, by_label[label].with_label]

@@ -5,7 +5,7 @@ from typing import Any
 
 from judge.ask.records import Judgment
 from judge.ask.returned import judge_notes
-from judge.io.ids import safe_names
+from judge.io.ids import groups_of, safe_names
 from judge.io.table import Cell, Table
 from judge.io.text import count, number, printable
 from judge.records import JudgedUnit
@@ -15,7 +15,6 @@ from judge.report.sections import capped, scale_of, titled
 from judge.report.sections.boards import verdicts
 from judge.report.sections.making import in_all
 from judge.results.citations import headlines_of
-from judge.results.leaderboard import by_criterion
 from judge.results.rows import LeaderboardRow, worded
 from judge.results.tables import ALPHA, listed, told_apart
 
@@ -59,7 +58,8 @@ def _parts(folder: RunFolder) -> Iterator[ReportPart]:
         yield Said(note)
     for warning in folder.judged.warnings:
         yield Said(capped(_without_places(warning, folder)), "warn")
-    for name, rows in by_criterion(row for row in folder.tables.leaderboard if row.criterion in criteria):
+    board = ((row.criterion, row) for row in folder.tables.leaderboard if row.criterion in criteria)
+    for name, rows in groups_of(board).items():
         placed = [row for row in rows if row.mean.value is not None and row.rank is not None]
         if not placed:
             yield Said(f"{titled(name)}: no run has a grade.")
