@@ -13,8 +13,9 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.results import Label, Labels
 from judge.calibrate.panel import Panel, gold_items, make_panel
 from judge.gold.rows import GoldRow
+from judge.io.files import jsonl_bytes
 from judge.io.ids import topic_of
-from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Level, Passage, Scale
 from judge.runs.records import TokenCount
@@ -150,7 +151,7 @@ def write_judged(folder: Path, of: Pool, said: Iterable[Judgment], failed: Itera
     """An output folder of `judge run` with these results, without its manifest."""
     write_pool(folder, of)
     (folder / "excluded.tsv").write_bytes(excluded_tsv(of.exclusions))
-    (folder / "runs.jsonl").write_bytes(runs_jsonl(of))
+    (folder / "runs.jsonl").write_bytes(jsonl_bytes(of.runs))
     (folder / "judgments.jsonl").write_bytes(jsonl(said))
     (folder / "failures.jsonl").write_bytes(jsonl(failed))
     return folder

@@ -87,7 +87,7 @@ from judge.passages import read_passages
 from judge.passages.hashes import index_hashes, open_hashes
 from judge.passages.index import index_collection, read_indexed
 from judge.passages.streams import zstd
-from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, stored_pool, turns_jsonl
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, pool_lines, read_pool, stored_pool
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.conversation import own_turns, turns_shown
 from judge.pool.lists import read_families, read_relevance, read_run_ids, read_teams, read_turns
@@ -363,8 +363,8 @@ def _run(folder: Path, content: bytes, *, format: str | None = None) -> None:
 def _pooled(run: Run, found: Sequence[Candidate], excluded: Sequence[Exclusion], own: Mapping[str, PooledTurn]) -> None:
     """All files of the run's pool can be written, and the pool read back."""
     pool = build_pool(found, evidence_of(), LengthRule(_counter()), excluded=excluded, turns=own.values())
-    stored = pool_jsonl(pool), passages_jsonl(pool), "out", excluded_tsv(pool.exclusions), b"", turns_jsonl(pool)
-    again = read_pool(*stored)
+    stored = pool_jsonl(pool), passages_jsonl(pool), "out", excluded_tsv(pool.exclusions)
+    again = read_pool(*stored, turns=jsonl_bytes(pool.turns.values()))
     assert again == pool and turns_shown(again, None) == turns_shown(pool, None)
     assert json.loads(bytes(stored_pool(pool)["bank.json"])) == {one.response_id: one.text for one in pool.responses}
     entries = [(one.turn_id, one.response_id, entry.rank) for one in pool.responses for entry in one.runs]
@@ -815,7 +815,7 @@ READERS: dict[str, Reader] = {
     "pool": Reader(lambda: (pool_jsonl(_POOL),), partial(_pool, part=0)),
     "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _parse(_sheet)),
     "pool-passages": Reader(lambda: (passages_jsonl(_POOL),), partial(_pool, part=1)),
-    "pool-turns": Reader(lambda: (turns_jsonl(_TALK),),
+    "pool-turns": Reader(lambda: (jsonl_bytes(_TALK.turns.values()),),
         _parse(lambda content, name: turns_shown(read_pool(pool_jsonl(_TALK), b"", name, turns=content), None))),
     "pool-excluded": Reader(_stored("excluded"), partial(_pool, part=2)),
     "passage-qrels": Reader(_stored("qrels"), _read(read_relevance, "p.qrels")),

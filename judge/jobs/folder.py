@@ -17,14 +17,14 @@ from judge.ask.returned import settled_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
-from judge.io.files import StrPath, json_bytes, published
+from judge.io.files import StrPath, json_bytes, jsonl_bytes, published
 from judge.io.folder import FileContent, Pieces, jsonl_pieces, replace_folder, same_place
 from judge.io.ids import groups_of, response_run, safe_names
 from judge.io.table import Table, tsv
 from judge.jobs import manifest as manifests
 from judge.jobs.pooling import Pooled
 from judge.jobs.recheck import Rechecked
-from judge.pool.bank import TURNS, excluded_tsv, pool_lines, runs_jsonl, stored_pool, turns_jsonl
+from judge.pool.bank import TURNS, excluded_tsv, pool_lines, stored_pool
 from judge.pool.build import lacking_texts
 from judge.pool.records import Pool
 from judge.pool.screen import screen_tsv
@@ -98,8 +98,8 @@ def pool_records(pool: Pool) -> dict[str, FileContent]:
         **stored_pool(pool),
         "pool.txt": pool_lines(pool).encode(),
         "excluded.tsv": excluded_tsv(pool.exclusions),
-        "runs.jsonl": runs_jsonl(pool),
-        **({TURNS: turns_jsonl(pool)} if pool.turns else {}),
+        "runs.jsonl": jsonl_bytes(pool.runs),
+        **({TURNS: jsonl_bytes(pool.turns.values())} if pool.turns else {}),
         **_response_runs(pool),
     }
 

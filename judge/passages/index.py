@@ -7,6 +7,7 @@ import os
 import stat
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Final
 
@@ -35,10 +36,6 @@ class _File(msgspec.Struct, frozen=True):
     size: int
     edges: str
     """SHA-256 of the first and the last 64 KiB."""
-
-
-_Place = tuple[int, int, int, str]
-"""The number of a file, the offset and length in bytes of a line in it, and the passage that the line holds."""
 
 
 def index_collection(paths: Sequence[Path], out: Path, steps: Steps = quiet) -> int:
@@ -177,7 +174,13 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
     table = open_table(path, "offsets")
     files = _listed(table, path)
     passages: dict[str, Passage] = {}
-    for number, group in itertools.groupby(_places(table, wanted), key=lambda place: place[0]):
+    # In the order of files and bytes.
+    places = sorted(
+        (*_LOCATION.unpack(location), name)
+        for name in frozenset(wanted)
+        for location in table.find(name.encode(errors="surrogatepass"))
+    )
+    for number, group in itertools.groupby(places, key=itemgetter(0)):
         file = _unchanged(path, files, number)
         with input_errors(file), file.open("rb") as stream:
             for _, offset, length, passage_id in group:
@@ -190,15 +193,6 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
                 if earlier.text != text:
                     raise InputError(f"{where}: passage {passage_id} has another text here than before")
     return passages
-
-
-def _places(table: PassageTable, wanted: Collection[str]) -> list[_Place]:
-    """The lines of the wanted passages, in the order of files and bytes."""
-    return sorted(
-        (*_LOCATION.unpack(location), name)
-        for name in frozenset(wanted)
-        for location in table.find(name.encode(errors="surrogatepass"))
-    )
 
 
 def _text(stored: bytes, passage_id: str, where: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from judge.errors import refuse
-from judge.io.files import BOM, MAX_PROBLEMS, LineStream, decode_rows, jsonl_bytes, numbered, stopped
+from judge.io.files import BOM, MAX_PROBLEMS, LineStream, decode_rows, numbered, stopped
 from judge.io.folder import Pieces, jsonl_pieces
 from judge.io.ids import column, natural_key
 from judge.io.table import tsv
@@ -72,16 +72,6 @@ class _PassageLine(msgspec.Struct, frozen=True):
     contents: str
     key: str
     source: Literal["run", "verified", "collection"]
-
-
-def runs_jsonl(pool: Pool) -> bytes:
-    """`runs.jsonl`: the runs of the pool, a line each, with the turns that each run had to answer."""
-    return jsonl_bytes(pool.runs)
-
-
-def turns_jsonl(pool: Pool) -> bytes:
-    """`turns.jsonl`: the turns of interactive runs and of dialogues, a line each, with what led to them."""
-    return jsonl_bytes(pool.turns.values())
 
 
 def excluded_tsv(exclusions: Iterable[Exclusion]) -> bytes:

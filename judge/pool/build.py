@@ -131,12 +131,15 @@ def build_pool(
     new = groups.keys() - kept.keys()
     same = Counter(distinct[:2] for distinct in new)
     for distinct in sorted(new, key=lambda distinct: _canonical(distinct, same[distinct[:2]] > 1)):
-        reason = _screened(distinct, passages, screen)
+        turn_id, text, keys = distinct
+        texts = [passages[key].text for key in keys if key in passages]
+        reason = screen(text, texts, len(texts) == len(keys)) if screen is not None else None
         if reason is not None:
-            exclusions += [Exclusion(entry.run_id, distinct[0], entry.rank, *reason) for _, entry in groups[distinct]]
+            exclusions += [Exclusion(entry.run_id, turn_id, entry.rank, *reason) for _, entry in groups[distinct]]
             continue
-        number = first + len(responses) - len(kept)
-        responses.append(_pooled(f"R{number:05d}", distinct, groups[distinct], lengths.count_tokens, unit))
+        named = f"R{first + len(responses) - len(kept):05d}", turn_id, topic_of(turn_id)
+        bare = PooledResponse(*named, text, keys, lengths.count_tokens(text), False, (), unit)
+        responses.append(_merge(bare, groups[distinct], frozenset()))
     wanted = {key for response in responses for key in response.passages}
     if previous:
         wanted |= previous.passages.keys()
@@ -182,15 +185,6 @@ def _grouped(
             [file_problem("passage_changed", "passages.jsonl", message, "$") for message in told],
         )
     return groups, too_long
-
-
-def _screened(distinct: Distinct, passages: Mapping[str, Passage], screen: Screen | None) -> tuple[str, str] | None:
-    """Reason and detail why the screen excludes a response; None if it does not."""
-    if screen is None:
-        return None
-    _, text, keys = distinct
-    texts = [passages[key].text for key in keys if key in passages]
-    return screen(text, texts, len(texts) == len(keys))
 
 
 def _canonical(key: Distinct, shared: bool) -> tuple[object, ...]:
@@ -249,18 +243,6 @@ def distinct_key(response: PooledResponse) -> Distinct:
     """The turn, normalized text and passage keys of a pooled response."""
     others = (normalize(response.second),) if response.unit == "pair" else response.passages
     return response.turn_id, normalize(response.text), others
-
-
-def _pooled(
-    response_id: str,
-    key: Distinct,
-    members: Sequence[_Member],
-    count_tokens: Callable[[str], TokenCount],
-    unit: JudgedUnit,
-) -> PooledResponse:
-    turn_id, text, passages = key
-    bare = PooledResponse(response_id, turn_id, topic_of(turn_id), text, passages, count_tokens(text), False, (), unit)
-    return _merge(bare, members, frozenset())
 
 
 def _merge(response: PooledResponse, members: Sequence[_Member], current: Set[str]) -> PooledResponse:

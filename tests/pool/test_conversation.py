@@ -10,8 +10,9 @@ from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
 from judge.ask.records import Task
 from judge.errors import InputError
+from judge.io.files import jsonl_bytes
 from judge.io.ids import is_own_turn, natural_key, topic_of
-from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, read_pool_folder, turns_jsonl
+from judge.pool.bank import passages_jsonl, pool_jsonl, read_pool, read_pool_folder
 from judge.pool.conversation import is_genuine, joined, own_turns, turns_shown
 from judge.pool.intake import make_pool, read_runs
 from judge.pool.records import PooledTurn
@@ -158,17 +159,17 @@ def test_a_text_that_cannot_be_stored_is_still_a_part_of_the_conversation(tmp_pa
     pool = pooled(tmp_path / "runs", gull=talk("gull", ("1-1_1", "Hi\ud800", "No\0", ["a\ud800"]), TODAY))
     turn = turns_shown(pool, None)[by_text(pool)["Low tide is at noon."].turn_id]
     assert "\0" not in turn.context[0].response
-    assert turns_jsonl(pool).decode()
+    assert jsonl_bytes(pool.turns.values()).decode()
 
 
 def test_a_pool_carries_the_conversations_and_is_read_back_with_them(tmp_path):
     pool = pooled(tmp_path / "runs", gull=talk("gull", TIDE, TODAY, THEN), auto=automatic("auto", "1-1_3", "Rest."))
     contents = pool_jsonl(pool), passages_jsonl(pool), "out"
-    read = read_pool(*contents, turns=turns_jsonl(pool))
+    read = read_pool(*contents, turns=jsonl_bytes(pool.turns.values()))
     assert (read.responses, read.turns) == (pool.responses, pool.turns)
     assert turns_shown(read, None) == turns_shown(pool, None)
     (tmp_path / "pool.jsonl").write_bytes(contents[0])
-    (tmp_path / "turns.jsonl").write_bytes(turns_jsonl(pool))
+    (tmp_path / "turns.jsonl").write_bytes(jsonl_bytes(pool.turns.values()))
     assert read_pool_folder(tmp_path).turns == pool.turns
 
 
@@ -180,7 +181,7 @@ def test_a_pool_carries_the_conversations_and_is_read_back_with_them(tmp_path):
 ])  # fmt: skip
 def test_a_conversation_that_is_not_the_pool_s_is_refused(tmp_path, spoil):
     pool = pooled(tmp_path / "runs", gull=talk("gull", TIDE, TODAY, THEN))
-    turns = spoil(turns_jsonl(pool).decode()).encode()
+    turns = spoil(jsonl_bytes(pool.turns.values()).decode()).encode()
     problems = refused(read_pool, pool_jsonl(pool), b"", "out", turns=turns)
     assert {(one.code, one.file) for one in problems} == {("pool_damaged", "out/turns.jsonl")}
 

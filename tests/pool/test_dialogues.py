@@ -5,12 +5,13 @@ import json
 import pytest
 
 from judge.errors import UsageError
+from judge.io.files import jsonl_bytes
 from judge.pool.admission import by_topic
-from judge.pool.bank import passages_jsonl, pool_jsonl, pool_lines, read_pool, turns_jsonl
+from judge.pool.bank import passages_jsonl, pool_jsonl, pool_lines, read_pool
 from judge.pool.conversation import turns_shown
 from judge.pool.intake import make_pool, read_runs
 from judge.pool.runs import with_runs
-from judge.pool.selection import PassageRelevance, Selection
+from judge.pool.selection import Selection
 from judge.results.turns import had_to_answer
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from tests.conftest import refused
@@ -165,21 +166,13 @@ def test_topics_that_branch_are_refused():
     assert list(by_topic(TURNS)) == ["1-1", "2-1"]
 
 
-@pytest.mark.parametrize(
-    "chosen", [{"depth": 2}, {"turns": frozenset({"1-1_1"})}, {"relevance": PassageRelevance({})}], ids=str
-)
-def test_nothing_of_a_dialogue_is_selected(chosen):
-    with pytest.raises(UsageError, match="a dialogue has all turns"):
-        Selection(unit="dialogue", **chosen)
-
-
 def test_a_pool_of_dialogues_is_read_back_and_holds_no_responses(tmp_path):
     pool = pooled(tmp_path / "runs", gull=run_of("gull", **FULL, t2_1_1="Hello."))
     stored = pool_jsonl(pool)
-    back = read_pool(stored, passages_jsonl(pool), "pool", turns=turns_jsonl(pool))
+    back = read_pool(stored, passages_jsonl(pool), "pool", turns=jsonl_bytes(pool.turns.values()))
     assert (back.responses, back.turns, back.unit) == (pool.responses, pool.turns, "dialogue")
     lines = [json.loads(line) for line in stored.splitlines()]
     lines[1].pop("unit")
     mixed = b"\n".join(json.dumps(line).encode() for line in lines)
-    problems = refused(read_pool, mixed, b"", "pool", turns=turns_jsonl(pool))
+    problems = refused(read_pool, mixed, b"", "pool", turns=jsonl_bytes(pool.turns.values()))
     assert [problem.message for problem in problems] == ["R00001 is one response, the first line is not"]

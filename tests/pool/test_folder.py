@@ -10,8 +10,9 @@ from msgspec import structs
 
 from judge.errors import InputError
 from judge.io import files
+from judge.io.files import jsonl_bytes
 from judge.pool import bank
-from judge.pool.bank import BESIDE, excluded_tsv, passages_jsonl, pool_jsonl, read_pool_folder, runs_jsonl
+from judge.pool.bank import BESIDE, excluded_tsv, passages_jsonl, pool_jsonl, read_pool_folder
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry, is_new, pool_places
 from judge.records import Passage
 from judge.runs.records import Exclusion, TokenCount
@@ -32,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "pool.jsonl").write_bytes(pool_jsonl(POOL))
     (tmp_path / "passages.jsonl").write_bytes(passages_jsonl(POOL))
     (tmp_path / "excluded.tsv").write_bytes(excluded_tsv(POOL.exclusions))
-    (tmp_path / "runs.jsonl").write_bytes(runs_jsonl(POOL))
+    (tmp_path / "runs.jsonl").write_bytes(jsonl_bytes(POOL.runs))
     return tmp_path
 
 

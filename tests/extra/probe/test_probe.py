@@ -19,8 +19,9 @@ from judge.cli import main
 from judge.extra.probe.card import ProbeCard
 from judge.extra.probe.job import ProbeOutcome, ProbePlan, forecast_probe, probe_judges, with_probe
 from judge.extra.probe.probes import CANARIES, WANT
+from judge.io.files import jsonl_bytes
 from judge.judges.records import Request
-from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
 from judge.runs.records import TokenCount
@@ -59,7 +60,7 @@ def written(folder: Path, of: Pool) -> Path:
     put(folder / "pool.jsonl", pool_jsonl(of))
     (folder / "passages.jsonl").write_bytes(passages_jsonl(of))
     (folder / "excluded.tsv").write_bytes(excluded_tsv(()))
-    (folder / "runs.jsonl").write_bytes(runs_jsonl(of))
+    (folder / "runs.jsonl").write_bytes(jsonl_bytes(of.runs))
     return folder
 
 
