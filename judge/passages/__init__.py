@@ -134,19 +134,21 @@ def _md5(text: str) -> bytes:
 
 
 def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
-    if texts := collection(path, "passages"):
-        yield from ((None, *passage) for passage in texts(wanted).items())
+    if read := collection(path, "passages"):
+        texts = read(wanted)
     elif path.is_dir():
-        yield from ((None, passage.passage_id, passage.text) for passage in read_lucene(path, wanted).values())
+        texts = read_lucene(path, wanted)
     elif is_index(path):
         from judge.passages.index import read_indexed
 
-        yield from ((None, passage.passage_id, passage.text) for passage in read_indexed(path, wanted).values())
+        texts = read_indexed(path, wanted)
     else:
+        texts = {}
         try:
             yield from _from_file(path, wanted, bad, meter)
         except OSError as error:
             bad(None, cause(error))
+    yield from ((None, *passage) for passage in texts.items())
 
 
 def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
@@ -171,7 +173,7 @@ def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> It
 _NEEDS = f"a Lucene index is read through Pyserini: {how_to_get('lucene')}"
 
 
-def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
+def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, str]:
     """The texts of the wanted passages; an id that the index does not have is absent.
 
     The text is the `contents` of the stored raw document where that is a passage's JSON, else the stored contents. A
@@ -187,7 +189,7 @@ def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
     with package_errors(InputError, f"{folder}: the Lucene index cannot be opened"):
         # Its searcher would import a neural framework. Older releases have the second name.
         reader = (getattr(lucene, "LuceneIndexReader", None) or lucene.IndexReader)(str(folder))
-    passages: dict[str, Passage] = {}
+    texts: dict[str, str] = {}
     # A lone surrogate is in no string that Java indexed.
     for passage_id in sorted(filter(storable, wanted), key=natural_key):
         with package_errors(InputError, f"{folder}: the Lucene index cannot be read"):
@@ -197,8 +199,8 @@ def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, Passage]:
         text = _text(document, passage_id)
         if text is None:
             raise InputError(f"{folder}: the Lucene index has no texts: it was built without -storeRaw, -storeContents")
-        passages[passage_id] = Passage(passage_id, text[: MAX_TEXT + 1], "collection")
-    return passages
+        texts[passage_id] = text[: MAX_TEXT + 1]
+    return texts
 
 
 def _text(document: Any, passage_id: str) -> str | None:

@@ -19,7 +19,6 @@ from judge.io.files import BOM, input_errors
 from judge.io.steps import Meter, Step, Steps, quiet
 from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table
-from judge.records import Passage
 
 MAX_OF_ONE_ID: Final = 1000
 """The most lines with one id: a collection has fewer, and all of them are held in memory at once."""
@@ -164,7 +163,7 @@ def _unfit(file: Path) -> str | None:
     return None
 
 
-def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
+def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, str]:
     """The texts of the wanted passages through the index at `path`; an id that the collection does not have is absent.
 
     An InputError if the index is damaged, a file is not as it was when the index was built, or one id has two texts.
@@ -173,7 +172,7 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
     path = Path(path).resolve()
     table = open_table(path, "offsets")
     files = _listed(table, path)
-    passages: dict[str, Passage] = {}
+    texts: dict[str, str] = {}
     # In the order of files and bytes.
     places = sorted(
         (*_LOCATION.unpack(location), name)
@@ -189,10 +188,9 @@ def read_indexed(path: Path, wanted: Collection[str]) -> dict[str, Passage]:
                 stream.seek(offset)
                 where = f"{file}: at byte {offset}"
                 text = _text(stream.read(length), passage_id, where)
-                earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
-                if earlier.text != text:
+                if texts.setdefault(passage_id, text) != text:
                     raise InputError(f"{where}: passage {passage_id} has another text here than before")
-    return passages
+    return texts
 
 
 def _text(stored: bytes, passage_id: str, where: str) -> str:
