@@ -12,6 +12,7 @@ Here is what labels in words mean: what the user says, else how the levels of th
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
 from judge.io.text import shown
@@ -81,14 +82,13 @@ class GradeMeanings:
         """
         self._given = {folded(text): grade for text, grade in (given or {}).items()}
         self._stated = {prompt.name: prompt for prompt in prompts}
-        self._prompts: dict[str, Criterion | None] = dict(self._stated)
-        self._words: dict[str, dict[str, int]] = {}
+        self._prompt, self._words = cache(self._prompt_of), cache(self._words_of)
 
     def grade(self, criterion: object, text: str) -> int | None:
         """The grade that a text stands for; None if it stands for none. Digits in place of a number stand for none."""
         if _DIGITS.fullmatch(text):
             return None
-        return (self._of(criterion) | self._given).get(folded(text), whole(text))
+        return (self._words(str(criterion)) | self._given).get(folded(text), whole(text))
 
     def problem(self, criterion: object, grade: int | str) -> str | None:
         """What is wrong with a grade, in words; None if nothing is known to be."""
@@ -104,16 +104,11 @@ class GradeMeanings:
             "of a text, as in --label 'Mostly grounded=2'"
         )
 
-    def _of(self, criterion: object) -> dict[str, int]:
-        name = str(criterion)
-        if name not in self._words:
-            own = self._prompt(name)
-            grades = sorted(level.grade for level in own.scale.levels) if own else ()
-            prompts = bundled_criteria() if own and name not in self._stated else (own,) if own else ()
-            self._words[name] = level_words(name, grades, prompts)
-        return self._words[name]
+    def _words_of(self, name: str) -> dict[str, int]:
+        own = self._prompt(name)
+        grades = sorted(level.grade for level in own.scale.levels) if own else ()
+        prompts = bundled_criteria() if own and name not in self._stated else (own,) if own else ()
+        return level_words(name, grades, prompts)
 
-    def _prompt(self, name: str) -> Criterion | None:
-        if name not in self._prompts:
-            self._prompts[name] = find_criterion(name) if name in default_prompts() else None
-        return self._prompts[name]
+    def _prompt_of(self, name: str) -> Criterion | None:
+        return self._stated.get(name) or (find_criterion(name) if name in default_prompts() else None)

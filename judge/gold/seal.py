@@ -32,28 +32,23 @@ BEGINNING = "0" * 64
 """What the first line of a ledger without a seal follows."""
 
 
-class Look(msgspec.Struct, frozen=True):
-    """One question to the grades, before it is on record."""
-
-    question: str
-    """Digest of all that is asked: judgments, options, and the responses that are compared."""
-    compared: dict[str, int]
-    """By criterion, the fewest responses that a number of the result rests on."""
-    candidates: dict[str, tuple[str, ...]]
-    """By criterion, a digest of the labels of each judge that is compared, tried bounds of a cascade among them."""
-
-
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of a ledger."""
 
     number: int
     time: str
     question: str
-    """As in the look, like the two fields that follow."""
+    """Digest of all that is asked: judgments, options, and the responses that are compared."""
     compared: dict[str, int]
+    """By criterion, the fewest responses that a number of the result rests on."""
     candidates: dict[str, tuple[str, ...]]
+    """By criterion, a digest of the labels of each judge that is compared, tried bounds of a cascade among them."""
     previous: str
     """SHA-256 of the line before, without its line break; for the first, what the ledger begins with."""
+
+
+Look = tuple[str, dict[str, int], dict[str, tuple[str, ...]]]
+"""One question to the grades, before it is on record: `question`, `compared` and `candidates` of an entry."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -83,19 +78,19 @@ def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
         raise InputError(f"{ledger}: a link where the record of looks has to be; move it away")
     content = read_stored(ledger) if ledger.exists() else b""
     # Not opened for writing yet: a recorded question may be repeated in a read-only folder.
-    if opening := _on_record(content, beginning, look, str(ledger)):
+    if opening := _on_record(content, beginning, look[0], str(ledger)):
         return opening
     try:
         with ledger.open("a+b") as file:
             _lock(file)
             file.seek(0)
             content = file.read()
-            if opening := _on_record(content, beginning, look, str(ledger)):
+            if opening := _on_record(content, beginning, look[0], str(ledger)):
                 return opening
             entries, sound = parse_ledger(content, beginning, str(ledger))
             file.truncate(sound)
             previous = _head(content[:sound]) if entries else beginning
-            entry = Entry(len(entries) + 1, now, look.question, look.compared, look.candidates, previous)
+            entry = Entry(len(entries) + 1, now, *look, previous)
             line = msgspec.json.encode(entry)
             line_break = b"" if content[:sound].endswith(b"\n") or not sound else b"\n"
             file.write(line_break + line + b"\n")
@@ -139,9 +134,9 @@ def fewest(compared: Iterable[int]) -> int:
     return min((n for n in compared if n), default=0)
 
 
-def _on_record(content: bytes, beginning: str, look: Look, name: str) -> Opening | None:
+def _on_record(content: bytes, beginning: str, question: str, name: str) -> Opening | None:
     entries, sound = parse_ledger(content, beginning, name)
-    if any(entry.question == look.question for entry in entries):
+    if any(entry.question == question for entry in entries):
         # All entries count, the later ones included: what they showed is known by now.
         return Opening(entries, _head(content[:sound]), repeated=True)
     return None
@@ -271,8 +266,8 @@ def open_sealed(
     rows = parse_gold(stored, str(test))
     if side(rows) != seal_record.test:
         raise InputError(f"{seal}: changed by hand: its list of test items differs from the sealed grades")
-    asked = look(rows)
-    if 0 < (n := fewest(asked.compared.values())) < FEWEST_OPENED:
+    _, compared, _ = asked = look(rows)
+    if 0 < (n := fewest(compared.values())) < FEWEST_OPENED:
         raise InputError(
             f"{test}: this look compares {n} of the sealed grades, and so few could be read off its result: "
             f"expected {FEWEST_OPENED} or more; the seal was not opened"

@@ -153,11 +153,8 @@ def _opened(
                 "seal was not opened"
             ) from None
         compared = Counter(criterion for _, criterion in matched)
-        return Look(
-            sha256(msgspec.json.encode(question, order="sorted")),
-            {criterion.name: compared[criterion.name] for criterion in criteria},
-            {},
-        )
+        asked = sha256(msgspec.json.encode(question, order="sorted"))
+        return asked, {criterion.name: compared[criterion.name] for criterion in criteria}, {}
 
     rows, opening = open_sealed(Path(str(plan.test)), seal, datetime.now(UTC).isoformat(timespec="seconds"), look)
     if opening.number < 2:

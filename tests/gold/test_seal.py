@@ -163,7 +163,7 @@ def opened(
     folder: Path, question: str, now: str = NOW, compared: int = 10
 ) -> tuple[tuple[GoldRow, ...], sealing.Opening]:
     """Open the grades of a split for a question about so many responses."""
-    look = sealing.Look(question, {"c": compared}, {"c": ("ab", question)})
+    look = (question, {"c": compared}, {"c": ("ab", question)})
     return sealing.open_sealed(folder / "test.jsonl", folder / "seal.json", now, lambda rows: look)
 
 
@@ -188,7 +188,7 @@ def test_a_look_at_so_few_responses_that_it_shows_their_grades_is_refused(sealed
         opened(sealed, "q", compared=compared)
     assert not ledger(sealed).exists()
     # A criterion whose grades no number rests on shows none.
-    look = sealing.Look("q", {"c": 10, "d": 0}, {})
+    look = ("q", {"c": 10, "d": 0}, {})
     sealing.open_sealed(sealed / "test.jsonl", sealed / "seal.json", NOW, lambda rows: look)
 
 
@@ -395,5 +395,5 @@ def test_looks_are_not_recorded_through_a_link(tmp_path: Path, content: bytes | 
         target.write_bytes(content)
     link.symlink_to(target)
     with pytest.raises(InputError, match=r"openings\.jsonl: a link where the record of looks has to be"):
-        sealing.record_look(link, sealing.BEGINNING, sealing.Look("q", {}, {}), "2026-01-01T00:00:00Z")
+        sealing.record_look(link, sealing.BEGINNING, ("q", {}, {}), "2026-01-01T00:00:00Z")
     assert (target.read_bytes() if target.exists() else None) == content

@@ -138,7 +138,7 @@ def gold_look(
         met[panel.criterion] = tuple(sorted(own.union(further)))
         columns = (*judged, *baselines, *([constant(panel, mask)] if judged else []))
         compared[panel.criterion] = seals.fewest(int((mask & (column.codes >= 0)).sum()) for column in columns)
-    return seals.Look(_digest(question), compared, met)
+    return _digest(question), compared, met
 
 
 def _tried(panels: Sequence[Panel], criterion: str) -> list[str]:
