@@ -1,6 +1,8 @@
 # For a fresh machine: `make demo`, `make test` and `make docs`. Each makes or reuses .venv by itself.
 VENV := .venv
 BIN := $(VENV)/bin
+# A process that is done takes over half of what another still has to do: the longest tests stand together.
+PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
   && echo $$p && break; done)
@@ -14,12 +16,12 @@ demo: $(VENV)/.core
 	$(BIN)/judge demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not long"
+	$(PYTEST) -m "not long"
 	@echo "make test-all adds browsers, PostgreSQL, Ray, local models, crashes, the soak, simulations, the documents' commands"
 
 test-all: test
 	$(BIN)/judge models pull smollm2-135m
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m long
+	$(PYTEST) -m long
 
 # After every edit: no process, no model, no simulation.
 fast: $(VENV)/.dev
