@@ -250,17 +250,22 @@ def response_run(run_id: str, entries: Iterable[tuple[str, str, int]]) -> str:
 
     `entries`: (turn_id, response_id, rank), in any order.
     """
+    return "".join(
+        f"{column(turn_id)} Q0 {column(item_id)} {rank} {len(order) - position} {column(run_id)}\n"
+        for turn_id, order in best_ranks(entries).items()
+        for position, (item_id, rank) in enumerate(order)
+    )
+
+
+def best_ranks(entries: Iterable[tuple[str, str, int]]) -> dict[str, list[tuple[str, int]]]:
+    """The items of each turn with their best ranks, best first, equal ones in natural order, as the turns are."""
     ranks: dict[str, dict[str, int]] = defaultdict(dict)
-    for turn_id, response_id, rank in entries:
-        ranks[turn_id][response_id] = min(rank, ranks[turn_id].get(response_id, rank))
-    lines: list[str] = []
-    for turn_id in sorted(ranks, key=natural_key):
-        order = sorted(ranks[turn_id].items(), key=lambda item: (item[1], natural_key(item[0])))
-        lines += [
-            f"{column(turn_id)} Q0 {column(item_id)} {rank} {len(order) - position} {column(run_id)}\n"
-            for position, (item_id, rank) in enumerate(order)
-        ]
-    return "".join(lines)
+    for turn_id, item_id, rank in entries:
+        ranks[turn_id][item_id] = min(rank, ranks[turn_id].get(item_id, rank))
+    return {
+        turn_id: sorted(ranks[turn_id].items(), key=lambda item: (item[1], natural_key(item[0])))
+        for turn_id in sorted(ranks, key=natural_key)
+    }
 
 
 def qrels_lines(rows: Iterable[QrelRow]) -> str:

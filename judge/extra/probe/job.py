@@ -7,7 +7,7 @@ import itertools
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -172,23 +172,16 @@ class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, JournalOption, sec
             raise UsageError("--passages is about runs (--runs): the folder has the passages of its pool")
 
 
-class Posed(NamedTuple):
-    """One item under one prompt, with its twins."""
+Posed = tuple[Criterion, ProbeItem, Sequence[tuple[Probe, Twin | Undefined]]]
+"""A prompt, an item, and each probe of the prompt with what it makes of the item."""
 
-    criterion: Criterion
-    item: ProbeItem
-    twins: tuple[tuple[Probe, Twin | Undefined], ...]
-    """Each probe of the prompt, and what it makes of the item."""
 
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        """The judgments to make: of the item, then of the twins that there are."""
-        responses = (
-            twin_response(self.item, twin, probe.name.replace(" ", "-"))
-            for probe, twin in self.twins
-            if isinstance(twin, Twin)
-        )
-        return tuple(Task(response, self.criterion) for response in (self.item.response, *responses))
+def _tasks(criterion: Criterion, item: ProbeItem, twins: Sequence[tuple[Probe, Twin | Undefined]]) -> Iterator[Task]:
+    """The judgments to make: of the item, then of the twins that there are."""
+    yield Task(item.response, criterion)
+    for probe, twin in twins:
+        if isinstance(twin, Twin):
+            yield Task(twin_response(item, twin, probe.name.replace(" ", "-")), criterion)
 
 
 class ProbeInputs:
@@ -224,15 +217,15 @@ class ProbeInputs:
             )
         turn_ids = {item.response.turn_id for item in self.items}
         opening.check_turns(self.criteria, turn_ids, self.turns or {}, plan.topics)
-        self.posed = tuple(
-            Posed(criterion, item, tuple((each, make_twin(each, item, criterion, seed)) for each in of))
+        self.posed: list[Posed] = [
+            (criterion, item, [(each, make_twin(each, item, criterion, seed)) for each in of])
             for criterion in self.criteria
             for of in (probes_of(criterion, kinds),)
             for item in self.items
-        )
-        self.tasks = tuple(task for each in self.posed for task in each.tasks)
+        ]
+        self.tasks = tuple(task for posed in self.posed for task in _tasks(*posed))
         """What each model is asked, in the order of `posed`."""
-        twins = [twin for each in self.posed for _, twin in each.twins if isinstance(twin, Twin)]
+        twins = [twin for *_, made in self.posed for _, twin in made if isinstance(twin, Twin)]
         self.pool = Pool((), {**pool.passages, **passages_of(twins)}, ())
         """The passages of items and twins."""
         self.incomplete = sum(not is_complete(each, pool) for each in pool.responses) if with_passages else 0
@@ -427,15 +420,15 @@ def _pairs(
     """The pairs of one judge in the order of the prompts, items and probes, by what it and word overlap answered."""
     if backend_facts(judge).baseline:
         overlap = itertools.repeat(None)
-    for posed in inputs.posed:
-        scale, response = posed.criterion.scale, posed.item.response
+    for criterion, item, twins in inputs.posed:
+        scale, response = criterion.scale, item.response
         clean, clean_words = next(answers), standing(next(overlap), scale)
-        for probe, made in posed.twins:
+        for probe, made in twins:
             twin = made if isinstance(made, Twin) else None
             altered = next(answers) if twin else None
             words = standing(next(overlap), scale) if twin else None
             yield ProbePair(
-                prompt=posed.criterion.prompt_id,
+                prompt=criterion.prompt_id,
                 judge=judge,
                 probe=probe.name,
                 response_id=response.response_id,

@@ -24,7 +24,7 @@ from judge.crowd.released import GRADES, RELEVANT, Part, read_resource, read_tur
 from judge.errors import InputError, UsageError
 from judge.extra.reproduce.regin import check, qrels_of, regenerate
 from judge.io.folder import replace_folder
-from judge.io.ids import natural_key, nested, response_run, safe_names, topic_of
+from judge.io.ids import best_ranks, natural_key, nested, response_run, safe_names, topic_of
 from judge.io.plan import Option, Options
 from judge.io.steps import Steps, quiet, stepped
 from judge.io.table import tsv
@@ -157,11 +157,12 @@ def graded(qrels: Mapping[str, Sequence[tuple[str, str, int]]]) -> Graded:
 
 def evaluate(run: MatchedRun, qrels: Graded) -> list[Score]:
     """Every measure of a run under every qrels file, averaged both ways, with intervals clustered by topic."""
-    ranked = _ranked(run)
+    # As the run file has them.
+    ranked = best_ranks(run.entries)
     scores = []
     for name, (grades, measures) in qrels.items():
         judged = {
-            turn_id: [item_id for item_id in ranked.get(turn_id, ()) if item_id in of_turn]
+            turn_id: [item_id for item_id, _ in ranked.get(turn_id, ()) if item_id in of_turn]
             for turn_id, of_turn in grades.items()
         }
         values = measures.values(
@@ -180,17 +181,6 @@ def evaluate(run: MatchedRun, qrels: Graded) -> list[Score]:
                 estimate = mean_interval(of_turns, topics, bounds=bounds, what="turns")
                 scores.append(Score(run.run_id, name, averaging, measure, estimate))
     return scores
-
-
-def _ranked(run: MatchedRun) -> dict[str, list[str]]:
-    """The items of each turn from the best rank on, each once, as the run file has them."""
-    turns: dict[str, dict[str, int]] = defaultdict(dict)
-    for turn_id, item_id, rank in run.entries:
-        turns[turn_id][item_id] = min(rank, turns[turn_id].get(item_id, rank))
-    return {
-        turn_id: sorted(ranks, key=lambda item_id: (ranks[item_id], natural_key(item_id)))
-        for turn_id, ranks in turns.items()
-    }
 
 
 MEASURES = {

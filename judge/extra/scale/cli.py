@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import Field
+
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.parser import read_examples
 from judge.cli.printing import print_fact, print_json, print_table, progress, say
@@ -39,11 +41,7 @@ class RequestFiles(Options, section="requests"):
     """Most requests of a file (default: what the engine takes)."""
 
 
-class BatchFolder(JsonOutput):
-    """Which batches."""
-
-    requests: Annotated[Path, Option(metavar="DIR", place="only")]
-    """Folder of `judge requests`."""
+_Folder = Annotated[Path, Field(description="Folder of `judge requests`."), Option(metavar="DIR", place="only")]
 
 
 def requests(
@@ -78,40 +76,38 @@ def requests(
     return 0
 
 
-def submit(plan: BatchFolder) -> int:
+def submit(requests: _Folder, output: JsonOutput) -> int:
     """Hand every file of requests to its provider's batch API.
 
     The folder remembers every batch, so this may be given again, by another process and on another day. Nothing is
     submitted twice.
     """
     with progress("submitting") as bar:
-        batches = submit_batches(plan.requests, bar, bar.say)
-    _print_batches(batches, batches if plan.as_json else None)
-    say(f"`judge batch status {plan.requests}` asks how far they are")
+        batches = submit_batches(requests, bar, bar.say)
+    _print_batches(batches, batches if output.as_json else None)
+    say(f"`judge batch status {requests}` asks how far they are")
     return 0
 
 
-def status(plan: BatchFolder) -> int:
+def status(requests: _Folder, output: JsonOutput) -> int:
     """Ask how far the batches are; the exit code is 3 while one has not ended, 1 if a provider refused a file."""
-    batches = poll_batches(plan.requests, say)
-    _print_batches(batches, batches if plan.as_json else None)
+    batches = poll_batches(requests, say)
+    _print_batches(batches, batches if output.as_json else None)
     return _code(batches)
 
 
-def collect(plan: BatchFolder, taker: JournalTaker) -> int:
+def collect(requests: _Folder, output: JsonOutput, taker: JournalTaker) -> int:
     """Fetch what has ended, and take it into the journal.
 
     The exit code is 3 while a batch has not ended, 1 if lines were refused.
     """
     with progress("fetching") as bar:
-        batches, taken = collect_batches(
-            plan.requests, taker.out, taker.answered_by, bar, bar.say, journal=taker.journal
-        )
-    _print_batches(batches, {"batches": batches, "taken": taken} if plan.as_json else None)
+        batches, taken = collect_batches(requests, taker.out, taker.answered_by, bar, bar.say, journal=taker.journal)
+    _print_batches(batches, {"batches": batches, "taken": taken} if output.as_json else None)
     if taken is None:
         say("nothing has come back yet")
         return _code(batches)
-    return _tell_taken(taken, facts=not plan.as_json) or _code(batches)
+    return _tell_taken(taken, facts=not output.as_json) or _code(batches)
 
 
 def take(plan: CompletionsPlan, output: JsonOutput) -> int:
