@@ -145,11 +145,11 @@ def _declare(container: argparse._ActionsContainer, each: _Field) -> None:
     else:
         settings["metavar"] = option.metavar or None
         settings["choices"] = shape.choices or None
-        settings |= {"action": "append"} if option.repeat else {"nargs": "+"} if shape.many else {}
+        settings |= {"action": "append"} if option.repeat else {"action": "extend", "nargs": "+"} if shape.many else {}
     required = each.field.is_required()
     if option.place:
         number = ("+" if required and option.place == "only" else "*") if shape.many else None if required else "?"
-        container.add_argument(each.name, **{**settings, "nargs": number})
+        container.add_argument(each.name, **settings | {"action": None, "nargs": number})
     if option.place != "only":
         names = [f"-{option.short}"] if option.short else []
         container.add_argument(

@@ -39,8 +39,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**fixed | settings)
         self.lists = lists
         self.epilog = settings.get("epilog") or _epilog(examples or EXAMPLES.get(self.prog.removeprefix("judge "), ()))
-        self.register("action", None, _stored)
-        self.register("action", "append", _Gathered)
+        self.register("action", None, _Once)
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """Parse; an unknown option is said first, because it is often the one that seems to be missing."""
@@ -98,21 +97,6 @@ class _Once(argparse.Action):
         if self.option_strings and hasattr(namespace, self.dest):
             raise argparse.ArgumentError(self, "given more than once: it takes one value")
         setattr(namespace, self.dest, values)
-
-
-class _Gathered(argparse.Action):
-    """Takes values, and more of them when it is repeated."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        values = values if isinstance(values, list) else [values]
-        setattr(namespace, self.dest, [*getattr(namespace, self.dest, ()), *values])
-
-
-def _stored(**settings: Any) -> argparse.Action:
-    """The action of an argument that names none: several values of an option accumulate."""
-    return (_Gathered if settings["option_strings"] and settings.get("nargs") == "+" else _Once)(**settings)
 
 
 def read_examples(module: str) -> dict[str, list[str]]:
