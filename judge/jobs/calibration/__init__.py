@@ -29,7 +29,7 @@ from judge.io.files import StrPath
 from judge.io.folder import make_folder, replace_folder
 from judge.io.installed import undrawn
 from judge.io.steps import ProgressLine, Step, Steps, quiet
-from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, make_comparison, read_inputs
+from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, make_comparison
 from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
 from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
 from judge.jobs.calibration.look import LookRecord, gold_look, log_look, looked_often
@@ -80,7 +80,7 @@ def calibrate_judges(
     """
     now = now or datetime.now(UTC)
     with job_progress(progress, report) as shown:
-        inputs = read_inputs(plan, shown.steps, pool, known)
+        inputs = CalibrationInputs(plan, shown.steps, pool, known)
         labeled = ask_models(inputs, now, shown) if plan.models else stored_labels(inputs, now)
         if inputs.out and labeled.files:
             # The results are written before any statistic is computed, so that a failure there loses none of them.
@@ -119,7 +119,7 @@ def forecast_calibration(
     """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed."""
     if not plan.models:
         raise UsageError("a dry run counts what models would be asked (--dry-run goes with --model)")
-    return forecast_models(read_inputs(plan, progress or quiet, pool, known))
+    return forecast_models(CalibrationInputs(plan, progress or quiet, pool, known))
 
 
 def _compared(

@@ -1,9 +1,9 @@
 """The options of a calibration."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, labels_of
 from judge.calibrate import CalibrationOptions
 from judge.calibrate.calibration import parse_requirement
-from judge.calibrate.intake import Gold, LabelSource, OffScale, make_panels, parse_scale, read_gold_files, same_grades
+from judge.calibrate.intake import LabelSource, OffScale, make_panels, parse_scale, read_gold_files, same_grades
 from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.gold.rows import GoldRow, match
@@ -30,7 +30,6 @@ from judge.pool.lists import read_families
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Scale
-from judge.runs.records import Turn
 from judge.runs.topics import topic_turns
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
@@ -132,58 +131,44 @@ class CalibrationPlan(ComparedJudges, AskingOptions, JournalOption, section="dec
             need("cascades.run", "--cascade").check_cascade(cascade, self.cascade_url)
 
 
-class CalibrationInputs(NamedTuple):
-    """A plan with its gold, prompts and topics read; nothing has been asked or written."""
+class CalibrationInputs:
+    """A plan with its gold, prompts and topics read; nothing has been asked or written.
 
-    plan: CalibrationPlan
-    options: CalibrationOptions
-    scale: Scale | None
-    """The scale of grades in columns."""
-    prompts: dict[str, Criterion]
-    """The prompts, by `criterion/variant`; those behind labels and the baseline join them."""
-    only: str | None
-    """The only criterion to compare."""
-    gold: Gold
-    topics: Mapping[str, Turn] | None
-    """The turns of the topics by id; None without topics."""
-    pool: Pool | None
-    """The responses that models are asked about, where they are not those of the plan."""
-    known: tuple[Path, ...]
-    """Journals that hold paid answers to the same questions."""
+    `pool` has the responses that models are asked about, where they are not those of the plan; `known` are journals
+    that hold paid answers to the same questions.
+    """
 
-    @property
-    def out(self) -> Path | None:
-        """The output folder."""
-        return self.plan.out
-
-
-def read_inputs(
-    plan: CalibrationPlan, steps: Steps = quiet, pool: Pool | None = None, known: Sequence[StrPath] = ()
-) -> CalibrationInputs:
-    """Read the gold, prompts and topics of a plan."""
-    plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
-    options = CalibrationOptions(
-        requirements=tuple(map(parse_requirement, plan.requirements)),
-        seed=plan.resampling_seed,
-        replicates=plan.replicates,
-        permutations=plan.permutations,
-        epsilon=plan.epsilon,
-        margin=plan.margin,
-        families=read_families(plan.families) if plan.families else {},
-    )
-    scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
-    prompts = _by_id(map(find_criterion, plan.prompts))
-    if plan.together:
-        prompts |= _by_id(combine(tuple(prompts.values())))
-    only = None if plan.criterion is None else os.fspath(plan.criterion)
-    if only is not None and ("/" in only or only.endswith(".md")):
-        prompt = find_criterion(only)
-        prompts.setdefault(prompt.prompt_id, prompt)
-        only = prompt.name
-    steps(Step("reading gold and labels"))
-    gold = read_gold_files(plan.gold, only, scale)
-    topics = topic_turns(plan.topics)
-    return CalibrationInputs(plan, options, scale, prompts, only, gold, topics, pool, paths(known))
+    def __init__(
+        self, plan: CalibrationPlan, steps: Steps = quiet, pool: Pool | None = None, known: Sequence[StrPath] = ()
+    ) -> None:
+        self.plan = plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
+        self.out, self.pool, self.known = plan.out, pool, paths(known)
+        self.options = CalibrationOptions(
+            requirements=tuple(map(parse_requirement, plan.requirements)),
+            seed=plan.resampling_seed,
+            replicates=plan.replicates,
+            permutations=plan.permutations,
+            epsilon=plan.epsilon,
+            margin=plan.margin,
+            families=read_families(plan.families) if plan.families else {},
+        )
+        self.scale = parse_scale(plan.scale, plan.polarity) if plan.scale else None
+        """The scale of grades in columns."""
+        self.prompts = _by_id(map(find_criterion, plan.prompts))
+        """The prompts, by `criterion/variant`; those behind labels and the baseline join them."""
+        if plan.together:
+            self.prompts |= _by_id(combine(tuple(self.prompts.values())))
+        only = None if plan.criterion is None else os.fspath(plan.criterion)
+        if only is not None and ("/" in only or only.endswith(".md")):
+            prompt = find_criterion(only)
+            self.prompts.setdefault(prompt.prompt_id, prompt)
+            only = prompt.name
+        self.only = only
+        """The only criterion to compare."""
+        steps(Step("reading gold and labels"))
+        self.gold = read_gold_files(plan.gold, only, self.scale)
+        self.topics = topic_turns(plan.topics)
+        """The turns of the topics by id; None without topics."""
 
 
 def _by_id(prompts: Iterable[Criterion]) -> dict[str, Criterion]:

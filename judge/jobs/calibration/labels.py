@@ -147,21 +147,53 @@ def _decided_by(plan: CalibrationPlan) -> dict[str, Any]:
     return {"margin": plan.margin, "resampling": resampling(plan), "requirements": sorted(plan.requirements)}
 
 
-class CalibrationJudges(NamedTuple):
-    """The judges of a plan, open, and what they are asked about."""
+class CalibrationJudges:
+    """The judges of a plan, open, and what they are asked about; what would stop the calibration after calls stops it.
 
-    inputs: CalibrationInputs
-    asking: Asking
-    """Has the pool, the turns and the journals; its block is yet to be entered."""
-    prompts: tuple[Criterion, ...]
-    judges: tuple[Judge, ...]
-    """A judge for each model."""
-    cascades: Any
-    """The cascades of the plan (`PlannedCascades`); None without any."""
-    dev: tuple[GoldRow, ...]
-    """The gold that is not held out."""
-    seal: Seal | None
-    """The seal of the test grades."""
+    The block of `asking`, which has the pool, the turns and the journals, is yet to be entered.
+    """
+
+    def __init__(self, inputs: CalibrationInputs, progress: JobProgress | None = None, *, dry: bool = False) -> None:
+        plan, gold = inputs.plan, inputs.gold.rows
+        if plan.pool is None or plan.out is None:
+            raise UsageError(ASKING)
+        self.inputs = inputs
+        out, pool = plan.out, inputs.pool or read_pool_folder(plan.pool, "passages.jsonl")
+        self.prompts = tuple(prompt for prompt in inputs.prompts.values() if inputs.only in (None, prompt.name))
+        check_unit(self.prompts, pool.unit)
+        path = seal_of(plan.test, plan.seal)
+        self.seal: Seal | None = None
+        """The seal of the test grades."""
+        if plan.test is not None and path is not None:
+            check_dev(gold)
+            self.seal, _ = read_sealed(plan.test, path)
+        graded = {row.turn_id for row in gold} | {item.turn_id for item in (self.seal.test.items if self.seal else ())}
+        turns = turns_shown(pool, inputs.topics)
+        pooled = {response.turn_id for response in pool.responses}
+        check_turns(self.prompts, graded & pooled, turns or (), plan.topics)
+        place = JournalPlace(out, plan.journal, inputs.known, plan.max_wait)
+        # All models are opened first, so that one that cannot be asked stops the job before another is paid.
+        keys = not dry and not place.journals
+        options, settings = plan.options, plan.settings
+        models = [open_one(name, options, self.prompts, settings, keys=keys) for name in dict.fromkeys(plan.models)]
+        self.judges = tuple(Judge((model,), options, settings) for model in models)
+        """A judge for each model."""
+        self.cascades: Any = None
+        """The cascades of the plan (`PlannedCascades`); None without any."""
+        if plan.cascades:
+            self.cascades = need("cascades.calibrate", "--cascade")(plan, self.prompts, self.judges, keys=keys)
+        check_prices(plan.models, [*models, *(self.cascades.asked if self.cascades else ())], settings)
+        self.dev = tuple(row for row in gold if row.split != "test")
+        """The gold that is not held out."""
+        unjudged = (Labels(plan.models[0], prompt.prompt_id, prompt.digest, "", "", ()) for prompt in self.prompts)
+        make_comparison(inputs, self.dev, [LabelSource(tuple(unjudged), pool)])
+        if out.exists() and not out.is_dir():
+            raise InputError(f"{out}: cannot be used as an output folder: it is none")
+        if (out / MANIFEST).exists():
+            raise InputError(
+                f"{out}: holds the results of `judge run`, which asking would write over: choose another --out"
+            )
+        self.asking = Asking(place, pool, turns, progress, dry=dry)
 
     def tasks(self, rows: Sequence[GoldRow], prompts: Sequence[Criterion]) -> tuple[Task, ...]:
         """What is asked about responses with gold."""
@@ -177,50 +209,9 @@ class CalibrationJudges(NamedTuple):
         return make_comparison(self.inputs, self.dev, self.sources(results))[0]
 
 
-def open_judges(
-    inputs: CalibrationInputs, progress: JobProgress | None = None, *, dry: bool = False
-) -> CalibrationJudges:
-    """Open the models of a plan, and check everything that would stop the calibration after calls."""
-    plan, gold = inputs.plan, inputs.gold.rows
-    if plan.pool is None or plan.out is None:
-        raise UsageError(ASKING)
-    out, pool = plan.out, inputs.pool or read_pool_folder(plan.pool, "passages.jsonl")
-    prompts = tuple(prompt for prompt in inputs.prompts.values() if inputs.only in (None, prompt.name))
-    check_unit(prompts, pool.unit)
-    path, seal = seal_of(plan.test, plan.seal), None
-    if plan.test is not None and path is not None:
-        check_dev(gold)
-        seal, _ = read_sealed(plan.test, path)
-    graded = {row.turn_id for row in gold} | {item.turn_id for item in (seal.test.items if seal else ())}
-    turns = turns_shown(pool, inputs.topics)
-    check_turns(prompts, graded & {response.turn_id for response in pool.responses}, turns or (), plan.topics)
-    place = JournalPlace(out, plan.journal, inputs.known, plan.max_wait)
-    # All models are opened first, so that one that cannot be asked stops the job before another is paid.
-    keys = not dry and not place.journals
-    names = dict.fromkeys(plan.models)
-    options, settings = plan.options, plan.settings
-    models = [open_one(name, options, prompts, settings, keys=keys) for name in names]
-    judges = tuple(Judge((model,), options, settings) for model in models)
-    cascades = None
-    if plan.cascades:
-        cascades = need("cascades.calibrate", "--cascade")(plan, prompts, judges, keys=keys)
-    check_prices(plan.models, [*models, *(cascades.asked if cascades else ())], settings)
-    dev = tuple(row for row in gold if row.split != "test")
-    unjudged = (Labels(plan.models[0], prompt.prompt_id, prompt.digest, "", "", ()) for prompt in prompts)
-    make_comparison(inputs, dev, [LabelSource(tuple(unjudged), pool)])
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: cannot be used as an output folder: it is none")
-    if (out / MANIFEST).exists():
-        raise InputError(
-            f"{out}: holds the results of `judge run`, which asking would write over: choose another --out"
-        )
-    asking = Asking(place, pool, turns, progress, dry=dry)
-    return CalibrationJudges(inputs, asking, prompts, judges, cascades, dev, seal)
-
-
 def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
     """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades."""
-    opened = open_judges(inputs, progress)
+    opened = CalibrationJudges(inputs, progress)
     judges, cascades, wanted = opened.judges, opened.cascades, opened.tasks(opened.dev, opened.prompts)
     results: list[Judgment | Failure] = []
     tried: list[Panel] = []
@@ -290,7 +281,7 @@ def _asked(inputs: CalibrationInputs, chosen: Sequence[Column], endpoints: Mappi
 
 def forecast_models(inputs: CalibrationInputs) -> JobForecast:
     """Count what `ask_models` would send; for test grades only the chosen judges, `test_judgments` on top at most."""
-    opened = open_judges(inputs, dry=True)
+    opened = CalibrationJudges(inputs, dry=True)
     plan, gold, prompts = inputs.plan, inputs.gold.rows, opened.prompts
     wanted = opened.tasks(opened.dev, prompts)
     with opened.asking as asking:
