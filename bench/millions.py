@@ -28,7 +28,7 @@ import msgspec
 from bench.million_inputs import write_gold, write_labels
 from bench.million_replies import return_lines
 from judge.ask.questions import Questions
-from judge.jobs.run_inputs import Plan, read_run
+from judge.jobs.run_inputs import Plan, RunInputs
 from judge.judges.journal import Journal
 from judge.judges.journal_store import new_row
 from judge.judges.records import Completion
@@ -146,7 +146,7 @@ def plan(folder: Path) -> Plan:
 
 def fill(plan: Plan) -> None:
     """Record an answer to every question of a plan in the journal of its output folder."""
-    prepared = read_run(plan, keys=False)
+    prepared = RunInputs(plan, keys=False)
     model, out = prepared.judge.models[0], prepared.out
     path = out.with_name("filling.sqlite")
     path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from judge.io.text import count
 from judge.jobs.folder import write_pool
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
 from judge.jobs.run import DryRun, Outcome, carry_out, dry_run
-from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs, read_run
+from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs
 from judge.plugins import added
 
 
@@ -58,7 +58,7 @@ def run(plan: Plan, trial: DryRunOption, output: JsonOutput, file: FileOfOptions
     judged in a run of their own.
     """
     with progress("reading and checking runs") as steps:
-        inputs = read_run(plan, keys=not trial.dry_run, steps=steps)
+        inputs = RunInputs(plan, keys=not trial.dry_run, steps=steps)
     tables.print_problems(inputs.pooled, checked_topics=plan.topics is not None)
     tables.print_pooled(inputs.pooled)
     if (expectation := inputs.certified()) is not None:

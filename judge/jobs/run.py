@@ -19,7 +19,7 @@ from judge.jobs.folder import INDEX, index_markdown, pool_files, result_files
 from judge.jobs.folder import Outcome as Outcome
 from judge.jobs.manifest import MANIFEST, RECORD, pool_manifest, reported
 from judge.jobs.recheck import ask_again, expected_again
-from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine, read_run
+from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine
 from judge.records import Record
 from judge.results.tables import result_tables
 
@@ -33,7 +33,7 @@ def run(
     and then; or the line to show it on.
     """
     with job_progress(progress, report) as shown:
-        return carry_out(read_run(plan, steps=shown.steps), shown)
+        return carry_out(RunInputs(plan, steps=shown.steps), shown)
 
 
 def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome:

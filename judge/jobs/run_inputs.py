@@ -4,14 +4,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import judge.ask.opening as opening
 from judge.ask.asking import CallEngine, JournalPlace, Judge
 from judge.ask.criteria import choose_prompts
 from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
 from judge.ask.prompt import check_unit, combine, needs_turn, unit_of
-from judge.ask.records import JOURNAL, Tasks, tasks
+from judge.ask.records import JOURNAL, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
 from judge.crowd.jury import Jury, juries
@@ -30,7 +30,7 @@ from judge.judges.backends import backend_facts
 from judge.judges.model import Model, ModelOptions
 from judge.plugins import need, refuse_absent
 from judge.pool.lists import read_families
-from judge.records import Criterion, Record
+from judge.records import Criterion
 
 EngineName = Literal["ray"]
 """An engine; it changes no result."""
@@ -146,30 +146,53 @@ class Plan(RunOptions, section="asking"):
             cascades.check_cascade(self.cascade, self.cascade_url, jury=several, together=self.together)
 
 
-class RunInputs(Record, frozen=True):
-    """A plan with its inputs read, checked and pooled; nothing has been written or sent."""
+class RunInputs:
+    """A plan with its inputs read, checked and pooled; nothing has been written or sent.
 
-    plan: Plan
-    out: Path
-    place: JournalPlace
-    """Where the answers are kept; those of the folder that is extended are known already."""
-    pooled: Pooled
-    criteria: tuple[Criterion, ...]
-    judge: Judge
-    tasks: Tasks
-    """The judgments to make: a response under a prompt each."""
-    asked: Tasks
-    """What each model is asked."""
-    configured: dict[str, Any]
-    """Everything that determines the judgments, for the manifest."""
+    `keys`: refuse a model without key or address, if it may be asked.
+    """
+
     certificate: Certificate | None = None
-    left_out: tuple[str, ...] = ()
-    """In words, what is not judged because nothing here can."""
+    jury: Jury | None = None
+    """The judge, if it is a jury."""
 
-    @property
-    def jury(self) -> Jury | None:
-        """The judge, if it is a jury."""
-        return self.judge if isinstance(self.judge, Jury) else None
+    def __init__(self, plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> None:
+        self.out = plan.out or plan.extend or DEFAULT_OUT
+        earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
+        self.place = JournalPlace(self.out, plan.journal, earlier, plan.max_wait)
+        """Where the answers are kept; those of the folder that is extended are known already."""
+        prompts = _choose(plan)
+        shown = tuple(prompt for several in prompts.values() for prompt in several)
+        unit = unit_of(shown)
+        if plan.unit is not None:
+            check_unit(shown, plan.unit)
+        self.plan = plan = plan.with_values(unit=unit)
+        if plan.certificate is not None:
+            self.certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
+        families = read_families(plan.families) if plan.families is not None else {}
+        # Without topics only interactive runs have conversations: others are refused before a model is opened.
+        early = _pooled(plan, shown, steps) if plan.topics is None and any(map(needs_turn, shown)) else None
+        # What a journal holds is recalled without a key.
+        self.judge = _open(plan, shown, keys=keys and not self.place.journals)
+        self.pooled = early or _pooled(plan, shown, steps)
+        if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
+            check_complete(self.pooled.pool)
+        self.criteria = shown
+        if plan.jury is not None:
+            runs = [run.run_id for run in self.pooled.submitted.runs if run.selected]
+            self.judge = self.jury = Jury(plan.jury, self.judge, prompts, plan.samples, families, runs)
+            self.criteria = self.jury.criteria
+        options = opening.judging_options(plan.options, self.judge.models)
+        wanted = tasks(self.pooled.pool, self.criteria, partial=plan.missing_passages == "judge-without")
+        self.tasks = wanted if plan.limit is None else wanted.spread(plan.limit)
+        """The judgments to make: a response under a prompt each."""
+        self.asked = self.judge.tasks(self.tasks)
+        """What each model is asked."""
+        of_judge = configuration(self.pooled.configured, self.criteria, self.judge.name, options)
+        self.configured = of_judge | self.judge.configuration()
+        """Everything that determines the judgments, for the manifest."""
+        self.left_out = _left_out(plan)
+        """In words, what is not judged because nothing here can."""
 
     def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
         """What the certificate says; None without a certificate."""
@@ -182,52 +205,6 @@ class RunInputs(Record, frozen=True):
             for match in match_run(certificate, [criterion], *self.judge.described(criterion, options), returned)
         ]
         return statement(certificate, matches, self.criteria)
-
-
-def read_run(plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> RunInputs:
-    """Read, check and pool everything of a plan; `keys`: refuse a model without key or address, if it may be asked."""
-    out = plan.out or plan.extend or DEFAULT_OUT
-    earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
-    place = JournalPlace(out, plan.journal, earlier, plan.max_wait)
-    # What a journal holds is recalled without a key.
-    keys = keys and not place.journals
-    prompts = _choose(plan)
-    shown = tuple(prompt for several in prompts.values() for prompt in several)
-    unit = unit_of(shown)
-    if plan.unit is not None:
-        check_unit(shown, plan.unit)
-    plan = plan.with_values(unit=unit)
-    certificate = None
-    if plan.certificate is not None:
-        certificate = read_certificate(file_in(plan.certificate, "certificate.json"))
-    families = read_families(plan.families) if plan.families is not None else {}
-    # Without topics only interactive runs have conversations: others are refused before a model is opened.
-    early = _pooled(plan, shown, steps) if plan.topics is None and any(map(needs_turn, shown)) else None
-    judge = _open(plan, shown, keys=keys)
-    pooled = early or _pooled(plan, shown, steps)
-    if plan.missing_passages == "fail" and any("passages" in prompt.inputs for prompt in shown):
-        check_complete(pooled.pool)
-    criteria = shown
-    if plan.jury is not None:
-        runs = [run.run_id for run in pooled.submitted.runs if run.selected]
-        judge = jury = Jury(plan.jury, judge, prompts, plan.samples, families, runs)
-        criteria = jury.criteria
-    options = opening.judging_options(plan.options, judge.models)
-    wanted = tasks(pooled.pool, criteria, partial=plan.missing_passages == "judge-without")
-    wanted = wanted if plan.limit is None else wanted.spread(plan.limit)
-    return RunInputs(
-        plan=plan,
-        out=out,
-        place=place,
-        pooled=pooled,
-        criteria=criteria,
-        judge=judge,
-        tasks=wanted,
-        asked=judge.tasks(wanted),
-        configured=configuration(pooled.configured, criteria, judge.name, options) | judge.configuration(),
-        certificate=certificate,
-        left_out=_left_out(plan),
-    )
 
 
 def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:

@@ -10,7 +10,7 @@ from judge.cli import main
 from judge.errors import UsageError
 from judge.io.installed import bundled
 from judge.jobs.run import Plan
-from judge.jobs.run_inputs import read_run
+from judge.jobs.run_inputs import RunInputs
 from judge.judges.backends import options_beside
 from judge.judges.journal_tools import read_journal
 from judge.judges.model import ModelOptions
@@ -37,7 +37,7 @@ def test_the_address_is_recorded(variable: str | None, given: str | None, shown:
     else:
         monkeypatch.setenv("OPENAI_BASE_URL", variable)
     plan = Plan(runs=bundled("examples") / "runs", criteria=["naturalness"], model="openai/gpt-4o-mini", base_url=given)
-    assert read_run(plan).configured["options"]["base_url"] == shown
+    assert RunInputs(plan).configured["options"]["base_url"] == shown
 
 
 def run(out: Path, model: str, *more: str) -> int:
@@ -92,7 +92,7 @@ def test_further_servers_of_the_same_model_make_no_other_configuration() -> None
             model="server/m",
             base_url=["http://localhost:1/v1", *replicas],
         )
-        return read_run(plan).configured
+        return RunInputs(plan).configured
 
     assert configured("http://localhost:2/v1", "http://localhost:3/v1") == configured()
 
@@ -111,4 +111,4 @@ def test_the_address_is_that_of_the_judges_that_run_elsewhere(models: list[str],
     assert [options_beside(name, options).base_url is not None for name in models] == asked_there
     refused = nullcontext() if any(asked_there) else pytest.raises(UsageError, match="judges that run elsewhere; --mod")
     with refused:
-        read_run(Plan(runs=bundled("examples") / "runs", model=models, base_url=options.base_url))
+        RunInputs(Plan(runs=bundled("examples") / "runs", model=models, base_url=options.base_url))

@@ -15,7 +15,7 @@ from judge.jobs.calibration import calibrate_judges
 from judge.jobs.calibration.inputs import CalibrationPlan
 from judge.jobs.folder import write_pool
 from judge.jobs.pooling import Pooling, pool_runs
-from judge.jobs.run_inputs import Plan, read_run
+from judge.jobs.run_inputs import Plan, RunInputs
 from judge.pool.bank import read_pool_folder
 from judge.records import JudgedUnit
 from tests.conftest import PROJECT, annex, run_here
@@ -79,13 +79,13 @@ def test_the_terminal_says_what_becomes_of_errors(
 
 def test_a_run_is_about_one_unit() -> None:
     with pytest.raises(UsageError, match="judge dialogues and responses into a folder each"):
-        read_run(Plan(**RUNS, criteria=["usefulness", "groundedness"], model=OVERLAP))
+        RunInputs(Plan(**RUNS, criteria=["usefulness", "groundedness"], model=OVERLAP))
     with pytest.raises(UsageError, match="usefulness/graded: about dialogues, but responses are judged here"):
-        read_run(Plan(**RUNS, criteria=["usefulness"], unit="response", model=OVERLAP))
+        RunInputs(Plan(**RUNS, criteria=["usefulness"], unit="response", model=OVERLAP))
     with pytest.raises(UsageError, match="unit: invalid choice: 'dialog'"):
         pool_runs(Pooling(unit="dialog", **RUNS))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="not usefulness/graded, which is about dialogues"):
-        read_run(Plan(**RUNS, criteria=["usefulness"], model=OVERLAP))
+        RunInputs(Plan(**RUNS, criteria=["usefulness"], model=OVERLAP))
 
 
 def test_dialogues_of_other_runs_need_topics() -> None:

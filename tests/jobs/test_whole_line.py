@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from judge.jobs.run import carry_out
-from judge.jobs.run_inputs import Plan, read_run
+from judge.jobs.run_inputs import Plan, RunInputs
 from tests.conftest import PROJECT
 
 EXAMPLE = PROJECT / "examples"
@@ -20,6 +20,6 @@ def test_the_example_goes_from_runs_to_a_leaderboard(tmp_path: Path) -> None:
         limit=6,
         out=tmp_path / "out",
     )
-    assert len(carry_out(read_run(plan)).results) == 6
+    assert len(carry_out(RunInputs(plan)).results) == 6
     assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["asked"] == {"judgments": 6, "limit": 6}
     assert len((tmp_path / "out" / "qrels" / "response_groundedness.llm.qrel").read_text().splitlines()) == 6

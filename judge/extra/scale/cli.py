@@ -25,7 +25,7 @@ from judge.extra.scale.batches import (
 from judge.extra.scale.service import SubmittedBatch
 from judge.io.plan import Option, Options, Positive
 from judge.io.text import count
-from judge.jobs.run_inputs import Plan, RunOptions, read_run
+from judge.jobs.run_inputs import Plan, RunInputs, RunOptions
 
 _SHOWN = 20
 
@@ -54,7 +54,7 @@ def requests(
     open: the repairs of unreadable replies, and what failed.
     """
     with progress("reading and checking runs") as steps:
-        inputs = read_run(Plan(**plan.part(Plan)), keys=False, steps=steps)
+        inputs = RunInputs(Plan(**plan.part(Plan)), keys=False, steps=steps)
     print_problems(inputs.pooled, checked_topics=plan.topics is not None)
     print_pooled(inputs.pooled)
     if trial.dry_run:

@@ -18,7 +18,7 @@ from judge.extra.checkers.checkers import Checker
 from judge.io.words import containment
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.run import dry_run, run
-from judge.jobs.run_inputs import Plan, read_run
+from judge.jobs.run_inputs import Plan, RunInputs
 from judge.judges.journal_tools import read_journal, read_spending
 from judge.judges.records import Completion, Request
 from tests.calibration_world import FAST, gold_rows, items, pool, write_gold, write_pool
@@ -138,7 +138,7 @@ def test_a_dry_run_counts_only_what_would_be_asked(mock: Mock, tmp_path: Path) -
         prompts=[SENTENCES], model="server/m", base_url=mock.base_url, cascade=CASCADE,
         out=tmp_path / "out",
     )  # fmt: skip
-    counts = dry_run(read_run(plan))
+    counts = dry_run(RunInputs(plan))
     assert mock.stats()["requests"] == 0 and not (tmp_path / "out").exists()
     rest = counts.judgments - counts.recalled - counts.without_evidence - counts.shared - counts.left_out
     assert counts.calls == rest - counts.settled and counts.unchecked == 0
@@ -149,7 +149,7 @@ def test_a_dry_run_counts_only_what_would_be_asked(mock: Mock, tmp_path: Path) -
     assert (
         sum(isinstance(one, Judgment) and one.judge == "checker/overlap" for one in outcome.results) == counts.settled
     )
-    again = dry_run(read_run(plan))
+    again = dry_run(RunInputs(plan))
     assert (again.calls, again.settled) == (0, counts.settled)
 
 

@@ -18,7 +18,7 @@ from judge.cli import main
 from judge.errors import UsageError
 from judge.extra.scale import batches, write_requests
 from judge.extra.scale.service import AGAIN
-from judge.jobs.run_inputs import Plan, read_run
+from judge.jobs.run_inputs import Plan, RunInputs
 from judge.judges.chat import longest_reply
 from judge.judges.journal_tools import verify_journal
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
@@ -204,7 +204,7 @@ def test_options_for_calls_are_those_of_a_run_alone(tmp_path: Path, capsys: Capt
 
 def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path: Path) -> None:
     plan = Plan(runs=PROJECT / "examples/runs", model="server/m", base_url=NOWHERE, out=tmp_path / "out")
-    prepared = read_run(plan, keys=False)
+    prepared = RunInputs(plan, keys=False)
     for field, value in (("engine", "ray"), ("recheck", "2%")):
         refused = msgspec.structs.replace(prepared, plan=prepared.plan.with_values(**{field: value}))
         with pytest.raises(UsageError, match=f"--{field}"):

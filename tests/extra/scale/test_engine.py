@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from judge.errors import UsageError
-from judge.jobs.run_inputs import Plan, check_engine, open_engine, read_run
+from judge.jobs.run_inputs import Plan, RunInputs, check_engine, open_engine
 from judge.judges.model import ModelOptions
 
 
@@ -30,7 +30,7 @@ def _ray(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_options_that_fit_no_engine_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        read_run(Plan(runs="absent", **options))
+        RunInputs(Plan(runs="absent", **options))
 
 
 @pytest.mark.parametrize("address", [None, "local", "head:6379", "[::1]:6379"])
