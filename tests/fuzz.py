@@ -43,7 +43,7 @@ from judge.calibrate.disagreements import (
     parse_disagreements,
 )
 from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
-from judge.crowd.known import read_known
+from judge.crowd.known import KnownFile
 from judge.crowd.layout import Layout
 from judge.crowd.platforms import read_questions
 from judge.crowd.released import read_study
@@ -53,7 +53,7 @@ from judge.errors import InputError, JudgeError
 from judge.extra.bench import DATASETS
 from judge.extra.bench.card import parse_card
 from judge.extra.bench.page import compare_cards
-from judge.extra.checkers.onnx import open_tokenizer, read_model_files, windows
+from judge.extra.checkers.onnx import ModelFiles, open_tokenizer, windows
 from judge.extra.checkers.served import read_scores
 from judge.extra.desk.review import Cases, filter_of
 from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
@@ -708,7 +708,7 @@ def _cross_encoder(folder: Path, content: bytes, *, name: str) -> None:
     _file(folder, b"", "model.onnx")
     for kind in _ENCODER:
         _file(folder, content if kind == name else SEEDS[kind][0], f"{kind}.json")
-    files = read_model_files(folder)
+    files = ModelFiles(folder)
     windows(open_tokenizer(files), files.length, "the ferry leaves", "the ferry")
 
 
@@ -805,7 +805,7 @@ READERS: dict[str, Reader] = {
     "crowd-parquet": Reader(_parquet, _read(_crowd, "labels.parquet")),
     "crowd-survey": Reader(_stored("survey"), _read(_survey, "x.csv")),
     "crowd-known": Reader(_stored("known"),
-        _read(lambda path: read_known(path).known({"relevance": GRADES}), "known.csv")),
+        _read(lambda path: KnownFile(path).known({"relevance": GRADES}), "known.csv")),
     "crowd-questions": Reader(_stored("questions"), _read(read_questions, "map.csv")),
     "turn-list": Reader(_stored("turn_list"), _read(read_subset, "turns.txt")),
     "prompts": Reader(lambda: _examples("prompts/*/*.md"), _read(load_criterion, "p.md")),

@@ -38,15 +38,26 @@ class KnownItem(NamedTuple):
     """Ascending."""
 
 
-@dataclass(frozen=True)
 class KnownFile:
-    """A file of known items, read before the criteria and scales of the tables are known."""
+    """A file of known items, read before the criteria and scales of the tables are known.
 
-    file: str
-    rows: tuple[tuple[str, Mapping[str, Any]], ...]
-    """Place and values."""
-    problems: tuple[Problem, ...]
-    """Lines that cannot be read."""
+    It is a table (`turn_id, response_id, criterion, acceptable`: `0,1`) or JSON Lines (`[0, 1]`); the criterion may be
+    left out if the tables have only one. An InputError if the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.file = str(path)
+        self.problems: list[Problem] = []
+        """Lines that cannot be read."""
+        self.rows: list[tuple[str, Mapping[str, Any]]] = []
+        """Place and values."""
+        content = read_content(path)
+        if content.removeprefix(BOM).lstrip()[:1] != b"{":
+            table = read_table(path, self.problems, needed=("turn_id", "acceptable"))[1]
+            self.rows += [(row.place, row.cells) for row in table]
+        else:
+            lines = decode_lines(content, dict[str, Any], self.file, "not_json", self.problems)
+            self.rows += [(f"line {number}", values) for number, values in lines]
 
     @property
     def items(self) -> frozenset[Item]:
@@ -92,23 +103,6 @@ class KnownFile:
         if not items:
             raise InputError(f"{self.file}: no known item is about {', '.join(scales)}")
         return tuple(sorted(items.values(), key=lambda item: (*natural_order(item[:2]), item[2:])))
-
-
-def read_known(path: Path) -> KnownFile:
-    """Known items from a table (`turn_id, response_id, criterion, acceptable`: `0,1`) or JSON Lines (`[0, 1]`).
-
-    The criterion may be left out if the tables have only one. An InputError if the file cannot be read.
-    """
-    content = read_content(path)
-    problems: list[Problem] = []
-    rows: list[tuple[str, dict[str, Any]]] = []
-    if content.removeprefix(BOM).lstrip()[:1] != b"{":
-        table = read_table(path, problems, needed=("turn_id", "acceptable"))[1]
-        rows = [(row.place, dict(row.cells)) for row in table]
-    else:
-        lines = decode_lines(content, dict[str, Any], str(path), "not_json", problems)
-        rows += [(f"line {number}", values) for number, values in lines]
-    return KnownFile(str(path), tuple(rows), tuple(problems))
 
 
 def _ids(values: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.results import JUDGMENTS, read_labels
-from judge.crowd.known import read_known
+from judge.crowd.known import KnownFile
 from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdLabels, CrowdSettings, Item
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
 from judge.crowd.outputs import FILTER_MIN, ItemGrade, crowd_files, item_grades, write_crowd
@@ -161,7 +161,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     need_extra("crowd", "reading workers' labels")
     plan = in_folders(plan, with_judgments=(JUDGMENTS,))
     warnings: list[Problem] = []
-    known_file = read_known(Path(plan.known)) if plan.known is not None else None
+    known_file = KnownFile(Path(plan.known)) if plan.known is not None else None
     bank, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
     stated = tuple(map(find_criterion, plan.prompts))
     steps(Step("reading labels"))

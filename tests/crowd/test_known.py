@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judge.crowd.known import KnownItem, Removal, few_labels, filter_workers, read_known, without_known
+from judge.crowd.known import KnownFile, KnownItem, Removal, few_labels, filter_workers, without_known
 from judge.crowd.labels import Item
 from judge.errors import InputError
 from judge.io.ids import topic_of
@@ -114,7 +114,7 @@ def test_the_filter_is_the_rule_said_row_by_row(given: Rows, known: list[KnownIt
     ],
 )
 def test_known_items_are_read(tmp_path: Path, name: str, content: str) -> None:
-    known = read_known(put(tmp_path / name, content)).known({"relevance": SCALE})
+    known = KnownFile(put(tmp_path / name, content)).known({"relevance": SCALE})
     assert known == (KNOWN, KnownItem("1_10", "K", "relevance", (3,)))
 
 
@@ -125,7 +125,7 @@ def test_every_fault_of_known_items_is_listed(tmp_path: Path) -> None:
         "1_1\tL\t\t1\n"
     )
     warnings: list[Problem] = []
-    known = read_known(put(tmp_path / "k.tsv", content))
+    known = KnownFile(put(tmp_path / "k.tsv", content))
     problems = refused(known.known, {"relevance": SCALE, "novelty": SCALE}, warnings)
     assert [one.path for one in problems] == [f"line {n}" for n in (3, 4, 5, 7, 8, 9, 10)]
     assert [(one.code, one.severity, one.path) for one in warnings] == [("unknown_criterion", "warning", "line 6")]
@@ -142,17 +142,17 @@ def test_every_fault_of_known_items_is_listed(tmp_path: Path) -> None:
 )
 def test_what_is_no_list_of_known_items(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError):
-        read_known(put(tmp_path / "k", content)).known({"relevance": SCALE})
+        KnownFile(put(tmp_path / "k", content)).known({"relevance": SCALE})
 
 
 def test_a_known_file_names_items_and_criteria_before_any_scale(tmp_path: Path) -> None:
     content = "turn_id,response_id,criterion,acceptable\n1_1,K,relevance,0\n1_1,K,nat,9\n1_2,L,,0\n,M,,0\n"
-    found = read_known(put(tmp_path / "k.csv", content))
+    found = KnownFile(put(tmp_path / "k.csv", content))
     assert found.items == {Item("1_1", "K"), Item("1_2", "L"), Item("", "M")}
     assert found.criteria == ("relevance", "nat")
     rows = "turn_id,response_id,acceptable\n1_1,K,0\n"
     scales = {"relevance": SCALE, "nat": SCALE}
-    assert read_known(put(tmp_path / "k.csv", rows)).known(scales, only="nat") == (KnownItem("1_1", "K", "nat", (0,)),)
+    assert KnownFile(put(tmp_path / "k.csv", rows)).known(scales, only="nat") == (KnownItem("1_1", "K", "nat", (0,)),)
 
 
 def test_a_known_item_that_was_shown_twice_counts_twice() -> None:

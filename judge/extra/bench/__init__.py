@@ -7,7 +7,7 @@ job         `judge bench`
 Here are the public datasets: which are below a folder, how to get the others, and their items as a pool for a judge.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +23,8 @@ from judge.io.plan import Option, Options
 from judge.io.table import Table
 from judge.io.text import did_you_mean, digest
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Passage, Record
+from judge.records import Passage
+from judge.records import Record as Record
 from judge.runs.records import Exchange, TokenCount, Turn
 
 DATASETS = {dataset.name: dataset for dataset in (*GROUNDED, *GRADED)}
@@ -72,49 +73,27 @@ def choose_datasets(folder: Path, names: Sequence[str]) -> tuple[Dataset, ...]:
     return tuple(there)
 
 
-class Drawn(Record, frozen=True):
-    """A dataset with the items of it that a judge is measured on."""
+class Drawn:
+    """A dataset with the items of it that a judge is measured on: all of them, or so many drawn without replacement."""
 
-    dataset: Dataset
-    every: tuple[LabeledResponse, ...]
-    places: tuple[int, ...]
-    """Which of `every` are drawn, ascending."""
-    digest: str
-    files: Mapping[str, str]
-    skipped: Mapping[str, int]
-
-    @property
-    def items(self) -> tuple[LabeledResponse, ...]:
-        """The drawn items."""
-        return tuple(self.every[place] for place in self.places)
-
-    @property
-    def ids(self) -> tuple[str, ...]:
+    def __init__(self, dataset: Dataset, folder: Path, limit: int | None, seed: int) -> None:
+        self.dataset = dataset
+        reading = dataset.read(folder)
+        self.every: tuple[LabeledResponse, ...] = tuple(reading.responses.values())
+        size = len(self.every) if limit is None else min(limit, len(self.every))
+        rng = np.random.default_rng(seed)
+        drawn = range(size) if size == len(self.every) else rng.choice(len(self.every), size, replace=False).tolist()
+        self.places: list[int] = sorted(drawn)
+        """Which of `every` are drawn, ascending."""
+        self.items = tuple(self.every[place] for place in self.places)
+        self.ids = tuple(f"{dataset.name}.{place + 1}" for place in self.places)
         """The response id of each drawn item; the same whichever other items are drawn."""
-        return tuple(f"{self.dataset.name}.{place + 1}" for place in self.places)
-
-    @property
-    def has_texts(self) -> bool:
+        self.has_texts = all(item.response is not None for item in self.every)
         """Whether a judge can be asked about the items."""
-        return all(item.response is not None for item in self.every)
-
-
-def read_dataset(dataset: Dataset, folder: Path, limit: int | None, seed: int) -> Drawn:
-    """Read a dataset and draw items of it without replacement; all of them without a limit, or if there are no more."""
-    reading = dataset.read(folder)
-    every = tuple(reading.responses.values())
-    size = len(every) if limit is None else min(limit, len(every))
-    rng = np.random.default_rng(seed)
-    places = range(size) if size == len(every) else sorted(rng.choice(len(every), size, replace=False).tolist())
-    paths = dict.fromkeys(path for pattern in dataset.files for path in find_files(folder, pattern))
-    return Drawn(
-        dataset=dataset,
-        every=every,
-        places=tuple(places),
-        digest=digest(jsonl_bytes(every).decode()),
-        files={path.relative_to(folder).as_posix(): sha256(read_stored(path)) for path in paths},
-        skipped=dict(sorted(reading.skipped.items())),
-    )
+        self.digest = digest(jsonl_bytes(self.every).decode())
+        paths = dict.fromkeys(path for pattern in dataset.files for path in find_files(folder, pattern))
+        self.files = {path.relative_to(folder).as_posix(): sha256(read_stored(path)) for path in paths}
+        self.skipped = dict(sorted(reading.skipped.items()))
 
 
 def bench_pool(samples: Sequence[Drawn]) -> tuple[Pool, dict[str, Turn]]:

@@ -442,9 +442,9 @@ def dataset_card(answers: Answers, seed: int) -> DatasetCard:
         over = auc_difference([contest(items, answers.overlap)]).rounded(DECIMALS)
     return DatasetCard(
         **{name: getattr(dataset, name) for name in _OF_DATASET},
-        files=dict(drawn.files),
+        files=drawn.files,
         digest=drawn.digest,
-        skipped=dict(drawn.skipped),
+        skipped=drawn.skipped,
         released=dataset.size,
         total=len(drawn.every),
         items=len(items),

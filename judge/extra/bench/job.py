@@ -17,7 +17,7 @@ from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
-from judge.extra.bench import Drawn, bench_pool, choose_datasets, read_dataset
+from judge.extra.bench import Drawn, bench_pool, choose_datasets
 from judge.extra.bench.card import (
     CARD,
     ITEMS,
@@ -124,7 +124,7 @@ class BenchInputs:
             pass
         except UsageError as error:
             return str(error)
-        drawn = read_dataset(dataset, self.plan.data, self.plan.limit, self.plan.resampling_seed)
+        drawn = Drawn(dataset, self.plan.data, self.plan.limit, self.plan.resampling_seed)
         if not drawn.has_texts:
             return "its texts were not released with the labels; --stored measures the judges whose labels were"
         if needs_turn(prompt) and not any(item.utterance or item.context for item in drawn.every):
@@ -249,7 +249,7 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     if plan.datasets and without:
         raise UsageError(f"{', '.join(without)}: no labels of judges were released with it")
     sets = [
-        (read_dataset(dataset, folder, plan.limit, plan.resampling_seed), dataset.stored(folder))
+        (Drawn(dataset, folder, plan.limit, plan.resampling_seed), dataset.stored(folder))
         for dataset in stepped("reading datasets", chosen, steps)
         if dataset.stored is not None
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from judge.errors import InputError, UsageError
 from judge.extra.checkers.checkers import THRESHOLD, Checker, OverlapChecker, probability
-from judge.extra.checkers.onnx import OnnxChecker, read_model_files
+from judge.extra.checkers.onnx import ModelFiles, OnnxChecker
 from judge.extra.checkers.served import NO_INSTRUCTION, ChatChecker, ServerChecker, read_instruction
 from judge.io.text import did_you_mean
 from judge.io.text import digest as text_digest
@@ -51,7 +51,7 @@ def open_model(model: str, options: ModelOptions) -> Model:
     # The name goes into every record: it must not depend on a folder, and two files must not share it.
     if kind is OnnxChecker:
         path = Path(rest).expanduser()
-        rest = _titled(path.name.removesuffix(".onnx"), lambda: read_model_files(path).digest)
+        rest = _titled(path.name.removesuffix(".onnx"), lambda: ModelFiles(path).digest)
     if (file := settings.get("instruction", NO_INSTRUCTION)) != NO_INSTRUCTION:
         settings = {"instruction": _titled(Path(file).name, lambda: text_digest(read_instruction(file)))}
     shown = ",".join(f"{setting}={value}" for setting, value in settings.items())

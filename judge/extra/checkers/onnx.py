@@ -9,7 +9,7 @@ import string
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -65,7 +65,7 @@ class OnnxChecker(Checker):
 
     @functools.cached_property
     def _files(self) -> "ModelFiles":
-        return read_model_files(self._path)
+        return ModelFiles(self._path)
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Load the model, and refuse files that are missing, broken or of another kind of model as an InputError."""
@@ -198,21 +198,6 @@ def windows(tokenizer: Any, length: int, passage: str, sentence: str) -> list[An
     return [found[0], *found[0].overflowing]
 
 
-class ModelFiles(NamedTuple):
-    """What the files of a model say."""
-
-    model: Path
-    parts: tuple[Path, ...]
-    """Files beside the model that hold its weights, if it has them outside."""
-    tokenizer: bytes
-    labels: tuple[str, ...]
-    """The label of each class; empty if the configuration names none."""
-    length: int
-    """Tokens of a pair, at most."""
-    digest: str
-    """SHA-256 over the digests of all these files."""
-
-
 class _Config(msgspec.Struct):
     """What we read of a configuration; limits of another type are none."""
 
@@ -222,31 +207,38 @@ class _Config(msgspec.Struct):
     model_max_length: Any = None
 
 
-def read_model_files(path: Path) -> ModelFiles:
+class ModelFiles:
     """The files of a model, given its path or the folder that holds it with `tokenizer.json` and `config.json`."""
-    model = _model(path)
-    found = {
-        name: next((folder / name for folder in (model.parent, model.parent.parent) if (folder / name).is_file()), None)
-        for name in ("tokenizer.json", "config.json", "tokenizer_config.json")
-    }
-    tokenizer, config_file, limits_file = found.values()
-    if tokenizer is None or config_file is None:
-        missing = "tokenizer.json" if tokenizer is None else "config.json"
-        raise InputError(f"{model}: there is no {missing} beside it or in the folder above, expected one")
-    read = functools.partial(json_of, kind=_Config, otherwise="cannot be read")
-    config, limits = read(config_file), read(limits_file) if limits_file else _Config()
-    # Exporters give these names to weights that are kept outside the model.
-    outside = {f"{model.name}_data", f"{model.name}.data", f"{model.stem}.data"}
-    parts = tuple(sorted(part for part in model.parent.glob("*") if part.name in outside and part.is_file()))
-    # The limits decide the windows.
-    files = (model, *parts, *(file for file in found.values() if file))
-    try:
-        digests = " ".join(map(cached_digest, files))
-    except OSError as error:
-        raise InputError(f"{error.filename or model}: cannot be read: {error.strerror}") from error
-    digest = hashlib.sha256(digests.encode()).hexdigest()
-    labels, length = _labels(config, config_file), _length(config, limits)
-    return ModelFiles(model, parts, read_stored(tokenizer), labels, length, digest)
+
+    def __init__(self, path: Path) -> None:
+        self.model = model = _model(path)
+        near = (model.parent, model.parent.parent)
+        found = {
+            name: next((folder / name for folder in near if (folder / name).is_file()), None)
+            for name in ("tokenizer.json", "config.json", "tokenizer_config.json")
+        }
+        tokenizer, config_file, limits_file = found.values()
+        if tokenizer is None or config_file is None:
+            missing = "tokenizer.json" if tokenizer is None else "config.json"
+            raise InputError(f"{model}: there is no {missing} beside it or in the folder above, expected one")
+        read = functools.partial(json_of, kind=_Config, otherwise="cannot be read")
+        config, limits = read(config_file), read(limits_file) if limits_file else _Config()
+        # Exporters give these names to weights that are kept outside the model.
+        outside = {f"{model.name}_data", f"{model.name}.data", f"{model.stem}.data"}
+        self.parts = sorted(part for part in model.parent.glob("*") if part.name in outside and part.is_file())
+        # The limits decide the windows.
+        files = (model, *self.parts, *(file for file in found.values() if file))
+        try:
+            digests = " ".join(map(cached_digest, files))
+        except OSError as error:
+            raise InputError(f"{error.filename or model}: cannot be read: {error.strerror}") from error
+        self.digest = hashlib.sha256(digests.encode()).hexdigest()
+        """SHA-256 over the digests of all these files."""
+        self.labels = _labels(config, config_file)
+        """The label of each class; empty if the configuration names none."""
+        self.length = _length(config, limits)
+        """Tokens of a pair, at most."""
+        self.tokenizer = read_stored(tokenizer)
 
 
 def _model(path: Path) -> Path:

@@ -15,7 +15,7 @@ from judge.ask.criteria import find_criterion
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
 from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade
 from judge.extra.checkers.checkers import PairScore
-from judge.extra.checkers.onnx import OnnxChecker, read_model_files
+from judge.extra.checkers.onnx import ModelFiles, OnnxChecker
 from judge.judges.backends import open_model
 from judge.judges.model import FREE, ModelOptions
 from tests.cross_encoder import scored_by, tokenizer, write_encoder
@@ -148,7 +148,7 @@ def test_limits_of_the_configuration(tmp_path: Path) -> None:
     def length(config: dict[str, Any], limits: dict[str, Any] | None = None) -> int:
         write_encoder(tmp_path, WEIGHTS, BIASES, NLI | config)
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(limits or {}), encoding="utf-8")
-        return read_model_files(tmp_path).length
+        return ModelFiles(tmp_path).length
 
     assert length({}) == 512
     assert length({"max_position_embeddings": 514, "model_type": "roberta"}) == 512
@@ -161,19 +161,19 @@ def test_the_digest_is_of_all_files_and_no_record_names_the_folder(tmp_path: Pat
     one = write_encoder(tmp_path / "one" / "nli", WEIGHTS, BIASES, NLI)
     same = write_encoder(tmp_path / "two" / "nli", WEIGHTS, BIASES, NLI, place="onnx/model.onnx")
     other = write_encoder(tmp_path / "three" / "nli", (5.0, 0.0, -4.0), BIASES, NLI)
-    digests = [read_model_files(folder).digest for folder in (one, same, other)]
+    digests = [ModelFiles(folder).digest for folder in (one, same, other)]
     assert digests[0] == digests[1] != digests[2]
     (other / "model.onnx").write_bytes((one / "model.onnx").read_bytes())
-    assert read_model_files(other).digest == digests[0]
+    assert ModelFiles(other).digest == digests[0]
     for name in ("tokenizer.json", "config.json"):
         (other / name).write_bytes((one / name).read_bytes() + b"\n")
-        assert read_model_files(other).digest != digests[0]
+        assert ModelFiles(other).digest != digests[0]
         (other / name).write_bytes((one / name).read_bytes())
     (other / "tokenizer_config.json").write_text('{"model_max_length": 64}')
-    assert read_model_files(other).digest != digests[0]
+    assert ModelFiles(other).digest != digests[0]
     (other / "tokenizer_config.json").unlink()
     (other / "model.onnx_data").write_bytes(b"weights")
-    assert read_model_files(other).digest != digests[0]
+    assert ModelFiles(other).digest != digests[0]
 
     model = open_model(f"checker/onnx/{one}#supports=0@0.7")
     model.check([CRITERION])
@@ -193,7 +193,7 @@ def test_two_models_in_folders_of_one_name_are_two_judges(tmp_path: Path) -> Non
         for place, weights in (("m@v1", WEIGHTS), ("m@v2", tuple(-weight for weight in WEIGHTS)))
     ]
     names = [open_model(f"checker/onnx/{folder}").name for folder in folders]
-    assert names == [f"checker/onnx/nli~{read_model_files(folder).digest[:8]}" for folder in folders]
+    assert names == [f"checker/onnx/nli~{ModelFiles(folder).digest[:8]}" for folder in folders]
     assert names[0] != names[1]
     cascades = [parse_cascade(f"checker/onnx/{folder}@0.1:0.8") for folder in folders]
     assert [cascade.checker for cascade in cascades] == [f"checker/onnx/{folder}" for folder in folders]
