@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from judge.cli import main
@@ -206,9 +205,9 @@ def test_a_plan_whose_calls_another_makes_or_that_asks_twice_is_refused(tmp_path
     plan = Plan(runs=PROJECT / "examples/runs", model="server/m", base_url=NOWHERE, out=tmp_path / "out")
     prepared = RunInputs(plan, keys=False)
     for field, value in (("engine", "ray"), ("recheck", "2%")):
-        refused = msgspec.structs.replace(prepared, plan=prepared.plan.with_values(**{field: value}))
+        prepared.plan = plan.with_values(**{field: value})
         with pytest.raises(UsageError, match=f"--{field}"):
-            write_requests(refused, tmp_path / "round-1")
+            write_requests(prepared, tmp_path / "round-1")
     assert not list(tmp_path.iterdir())
 
 
