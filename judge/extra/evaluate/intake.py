@@ -26,16 +26,11 @@ from judge.runs.records import Run, Topic, Turn
 _NO_RUN = "neither JSON nor a TREC run, so not read as a run"
 
 
-class NamedRun(Record, frozen=True):
-    """A run as it was read for some measure."""
+class RankedRun(Record, frozen=True):
+    """A run as one ranking a turn."""
 
     run_id: str
     file: str
-
-
-class RankedRun(NamedRun, frozen=True):
-    """A run as one ranking a turn."""
-
     ranking: dict[str, list[tuple[str, float]]]
     """As `judge.runs.ranking.ranking` gives it."""
     years: frozenset[int] = frozenset()
@@ -46,6 +41,16 @@ class RankedRun(NamedRun, frozen=True):
     """What was passed over, a sentence each."""
     own_turns: bool = False
     """Whether it has its own conversations, so that grades of other runs' turns are never of its turns."""
+
+
+class RunTexts(Record, frozen=True):
+    """A run as one text a turn."""
+
+    run_id: str
+    file: str
+    texts: dict[str, str]
+    """Turn to the text of the response that the run ranks first; turns without a text are left out."""
+    remarks: tuple[str, ...] = ()
 
 
 Rank = Callable[[Run, Sequence[TurnPlace]], RankedRun]
@@ -78,7 +83,7 @@ def ranked_runs(
             yield run
 
 
-_Run = TypeVar("_Run", bound=NamedRun)
+_Run = TypeVar("_Run", RankedRun, RunTexts)
 
 
 def named_once(

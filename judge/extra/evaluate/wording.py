@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate import MeasuredRun, measured_run
-from judge.extra.evaluate.intake import NamedRun, named_once, remarks_on
+from judge.extra.evaluate.intake import RunTexts, named_once, remarks_on
 from judge.io.files import StrPath
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import Cluster, clustering, groups_of, natural_key, topic_of
@@ -116,14 +116,6 @@ def _tokenizer() -> Any:
 
 LONGEST = 4000
 """The most words of a text; the longest common subsequence of two takes time and memory by their product."""
-
-
-class RunTexts(NamedRun, frozen=True):
-    """A run as one text a turn."""
-
-    texts: dict[str, str]
-    """Turn to the text of the response that the run ranks first; turns without a text are left out."""
-    remarks: tuple[str, ...] = ()
 
 
 def run_texts(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.evaluate import wording
+from judge.extra.evaluate.intake import RunTexts
 from judge.records import Problem
 from judge.runs.records import Topic, Turn
 from tests.calibration_world import contents
@@ -98,7 +99,7 @@ def test_the_words_of_ascii_are_the_packages_own(text: str) -> None:
 
 
 def test_a_turn_whose_references_have_no_word_has_no_rouge(tmp_path: Path) -> None:
-    run = wording.RunTexts("a", "a.json", {"1-1_1": "a b", "1-1_2": "a"})
+    run = RunTexts("a", "a.json", {"1-1_1": "a b", "1-1_2": "a"})
     references = {"1-1_1": ("a b",), "1-1_2": ("¿?", "…")}
     found = wording.worded_run(run, references, "references").rouge["rouge1"]
     assert (found.turns, found.estimate.value) == ({"1-1_1": 1.0}, 1.0)
@@ -108,7 +109,7 @@ def test_a_turn_whose_references_have_no_word_has_no_rouge(tmp_path: Path) -> No
 
 
 def test_an_unanswered_turn_counts_as_an_empty_text_or_not_at_all() -> None:
-    run = wording.RunTexts("a", "a.json", {"1-1_1": NEAR, "9-9_9": "x"})
+    run = RunTexts("a", "a.json", {"1-1_1": NEAR, "9-9_9": "x"})
     references = {"1-1_1": (REFERENCE,), "2-1_1": ("v w x y z",)}
     every = wording.worded_run(run, references, "references")
     assert (every.answered, every.rouge["rouge1"].turns) == (1, {"1-1_1": pytest.approx(4 / 5), "2-1_1": 0.0})
@@ -122,7 +123,7 @@ def test_the_first_response_by_rank_stands_for_a_run(tmp_path: Path) -> None:
     path = put_run(tmp_path / "a.json", "a", {"1-1_1": ["first", "second"], "1-1_2": [" "]})
     problems: list[Problem] = []
     (run,) = wording.run_texts(path, problems)
-    assert isinstance(run, wording.RunTexts)
+    assert isinstance(run, RunTexts)
     assert run.texts == {"1-1_1": "first"}
 
 
