@@ -198,7 +198,8 @@ def make_plan(
     `per_run` labeled responses, grades of gold among them, or all of its own. The same arguments give the same plan. An
     InputError if nothing is left to draw. A UsageError if `n` is too small; the message names a number that suffices.
     """
-    graded = _graded(gold, pool)
+    find = finder(pool)
+    graded = {(response.response_id, row.criterion) for row in gold if (response := find(row))}
     of_unit = _single(pool) if errors is not None else {each.response_id: each.turn_id for each in pool.responses}
     frame = _frame(pool, graded, criteria, per_run, of_unit)
     if not frame.units:
@@ -233,10 +234,11 @@ def make_plan(
     ]
     rows.sort(key=lambda row: natural_key(row.turn_id))
     turns = {response.turn_id for responses in frame.responses.values() for response in responses}
-    done = sum(not _missing(response, graded, criteria) for response in pool.responses)
+    left = int(frame.labels.sum())
+    done = len(pool.responses) - left
     saved = _saved(probabilities, strata, frame.labels, forecast) if errors else None
     drawn_turns = len({row.turn_id for row in rows})
-    return LabelingPlan(tuple(rows), drawn_turns, len(turns), int(frame.labels.sum()), done, pool.unit, kind, saved)
+    return LabelingPlan(tuple(rows), drawn_turns, len(turns), left, done, pool.unit, kind, saved)
 
 
 def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
@@ -251,12 +253,6 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
             rows.append(row)
     refuse(problems, f"{name}: not usable as a plan: {count(len(problems), 'problem')}")
     return tuple(rows)
-
-
-def _graded(gold: Iterable[GoldRow], pool: Pool) -> set[tuple[str, str]]:
-    """(response_id, criterion) of every grade for a response of the pool."""
-    find = finder(pool)
-    return {(response.response_id, row.criterion) for row in gold if (response := find(row))}
 
 
 def _missing(response: PooledResponse, graded: set[tuple[str, str]], criteria: Sequence[str]) -> tuple[str, ...]:

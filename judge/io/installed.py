@@ -89,13 +89,8 @@ def package_errors(kind: type[JudgeError], what: str) -> Iterator[None]:
         raise kind(f"{what}: {reason}") from error
 
 
-def can_draw() -> bool:
-    """Whether matplotlib is installed."""
-    return has_extra("pictures")
-
-
 def undrawn(pictures: str) -> tuple[str, ...]:
     """A warning that `pictures`, a plural subject, are not drawn; none where they can be."""
-    if can_draw():
+    if has_extra("pictures"):
         return ()
     return (f"{pictures} are not drawn, because matplotlib is not installed: {how_to_get('pictures')}",)

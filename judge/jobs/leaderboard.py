@@ -19,7 +19,7 @@ from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES, Look, open_sealed, rea
 from judge.io.files import file_sha256, read_stored, sha256
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
-from judge.io.installed import can_draw, undrawn
+from judge.io.installed import has_extra, undrawn
 from judge.io.plan import AboveZero, Option, Positive, in_folders
 from judge.io.table import records_tsv
 from judge.io.text import count
@@ -236,7 +236,7 @@ def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcom
         write_atomic(out, table if out.suffix == ".tsv" else report)
         return
     files = {"corrected.tsv": table, "corrected.md": report}
-    if can_draw():
+    if has_extra("pictures"):
         files["corrected.svg"], files["corrected.png"] = raw_vs_corrected(outcome.rows)
     replace_folder(out, files, "corrected.sha256")
 

@@ -25,7 +25,6 @@ from judge.io.installed import how_to_get, package_errors
 from judge.io.steps import Meter, Steps, quiet
 from judge.io.text import storable
 from judge.passages.streams import (
-    MAX_PROBLEMS,
     MAX_TEXT,
     Bad,
     CollectionProblems,
@@ -37,9 +36,6 @@ from judge.passages.streams import (
 )
 from judge.plugins import collection
 from judge.records import Passage, Problem, file_problem
-
-__all__ = ["MAX_PROBLEMS", "check_texts", "differing", "files_of", "listed", "read_passages", "same_text"]
-
 
 Find = Callable[[Sequence[str]], Sequence[bytes | None]]
 """Gives the MD5 of each passage id; None for one that is not in the collection's hash list."""

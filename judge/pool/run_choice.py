@@ -1,6 +1,6 @@
 """Which runs are pooled, where a list names them or a rule chooses them by a measure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, median
 from typing import Literal, get_args
@@ -114,17 +114,13 @@ def choose_runs(rule: RunRule, scores: Mapping[str, RunScore], measure: str) -> 
     if not any(is_chosen for is_chosen, _ in found.values()):
         why = "; ".join(f"{printable(run_id)}: {found[run_id][1]}" for run_id in sorted(found, key=natural_key))
         raise UsageError(f"the rule {rule} chooses no run: {why or 'there is none'}")
-    return found, _table(scores.values(), found, measure)
-
-
-def _table(scores: Iterable[RunScore], found: Mapping[str, tuple[bool, str]], measure: str) -> str:
     words = {True: "yes", False: "no"}
+    order = sorted(found, key=lambda run_id: (not found[run_id][0], -scores[run_id].value, natural_key(run_id)))
     lines = (
-        (score.run_id, score.team, words[score.automatic], measure, score.value, words[is_chosen], reason)
-        for score in sorted(scores, key=lambda one: (not found[one.run_id][0], -one.value, natural_key(one.run_id)))
-        for is_chosen, reason in (found[score.run_id],)
+        (run_id, of.team, words[of.automatic], measure, of.value, words[found[run_id][0]], found[run_id][1])
+        for run_id, of in ((run_id, scores[run_id]) for run_id in order)
     )
-    return tsv(CHOICE_COLUMNS, lines)
+    return found, tsv(CHOICE_COLUMNS, lines)
 
 
 def listed_runs(file: Path, submitted: Submitted, previous: Pool | None) -> Submitted:

@@ -15,7 +15,7 @@ from judge.gold.seal import GOLD_FILES
 from judge.io.draw import interval_plot
 from judge.io.folder import make_folder, replace_folder, same_place
 from judge.io.ids import groups_of, safe_names
-from judge.io.installed import can_draw, undrawn
+from judge.io.installed import has_extra, undrawn
 from judge.io.plan import Option, in_folders
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
@@ -95,7 +95,7 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     warnings = tuple(line for folder in folders if isinstance(folder, RunFolder) for line in folder.judged.warnings)
     if not plan.page_only:
         steps(Step("drawing"))
-        drawn = pictures(folders, content) if can_draw() else ()
+        drawn = pictures(folders, content) if has_extra("pictures") else ()
         warnings += undrawn("pictures of the tables")
         files[MARKDOWN] = report_markdown(content, drawn)
         files |= {f"report/{picture.name}.svg": picture.svg for picture in drawn}

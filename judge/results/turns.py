@@ -436,7 +436,8 @@ def turns_of_runs(
     expected: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, set[str]]:
     """Each run that was to be judged, in natural order, to the turns that it had to answer or answered."""
-    expected = had_to_answer(pool) if expected is None else expected
+    if expected is None:
+        expected = {run.run_id: run.turns or () for run in pool.runs if run.selected}
     every = {response.turn_id for response in pool.responses}.union(*expected.values())
     every = {turn_id for turn_id in every if not is_own_turn(turn_id)}
     declined = {row.run_id for row in pool.exclusions if row.reason == "eval_response_false"}
@@ -445,11 +446,6 @@ def turns_of_runs(
     return {
         run_id: {*expected.get(run_id, every), *firsts.get(run_id, {})} for run_id in sorted(run_ids, key=natural_key)
     }
-
-
-def had_to_answer(pool: Pool) -> dict[str, Collection[str]]:
-    """Id of each selected run to the ids of the turns that it had to answer, beside those that it answered."""
-    return {run.run_id: run.turns or () for run in pool.runs if run.selected}
 
 
 def first_ranked(pool: Pool) -> dict[str, dict[str, PooledResponse]]:

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.errors import InputError
-from judge.passages import MAX_PROBLEMS, check_texts, differing, files_of, jsonl, listed, read_passages, streams
+from judge.passages import check_texts, differing, files_of, jsonl, listed, read_passages, streams
 from judge.passages.index import index_collection
-from judge.passages.streams import open_stream, whole_lines
+from judge.passages.streams import MAX_PROBLEMS, open_stream, whole_lines
 from judge.passages.streams import zstd as zstandard
 from judge.records import Passage
 from tests.conftest import put, refused

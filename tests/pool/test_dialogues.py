@@ -12,7 +12,6 @@ from judge.pool.conversation import turns_shown
 from judge.pool.intake import make_pool, read_runs
 from judge.pool.runs import with_runs
 from judge.pool.selection import Selection
-from judge.results.turns import had_to_answer
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from tests.conftest import refused
 from tests.pool.test_conversation import THEN, TIDE, TODAY, automatic, folder_of, talk
@@ -102,7 +101,7 @@ def test_equal_dialogues_are_one_item_and_each_run_has_one_expected_item_a_topic
         ("2-1", ("gull",)),
     }
     items = {(entry.run_id, r.topic_id): r.turn_id for r in pool.responses for entry in r.runs}
-    assert had_to_answer(pool) == {
+    assert {run.run_id: run.turns for run in pool.runs} == {
         "auk": (items["auk", "1-1"], "2-1_0~unreached"),
         "gull": (items["gull", "1-1"], items["gull", "2-1"]),
         "tern": (items["tern", "1-1"], "2-1_0~unreached"),
@@ -118,7 +117,7 @@ def test_interactive_runs_need_no_topics_and_share_a_pool_with_others(tmp_path):
         ("And then?", "Rest."),
     ]
     mixed = pooled(tmp_path / "mixed", tern=talk("tern", TIDE, TODAY, THEN), gull=run_of("gull", **FULL))
-    assert {run_id: len(turns) for run_id, turns in had_to_answer(mixed).items()} == {"gull": 2, "tern": 2}
+    assert {run.run_id: len(run.turns) for run in mixed.runs} == {"gull": 2, "tern": 2}
     assert len({response.turn_id for response in mixed.responses}) == 2
 
 
@@ -130,7 +129,7 @@ def test_of_several_responses_the_best_ranked_one_was_said(tmp_path):
     (lower,) = [row for row in pool.exclusions if row.reason == "below_depth"]
     assert (lower.turn_id.partition("~")[0], lower.rank) == ("1-1_1", 2)
     # That row is of a turn, and the run had to answer topics.
-    assert had_to_answer(pool) == {"gull": (pool.responses[0].turn_id, "2-1_0~unreached")}
+    assert {run.run_id: run.turns for run in pool.runs} == {"gull": (pool.responses[0].turn_id, "2-1_0~unreached")}
 
 
 def test_turns_of_interactive_runs_that_are_of_no_topic_are_in_no_dialogue(tmp_path):

@@ -11,7 +11,6 @@ from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
 from judge.results.tables import result_tables
-from judge.results.turns import had_to_answer
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
 
@@ -36,7 +35,7 @@ REACHED = ("1_1~aa", "1_2~ab", "1_3~ac", "2_1~ad")
 def board(runs: dict[str, tuple[str, ...]], graded, failed=()) -> dict[str, LeaderboardRow]:
     pool = pool_of(runs, *(response for response, _ in graded), *failed)
     results = [*(judgment(response, grade) for response, grade in graded), *map(failure, failed)]
-    return {row.run_id: row for row in leaderboard(pool, results, [criterion()], expected=had_to_answer(pool))}
+    return {row.run_id: row for row in leaderboard(pool, results, [criterion()])}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_a_scale_on_which_lower_is_better_has_its_own_worst_grade():
     down = criterion(polarity="lower", positive=(0,))
     pool = pool_of({"gull": (*REACHED, "3_0~unreached")}, *(response for response, _ in GULL))
     results = [judgment(response, grade) for response, grade in GULL]
-    (row,) = leaderboard(pool, results, [down], expected=had_to_answer(pool))
+    (row,) = leaderboard(pool, results, [down])
     assert row.bound == (2 * 6 / 4 + 3) / 3
 
 
@@ -143,7 +142,7 @@ def test_no_run_has_to_answer_another_run_s_turns():
         (run_of("gull", *REACHED), run_of("auto", "1_1", format="ikat2025")),
     )  # fmt: skip
     results = [*(judgment(response, grade) for response, grade in GULL), judgment(auto, 2)]
-    rows = leaderboard(pool, results, [criterion()], expected=had_to_answer(pool))
+    rows = leaderboard(pool, results, [criterion()])
     assert {row.run_id: (row.turns, row.bound) for row in rows} == {"gull": (4, 1.5), "auto": (1, 2.0)}
     # Also where nothing says which turns a run had to answer.
     rows = leaderboard(Pool(pool.responses, {}, ()), results, [criterion()])

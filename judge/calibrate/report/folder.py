@@ -15,7 +15,7 @@ from judge.calibrate.report.pages import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
 from judge.io.files import json_bytes
 from judge.io.ids import Cluster, groups_of
-from judge.io.installed import can_draw
+from judge.io.installed import has_extra
 from judge.io.table import TsvColumns, fields, records_tsv, tsv
 from judge.stats import agreement
 from judge.stats.discrimination import EXPECTED, PROBABILITY
@@ -247,7 +247,7 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     builtins = msgspec.to_builtins(calibration)
     files["calibration.json"] = json_bytes({"schema": SCHEMA, **builtins})
     files["selection.json"] = json_bytes({"schema": SCHEMA, "selections": builtins["selections"]})
-    if not can_draw():
+    if not has_extra("pictures"):
         return files
     by_criterion = groups_of((row.criterion, row) for row in calibration.agreement)
     for number, of_criterion in enumerate(by_criterion.values()):

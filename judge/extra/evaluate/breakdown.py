@@ -16,7 +16,7 @@ from judge.errors import UsageError
 from judge.extra.evaluate import MeasuredRun, Over
 from judge.io.draw import curve_plot, interval_plot
 from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, nested, topic_of
-from judge.io.installed import can_draw
+from judge.io.installed import has_extra
 from judge.io.table import Cell, Table, TsvColumns, fields, p_cell, records_table
 from judge.io.text import count
 from judge.records import Estimate, Record
@@ -229,7 +229,7 @@ def breakdown_pictures(
     and dependence on the PTKB where it is not known of turns of both kinds.
     """
     better = median_or_better(runs, reading)
-    if not better or not can_draw():
+    if not better or not has_extra("pictures"):
         return {}
     axis = f"{better[0].measure} over {better[0].over}{'' if reading.higher_is_better else ', lower is better'}"
     rows = [(run.run_id, run.estimate) for run in best_first(runs, reading)]

@@ -31,7 +31,7 @@ from judge.io.draw import RankLine, slope_plot
 from judge.io.files import StrPath, file_in, published
 from judge.io.folder import check_apart, replace_folder
 from judge.io.ids import Cluster, clustering, column, natural_key, nested, topic_of
-from judge.io.installed import can_draw, undrawn
+from judge.io.installed import has_extra, undrawn
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.io.table import Table
@@ -414,7 +414,7 @@ def _write(out: Path, plan: QrelsPlan, outcome: QrelsOutcome) -> None:
     inputs = [plan.a, plan.b, *plan.runs]
     check_apart(out, inputs)
     files = {name: content for key, grid in outcome.grids.items() for name, content in grid.files(key).items()}
-    for place, ranking in enumerate(outcome.rankings if can_draw() else (), 1):
+    for place, ranking in enumerate(outcome.rankings if has_extra("pictures") else (), 1):
         name = "slopes" if len(outcome.rankings) == 1 else f"slopes-{place}"
         files[f"{name}.svg"], files[f"{name}.png"] = _picture(ranking, outcome.agreement)
     replace_folder(out, files, "sets.sha256", inputs=[path for path in inputs if path.is_file()])

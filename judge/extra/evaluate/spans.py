@@ -14,7 +14,7 @@ from judge.io.draw import interval_plot
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered, numbered_lines, stopped, text_of
 from judge.io.folder import replace_folder
 from judge.io.ids import QrelRow, groups_of, natural_key, parse_qrels, parse_run
-from judge.io.installed import can_draw, need_extra
+from judge.io.installed import has_extra, need_extra
 from judge.io.plan import Option, Options
 from judge.io.steps import Steps, counted, quiet
 from judge.io.table import Table
@@ -344,7 +344,7 @@ def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
         ("spans", overlaps, "overlap", "Weighted overlap of spans", "groups"),
         ("passages", precisions, "AP", "Average precision of passages", "topics"),
     ):
-        if rows and can_draw():
+        if rows and has_extra("pictures"):
             svg, png = interval_plot(rows, axis, heading, unit)
             files |= {f"{stem}.svg": svg, f"{stem}.png": png}
     replace_folder(out, files, "spans.sha256", inputs=inputs)

@@ -8,7 +8,7 @@ from typing import Any
 from judge.calibrate.certified import MOST_MISSING, SHIFTS, Expects, ProbeWord, word_for
 from judge.extra.probe.probes import CANARIES, Probe, ProbeKind, ProbePair
 from judge.io.draw import interval_plot
-from judge.io.installed import can_draw
+from judge.io.installed import has_extra
 from judge.io.table import Cell, Table, tsv
 from judge.io.text import count, decimals, prose
 from judge.records import Estimate, Record
@@ -209,7 +209,7 @@ def probe_tsv(card: ProbeCard) -> bytes:
 
 def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
     """A picture for each judge and prompt, by file name, numbered if there are several; none without matplotlib."""
-    if not can_draw():
+    if not has_extra("pictures"):
         return {}
     files: dict[str, bytes] = {}
     for number, of in enumerate(card.judges, 1):

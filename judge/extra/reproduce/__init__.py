@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from judge.extra.reproduce.published import PUBLICATIONS, PublishedNumber, Reproduction, reproduce_publication
 from judge.io.draw import interval_plot
 from judge.io.folder import check_apart, replace_folder
-from judge.io.installed import can_draw
+from judge.io.installed import has_extra
 from judge.io.plan import OneOf, Option, Options
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import FORMS, Cell, Table
@@ -81,7 +81,7 @@ def reproduction_files(made: Reproduction) -> dict[str, bytes]:
     files = {name: whole[name] if name in tools else content for name, content in shown.items()}
     for grid in made.beyond:
         files |= grid.files(_slug(grid.title))
-    for table, measure in with_intervals(made) if can_draw() else ():
+    for table, measure in with_intervals(made) if has_extra("pictures") else ():
         of = [each for each in made.numbers if (each.table, each.measure) == (table, measure)]
         rows = [(each.row, each.ours) for each in of if each.ours is not None]
         printed = [_printed(each) for each in of if each.ours is not None]

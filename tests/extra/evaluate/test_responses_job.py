@@ -103,7 +103,7 @@ def test_a_folder_holds_every_table_in_every_form_and_the_same_bytes_again(judge
     drawn = {f"groundedness_{m}_{name}" for m in ("mean", "positive") for name in ("runs", "topics", "depths")}
     assert {name.partition(".")[0] for name in first if name.endswith((".svg", ".png"))} == drawn
     # That pictures are the same again is tested where they are drawn.
-    monkeypatch.setattr("judge.extra.evaluate.breakdown.can_draw", lambda: False)
+    monkeypatch.setattr("judge.extra.evaluate.breakdown.has_extra", lambda name: False)
     evaluate_responses(plan)
     again = {name: content for name, content in first.items() if not name.endswith((".svg", ".png", ".sha256"))}
     assert {name: contents(tmp_path / "out")[name] for name in again} == again
