@@ -5,8 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,11 +35,9 @@ for line in json.loads(sys.argv[1]):
 
 def played(tree: Path, *lines: Sequence[str | Path], beside: Sequence[Path] = ()) -> list[tuple[int, str]]:
     """The exit code of each command line and what it printed, all in one process of a copy of the project."""
-    done = subprocess.run(
-        [sys.executable, "-c", PLAYED, json.dumps([[*map(str, line)] for line in lines])],
-        cwd=tree, env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tree, *beside))), "COLUMNS": "120"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    environment = {"PYTHONPATH": os.pathsep.join(map(str, (tree, *beside))), "COLUMNS": "120"}
+    played_lines = json.dumps([[*map(str, line)] for line in lines])
+    done = run_python("-c", PLAYED, played_lines, cwd=tree, environment=environment)
     assert done.returncode == 0, done.stderr
     parts = done.stdout.split("\0")
     assert len(parts) == 2 * len(lines) + 1, done.stderr
@@ -347,10 +343,7 @@ def test_the_core_stands_without_any_annex(tmp_path: Path) -> None:
     for folder in (tmp_path / "judge" / "extra", tmp_path / "tests" / "extra"):
         for annex in ANNEXES:
             shutil.rmtree(folder / annex, ignore_errors=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-m", "fast", "-p", "no:cacheprovider"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path), "JUDGE_TESTS": "core"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    environment = {"PYTHONPATH": str(tmp_path), "JUDGE_TESTS": "core"}
+    done = run_python("-m", "pytest", "-m", "fast", "-p", "no:cacheprovider", cwd=tmp_path, environment=environment)
     assert done.returncode == 0, done.stdout[-4000:]
     assert sum(line.count(".") for line in done.stdout.splitlines() if line.endswith("%]")) > 3000

@@ -15,7 +15,7 @@ from judge.ask.progress import Progress, Reporter, fetch_reporter
 from judge.errors import TransientError
 from judge.io.steps import FIRST, ProgressLine, Step, counted, quiet, stepped
 from judge.judges.endpoints import Endpoint
-from tests.conftest import Terminal
+from tests.conftest import Terminal, run_python
 
 
 @pytest.fixture(autouse=True)
@@ -194,7 +194,7 @@ def test_a_real_terminal_sees_a_bar_and_then_only_the_result_without_color_or_cu
 
 @pytest.mark.long
 def test_a_pipe_gets_data_alone(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, text=True, check=True)
+    done = run_python("-c", SLOW)
     assert done.stdout == "done\n"
     assert done.stderr.startswith("reading runs: ")
     assert "\x1b" not in done.stderr

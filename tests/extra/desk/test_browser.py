@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from judge.gold.rows import read_gold
 from judge.jobs.folder import write_pool as write_harness_pool
 from judge.jobs.pooling import Pooling, pool_runs
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, start_python
 from tests.extra.desk.world import write_judgments, write_pool
 from tests.time_limit import PATIENCE
 
@@ -25,16 +24,8 @@ class Served:
     """A desk in a process of its own."""
 
     def __init__(self, folder: Path, *more: str, port: int = 0, store: str = "labels.sqlite") -> None:
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "judge", "serve", "assess", "--pool", str(folder / "out"), "--seed", "1"),
-                *("--store", str(folder / store), "--port", str(port), *more),
-            ],
-            cwd=PROJECT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        told = ("--pool", folder / "out", "--seed", "1", "--store", folder / store, "--port", port, *more)
+        self.process = start_python("-m", "judge", "serve", "assess", *told, stdout=subprocess.PIPE)
         self.links = []
         for _ in range(max(1, more.count("--assessor"))):
             line = self.process.stdout.readline()

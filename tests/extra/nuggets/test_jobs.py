@@ -1,9 +1,7 @@
 """`judge nuggets match` and `claims` against a server: nothing is paid twice, and a killed run goes on."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +13,7 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.extra.nuggets import questions as matching
 from judge.io.ids import is_own_turn
 from judge.io.words import split_sentences
-from tests.conftest import PROJECT, printed
+from tests.conftest import PROJECT, printed, start_python
 from tests.mock import Mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
@@ -112,14 +110,8 @@ def reply(content: str) -> dict[str, object]:
 
 def ask_until_killed(mock: Mock, paid: int, command: str, *words: object) -> None:
     """Kill a command of `judge nuggets` once so many of its calls are paid."""
-    arguments = ["-m", "judge", "nuggets", command, "--model", "server/mock", "--base-url", mock.base_url]
-    path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        [sys.executable, *arguments, *map(str, words)],
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    asked = ("-m", "judge", "nuggets", command, "--model", "server/mock", "--base-url", mock.base_url)
+    process = start_python(*asked, *words, stderr=subprocess.DEVNULL)
     wait_for_paid(mock, process, paid)
     process.kill()
     process.wait(timeout=PATIENCE)

@@ -2,9 +2,7 @@
 
 import json
 import re
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ from judge.records import Passage
 from judge.runs.records import TokenCount
 from tests.calibrate.test_certificate import certified
 from tests.calibration_world import FAST, contents
-from tests.conftest import INPUTS, PROJECT, complaint, put, refused
+from tests.conftest import INPUTS, PROJECT, complaint, put, refused, start_python
 from tests.extra.bench.bench_world import Ruled
 from tests.jobs.test_crash import wait_for_paid
 from tests.mock import Mock
@@ -400,10 +398,9 @@ def test_a_probe_that_was_killed_goes_on_and_pays_for_nothing_twice(folder: Path
     out = folder.parent / "out"
     asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", mock.base_url, "--items", "5"]
     command = [*map(str, ("probe", folder, *asked, "--concurrency", "2", "-o", out))]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, "-m", "judge", *command], **quiet)
+    process = start_python("-m", "judge", *command, stderr=subprocess.DEVNULL)
     wait_for_paid(mock, process, 40)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait()
     assert not (out / "probe.json").exists()
     assert main(command) in (0, 1)
