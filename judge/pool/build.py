@@ -19,8 +19,8 @@ from judge.io.text import digest
 from judge.pool.conversation import joined, with_earlier
 from judge.pool.records import OverLimit, Pool, PooledResponse, PooledTurn, RunEntry
 from judge.records import JudgedUnit, Passage, file_problem
-from judge.runs.records import Exclusion, Provenance, ProvenanceRule, TokenCount, TokenRule
-from judge.runs.tokens import truncated
+from judge.runs.records import Exclusion, Provenance, ProvenanceRule
+from judge.runs.tokens import TokenCounter, truncated
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -70,13 +70,8 @@ def normalize(text: str) -> str:
 class LengthRule(NamedTuple):
     """How long a response may be, and what becomes of a longer one."""
 
-    count_tokens: Callable[[str], TokenCount]
-    """Counts a text's tokens and finds where it exceeds the limit."""
+    count_tokens: TokenCounter
     over_limit: OverLimit = "flag"
-    limit: int = 250
-    """The token limit, for the detail of an exclusion."""
-    rule: TokenRule = "bare"
-    """The token rule, likewise."""
 
     def within(self, text: str) -> str | None:
         """The text that will be judged; None if the response is excluded."""
@@ -91,7 +86,7 @@ class LengthRule(NamedTuple):
         """The exclusion of a response that is too long."""
         tokens = self.count_tokens(normalize(candidate.text))
         detail = (
-            f"over {self.limit} tokens by the {self.rule} rule: "
+            f"over {self.count_tokens.limit} tokens by the {self.count_tokens.rule} rule: "
             f"bare {tokens.bare}, english {tokens.english}, whitespace {tokens.whitespace}"
         )
         return Exclusion(candidate.run_id, candidate.turn_id, candidate.rank, "over_limit", detail)

@@ -197,11 +197,10 @@ def make_pool(
     elif hashes is not None:
         pooled = _verified(pooled, hashes)
     steps(Step("pooling"))
-    count = submitted.count_tokens
     return build_pool(
         pooled,
         evidence_of(collection, verified=hashes is not None),
-        LengthRule(count, over_limit, count.limit, count.rule),
+        LengthRule(submitted.count_tokens, over_limit),
         screen=screen,
         previous=previous,
         excluded=submitted.exclusions,

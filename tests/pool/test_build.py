@@ -18,6 +18,7 @@ from judge.pool.selection import Selection, candidates
 from judge.records import Passage
 from judge.runs.formats import read_run
 from judge.runs.records import Exclusion, Provenance, TokenCount
+from tests.runs import TokenLimit
 
 
 def sha(text: str) -> str:
@@ -49,7 +50,7 @@ USUAL = {"limit": 250, "over_limit": "flag", "rule": "bare"}
 def pool_of(*found: Candidate, **options: Any) -> Pool:
     limit, over, rule = (options.pop(name, usual) for name, usual in USUAL.items())
     evidence = evidence_of(options.pop("collection", None), verified=options.pop("verified", False))
-    return build_pool(found, evidence, LengthRule(counter(limit), over, limit, rule), **options)
+    return build_pool(found, evidence, LengthRule(TokenLimit(counter(limit), limit, rule), over), **options)
 
 
 def ids(pool: Pool) -> list[tuple[str, str, str]]:
@@ -180,7 +181,7 @@ def test_truncation_goes_on_until_the_rest_is_within_the_limit_on_its_own() -> N
     def count(text: str) -> TokenCount:
         return TokenCount(counts[text][0], 0, 0, counts[text][1])
 
-    pool = build_pool([cand("r", "1_1", "a b c")], evidence_of(), LengthRule(count, "truncate", 2, "english"))
+    pool = build_pool([cand("r", "1_1", "a b c")], evidence_of(), LengthRule(count, "truncate"))
     assert ids(pool) == [("R00000", "1_1", "a")]
 
 
@@ -188,7 +189,7 @@ def test_a_text_of_which_the_limit_leaves_nothing_is_excluded() -> None:
     def count(text: str) -> TokenCount:
         return TokenCount(2, 2, 1, 0 if text else None)
 
-    pool = build_pool([cand("r", "1_1", "a")], evidence_of(), LengthRule(count, "truncate", 1, "bare"))
+    pool = build_pool([cand("r", "1_1", "a")], evidence_of(), LengthRule(TokenLimit(count, 1, "bare"), "truncate"))
     assert (pool.responses, [row.reason for row in pool.exclusions]) == ((), ["over_limit"])
 
 
