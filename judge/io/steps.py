@@ -94,17 +94,16 @@ def duration(seconds: float) -> str:
     return f"{whole} s"
 
 
-class Meter:
-    """Adds up what is read of one or several files; its total is their size."""
+def metered(what: str, total: int, steps: Steps) -> Callable[[int], None]:
+    """A function that adds up the sizes of what is read of one or several files, which have `total` bytes."""
+    done = 0
 
-    def __init__(self, what: str, total: int, steps: Steps) -> None:
-        self._what, self._total, self._steps = what, total, steps
-        self._done = 0
+    def read(size: int) -> None:
+        nonlocal done
+        done += size
+        steps(Step(what, done, total, "bytes"))
 
-    def __call__(self, size: int) -> None:
-        """Count so many bytes more."""
-        self._done += size
-        self._steps(Step(self._what, self._done, self._total, "bytes"))
+    return read
 
 
 FIRST = 2.0

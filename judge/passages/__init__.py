@@ -22,7 +22,7 @@ from judge.io.files import BOM, StrPath
 from judge.io.files import paths as as_paths
 from judge.io.ids import natural_key
 from judge.io.installed import how_to_get, package_errors
-from judge.io.steps import Meter, Steps, quiet
+from judge.io.steps import Steps, metered, quiet
 from judge.io.text import storable
 from judge.passages.streams import (
     MAX_TEXT,
@@ -57,7 +57,7 @@ def read_passages(
     files = expanded(as_paths(paths), problems)
     ids = frozenset(wanted)
     passages: dict[str, Passage] = {}
-    meter = Meter("reading passages", sum(file.stat().st_size for file in files if file.is_file()), steps)
+    meter = metered("reading passages", sum(file.stat().st_size for file in files if file.is_file()), steps)
     for file in files:
         bad = functools.partial(problems.add, file)
         for number, passage_id, text in _hits(file, ids, bad, meter) if len(passages) < len(ids) else ():
@@ -129,7 +129,7 @@ def _md5(text: str) -> bytes:
     return hashlib.md5(text.encode(errors="surrogatepass"), usedforsecurity=False).digest()
 
 
-def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
+def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Callable[[int], None]) -> Iterator[Hit]:
     if read := collection(path, "passages"):
         texts = read(wanted)
     elif path.is_dir():
@@ -147,7 +147,7 @@ def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterato
     yield from ((None, *passage) for passage in texts.items())
 
 
-def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Meter) -> Iterator[Hit]:
+def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Callable[[int], None]) -> Iterator[Hit]:
     with open_stream(file, meter) as content:
         start = content.peek()
         if start.startswith(BOM):

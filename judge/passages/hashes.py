@@ -15,7 +15,7 @@ from typing import Any
 
 from judge.errors import InputError, UsageError
 from judge.io.files import BOM, StrPath
-from judge.io.steps import Meter, Step, Steps, quiet
+from judge.io.steps import Step, Steps, metered, quiet
 from judge.passages.streams import CollectionProblems, UnknownForm, cause, is_index, open_stream, whole_lines
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table, passing_table
 
@@ -127,7 +127,7 @@ class _Rows:
         """The list without its byte order mark, which the digest includes."""
         self._digest = hashlib.sha256()
         size = self._path.stat().st_size if self._path.is_file() else 0
-        with open_stream(self._path, Meter("reading the hash list", size, self._steps)) as stream:
+        with open_stream(self._path, metered("reading the hash list", size, self._steps)) as stream:
             block = stream.read(_BLOCK)
             self._digest.update(block)
             if b"\0" in block:

@@ -16,7 +16,7 @@ import msgspec
 import judge.passages.streams as streams
 from judge.errors import InputError
 from judge.io.files import BOM, input_errors
-from judge.io.steps import Meter, Step, Steps, quiet
+from judge.io.steps import Step, Steps, metered, quiet
 from judge.passages.jsonl import HEAD, NEEDED, UNREADABLE, Line, passage_of
 from judge.passages.table import PassageEntry, PassageTable, build_table, open_table
 
@@ -63,7 +63,7 @@ class _Build:
         self.problems.settle()
         self._seen: list[_File] = []
         self._steps = steps
-        self._meter = Meter("reading the collection", sum(file.stat().st_size for file in self._files), steps)
+        self._meter = metered("reading the collection", sum(file.stat().st_size for file in self._files), steps)
 
     def entries(self) -> Iterator[PassageEntry]:
         """Passage id and location of every line that is not blank."""
