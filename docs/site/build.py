@@ -1,6 +1,7 @@
 """From the documents and the program to a folder of HTML."""
 
 import io
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -59,7 +60,10 @@ def build(out: Path, pages: Mapping[str, str]) -> list[str]:
         shutil.copytree(DOCS / "pictures", source / "pictures")
     warnings = io.StringIO()
     with patch_docutils(), docutils_namespace():
-        app = Sphinx(source, DOCS, html, out / "doctrees", "html", status=None, warning=warnings, freshenv=True)
+        app = Sphinx(
+            source, DOCS, html, out / "doctrees", "html", status=None, warning=warnings, freshenv=True,
+            parallel=os.cpu_count() or 1,
+        )  # fmt: skip
         app.build(force_all=True)
     for path in html.rglob("*.html"):
         path.write_text(amended(path.read_text(encoding="utf-8")), encoding="utf-8")
