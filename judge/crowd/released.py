@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -90,19 +89,31 @@ class ReginRow(Record, frozen=True):
     """The record's label fields in the file's order."""
 
 
-@dataclass(frozen=True, eq=False)
 class Part:
     """One part of the resource as far as it could be read."""
 
-    kind: ResourceKind
-    folder: Path
-    rows: tuple[ReginRow, ...]
-    """In the order of the judgments, which is that of the qrels."""
-    bank: Mapping[str, str]
-    released: Mapping[str, bytes]
-    """Path in the part's folder to content, of every file that is there."""
-    problems: tuple[Problem, ...]
-    """Damage to the judgments or the bank; nothing may be made of a part that has any."""
+    def __init__(self, kind: ResourceKind, folder: Path, unreadable: list[Problem]) -> None:
+        """Read it; a file that cannot be read is among `unreadable`, and then the part is to be refused."""
+        self.kind, self.folder = kind, folder
+        self.released: dict[str, bytes] = {}
+        """Path in the part's folder to content, of every file that is there."""
+        self.problems: list[Problem] = []
+        """Damage to the judgments or the bank; nothing may be made of a part that has any."""
+        values: dict[str, Any] = {kind.judgments: {}, kind.bank: {}}
+        for path in (kind.judgments, kind.bank, kind.pool, *map(qrels_path, kind.qrels)):
+            if not (folder / path).exists():
+                continue
+            with collected(unreadable, "unreadable_file", self.file(path)):
+                self.released[path] = read_stored(folder / path)
+            if path.endswith(".json") and path in self.released:
+                values[path], problem = decode(self.released[path], self.file(path))
+                if problem:
+                    unreadable.append(problem)
+                else:
+                    self.problems += repeated_keys(self.released[path], self.file(path))
+        self.rows = tuple(_rows(kind, values[kind.judgments], self.file(kind.judgments), self.problems))
+        """In the order of the judgments, which is that of the qrels."""
+        self.bank = _bank(values[kind.bank], self.file(kind.bank), self.problems)
 
     def file(self, path: str) -> str:
         """A file of the part as a message names it."""
@@ -139,37 +150,12 @@ def read_resource(folder: Path) -> tuple[Part, ...]:
         folders = [path for path in near if (path / kind.judgments).is_file()]
         if len(folders) > 1:
             raise InputError(f"{folder}: {kind.folder} is here more than once: {', '.join(map(file_name, folders))}")
-        parts += [part for path in folders if (part := _read_part(kind, path, problems))]
+        parts += [Part(kind, path, problems) for path in folders]
     refuse(problems, f"{folder}: unreadable files of CAsT-ReGIn")
     if not parts:
         wanted = " or ".join(f"{kind.folder}/{kind.judgments}" for kind in KINDS.values())
         raise InputError(f"{folder}: no CAsT-ReGIn here: expected {wanted}")
     return tuple(parts)
-
-
-def _read_part(kind: ResourceKind, folder: Path, unreadable: list[Problem]) -> Part | None:
-    """The part in a folder; None where a file of it cannot be read, which is then among `unreadable`."""
-    before = len(unreadable)
-    released: dict[str, bytes] = {}
-    values: dict[str, Any] = {}
-    damage: list[Problem] = []
-    for path in (kind.judgments, kind.bank, kind.pool, *map(qrels_path, kind.qrels)):
-        file = file_name(folder / path)
-        if not (folder / path).exists():
-            continue
-        with collected(unreadable, "unreadable_file", file):
-            released[path] = read_stored(folder / path)
-        if path.endswith(".json") and path in released:
-            values[path], problem = decode(released[path], file)
-            if problem:
-                unreadable.append(problem)
-            else:
-                damage += repeated_keys(released[path], file)
-    if len(unreadable) > before:
-        return None
-    rows = tuple(_rows(kind, values[kind.judgments], file_name(folder / kind.judgments), damage))
-    bank = _bank(values.get(kind.bank, {}), file_name(folder / kind.bank), damage)
-    return Part(kind, folder, rows, bank, released, tuple(damage))
 
 
 def repeated_keys(content: bytes, file: str) -> list[Problem]:
