@@ -86,13 +86,11 @@ def _plain_terminal() -> Iterator[None]:
 def _no_words_about_time_no_wait_for_the_disk_and_no_pictures() -> Iterator[None]:
     """Let no job say how long it takes, which depends on the machine, nor wait for a disk that is not switched off.
 
-    A journal gathers completions for 20 ms, which a judge that takes one call at a time would wait after each.
     Drawing takes most of the time where there is a picture; a test of pictures asks for `pictures`.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("judge.io.steps.FIRST", math.inf)
         patch.setattr(os, "fsync", lambda file: None)
-        patch.setattr("judge.judges.journal_store.Store.pause", 0.001)
         patch.setattr(draw, "rendered", lambda figure: (b"<svg/>", b"\x89PNG"))
         yield
 
@@ -103,6 +101,12 @@ def pictures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(draw, "rendered", _RENDERED)
         yield
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write completions at once: who makes one call at a time would wait after each until others are gathered."""
+    monkeypatch.setattr("judge.judges.journal_store.Store.pause", 0.0)
 
 
 @pytest.fixture

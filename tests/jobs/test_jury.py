@@ -192,7 +192,7 @@ class Paid(Overlap):
         return msgspec.structs.replace(await super().complete(request), cost=0.01)
 
 
-def test_one_budget_is_for_all_members(tmp_path, capsys, monkeypatch) -> None:
+def test_one_budget_is_for_all_members(tmp_path, capsys, monkeypatch, no_pause: None) -> None:
     monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: Paid(name))
     jury = ["--jury", "majority", "--criteria", "groundedness", "--model", "paid/a", "--model", "paid/b"]
     assert run_example(tmp_path / "out", *jury, "--max-cost", "0.995") == 3

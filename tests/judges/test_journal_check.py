@@ -36,7 +36,7 @@ def fill(journal: Journal, numbers: range = range(12)) -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path: Path, no_pause: None) -> Path:
     with Journal(tmp_path / "journal.sqlite") as journal:
         fill(journal)
     return tmp_path / "journal.sqlite"

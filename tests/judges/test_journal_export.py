@@ -33,7 +33,7 @@ def filled(path: Path, answers: dict[str, Completion | str], judge: str = "b/m")
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path: Path, no_pause: None) -> Path:
     return filled(tmp_path / "journal.sqlite", {f"question {n}": f"Grade: {n}" for n in range(3)} | {"odd": ODD})
 
 

@@ -27,7 +27,7 @@ Known = Callable[..., None]
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Known:
+def known(monkeypatch: pytest.MonkeyPatch, no_pause: None) -> Known:
     """Says which datasets there are, and which judge answers."""
 
     def say(*datasets: Dataset, judge: Ruled | None = None) -> None:
