@@ -279,20 +279,22 @@ def _last_lines(reply: str, names: Sequence[str]) -> tuple[dict[str, str], str |
 def _ending(text: str, form: re.Pattern[str], most: int | None = None) -> tuple[list[re.Match[str]], str]:
     """The lines of a form that a text ends with, at most so many, and the text before them.
 
-    Blank lines stand between all of them or none: a line that is set apart from the others may be quoted.
+    Blank lines stand between all of them or none: a line that is set apart from the others may be quoted. So may the
+    first where text stands right before it and blank lines between it and the others.
     """
     lines = text.splitlines()
-    found: list[re.Match[str]] = []
+    found: list[tuple[int, re.Match[str]]] = []
     gaps: set[bool] = set()
-    rest = len(lines)
     for place in reversed([place for place, line in enumerate(lines) if line.strip(_NOTHING)]):
         match = form.fullmatch(lines[place])
-        gaps |= {rest - place > 1} if found else set()
-        if match is None or len(gaps) > 1 or len(found) == most:
+        apart = bool(found) and found[-1][0] - place > 1
+        if match is None or len(found) == most or gaps | {apart} == {True, False}:
+            if gaps == {True} and not apart:
+                found.pop()
             break
-        found.append(match)
-        rest = place
-    return found[::-1], "\n".join(lines[:rest])
+        gaps |= {apart} if found else set()
+        found.append((place, match))
+    return [match for _, match in reversed(found)], "\n".join(lines[: found[-1][0] if found else len(lines)])
 
 
 def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[str, Any]], str]:

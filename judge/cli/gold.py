@@ -9,7 +9,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say, say_all
 from judge.io.ids import cluster_of
 from judge.io.plan import Option
-from judge.io.text import count
+from judge.io.text import count, examples
 from judge.jobs import gold
 
 LEAST_SAVING = 0.05
@@ -48,7 +48,7 @@ def import_grades(plan: gold.GoldImportPlan) -> int:
         say(f"{plan.pool_out}: {count(len(imported.pool.responses), 'response')} to judge")
     say_all(imported.notes)
     counts = Counter(row.criterion for row in imported.rows)
-    criteria = ", ".join(f"{n} of {name}" for name, n in sorted(counts.items()))
+    criteria = examples((f"{n} of {name}" for name, n in sorted(counts.items())), 20)
     say(f"{plan.out}: {count(len(imported.rows), 'grade')}: {criteria}")
     return 0
 

@@ -127,12 +127,17 @@ def _close(outcome: Outcome) -> int:
 def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
     """Print what a plan would send; 1 if nothing can be judged."""
     counts = dry_run(inputs)
-    lacking = counts.without_evidence > 0 and not counts.calls + counts.recalled + counts.settled
     if as_json:
         print_json({"judge": inputs.judge.name, **msgspec.structs.asdict(counts)})
     else:
         _print_counts(inputs, counts)
     say_all(inputs.left_out, "warning: ")
+    return say_lacking(counts)
+
+
+def say_lacking(counts: DryRun) -> int:
+    """Say so if nothing can be judged, since all texts of passages are lacking; 1 then."""
+    lacking = counts.without_evidence > 0 and not counts.calls + counts.recalled + counts.settled
     if lacking:
         say(f"nothing can be judged: {_GIVES_TEXTS}")
     return int(lacking)

@@ -174,9 +174,10 @@ class Platform(Record, frozen=True, kw_only=True):
     """Columns about the row, which are no answers."""
 
     def wrote(self, names: Collection[str]) -> bool:
-        """Whether a table with these columns is the platform's, one without its column of workers too."""
-        known = set(self.marks) <= set(names) or any(self.inputs and name.startswith(self.inputs) for name in names)
-        return known and any(name.startswith(self.answers) for name in names)
+        """Whether a table with these columns is the platform's, one without workers, inputs or answers too."""
+        inputs = any(self.inputs and name.startswith(self.inputs) for name in names)
+        answers = any(name.startswith(self.answers) for name in names)
+        return (set(self.marks) <= set(names)) + inputs + answers >= 2
 
 
 def platform_rows(

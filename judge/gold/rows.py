@@ -29,6 +29,8 @@ _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pa
 _Grade = Annotated[str, StringConstraints(pattern="^-?[0-9]{1,9}$")]
 _QRELS = re.compile(rb"(\xef\xbb\xbf)?[\w.-]+[ \t]+[0Q]0?[ \t]+\S+[ \t]+-?[0-9]+[ \t]*\r?(\n|$)")
 """The first line of qrels."""
+_TABLE = re.compile(rb'(\xef\xbb\xbf)?("[^"\r\n]*"|[^\W_][\w .:-]*)[,;\t]')
+"""The head of a table."""
 _OF_RUN = re.compile("#[0-9a-f]{64}$")
 """What a passage key has after the id, where a run gave the text."""
 _ROUNDING = 1e-4
@@ -92,6 +94,9 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
     first: dict[tuple[str | None, ...], int] = {}
     if _QRELS.match(content):
         message = "TREC qrels, not gold: `judge gold import qrels` makes gold of them"
+        return [], [file_problem("not_json", name, message, "line 1")]
+    if _TABLE.match(content):
+        message = "a table, not gold: `judge gold import csv` makes gold of grades, `judge gold import crowd` of labels"
         return [], [file_problem("not_json", name, message, "line 1")]
     for number, line in numbered(content.removeprefix(b"\xef\xbb\xbf"), name):
         if not line.strip():

@@ -176,7 +176,7 @@ _PLAIN = re.compile(r"[!-$&-~]+")
 _PERCENT = re.compile(r"%(?=[0-9A-Fa-f]{2})|^%\Z")
 _LONGEST = 100
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
 _BREAKS = re.compile(r"[\v\f\x1c-\x1f]|\r(?![\r\n]|\Z)")
 """The ASCII characters, beside blanks and ends of lines, at which str.split breaks."""
 _QRELS_COLUMNS, _RUN_COLUMNS = 4, 6

@@ -152,11 +152,12 @@ def decimals(number: float | None, places: int) -> str:
 
 
 def markdown_cell(text: str) -> str:
-    """Text that shows as itself in a Markdown cell: no markup, no link, no HTML, no formula, no cell boundary."""
+    """Text that shows as itself in a Markdown cell: no markup, no link, no formula, no cell boundary."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = re.sub(r"([\\`*\[\]|~!#$])", r"\\\1", text)
-    # GitHub makes links of bare addresses.
-    text = re.sub(r"(?=://)|(?<=\bwww)(?=\.)", r"\\", text, flags=re.IGNORECASE)
+    # GitHub makes links of bare addresses; those of mail it finds behind any escape, but not across a comment.
+    text = re.sub(r"(?=://)|(?<=www)(?=\.)", r"\\", text, flags=re.IGNORECASE)
+    text = re.sub(r"(?=@[\w-]+\.)", "<!-- -->", text)
     # An interval is no link.
     text = re.sub(r"\\\[([-+]?[0-9.]+, [-+]?[0-9.]+)\\\](?![\[(:])", r"[\1]", text)
     # Underscores inside a word are no markup, and common in run ids.

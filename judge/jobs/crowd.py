@@ -101,7 +101,7 @@ class CrowdPlan(LabelTables):
     smoothing: Annotated[Amount | None, Option(metavar="N")] = None
     """Pseudo-labels of each worker, for aggregators that weigh workers (default 0.5)."""
     prior: Annotated[str | None, OneOf(PRIORS)] = None
-    """The grades' probabilities before any label, for aggregators that model them (default flat)."""
+    """The grades' probabilities before any label, for aggregators that model them (default estimated)."""
     with_judgments: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
     """Judgments of LLM judges, compared with the workers in one model; this diagnostic changes no grade."""
     min_labels: Annotated[Positive, Option(metavar="K")] = 3

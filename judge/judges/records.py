@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -107,15 +108,24 @@ class Completion(Record, frozen=True):
     library shows no such thing."""
 
 
+_WORDS = 3
+_CHANGED = re.compile(rf"(.{{0,{SHOWN}}})… \(changed by judge, [0-9]+ characters long\)")
+
+
 def provider_name(text: str | None) -> str | None:
     r"""A name that a provider gave, for records; one that is too long or unprintable is changed, and says so.
+
+    So is one of over three words, since results are published and a server may put any text there.
 
     >>> provider_name("gpt-4"), provider_name("a\nb")
     ('gpt-4', 'a\ufffdb… (changed by judge, 3 characters long)')
     """
-    if text is None or printable_id(text) == text:
+    if text is None:
+        return None
+    changed = _CHANGED.fullmatch(text)
+    if printable_id(text) == text and (changed[1] if changed else text).count(" ") < _WORDS:
         return text
-    begun = "".join(c if c.isprintable() else "\ufffd" for c in text[:SHOWN])
+    begun = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split(" ")[:_WORDS])[:SHOWN])
     return f"{begun}… (changed by judge, {len(text)} characters long)"
 
 

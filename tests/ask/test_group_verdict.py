@@ -56,6 +56,8 @@ TEXT: dict[str, tuple[int | str, ...]] = {
     "It begins so:\nnaturalness: 4\n\ncompleteness: 2\ngroundedness: yes": (BAD, BAD, BAD),
     "It begins so:\nnaturalness: 4\ncompleteness: 2\ngroundedness: yes": (BAD, BAD, BAD),
     "It begins so:\ncompleteness: 3\n\ngroundedness: yes\nnaturalness: 4": (BAD, BAD, BAD),
+    f"It holds:\n{LINES}".replace("\n", "\n\n"): (2, 1, 4),
+    "It holds:\ncompleteness: 3\n\ngroundedness: yes\n\nnaturalness: 4": (BAD, BAD, BAD),
     "I cannot grade it. It ends so:\nnaturalness: 4": (BAD, BAD, BAD),
     "": (BAD, BAD, BAD),
     "Grade: 2": (BAD, BAD, BAD),

@@ -63,6 +63,8 @@ def test_a_model_that_changes_is_named_with_its_counts() -> None:
         (None, None),
         ("m" * 200, "m" * 200),
         ("m" * 201, f"{'m' * 60}… (changed by judge, 201 characters long)"),
+        ("Claude 3.5 Sonnet", "Claude 3.5 Sonnet"),
+        ("Alice lives at 12 Main Street", "Alice lives at… (changed by judge, 29 characters long)"),
         ("a\n\x1b[1m\u202eb", "a\ufffd\ufffd[1m\ufffdb… (changed by judge, 8 characters long)"),
     ],
 )

@@ -319,5 +319,5 @@ def test_tables_of_the_report_stay_tables(judge: str, criterion: str) -> None:
 
 
 def test_a_formula_is_no_formula_and_a_bare_address_no_link() -> None:
-    shown = markdown_cell("a$b https://a.example/b www.a.example WWW.a.example wwww.a")
-    assert shown == r"a\$b https\://a.example/b www\.a.example WWW\.a.example wwww.a"
+    shown = markdown_cell("a$b https://a.example/b www.a.example WWW.a.example _www.a m@a.example nDCG@5")
+    assert shown == r"a\$b https\://a.example/b www\.a.example WWW\.a.example \_www\.a m<!-- -->@a.example nDCG@5"

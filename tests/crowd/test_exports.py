@@ -150,6 +150,15 @@ def test_a_pool_knows_the_turns_of_an_export_too(tmp_path: Path) -> None:
     assert rows(read(path)["groundedness"]) == LABELED
 
 
+def test_an_export_without_answers_is_told_so_once(tmp_path: Path) -> None:
+    assert (
+        faults(put(tmp_path / "b.csv", table(HEAD, [["H", "T", "A", "w", "Submitted", 8]])))
+        == [("missing_column", "line 1")] * 3
+    )
+    code, said = problem_of(put(tmp_path / "b.csv", batch(["x"], ["2"], ["3"]).replace("Answer.x", "x")))
+    assert (code, "the answers are none" in said) == ("missing_column", True)
+
+
 def test_the_kind_of_a_table_can_be_said(tmp_path: Path) -> None:
     header = ["WorkerId", "turn_id", "response_id", "Answer.a", "label"]
     path = put(tmp_path / "t.csv", table(header, [["A1", "1_1", "R1", "x", 2], ["A2", "1_1", "R1", "y", 0]]))

@@ -244,6 +244,8 @@ def test_optional_fields_may_be_null() -> None:
         (b"{", ("not_json", "line 1: $")),
         (b"1-1_1 0 R00001 2\n1-1_1 0 R00002 x\n", ("not_json", "line 1")),
         (b"\xef\xbb\xbf1-1_1\tQ0\tR00001\t-1", ("not_json", "line 1")),
+        (b"turn_id,response_id,grade\n1-1_1,R00001,2\n1-1_2,R00001,2\n", ("not_json", "line 1")),
+        (b'"HITId"\t"WorkerId"\n"a"\t"b"\n', ("not_json", "line 1")),
         (b"[" * 200_000, ("not_json", "line 1: $")),
         (b'{"grade": ' + b"9" * 5000 + b"}", ("not_json", "line 1: $")),
         (b"[1, 2]", ("wrong_type", "line 1: $")),

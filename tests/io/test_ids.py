@@ -232,6 +232,7 @@ def test_a_run_may_have_tabs_blank_lines_a_mark_and_any_number_as_score() -> Non
         ("9-1_1 Q0 b 2 1_0 t", "wrong_score"),
         ("9-1_1 Q0 b 2 \u0661 t", "wrong_score"),
         ("9-1_1 Q0 b 2 . t", "wrong_score"),
+        (f"9-1_1 Q0 b 2 {'9' * 400_000}x t", "wrong_score"),
         ("9-1_1 Q0 b 2 1 T", "second_run_id"),
         ("9-1_1 Q0 a 2 1 t", "duplicate_row"),
     ],

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import gzip
 import json
+import os
 import re
 import zlib
 from collections import Counter
@@ -39,7 +40,7 @@ from judge.judges.records import Completion
 _BATCHES, _LOCK = "batches.json", ".batches.lock"
 _OWN = re.compile(r"requests-\d{5,}(\.output-\d+)?\.jsonl")
 """The names of the files of a folder that are handed over, and that come back."""
-_TOGETHER, _LONGEST_REASON = 5000, 200
+_TOGETHER, _LONGEST_REASON, _MOST_LINES = 5000, 200, 5_000_000
 """Completions in one commit, and characters of a reason that are counted together."""
 _VERSION = re.compile(r"[-@:](?:(?:preview|exp)(?:-|$))?(?:\d{3,4}|\d{8}|\d{2}-\d{2}|\d{2}-\d{4}|\d{4}-\d{2}-\d{2})?")
 """What follows the name of a model in that of one of its versions: a number or a date, and no word such as `mini`."""
@@ -148,6 +149,8 @@ def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
                 packed = file.read(2) == GZIP
             with cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb") as file:
                 for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+                    if number > _MOST_LINES:
+                        raise InputError(f"{path}: more than {_MOST_LINES:,} lines, expected one a request")
                     if line.strip():
                         yield f"{path}: line {number}", line
         except (OSError, EOFError, zlib.error) as error:
@@ -269,8 +272,8 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Services]]:
     with contextlib.ExitStack() as opened:
         try:
             # The file stays: a lock on a file that was removed would keep nobody out. Nothing is written: whoever sent
-            # the folder may have made it a link.
-            lock = opened.enter_context((folder / _LOCK).open("ab"))
+            # the folder may have made it a link. Opened to read and write, a pipe lets nobody wait.
+            lock = opened.enter_context(os.fdopen(os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)))
             fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(f"{folder}: no such folder; expected that of `judge requests`") from error

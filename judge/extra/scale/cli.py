@@ -9,7 +9,7 @@ from pydantic import Field
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.parser import read_examples
 from judge.cli.printing import print_fact, print_json, print_table, progress, say
-from judge.cli.run import print_dry_run
+from judge.cli.run import print_dry_run, say_lacking
 from judge.cli.spending import DryRunOption
 from judge.cli.tables import print_pooled, print_problems
 from judge.extra.scale import write_requests
@@ -25,6 +25,7 @@ from judge.extra.scale.batches import (
 from judge.extra.scale.service import SubmittedBatch
 from judge.io.plan import Option, Options, Positive
 from judge.io.text import count
+from judge.jobs.run import dry_run
 from judge.jobs.run_inputs import Plan, RunInputs, RunOptions
 
 _SHOWN = 20
@@ -67,6 +68,8 @@ def requests(
         rows = [(each.name, each.judge, each.form, f"{each.lines:,}", f"{each.bytes:,}") for each in outcome.shards]
         print_table(("file", "judge", "form", "requests", "bytes"), rows, words=3)
     if outcome.folder is None:
+        if say_lacking(dry_run(inputs)):
+            return 1
         say("the journal answers everything: no requests were written; `judge run` gives the results")
         return 0
     say(f"{count(outcome.requests, 'request')} in {outcome.folder}; nothing was sent")

@@ -130,6 +130,25 @@ def test_a_round_under_way_is_not_written_again(tmp_path: Path, capsys: Capture)
     assert requests(tmp_path, 3) == 0
 
 
+def test_requests_that_no_text_allows_are_not_called_answered(tmp_path: Path, capsys: Capture) -> None:
+    run = json.loads(Path(EXAMPLE[1]).read_bytes())
+    for entry in (
+        each for turn in run["turns"] for response in turn["responses"] for each in response["passage_provenance"]
+    ):
+        entry.pop("text", None)
+    command = ["requests", "--runs", str(put(tmp_path / "run.json", json.dumps(run))), *EXAMPLE[2:4]]
+    judge = ["--criteria", "groundedness", "--model", "server/m", "--base-url", NOWHERE]
+    assert main([*command, *judge, "--out", str(tmp_path / "out"), "--requests", str(tmp_path / "round-1")]) == 1
+    assert "nothing can be judged: no judgment has all texts of its passages" in capsys.readouterr().err
+
+
+def test_no_more_lines_come_back_than_any_batch_has(tmp_path: Path, capsys: Capture, monkeypatch) -> None:
+    asked_of(tmp_path)
+    monkeypatch.setattr(batches, "_MOST_LINES", 3)
+    path = put(tmp_path / "back.jsonl.gz", gzip.compress(b"\n" * 4))
+    assert f"{path}: more than 3 lines, expected one a request" in complaint(capsys, take(tmp_path, 1, path))
+
+
 def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
     back = [answered(line) for line in asked_of(tmp_path)]
     for line in back:
