@@ -96,7 +96,6 @@ class KnownFile:
                 problem = f"item {shown(known.item_id)} is on an earlier line too"
             if problem:
                 problems.append(file_problem("wrong_known_item", self.file, problem, where))
-
         if n := problems.total("error"):
             message = f"{self.file}: not usable as known items: {count(n, 'problem')}"
             raise InputError(message, [*problems, *problems.rest()])

@@ -24,7 +24,6 @@ from judge.io.table import Table
 from judge.io.text import did_you_mean, digest
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
-from judge.records import Record as Record
 from judge.runs.records import Exchange, TokenCount, Turn
 
 DATASETS = {dataset.name: dataset for dataset in (*GROUNDED, *GRADED)}
