@@ -153,7 +153,6 @@ def _check_options(layout: Layout) -> None:
         raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
     if layout.wide is not None and (idle := sorted(layout.columns.keys() - {"worker", "seconds"})):
         raise UsageError(f"a survey's columns are read as --wide says: a column of {', '.join(idle)} cannot go with it")
-
     if "task" in layout.columns and {"turn_id", "response_id"} & layout.columns.keys():
         raise UsageError("a column of tasks tells turn and item: it cannot go with columns of them")
     for scale in layout.scales.values() if isinstance(layout.scales, Mapping) else [layout.scales]:

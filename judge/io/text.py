@@ -152,7 +152,7 @@ def decimals(number: float | None, places: int) -> str:
 
 
 def markdown_cell(text: str) -> str:
-    """Text that shows as itself in a Markdown cell: no markup, no link, no formula, no cell boundary."""
+    """Text that shows as itself in a Markdown cell: no markup, link, formula or HTML of its own, no cell boundary."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = re.sub(r"([\\`*\[\]|~!#$])", r"\\\1", text)
     # GitHub makes links of bare addresses; those of mail it finds behind any escape, but not across a comment.

@@ -57,6 +57,10 @@ class Selection(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.depth < 1:
             raise UsageError(f"the pool depth must be 1 or more, not {self.depth}")
+        if self.unit == "citation" and (self.depth, self.relevance) != (1, None):
+            raise UsageError("all citations of a response are pooled, and of a turn one response: none can be selected")
+        if self.unit == "dialogue" and (self.depth, self.turns, self.relevance) != (1, None, None):
+            raise UsageError("a dialogue has all turns of its topic and one response for each: none can be selected")
         if self.relevance and self.relevance.max_rank is not None and self.relevance.max_rank < self.depth:
             raise UsageError(
                 f"of the first {self.relevance.max_rank} responses by rank no {self.depth} can be pooled: "

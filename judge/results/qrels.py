@@ -22,11 +22,15 @@ def qrel_name(criterion: Criterion) -> str:
 def qrels_text(results: Sequence[Judgment | Failure], criterion: Criterion) -> str:
     """The grades under one criterion as qrels, in natural order; `unable` judgments are left out.
 
-    Responses are listed by turn, dialogues by topic. A response has one judgment under the criterion (`run_turns`).
+    Responses are listed by turn, dialogues by topic. A ValueError if a response has two judgments under the criterion.
     """
     under = (each for each in _under(results, criterion) if isinstance(each, Judgment) and not each.unable)
     rows = [(_listed_under(each, criterion), each.response_id, each.grade) for each in under]
     rows.sort(key=lambda row: natural_order(row[:2]))
+    for (listed, response_id), times in Counter(row[:2] for row in rows).items():
+        if times > 1:
+            what = "topic" if criterion.unit == "dialogue" else "turn"
+            raise ValueError(f"{response_id} of {what} {listed} has two judgments under {criterion.prompt_id}")
     return qrels_lines(QrelRow(column(listed), column(response_id), grade) for listed, response_id, grade in rows)
 
 

@@ -11,7 +11,7 @@ from judge.pool.bank import passages_jsonl, pool_jsonl, pool_lines, read_pool
 from judge.pool.conversation import turns_shown
 from judge.pool.intake import make_pool, read_runs
 from judge.pool.runs import with_runs
-from judge.pool.selection import Selection
+from judge.pool.selection import PassageRelevance, Selection
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from tests.conftest import refused
 from tests.pool.test_conversation import THEN, TIDE, TODAY, automatic, folder_of, talk
@@ -163,6 +163,20 @@ def test_topics_that_branch_are_refused():
     with pytest.raises(UsageError, match="topic '1': turn '1_3' does not follow all turns before it"):
         by_topic(turns)
     assert list(by_topic(TURNS)) == ["1-1", "2-1"]
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"depth": 2}, {"turns": frozenset({"1-1_1"})}, {"relevance": PassageRelevance({})}], ids=str
+)
+def test_nothing_of_a_dialogue_is_selected(chosen):
+    with pytest.raises(UsageError, match="a dialogue has all turns"):
+        Selection(unit="dialogue", **chosen)
+
+
+@pytest.mark.parametrize("chosen", [{"depth": 2}, {"relevance": PassageRelevance({})}], ids=str)
+def test_nothing_of_the_citations_of_a_response_is_selected(chosen):
+    with pytest.raises(UsageError, match="all citations of a response are pooled"):
+        Selection(unit="citation", **chosen)
 
 
 def test_a_pool_of_dialogues_is_read_back_and_holds_no_responses(tmp_path):

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,8 @@ def test_dialogues_are_listed_by_topic() -> None:
     # The file has one topic, and so has the share of it.
     assert "over the 1 turns of this file" in described["share"]
     assert "unit" not in sidecar(criterion(), judgments, "")
+    with pytest.raises(ValueError, match="R00002 of topic 9-1 has two judgments"):
+        qrels_text([*judgments, judgments[0]], of_dialogues)
 
 
 def test_a_level_below_zero_is_a_grade_where_the_scale_has_it() -> None:
@@ -61,6 +64,11 @@ def test_a_level_below_zero_is_a_grade_where_the_scale_has_it() -> None:
 
 def test_no_judgments_give_an_empty_file() -> None:
     assert qrels_text([], criterion()) == ""
+
+
+def test_two_judgments_of_one_response_are_an_error() -> None:
+    with pytest.raises(ValueError, match="R00001 of turn 9-1_2 has two judgments"):
+        qrels_text([judgment("9-1_2", "R00001", 0), judgment("9-1_2", "R00001", 0)], criterion())
 
 
 @given(

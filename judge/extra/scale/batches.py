@@ -40,8 +40,8 @@ from judge.judges.records import Completion
 _BATCHES, _LOCK = "batches.json", ".batches.lock"
 _OWN = re.compile(r"requests-\d{5,}(\.output-\d+)?\.jsonl")
 """The names of the files of a folder that are handed over, and that come back."""
-_TOGETHER, _LONGEST_REASON, _MOST_LINES = 5000, 200, 5_000_000
-"""Completions in one commit, and characters of a reason that are counted together."""
+_TOGETHER, _LONGEST_REASON, _MOST_EMPTY = 5000, 200, 1_000_000
+"""Completions in one commit, characters of a reason that are counted together, and empty lines that are passed over."""
 _VERSION = re.compile(r"[-@:](?:(?:preview|exp)(?:-|$))?(?:\d{3,4}|\d{8}|\d{2}-\d{2}|\d{2}-\d{4}|\d{4}-\d{2}-\d{2})?")
 """What follows the name of a model in that of one of its versions: a number or a date, and no word such as `mini`."""
 _ALIAS = re.compile(r"-(?:latest|0)$")
@@ -148,11 +148,12 @@ def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             with path.open("rb") as file:
                 packed = file.read(2) == GZIP
             with cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb") as file:
+                empty = 0
                 for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
-                    if number > _MOST_LINES:
-                        raise InputError(f"{path}: more than {_MOST_LINES:,} lines, expected one a request")
                     if line.strip():
                         yield f"{path}: line {number}", line
+                    elif (empty := empty + 1) > _MOST_EMPTY:
+                        raise InputError(f"{path}: more than {_MOST_EMPTY:,} empty lines, expected a line a request")
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 

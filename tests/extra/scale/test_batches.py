@@ -142,11 +142,11 @@ def test_requests_that_no_text_allows_are_not_called_answered(tmp_path: Path, ca
     assert "nothing can be judged: no judgment has all texts of its passages" in capsys.readouterr().err
 
 
-def test_no_more_lines_come_back_than_any_batch_has(tmp_path: Path, capsys: Capture, monkeypatch) -> None:
+def test_empty_lines_of_what_comes_back_have_a_bound(tmp_path: Path, capsys: Capture, monkeypatch) -> None:
     asked_of(tmp_path)
-    monkeypatch.setattr(batches, "_MOST_LINES", 3)
+    monkeypatch.setattr(batches, "_MOST_EMPTY", 3)
     path = put(tmp_path / "back.jsonl.gz", gzip.compress(b"\n" * 4))
-    assert f"{path}: more than 3 lines, expected one a request" in complaint(capsys, take(tmp_path, 1, path))
+    assert f"{path}: more than 3 empty lines, expected a line a request" in complaint(capsys, take(tmp_path, 1, path))
 
 
 def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
