@@ -282,10 +282,7 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
     rows: list[QrelRow] = []
     problems: list[Problem] = []
     first: dict[tuple[str, str], int] = {}
-    for number, fields in _fields(text, name):
-        if len(problems) == MAX_PROBLEMS:
-            problems.append(stopped(name, number))
-            break
+    for number, fields in _fields(text, name, problems):
         problem = _qrels_problem(fields, grades)
         if problem is None:
             key = (fields[0], fields[2])
@@ -320,10 +317,7 @@ def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refus
     problems: list[Problem] = []
     run_id, turn_id, of_turn = "", "", dict[str, float]()
     repeated = 0
-    for number, fields in _fields(text, name):
-        if len(problems) == MAX_PROBLEMS:
-            problems.append(stopped(name, number))
-            break
+    for number, fields in _fields(text, name, problems):
         problem = _run_problem(fields, run_id)
         if problem is None:
             run_id = fields[5]
@@ -364,12 +358,15 @@ def _run_problem(fields: list[str], run_id: str) -> tuple[str, str] | None:
     return None
 
 
-def _fields(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and columns of every line that is not blank."""
+def _fields(text: str, name: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
+    """Line number and columns of every line that is not blank, until there are too many problems."""
     # str.split also breaks at characters that do not separate TREC's columns; most files have none of them, and the
     # expression takes three times as long.
     quick = text.isascii() and not _BREAKS.search(text)
     for number, line in numbered(text.removeprefix("\ufeff"), name):
         fields = line.split() if quick else re.split(r"[ \t]+", line.strip(" \t\r"))
         if fields and fields != [""]:
+            if len(problems) == MAX_PROBLEMS:
+                problems.append(stopped(name, number))
+                return
             yield number, fields

@@ -119,7 +119,8 @@ class _Job(NamedTuple):
 
     future: "asyncio.Future[Any]"
     digests: tuple[str, ...]
-    row: Row | None = None
+    call: tuple[str, Mapping[str, Any], Request, Completion] | None = None
+    """Judge, parameters and request, with the completion."""
 
 
 class Journal(JournalView):
@@ -212,12 +213,9 @@ class Journal(JournalView):
 
         `parameters` are everything that was sent beside the messages.
         """
-        job = _Job(asyncio.get_running_loop().create_future(), (digest,))
-        try:
-            self._queue.put(job._replace(row=new_row(digest, judge, parameters, request, completion)))
-        except (TypeError, UnicodeError) as error:
-            job.future.set_exception(self._in_words(error))
-        return job.future
+        future = asyncio.get_running_loop().create_future()
+        self._queue.put(_Job(future, (digest,), (judge, parameters, request, completion)))
+        return future
 
     def lease(self, *digests: str) -> "asyncio.Future[tuple[str, Completion] | None]":
         """Lease a question before it is asked; needed only where several processes share the journal.
@@ -243,20 +241,28 @@ class Journal(JournalView):
         while None not in group:
             group = self._gathered(max(0.0, due - time.monotonic()))
             jobs = [item for item in group if isinstance(item, _Job)]
+            # Made in a row, here, which takes half the CPU.
+            rows = [(job, self._row(*job.digests, *job.call)) for job in jobs if job.call]
             try:
-                self.record((job.row for job in jobs if job.row), own=True)
+                self.record((row for _, row in rows if isinstance(row, tuple)), own=True)
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.store.period
                     self.store.tick()
             except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
                 self._failure = self._failure or self._in_words(error)
-            self._tell([(job, self._failure) for job in jobs if job.row])
+            self._tell([(job, self._failure if isinstance(row, tuple) else row) for job, row in rows])
             if released := {item for item in group if isinstance(item, str)}:
                 # A server that is away for so long ends the run, and with it every lease.
                 with contextlib.suppress(JudgeError):
                     self.store.release(sorted(released))
-            if leases := [job for job in jobs if not job.row]:
+            if leases := [job for job in jobs if not job.call]:
                 self._tell(self._leased(leases))
+
+    def _row(self, *call: Any) -> Row | JudgeError:
+        try:
+            return new_row(*call)
+        except Exception as error:  # noqa: BLE001 - as in `_work`
+            return self._in_words(error)
 
     def _gathered(self, timeout: float) -> list[_Job | str | None]:
         """What came, after a wait for it."""
@@ -312,7 +318,7 @@ class Journal(JournalView):
         for job, answer in answers:
             if not waited or job.future.done():
                 # A lease that nobody waits for any more would keep other processes waiting.
-                if not job.row and answer is None:
+                if not job.call and answer is None:
                     self.release(job.digests[0])
             elif isinstance(answer, Exception):
                 job.future.set_exception(answer)

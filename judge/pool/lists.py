@@ -7,7 +7,7 @@ from itertools import permutations
 from pathlib import Path
 
 from judge.errors import InputError, UsageError, refuse
-from judge.io.files import StrPath, line_problem, numbered, numbered_lines, read_stored, text_of
+from judge.io.files import StrPath, line_problem, numbered, numbered_lines, text_of
 from judge.io.ids import is_own_turn, natural_key, parse_qrels, topic_of
 from judge.io.tabular import read_table
 from judge.io.text import printable, printable_id, shown
@@ -121,12 +121,8 @@ def _listed(path: Path, ids: Iterable[tuple[int, str]], kind: str, known: Collec
 
 def read_families(path: StrPath) -> dict[str, str]:
     """The family of models behind each run or judge, from lines `name<TAB>family`."""
-    try:
-        text = read_stored(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8: {error.reason}") from error
     families: dict[str, str] = {}
-    for number, line in numbered(text, str(path)):
+    for number, line in numbered(text_of(Path(path)), str(path)):
         name, tab, family = line.rstrip("\r").partition("\t")
         if not line.strip():
             continue
