@@ -11,7 +11,7 @@ from tests.test_walls import syntax
 
 MOST = {
     "files": 302,
-    "lines": 73_871,
+    "lines": 73_867,
     "files under 40 lines": 15,
     "classes": 688,
     "functions over 60 lines": 0,
