@@ -241,7 +241,7 @@ class Journal(JournalView):
         while None not in group:
             group = self._gathered(max(0.0, due - time.monotonic()))
             jobs = [item for item in group if isinstance(item, _Job)]
-            # Made in a row, here, which takes half the CPU.
+            # Made here, many in a row, which takes half the CPU.
             rows = [(job, self._row(*job.digests, *job.call)) for job in jobs if job.call]
             try:
                 self.record((row for _, row in rows if isinstance(row, tuple)), own=True)
