@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from judge.extra.evaluate.responses import evaluate_responses as evaluate_responses
     from judge.extra.evaluate.spans import SpansPlan as SpansPlan
     from judge.extra.evaluate.spans import evaluate_spans as evaluate_spans
-    from judge.extra.evaluate.wording import WordingPlan as WordingPlan
-    from judge.extra.evaluate.wording import evaluate_wording as evaluate_wording
     from judge.extra.nuggets.banks import NuggetConvertPlan as NuggetConvertPlan
     from judge.extra.nuggets.banks import NuggetImportPlan as NuggetImportPlan
     from judge.extra.nuggets.banks import NuggetSheetPlan as NuggetSheetPlan

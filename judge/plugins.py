@@ -93,7 +93,6 @@ ANNEXES = {
             "evaluate passages": "the passages of runs under the measures of the tracks",
             "evaluate statements": "the PTKB statements that runs name, against each assessment",
             "evaluate spans": "spans of dialogues and passages under the measures of RCD-2020",
-            "evaluate wording": "BLEU and ROUGE of responses against manual responses",
             "evaluate qrels": "two sets of grades: agreement, rankings of runs, holes and their bounds",
         },
         {

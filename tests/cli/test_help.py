@@ -159,7 +159,7 @@ def test_every_option_stands_in_the_script_of_a_shell(shell: str) -> None:
         ("judge crowd cast-regin x --eval", {"--evaluate"}),
         ("judge run --runs ", set()),
         ("judge eval", {"evaluate"}),
-        ("judge evaluate ", {"responses", "passages", "statements", "spans", "wording", "qrels"}),
+        ("judge evaluate ", {"responses", "passages", "statements", "spans", "qrels"}),
         ("judge evaluate passages --by de", {"depth"}),
         ("judge evaluate qrels a b --off-", {"--off-scale"}),
     ],

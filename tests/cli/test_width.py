@@ -63,7 +63,6 @@ TABLES = {
     "--base-url http://127.0.0.1:9/v1 --out m",
     "nuggets claims --dry-run": "--pool out --bank nuggets.jsonl --model server/a "
     "--base-url http://127.0.0.1:9/v1 --out m",
-    "evaluate wording": "--runs runs --topics topics.json",
     "nuggets score --claims claims.jsonl": "--pool out --bank nuggets.jsonl --matches people.jsonl",
     "nuggets agree": "--pool out --bank nuggets.jsonl --gold people.jsonl --matches judged.jsonl",
     "nuggets score": "--pool out --bank nuggets.jsonl --matches people.jsonl",
@@ -98,7 +97,7 @@ JSON = {
 """The same of commands whose table is narrow, or that print none."""
 NO_JSON = {
     *("bench", "bench compare", "bench datasets", "completion", "demo", "evaluate passages", "evaluate responses"),
-    *("evaluate statements", "evaluate wording", "gold import", "gold sheet", "gold split", "journal export"),
+    *("evaluate statements", "gold import", "gold sheet", "gold split", "journal export"),
     *("models pull", "nuggets agree", "nuggets claims", "nuggets create", "nuggets import", "nuggets match"),
     *("nuggets score", "nuggets sheet", "passages index", "probe", "prompts show", "release", "report"),
     *("serve assess", "serve review"),

@@ -33,7 +33,7 @@ CALLERS = set(
     """
     jobs/validation crowd/outputs jobs/calibration/__init__ extra/reproduce/cast_regin jobs/leaderboard
     jobs/gold extra/evaluate/responses extra/evaluate/spans extra/bench/job extra/reproduce/__init__
-    extra/evaluate/measured extra/evaluate/qrels extra/evaluate/wording extra/nuggets/create extra/nuggets/questions
+    extra/evaluate/measured extra/evaluate/qrels extra/nuggets/create extra/nuggets/questions
     extra/nuggets/scoring extra/probe/job jobs/folder jobs/release/__init__ jobs/run report/job
     """.split()
 )
@@ -90,7 +90,6 @@ WRITERS = {
     "bench": Writer("bench.sha256", "bench --data {}/public --dataset begin-wow --model baseline/overlap"),
     "evaluate-passages": Writer("passages.sha256", "evaluate passages --runs {}/one --qrels {}/passages.qrel"),
     "evaluate-statements": Writer("statements.sha256", f"evaluate statements --runs {{}}/one {_LINKS}"),
-    "evaluate-wording": Writer("wording.sha256", f"evaluate wording --runs {{}}/one {_LINKS}"),
     "evaluate-qrels": Writer("sets.sha256", "evaluate qrels {}/gold.qrel {}/judge.qrel"),
     "probe": Writer("probe.sha256", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --replace"),
     "nuggets-create": Writer("bank.sha256",

@@ -5,7 +5,6 @@ intake            runs as rankings of passages or of PTKB statements, from the f
 responses         `judge evaluate responses`; graded: runs of responses under the grades of a criterion
 measured          `judge evaluate passages` and `statements`
 spans             `judge evaluate spans`; span_scores: predicted spans as RCD-2020 measured them
-wording           `judge evaluate wording`
 qrels             `judge evaluate qrels`; sets: agreement and holes; set_rankings: runs by each set
 
 Here is one run under one measure: the value of every turn as an array, and their mean with its interval.

@@ -15,7 +15,6 @@ from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
 from judge.extra.evaluate.spans import SpansPlan, evaluate_spans
-from judge.extra.evaluate.wording import WordingPlan, evaluate_wording
 from judge.io.installed import undrawn
 from judge.io.plan import OneOf, Option
 from judge.io.table import FORMS
@@ -144,18 +143,6 @@ def spans(plan: SpansPlan, output: TableFormat, whole: JsonOutput) -> int:
     return 0
 
 
-def wording(plan: WordingPlan, output: TableFormat) -> int:
-    """BLEU and ROUGE of the responses of runs against manual responses of the same turns.
-
-    BLEU is of all turns together; ROUGE-1, ROUGE-2 and ROUGE-L are means of F over turns, with intervals over topics.
-    Both reward the words of the manual response; a right answer in other words scores low. Interactive runs are left
-    out: no manual response is of their turns. Needs the extras bleu and rouge.
-    """
-    outcome = _evaluated("manual responses", evaluate_wording, plan)
-    print_grids([outcome.grid], output.format)
-    return 0
-
-
 def qrels(plan: QrelsPlan, output: TableFormat, whole: JsonOutput) -> int:
     """Compare two sets of grades: of the same items, and as what they make of the runs.
 
@@ -184,7 +171,6 @@ COMMANDS = {
     "evaluate passages": passages,
     "evaluate statements": statements,
     "evaluate spans": spans,
-    "evaluate wording": wording,
     "evaluate qrels": qrels,
 }
 

@@ -4,7 +4,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -43,16 +42,6 @@ class RankedRun(Record, frozen=True):
     """Whether it has its own conversations, so that grades of other runs' turns are never of its turns."""
 
 
-class RunTexts(Record, frozen=True):
-    """A run as one text a turn."""
-
-    run_id: str
-    file: str
-    texts: dict[str, str]
-    """Turn to the text of the response that the run ranks first; turns without a text are left out."""
-    remarks: tuple[str, ...] = ()
-
-
 Rank = Callable[[Run, Sequence[TurnPlace]], RankedRun]
 """How a run, and what is known of the places of its turns, becomes rankings."""
 
@@ -71,40 +60,24 @@ def ranked_runs(
 
     A run with problems of form is read as far as it can be, as everywhere, with a remark on how many they are.
 
-    `problems` receives what cannot be read; the caller refuses the whole if there is any error among it.
+    `problems` receives what cannot be read, has no name, or has that of a run before it; the caller refuses the whole
+    if there is any error among it.
     """
     files, beside = find_runs(given, also=looks_like_trec_run)
     problems += (
         msgspec.structs.replace(problem, message=_NO_RUN) if problem.code == "not_a_run_file" else problem
         for problem in beside
     )
-    for run in named_once(files, lambda path: _ranked(path, rank), problems, steps):
-        if not isinstance(run, str):
-            yield run
-
-
-_Run = TypeVar("_Run", RankedRun, RunTexts)
-
-
-def named_once(
-    files: Sequence[Path], read: Callable[[Path], _Run | str], problems: list[Problem], steps: Steps
-) -> Iterator[_Run | str]:
-    """The runs of files, one at a time; what cannot be read, has no name, or that of a run before it is a problem.
-
-    `read` gives a run, or a sentence on why a file is left out, which is passed on.
-    """
     named: dict[str, str] = {}
     for path in stepped("measuring runs", files, steps):
         try:
-            run = read(path)
+            run = _ranked(path, rank)
         except InputError as error:
             problems += error.problems
             if not any(problem.severity == "error" for problem in error.problems):
                 problems.append(file_problem("unreadable_run", path, str(error).removeprefix(f"{path}: ")))
             continue
-        if isinstance(run, str):
-            yield run
-        elif not run.run_id.strip():
+        if not run.run_id.strip():
             problems.append(file_problem("missing_run_id", run.file, "the run has no name"))
         elif run.run_id in named:
             message = f"the run id {shown(run.run_id)} is also that of {named[run.run_id]}"
@@ -114,7 +87,7 @@ def named_once(
             yield run
 
 
-def remarks_on(read: ReadRun, turns: int) -> tuple[str, ...]:
+def _remarks_on(read: ReadRun, turns: int) -> tuple[str, ...]:
     """What was passed over in a run that answers so many different turns, a sentence each."""
     errors = sum(problem.count for problem in read.problems if problem.severity == "error")
     twice = len(read.run.turns) - turns if read.run is not None else 0
@@ -141,7 +114,7 @@ def _ranked(path: Path, rank: Rank) -> RankedRun:
         run = with_own_turns(run, own_turns(run))
         turn_ids = {f"{topic_of(turn_id)}_1" for turn_id in turn_ids}
     ranked = rank(run, read.places)
-    years, remarks = possible_years(turn_ids, rules.year), (*ranked.remarks, *remarks_on(read, turns))
+    years, remarks = possible_years(turn_ids, rules.year), (*ranked.remarks, *_remarks_on(read, turns))
     return msgspec.structs.replace(ranked, years=years, remarks=remarks, own_turns=rules.own_turns)
 
 
