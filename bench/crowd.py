@@ -32,7 +32,7 @@ GRADES = (0, 1, 2, 3)
 WORKERS = 5_000
 PER_ITEM = 5
 PER_TURN = 20
-ROUND = CrowdSettings(tolerance=0, max_iterations=10)
+ROUND = CrowdSettings(max_iterations=10)
 TARGETS = {"majority": 2.0, "dawid-skene": 10.0}
 GIB = 2**20
 """ru_maxrss is in KiB."""
@@ -97,7 +97,7 @@ def measure(source: str, name: str, items: int) -> None:
         labels = crowd(worker, item, code, items)
     got = time.perf_counter()
     before = time.process_time()
-    grades = AGGREGATORS[name](labels, ROUND)
+    grades = AGGREGATORS[name].aggregate(labels, ROUND)
     cpu, done = time.process_time() - before, time.perf_counter()
     right = "" if truth is None else f"{np.mean(grades.code == truth):.4f}"
     what = "Parquet" if source.endswith(".parquet") else f"arrays, {source}"
@@ -126,7 +126,7 @@ def peers(items: int) -> int:
         print("skipped: crowd-kit is not installed here (pip install crowd-kit)")
         return 0
     import pandas as pd
-    from crowdkit.aggregation import GLAD, MACE, DawidSkene, MajorityVote, OneCoinDawidSkene
+    from crowdkit.aggregation import MACE, DawidSkene, MajorityVote
 
     worker, item, code, truth = arrays(items)
     frame = pd.DataFrame({"task": item, "worker": worker, "label": code})
@@ -134,14 +134,12 @@ def peers(items: int) -> int:
     theirs = {
         "majority": MajorityVote(),
         "dawid-skene": DawidSkene(n_iter=10, tol=-1e9),
-        "one-coin": OneCoinDawidSkene(n_iter=10, tol=-1e9),
         "mace": MACE(n_iter=10, n_restarts=1),
-        "glad": GLAD(n_iter=10),
     }
     print(f"{len(item):,} labels   ours: s, right   crowd-kit: s, right")
     for name, peer in theirs.items():
         start = time.perf_counter()
-        ours = AGGREGATORS[name](labels, ROUND).code
+        ours = AGGREGATORS[name].aggregate(labels, ROUND).code
         middle = time.perf_counter()
         other = peer.fit_predict(frame).sort_index().to_numpy()
         end = time.perf_counter()
@@ -165,7 +163,7 @@ def spam(worlds: int) -> int:
         for seed in range(worlds):
             labels, truth = spammed(share, seed)
             for rule, (name, options) in rules().items():
-                right[rule, share].append(np.mean(AGGREGATORS[name](labels, options).code == truth))
+                right[rule, share].append(np.mean(AGGREGATORS[name].aggregate(labels, options).code == truth))
     for rule in rules():
         cells = (f"{np.mean(right[rule, s]):.3f} ({np.std(right[rule, s], ddof=1):.3f})" for s in (0, 0.2, 0.4))
         print(f"{rule:26}  " + "  ".join(cells))
@@ -189,7 +187,7 @@ def real(folder: Path) -> int:
             worker.astype(np.int32), item.astype(np.int32), (label - 1).astype(np.int8),
         )  # fmt: skip
         for rule, (name, options) in rules().items():
-            grades = AGGREGATORS[name](labels, options)
+            grades = AGGREGATORS[name].aggregate(labels, options)
             codes[rule].append(grades.code)
             tied[rule] += grades.tied.sum()
             unvoted[rule] += grades.unvoted.sum()

@@ -127,18 +127,6 @@ ANNEXES = {
             "profiles.dragun2025": "judge.extra.citations.years:DRAGUN2025",
         },
     ),
-    "crowdmodels": Annex(
-        {},
-        {
-            "aggregators.dawid-skene": "judge.extra.crowdmodels:DAWID_SKENE",
-            "aggregators.one-coin": "judge.extra.crowdmodels:ONE_COIN",
-            "aggregators.mace": "judge.extra.crowdmodels:MACE",
-            "aggregators.glad": "judge.extra.crowdmodels:GLAD",
-            "aggregators.ordinal": "judge.extra.crowdmodels:ORDINAL",
-            "diagnostics.joint": "judge.extra.crowdmodels",
-            "workers.report": "judge.extra.crowdmodels.workers",
-        },
-    ),
     "reproduce": Annex(
         {
             "reproduce": "a published table made again from its released files, beside the published one",

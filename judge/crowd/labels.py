@@ -1,6 +1,6 @@
 """Workers' labels of one criterion, as arrays, so that millions fit in memory; and ways to one grade for each item.
 
-A way is a row of AGGREGATORS, with its rule in words; an annex adds models of workers.
+A way is a row of AGGREGATORS, with its rule in words.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.io.ids import natural_key, topic_of
-from judge.plugins import OpenTable
 from judge.records import Record
 from judge.stats import consensus
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.tables import Floats
-from judge.stats.worker_models import MAX_ITERATIONS, Posterior
+from judge.stats.worker_models import MAX_ITERATIONS, PRIORS, Posterior, Votes, dawid_skene, mace
 
 if TYPE_CHECKING:
     import polars as pl
@@ -107,7 +106,7 @@ class CrowdSettings(Record, frozen=True):
     tie: str = "mean-half-up"
     """A key of TIES."""
     smoothing: float = 0.5
-    """Pseudo-labels of each worker, in weights and in every model but glad, whose abilities have a prior."""
+    """Pseudo-labels of each worker, in weights and in models."""
     prior: str = "estimated"
     """A key of PRIORS: the grades' probabilities before any label, in `mace`."""
     max_iterations: int = MAX_ITERATIONS
@@ -164,7 +163,7 @@ class Aggregator(Record, frozen=True, kw_only=True):
     weighs: bool = False
     """It estimates from the labels which workers are better; this needs three workers."""
     jury: bool = False
-    """It can aggregate a jury; the other models have more parameters than a few judges' labels can determine."""
+    """It can aggregate a jury; MACE has more parameters than a few judges' labels can determine."""
 
 
 def _majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
@@ -197,6 +196,39 @@ def _median(labels: CrowdLabels, _: CrowdSettings) -> CrowdGrades:
     return graded(labels, consensus.median_grade(labels.counts, labels.grades), TIES["median"].words)
 
 
+def _votes(labels: CrowdLabels) -> Votes:
+    shape = (len(labels.workers), len(labels.items), len(labels.grades))
+    return Votes(labels.worker, labels.item, labels.code, shape)
+
+
+def _dawid_skene(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    fit = dawid_skene(_votes(labels), smoothing=settings.smoothing, max_iterations=settings.max_iterations)
+    return _most_probable(labels, fit, "Dawid and Skene's model, a confusion matrix for each worker", settings)
+
+
+def _mace(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
+    fit = mace(
+        _votes(labels),
+        prior=settings.prior,
+        smoothing=settings.smoothing,
+        max_iterations=settings.max_iterations,
+    )
+    words = f"MACE, a probability of spamming and habits for each worker, {PRIORS[settings.prior]}"
+    return _most_probable(labels, fit, words, settings)
+
+
+def _most_probable(labels: CrowdLabels, fit: Posterior, model: str, settings: CrowdSettings) -> CrowdGrades:
+    """The most probable grades under a model of workers, which is named in words."""
+    end = "converged" if fit.converged else "NOT converged"
+    rule = (
+        f"the most probable grade of {model}, {settings.smoothing:g} pseudo-labels ({end} after "
+        f"{fit.iterations} iterations); of equally probable ones the nearest to the mean of all labels, the higher "
+        "of two as near"
+    )
+    code = consensus.majority(labels.counts, labels.grades, tie="nearest-mode", votes=fit.p)
+    return graded(labels, code, rule, fit.worker, fit)
+
+
 def graded(
     labels: CrowdLabels,
     code: NDArray[np.int8],
@@ -213,7 +245,7 @@ def graded(
     return CrowdGrades(code, counts, n, *about, rule, worker, fit)
 
 
-AGGREGATORS: OpenTable[Aggregator] = OpenTable("aggregators", {
+AGGREGATORS: dict[str, Aggregator] = {
     "majority": Aggregator(aggregate=_majority, votes=True, jury=True),
     # A worker who always agrees would have an infinite weight without any pseudo-label.
     "weighted-majority": Aggregator(
@@ -221,5 +253,7 @@ AGGREGATORS: OpenTable[Aggregator] = OpenTable("aggregators", {
     ),
     "mean": Aggregator(aggregate=_mean, jury=True),
     "median": Aggregator(aggregate=_median, jury=True),
-})  # fmt: skip
+    "dawid-skene": Aggregator(aggregate=_dawid_skene, smoothed=True, weighs=True, jury=True),
+    "mace": Aggregator(aggregate=_mace, smoothed=True, priors=True, weighs=True),
+}
 """By name. A new row is a new choice of `judge crowd`, and of `judge run --jury` if `jury` is true."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from judge.crowd.known import Audit
 from judge.crowd.labels import Item
-from judge.crowd.study import FEWEST_COMMON, SEED, Study, cautions, worker_report
+from judge.crowd.study import FEWEST_COMMON, SEED, Study, cautions
+from judge.crowd.workers import CONSTANT, FEWEST_COMPARED, FEWEST_LABELS, WorkerRow
 from judge.errors import InputError, UsageError
 from judge.gold.rows import GoldRow, gold_jsonl, text_digest
 from judge.io.files import file_sha256, json_bytes
@@ -197,8 +198,7 @@ def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
     parts += ["## Reliability", *_reliability(study)]
     if study.audit is not None:
         parts += ["## Known items", *_filter(study, study.audit)]
-    if report := worker_report():
-        parts += ["## Workers", *report.workers_markdown(study)]
+    parts += ["## Workers", *_workers(study)]
     parts += ["## JSON", prose(incomplete)] if incomplete else []
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
@@ -283,6 +283,31 @@ def _alphas(study: Study, criterion: str) -> tuple[Cell, ...]:
     ]
     ends = [f"{number(of, 2)} ({topic})" for of, topic in (min(of_topic), max(of_topic))] if of_topic else (None, None)
     return (criterion, value, *before, alpha.topics if alpha else 0, *ends)
+
+
+_NAMED = 20
+"""Flagged workers that the summary names."""
+_FLAGS = f"""
+constant: of {FEWEST_LABELS} labels or more, {CONSTANT:.0%} are the same. alike: of {FEWEST_LABELS} items or more
+labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the consensus of the
+others is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed labels were too fast.
+removed: from one topic or more by known items. These are signs to look into: but for known items, nobody's labels
+are left out.
+"""
+
+
+def _workers(study: Study) -> list[str]:
+    """How many workers have a flag, who has most, and what the flags mean."""
+    given = groups_of((row.worker, flag) for row in study.workers for flag in row.flags)
+    flags = {worker: Counter(of) for worker, of in given.items()}
+    everyone = len({row.worker for row in study.workers})
+    lines = [f"{len(flags)} of {count(everyone, 'worker')} have a flag (`workers.tsv`)."]
+    if flags:
+        most = sorted(flags, key=lambda worker: -flags[worker].total())[:_NAMED]
+        times = "{} ({})" if len(study.labels) > 1 else "{}"
+        rows = ((worker, ", ".join(times.format(*of) for of in flags[worker].items())) for worker in most)
+        lines += [Table(rows, ("worker", "flags (criteria)"), places=2).body(words=(0,)), _FLAGS]
+    return lines
 
 
 def _filter(study: Study, audit: Audit) -> list[str]:
@@ -394,14 +419,34 @@ def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
         "few_labels.tsv": tsv(("turn_id", item, "criterion", "n", "n_before_filter"), few),
         "pairwise.tsv": tsv(paired, pairs),
         "reliability.tsv": records_tsv(_RELIABILITY, study.reliability),
+        "workers.tsv": _workers_tsv(study),
     }
-    if report := worker_report():
-        files["workers.tsv"] = report.workers_tsv(study)
     if study.audit is not None:
         columns = ("topic_id", "worker", "turn_id", item, "criterion", "label", "acceptable")
         removals = ([*row[:-1], ",".join(map(str, row.acceptable))] for row in study.audit.removals)
         files["removed.tsv"] = tsv(columns, removals)
     return {name: text.encode() for name, text in files.items()}
+
+
+def _workers_tsv(study: Study) -> str:
+    """A row for each worker and criterion, with the aggregator's own parameters last."""
+    parameters = {
+        name: {key: values for key, values in grades.worker.items() if values.ndim == 1}
+        for name, grades in study.grades.items()
+    }
+    keys = sorted({key for named in parameters.values() for key in named})
+    places = {name: {worker: i for i, worker in enumerate(labels.workers)} for name, labels in study.labels.items()}
+
+    def own(worker: str, criterion: str) -> Iterator[float | None]:
+        for key in keys:
+            values, place = parameters[criterion].get(key), places[criterion].get(worker)
+            value = np.nan if values is None or place is None else float(values[place])
+            yield value if np.isfinite(value) else None
+
+    return tsv(
+        [*WorkerRow.__struct_fields__, *(f"{study.settings.aggregator}_{key}" for key in keys)],
+        ([*msgspec.structs.astuple(r)[:-1], ",".join(r.flags), *own(r.worker, r.criterion)] for r in study.workers),
+    )
 
 
 def _items(study: Study, item: str) -> str:

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from judge.crowd.known import Audit, FewLabels, KnownItem, few_labels, filter_workers, without_known
 from judge.crowd.labels import AGGREGATORS, CrowdGrades, CrowdLabels, CrowdSettings, distinct
+from judge.crowd.workers import WorkerRow, statistic_of, worker_table
 from judge.io.steps import Step, Steps, quiet, stepped
-from judge.plugins import added
 from judge.records import Estimate, Problem, Record
-from judge.stats.agreement import STATISTICS, alpha_of_coincidences
+from judge.stats.agreement import alpha_of_coincidences
 from judge.stats.consensus import modes
 from judge.stats.reliability import alpha_of_counts, coincidences, units_off_commonest
 from judge.stats.resampling import fisher_interval, topic_draws
@@ -172,11 +172,6 @@ def _n_pairs(item: NDArray[np.int32]) -> int:
     return int((n * (n - 1) // 2).sum())
 
 
-def statistic_of(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> list[float | None]:
-    """The named statistic of each table (B x k x k); None where it is undefined."""
-    return [None if np.isnan(value) else float(value) for value in STATISTICS[name](C, grades)]
-
-
 FAR = 0.1
 """Share of grades unlike the majority's above which a model is warned about whose prior can be chosen.
 
@@ -201,8 +196,8 @@ class Study(Record, frozen=True):
     unlike: Mapping[str, int]
     """How many grades are none of those that most labels name; only where workers are estimated."""
     few: Mapping[str, tuple[FewLabels, ...]]
-    workers: tuple[Any, ...]
-    """The rows of `workers.tsv` for all workers, removed ones included; none without the annex that makes them."""
+    workers: tuple[WorkerRow, ...]
+    """The rows of `workers.tsv` for all workers, removed ones included."""
     reliability: tuple[ReliabilityRow, ...]
     """A row for each criterion, one for the labels before the filter if there was one, then the topics."""
     pairs: Mapping[str, tuple[tuple[PairRow, ...], float]]
@@ -242,7 +237,6 @@ def study(
             rows.append(reliability(before[name], rng, of="all"))
         rows += topic_reliability(crowd, rng)
     steps(Step("comparing workers"))
-    report = worker_report()
     return Study(
         settings=settings,
         labels=kept,
@@ -251,15 +245,10 @@ def study(
         changed=changed,
         unlike={name: _unlike(of_criterion) for name, of_criterion in grades.items() if of_criterion.worker},
         few={name: few_labels(crowd, before[name], settings.min_labels) for name, crowd in kept.items()},
-        workers=report.worker_table(before, audit.removed if audit else (), settings.too_fast) if report else (),
+        workers=worker_table(before, audit.removed if audit else (), settings.too_fast),
         reliability=tuple(rows),
         pairs={name: pairwise(crowd, rng) for name, crowd in kept.items()},
     )
-
-
-def worker_report() -> Any:
-    """The module that reports on each worker; None where its annex is not installed."""
-    return added("workers", ()).get("report")
 
 
 def _unlike(grades: CrowdGrades) -> int:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.results import JUDGMENTS, read_labels
+from judge.crowd.joint import joint_tsv
 from judge.crowd.known import KnownFile
 from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdLabels, CrowdSettings, Item
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
@@ -19,6 +20,7 @@ from judge.crowd.released import read_turns
 from judge.crowd.sheets import frame_digest
 from judge.crowd.study import Study, cautions, study
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
+from judge.crowd.workers import WorkerRow
 from judge.errors import UsageError
 from judge.gold import Words, folded, level_words
 from judge.gold.draft import banked, read_bank
@@ -27,7 +29,6 @@ from judge.io.installed import need_extra
 from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Pairs, Positive, graded_texts, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
-from judge.plugins import need, refuse_absent
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Problem
@@ -125,8 +126,6 @@ class CrowdPlan(LabelTables):
         if (least := AGGREGATORS[self.aggregator].least_smoothing) > _settings(self).smoothing:
             why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
             raise UsageError(f"--smoothing {self.smoothing:g}: {self.aggregator} needs {least:g} or more; {why}")
-        if self.with_judgments:
-            refuse_absent("diagnostics.joint", "--with-judgments")
         if self.wide and self.wide_map:
             raise UsageError("--wide and --wide-map: give one of them")
         if (self.wide or self.wide_map) and self.task != TASK:
@@ -151,7 +150,7 @@ class CrowdOutcome(msgspec.Struct, frozen=True):
         return Table(item_grades(self.study))
 
     @property
-    def workers(self) -> Table[Any]:
+    def workers(self) -> Table[WorkerRow]:
         """Each worker under each criterion, as in `workers.tsv`."""
         return Table(self.study.workers)
 
@@ -191,9 +190,8 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     steps(Step("writing tables"))
     files = crowd_files(graded, unit=plan.unit, texts=texts, digests=digests, turns=subset, filter_min=plan.filter_min)
     if plan.with_judgments:
-        joint = need("diagnostics.joint", "--with-judgments")
         judges = [judge for path in plan.with_judgments for judge in read_labels(path, grades_only=True)]
-        files["with_judgments.tsv"] = joint.joint_tsv(graded.labels, judges).encode()
+        files["with_judgments.tsv"] = joint_tsv(graded.labels, judges).encode()
     inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
     inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
     inputs += [pool_file(plan.bank)] if plan.bank is not None else []

@@ -9,17 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from judge.stats.worker_models import (
-    BIASES,
-    SPREADS,
-    Votes,
-    dawid_skene,
-    glad,
-    mace,
-    one_coin,
-    ordinal,
-    removal_probability,
-)
+from judge.stats.worker_models import Votes, dawid_skene, mace, removal_probability
 
 # Dawid & Skene (1979), Table 1: 45 patients, grades 1 to 4 by five anesthetists, the first of them three times.
 ANESTHETISTS = (0, 0, 0, 1, 2, 3, 4)
@@ -27,15 +17,9 @@ PATIENTS = """1111111 3334334 1122122 2223121 2223222 2223322 1222111 3333433 22
 2223212 1211111 1112111 1111111 1111111 2222221 2221322 2222222 2222221 2223222 2212222 1111111 1111111 2322222 1111111
 1111111 1121121 1111111 3333233 1111111 2222222 2223232 4334343 2212232 2323233 3333432 1111111 1111111 1212111 2322222
 1211111 2222222""".split()
-SCALE = (1, 2, 3, 4)
 
 
-def by_scale(votes, **options):
-    return ordinal(votes, tuple(range(votes.k)), **options)
-
-
-MODELS = {"dawid-skene": dawid_skene, "one-coin": one_coin, "mace": mace, "glad": glad, "ordinal": by_scale}
-SMOOTHED = {name: model for name, model in MODELS.items() if name != "glad"}
+MODELS = {"dawid-skene": dawid_skene, "mace": mace}
 
 
 @pytest.fixture
@@ -99,9 +83,9 @@ def test_sums_over_labels_by_hand() -> None:
 
 
 @pytest.mark.parametrize("smoothing", [0, 0.5, 2])
-@pytest.mark.parametrize("name", SMOOTHED)
+@pytest.mark.parametrize("name", MODELS)
 def test_em_climbs(name, smoothing, anesthetists) -> None:
-    fit = SMOOTHED[name](anesthetists, smoothing=smoothing, tolerance=1e-13)
+    fit = MODELS[name](anesthetists, smoothing=smoothing, tolerance=1e-13)
     assert fit.converged
     assert np.diff(fit.trace).min() > -1e-9
     assert fit.trace[-1] > fit.trace[0] + 0.1
@@ -115,9 +99,8 @@ LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 7), st.integers(0,
 @settings(deadline=None, max_examples=60)
 @given(LABELS, st.sampled_from(list(MODELS)), st.sampled_from([0.0, 0.5]))
 def test_any_labels_give_probabilities_and_a_rising_objective(labels, name, smoothing) -> None:
-    options = {} if name == "glad" else {"smoothing": smoothing}
     worker, item, label = np.array(labels).T
-    fit = MODELS[name](Votes(worker, item, label, (5, 9, 3)), **options)
+    fit = MODELS[name](Votes(worker, item, label, (5, 9, 3)), smoothing=smoothing)
     assert fit.p.shape == (9, 3)
     assert np.isfinite(fit.p).all()
     assert fit.p.sum(axis=1) == pytest.approx(np.ones(9))
@@ -148,16 +131,6 @@ def test_unlabeled_items_do_not_move_the_prior(name, anesthetists) -> None:
 def test_stopping_early_is_told(anesthetists) -> None:
     fit = dawid_skene(anesthetists, max_iterations=3)
     assert (fit.iterations, fit.converged) == (3, False)
-
-
-def test_one_coin_finds_accuracies() -> None:
-    accuracy = np.linspace(0.4, 0.95, 12)
-    law = law_of_right(accuracy, 4)
-    votes, truth = world(1, law, N=3000)
-    fit = one_coin(votes)
-    assert fit.worker["accuracy"] == pytest.approx(accuracy, abs=0.05)
-    known = votes.log_likelihood(np.log(law)).argmax(axis=0)
-    assert (fit.p.argmax(axis=1) == truth).mean() > (known == truth).mean() - 0.005
 
 
 def test_dawid_skene_reads_those_who_are_reliably_wrong() -> None:
@@ -246,65 +219,6 @@ def test_mace_is_the_em_of_the_paper_written_out(prior, smoothing) -> None:
 def test_mace_takes_no_other_prior(anesthetists) -> None:
     with pytest.raises(ValueError, match="expected one of flat, estimated"):
         mace(anesthetists, prior="even")
-
-
-def test_glad_finds_abilities_and_difficulties() -> None:
-    rng = np.random.default_rng(4)
-    N, W, k, labels = 1500, 30, 4, 8
-    ability, ease = rng.normal(1.2, 1, W), np.exp(rng.normal(0.5, 0.8, N))
-    truth, item = rng.integers(0, k, N), np.repeat(np.arange(N), labels)
-    worker = np.concatenate([rng.choice(W, labels, replace=False) for _ in range(N)])
-    right = rng.random(N * labels) < 1 / (1 + np.exp(-ability[worker] * ease[item]))
-    label = np.where(right, truth[item], (truth[item] + rng.integers(1, k, N * labels)) % k)
-    fit = glad(Votes(worker, item, label, (W, N, k)))
-    assert fit.converged
-    assert np.corrcoef(fit.worker["ability"], ability)[0, 1] > 0.9
-    assert np.corrcoef(-np.log(fit.item["difficulty"]), np.log(ease))[0, 1] > 0.5
-    assert (fit.p.argmax(axis=1) == truth).mean() > 0.97
-
-
-def test_glad_at_its_top() -> None:
-    # One worker, one item, k = 3, αβ = x: the gradients (right - σ(x)) β - (α - 1) and (right - σ(x)) x - (ln β - 1)
-    # vanish where P(label) = right.
-    fit = glad(Votes(np.array([0]), np.array([0]), np.array([2]), (1, 1, 3)), tolerance=1e-15, max_iterations=5000)
-    alpha, beta = fit.worker["ability"][0], 1 / fit.item["difficulty"][0]
-    chance = 1 / (1 + math.exp(-alpha * beta))
-    assert fit.p[0] == pytest.approx([(1 - chance) / 2, (1 - chance) / 2, chance])
-    assert (fit.p[0, 2] - chance) * beta - (alpha - 1) == pytest.approx(0, abs=1e-6)
-    assert (fit.p[0, 2] - chance) * alpha * beta - (math.log(beta) - 1) == pytest.approx(0, abs=1e-6)
-    assert fit.log_likelihood == pytest.approx(math.log(1 / 3))
-
-
-def test_the_ordinal_model_finds_bias_and_spread() -> None:
-    v = np.array([0, 1, 2, 3])
-    rows = []
-    for bias, spread, attention in [*[(0, 0.5, 1)] * 8, *[(1, 0.35, 1)] * 4, *[(-0.5, 0.25, 0)] * 3]:
-        center = np.where(attention, v, 1.5) + bias
-        law = np.exp(-np.abs(v - center[:, None]) / spread)
-        rows.append(law / law.sum(axis=1, keepdims=True))
-    votes, truth = world(5, np.array(rows), N=3000)
-    fit = ordinal(votes, (0, 1, 2, 3))
-    assert fit.worker["attention"].tolist() == [1] * 12 + [0] * 3
-    assert fit.worker["bias"][:8] == pytest.approx(np.zeros(8), abs=0.15)
-    assert fit.worker["bias"][8:12] == pytest.approx(np.ones(4), abs=0.15)
-    assert fit.worker["spread"][:8] == pytest.approx(np.full(8, 0.5), abs=0.12)
-    assert (fit.p.argmax(axis=1) == truth).mean() > (votes.shares().argmax(axis=0) == truth).mean()
-
-
-def test_the_ordinal_model_is_the_same_on_a_stretched_scale(anesthetists) -> None:
-    plain, stretched = ordinal(anesthetists, SCALE), ordinal(anesthetists, (10, 20, 30, 40))
-    assert stretched.p == pytest.approx(plain.p)
-    assert stretched.worker["bias"] == pytest.approx(10 * plain.worker["bias"])
-    assert stretched.worker["spread"] == pytest.approx(10 * plain.worker["spread"])
-
-
-def test_the_grid_of_the_ordinal_model_holds_the_neutral_worker() -> None:
-    assert 0 in BIASES
-    assert SPREADS[np.abs(SPREADS - 1).argmin()] == pytest.approx(1)
-    none = ordinal(Votes(np.array([0]), np.array([0]), np.array([0]), (2, 1, 4)), (0, 1, 2, 3), smoothing=0)
-    assert {name: values[1] for name, values in none.worker.items()} == pytest.approx(
-        {"bias": 0, "spread": 1, "attention": 1}
-    )
 
 
 @pytest.mark.slow

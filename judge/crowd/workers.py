@@ -1,18 +1,16 @@
 """The workers: how each agrees with the others, and signs of spam."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.labels import TOO_FAST, CrowdLabels
-from judge.crowd.study import Study, statistic_of
-from judge.io.ids import groups_of, natural_key
-from judge.io.table import Table, tsv
-from judge.io.text import count
+from judge.io.ids import natural_key
 from judge.records import Record
+from judge.stats.agreement import STATISTICS
 from judge.stats.consensus import entropy, without_one
 
 FEWEST_LABELS = 10
@@ -21,15 +19,6 @@ FEWEST_COMPARED = 20
 """Fewest items shared with others for the flag `no agreement`."""
 CONSTANT = 0.95
 """Share of one and the same label, or of items labeled alike under all criteria, from which a worker is flagged."""
-_NAMED = 20
-"""Flagged workers that the summary names."""
-_FLAGS = f"""
-constant: of {FEWEST_LABELS} labels or more, {CONSTANT:.0%} are the same. alike: of {FEWEST_LABELS} items or more
-labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the consensus of the
-others is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed labels were too fast.
-removed: from one topic or more by known items. These are signs to look into: but for known items, nobody's labels
-are left out.
-"""
 
 
 class WorkerRow(Record, frozen=True, kw_only=True):
@@ -61,6 +50,11 @@ class WorkerRow(Record, frozen=True, kw_only=True):
     too_fast: float | None = None
     """Share of the timed labels that took less than the least time."""
     flags: tuple[str, ...] = ()
+
+
+def statistic_of(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> list[float | None]:
+    """The named statistic of each table (B x k x k); None where it is undefined."""
+    return [None if np.isnan(value) else float(value) for value in STATISTICS[name](C, grades)]
 
 
 def worker_table(
@@ -158,38 +152,3 @@ def _alike(labels: Mapping[str, CrowdLabels]) -> dict[str, tuple[float, int]]:
     several = items.agg(n=pl.len(), same=pl.col("code").n_unique() == 1).filter(pl.col("n") > 1)
     shares = several.group_by("worker").agg(share=pl.col("same").mean(), n=pl.len())
     return {worker: (share, n) for worker, share, n in shares.iter_rows()}
-
-
-def workers_tsv(study: Study) -> str:
-    """A row for each worker and criterion, with the aggregator's own parameters last."""
-    parameters = {
-        name: {key: values for key, values in grades.worker.items() if values.ndim == 1}
-        for name, grades in study.grades.items()
-    }
-    keys = sorted({key for named in parameters.values() for key in named})
-    places = {name: {worker: i for i, worker in enumerate(labels.workers)} for name, labels in study.labels.items()}
-
-    def own(worker: str, criterion: str) -> Iterator[float | None]:
-        for key in keys:
-            values, place = parameters[criterion].get(key), places[criterion].get(worker)
-            value = np.nan if values is None or place is None else float(values[place])
-            yield value if np.isfinite(value) else None
-
-    return tsv(
-        [*WorkerRow.__struct_fields__, *(f"{study.settings.aggregator}_{key}" for key in keys)],
-        ([*msgspec.structs.astuple(r)[:-1], ",".join(r.flags), *own(r.worker, r.criterion)] for r in study.workers),
-    )
-
-
-def workers_markdown(study: Study) -> list[str]:
-    """How many workers have a flag, who has most, and what the flags mean."""
-    given = groups_of((row.worker, flag) for row in study.workers for flag in row.flags)
-    flags = {worker: Counter(of) for worker, of in given.items()}
-    everyone = len({row.worker for row in study.workers})
-    lines = [f"{len(flags)} of {count(everyone, 'worker')} have a flag (`workers.tsv`)."]
-    if flags:
-        most = sorted(flags, key=lambda worker: -flags[worker].total())[:_NAMED]
-        times = "{} ({})" if len(study.labels) > 1 else "{}"
-        rows = ((worker, ", ".join(times.format(*of) for of in flags[worker].items())) for worker in most)
-        lines += [Table(rows, ("worker", "flags (criteria)"), places=2).body(words=(0,)), _FLAGS]
-    return lines

@@ -17,11 +17,11 @@ from sklearn.metrics import cohen_kappa_score
 
 from judge.ask.records import Judgment
 from judge.ask.results import Label, Labels
+from judge.crowd.joint import DIAGNOSTIC, joint_tsv
 from judge.crowd.labels import AGGREGATORS, CrowdLabels, CrowdSettings
 from judge.crowd.outputs import crowd_files
+from judge.crowd.workers import WorkerRow, worker_table
 from judge.errors import UsageError
-from judge.extra.crowdmodels import DIAGNOSTIC, joint_tsv
-from judge.extra.crowdmodels.workers import WorkerRow, worker_table
 from tests.crowd.test_aggregators import DEFAULT, lists, spammed
 from tests.crowd.test_jury import Said, decide
 from tests.crowd.test_outputs import NOVELTY, lines, of_table, studied
@@ -131,7 +131,7 @@ def test_rows_for_a_data_frame(tmp_path: Path) -> None:
     assert workers["labels"].to_list() == [2, 2, 2]
 
 
-MODELS = ("dawid-skene", "one-coin", "mace", "glad", "ordinal")
+MODELS = ("dawid-skene", "mace")
 WEIGHING = ("weighted-majority", *MODELS)
 
 

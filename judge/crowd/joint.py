@@ -1,59 +1,17 @@
-"""Models of a crowd's workers: who is reliable, and how the labels of each are to be weighed. Pure.
+"""Judges and a crowd's workers under one model, as a diagnostic that changes no grade. Pure."""
 
-The aggregators here have a parameter for each worker and are rows of `AGGREGATORS`; judges and workers under one model
-are a diagnostic, which changes no grade.
-
-workers  each worker's agreement with the rest and signs of spam
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.ask.results import Labels
-from judge.crowd.labels import Aggregator, CrowdGrades, CrowdLabels, CrowdSettings, Item, graded
+from judge.crowd.labels import AGGREGATORS, CrowdLabels, CrowdSettings, Item
 from judge.errors import UsageError
 from judge.io.ids import natural_key
 from judge.io.table import tsv
 from judge.io.text import decimals, printable
 from judge.stats.consensus import majority, without_one
-from judge.stats.worker_models import PRIORS, Posterior, Votes, dawid_skene, glad, mace, one_coin, ordinal
-
-_Aggregate = Callable[[CrowdLabels, CrowdSettings], CrowdGrades]
-
-
-def _by(model: Callable[..., Posterior], words: str, *names: str) -> _Aggregate:
-    """Gives the most probable grades under a model of workers, which takes these fields of labels or settings too."""
-
-    def aggregate(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
-        options = {name: getattr(labels if name == "grades" else settings, name) for name in names}
-        sizes = len(labels.workers), len(labels.items), len(labels.grades)
-        votes = Votes(labels.worker, labels.item, labels.code, sizes)
-        fit = model(votes, **options, max_iterations=settings.max_iterations)
-        smoothed = f", {settings.smoothing:g} pseudo-labels" if "smoothing" in names else ""
-        end = "converged" if fit.converged else "NOT converged"
-        rule = (
-            f"the most probable grade of {words.format(prior=PRIORS[settings.prior])}{smoothed} ({end} after "
-            f"{fit.iterations} iterations); of equally probable ones the nearest to the mean of all labels, the higher "
-            "of two as near"
-        )
-        code = majority(labels.counts, labels.grades, tie="nearest-mode", votes=fit.p)
-        return graded(labels, code, rule, fit.worker, fit)
-
-    return aggregate
-
-
-_CONFUSIONS = "Dawid and Skene's model, a confusion matrix for each worker"
-DAWID_SKENE = Aggregator(aggregate=_by(dawid_skene, _CONFUSIONS, "smoothing"), smoothed=True, weighs=True, jury=True)
-_ACCURACIES = "the one-coin model, an accuracy for each worker"
-ONE_COIN = Aggregator(aggregate=_by(one_coin, _ACCURACIES, "smoothing"), smoothed=True, weighs=True, jury=True)
-_HABITS = "MACE, a probability of spamming and habits for each worker, {prior}"
-MACE = Aggregator(aggregate=_by(mace, _HABITS, "prior", "smoothing"), smoothed=True, priors=True, weighs=True)
-_ABILITIES = "GLAD, an ability for each worker and a difficulty for each item"
-GLAD = Aggregator(aggregate=_by(glad, _ABILITIES), weighs=True)
-_BIASES = "the ordinal model, a bias, a spread and attention for each worker"
-ORDINAL = Aggregator(aggregate=_by(ordinal, _BIASES, "grades", "smoothing"), smoothed=True, weighs=True)
 
 DIAGNOSTIC = (
     "diagnostic only: one Dawid-Skene model of workers and judges together; the judges have no vote on any grade, "
@@ -98,7 +56,7 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
     names = *labels.workers, *(judge.judge for judge in votes)
     arrays = np.concatenate(worker), np.concatenate(item), np.concatenate(code)
     joint = CrowdLabels(labels.criterion, labels.grades, names, labels.items, *arrays)
-    fitted = DAWID_SKENE.aggregate(joint, CrowdSettings())
+    fitted = AGGREGATORS["dawid-skene"].aggregate(joint, CrowdSettings())
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
     # A worker's own label does not count in the majority that it is compared with.
