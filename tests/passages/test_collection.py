@@ -216,7 +216,7 @@ def test_every_missing_path_is_named_before_anything_is_read(tmp_path: Path) -> 
     found = problems(tmp_path / "no", tmp_path / "empty", tmp_path / "nor")
     assert found[0] == ("no", "$", "cannot be read: No such file or directory")
     assert found[1][:2] == ("empty", "$")
-    assert found[1][2].startswith("the folder is no Lucene index and has no file that ends in one of .jsonl, .jsonl.gz")
+    assert found[1][2].startswith("the folder has no file that ends in one of .jsonl, .jsonl.gz")
     assert found[2][0] == "nor"
 
 
@@ -406,15 +406,12 @@ def test_texts_are_checked_against_the_hash_list() -> None:
 
 def test_the_files_of_a_collection_are_all_that_is_read(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
-    (tmp_path / "lucene").mkdir()
     shard = written(tmp_path / "c", COLLECTION, "1.jsonl")
     packed = written(tmp_path / "c", gzip.compress(COLLECTION.encode(), mtime=0), "2.jsonl.gz")
-    segments = written(tmp_path / "lucene", "", "segments_1")
     index = tmp_path / "i.idx"
     index_collection([shard], index)
     assert files_of([tmp_path / "c"]) == [shard, packed]
     assert [one.resolve() for one in files_of([index])] == [index, shard]
-    assert segments in files_of([tmp_path / "lucene"])
     with pytest.raises(InputError):
         files_of([tmp_path / "absent"])
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from judge.errors import UsageError
 from judge.io.words import split_sentences, words_of
 from judge.jobs.pooling import Pooling
 from judge.pool import screen
-from judge.pool.encoder import Similarity
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Passage
 from judge.runs.records import TokenCount
@@ -139,13 +137,6 @@ def test_a_missing_passage_leaves_the_rest_of_the_evidence_unmeasured() -> None:
     assert codes(PASSAGE, [PASSAGE], complete=False) == ["verbatim_passage"]
 
 
-def test_a_similarity_replaces_the_words() -> None:
-    off = "Quantum computers factor large integers by means of period finding."
-    assert codes(off, [PASSAGE], similar=lambda *_: 0.31) == []
-    (flag,) = screen.screen("A ferry runs to the island in summer.", [PASSAGE], similar=lambda *_: 0.29)
-    assert (flag.code, flag.value, flag.threshold) == ("off_passage", 0.29, 0.3)
-
-
 @pytest.mark.parametrize(
     ("name", "kept", "flagged", "text"),
     [
@@ -199,43 +190,6 @@ def test_the_rows_of_a_pool() -> None:
     assert [row.code for row in screen.screen_pool(POOL, screen.Thresholds(near_empty=0, off_passage=0))] == []
 
 
-class Letters:
-    """An encoder that counts two letters, and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        self.asked += texts
-        return np.array([[text.count("x"), text.count("y")] for text in texts], dtype=np.float32)
-
-
-def test_similarity_is_the_mean_of_the_best_cosines() -> None:
-    similar = Similarity(Letters())
-    # x against {x, xy}: 1. y against the same: cosine of (0, 1) and (1, 1).
-    assert similar("Xx. Yy y.", ["A x.", "A xy."]) == pytest.approx((1 + 1 / np.sqrt(2)) / 2)
-    assert similar("Yes y.", ["Max x. Why y."]) == pytest.approx(1)  # the closest sentence counts
-    assert similar("Nothing.", ["A x."]) == 0
-    assert similar("", ["A x."]) is None
-    assert similar("A x.", [" "]) is None
-
-
-def test_an_encoder_that_gives_no_numbers_is_no_similarity() -> None:
-    assert Similarity(lambda texts: np.full((len(texts), 2), np.nan))("A.", ["B."]) is None
-
-
-def test_a_pool_with_an_encoder_encodes_each_passage_once() -> None:
-    letters = Letters()
-    rows = screen.screen_pool(POOL, similar=Similarity(letters))
-    # "by" in the response and "day" in the passage are all that this encoder sees; of "No." it sees nothing.
-    assert [(row.response_id, row.code, row.value) for row in rows] == [
-        ("R00003", "near_empty", 1),
-        ("R00003", "off_passage", 0),
-    ]
-    assert letters.asked.count(PASSAGE) == 1
-    assert len(letters.asked) == 3
-
-
 def test_thresholds_are_options() -> None:
     found = Pooling(runs="runs", thresholds=["near_empty=3", "english=-0.1"])
     assert found.thresholds == {"near_empty": 3, "english": -0.1}
@@ -244,9 +198,8 @@ def test_thresholds_are_options() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"screen": "off", "encoder": "x"}, "need the screen"),
+        ({"screen": "off", "thresholds": "near_empty=3"}, "needs the screen"),
         ({"thresholds": ["near_empty=3", "near_empty=4"]}, "screen-threshold: near_empty is given twice"),
-        ({"thresholds": "similarity=0.2"}, "needs --encoder"),
     ],
 )
 def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -39,8 +39,6 @@ _MANIFEST_KEPT = (
 """Keys of the manifest that name no run, no file and no address."""
 _RUN_KEPT = ("run_type", "format", "year", "selected", "eval_response", "turns")
 _UNPUBLISHED = "(not published)"
-_HUB_PARTS = 2
-"""Parts of a model's name on a hub: whose it is, and what it is called."""
 _SELF_JUDGED = f"{SELF_JUDGING}: runs and members of the jury are of one family; which ones is not published"
 _ADDRESS = re.compile(r"\w+://[^\s'\",;)}]+")
 
@@ -181,12 +179,6 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
     configuration["options"] = options
     if "cascade" in configuration:
         configuration["cascade"] = _without_addresses(configuration["cascade"])
-    pooling = dict(configuration.get("pooling", {}))
-    encoder = PurePath(pooling.get("encoder") or "")
-    if len(encoder.parts) > _HUB_PARTS or encoder.is_absolute():
-        # The name of a folder of one's own; a name of a hub stays whole.
-        pooling["encoder"] = encoder.name
-    configuration["pooling"] = pooling
     # Whoever knows the names could try them out on the digest of a pool that has them.
     configuration["pool"] = content_digest(stored_pool(pool)["pool.jsonl"])
     configuration["runs"] = {names.runs[run]: "" for run in sorted(configuration.get("runs", {}))}
