@@ -10,12 +10,12 @@ import msgspec
 
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.verdict import PARSER_VERSION
-from judge.calibrate.certified import Certified, contradictions, probed_words
+from judge.calibrate.certified import Certified, probed_words
 from judge.errors import InputError
 from judge.io.files import StrPath, json_bytes, read_stored, sha256
 from judge.io.installed import __version__
 from judge.io.text import count, printable, shown
-from judge.records import Criterion, Problem
+from judge.records import Criterion
 
 SCHEMA = 2
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
@@ -104,8 +104,7 @@ def certificate_bytes(certificate: Certificate, path: Path) -> bytes:
 def read_certificate(path: StrPath) -> Certificate:
     """The certificate in a file.
 
-    An InputError if the file cannot be read, is not a certificate, has another layout, or contradicts itself; every
-    contradiction is listed.
+    An InputError if the file cannot be read, is not a certificate, has another layout, or was changed afterwards.
     """
     try:
         content = read_stored(path)
@@ -115,12 +114,12 @@ def read_certificate(path: StrPath) -> Certificate:
         certificate = msgspec.json.decode(content, type=Certificate)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not a certificate that judge wrote: {error}") from error
-    found = contradictions(certificate.certified)
-    if (digest := certificate_digest(certificate)) != certificate.digest:
-        message = f"{shown(certificate.digest)}, but the content has {digest}: it was changed afterwards"
-        found.insert(0, ("$.digest", message))
-    if problems := [Problem("contradiction", "error", str(path), None, where, message) for where, message in found]:
-        raise InputError(f"{path}: a certificate that contradicts itself certifies nothing", problems)
+    digest = certificate_digest(certificate)
+    if digest != certificate.digest:
+        raise InputError(
+            f"{path}: a certificate that was changed afterwards certifies nothing: its digest is "
+            f"{shown(certificate.digest)}, that of its content {digest}"
+        )
     return certificate
 
 
@@ -197,8 +196,7 @@ def _result(entry: Certified) -> str:
     )
     text += f", chosen among {entry.tried}" if entry.tried > 1 else ""
     if entry.looks is not None and entry.looks.number > 1:
-        grades = "test grades opened" if entry.looks.ledger == "seal" else "gold looked at"
-        text += f", {grades} for {entry.looks.number} different questions"
+        text += f", test grades opened for {entry.looks.number} different questions"
         text += f" with {count(entry.looks.candidates, 'candidate')}"
     return text
 

@@ -324,11 +324,9 @@ class CascadeBounds(TwoJudgesRow, frozen=True):
 
 
 class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often the grades behind a verdict were looked at, according to a ledger."""
+    """How often the sealed grades behind a verdict were looked at, according to their ledger."""
 
     criterion: str
-    ledger: Literal["seal", "gold", "out"]
-    """Where the ledger is: beside the seal, beside the gold, or in the output folder."""
     number: int
     """Lines of the ledger: different questions to the grades, this calibration's included."""
     candidates: int
@@ -362,6 +360,6 @@ class Calibration(msgspec.Struct, frozen=True):
     cascade_bounds: tuple[CascadeBounds, ...] = ()
     """Empty unless `judge calibrate` tried a grid of bounds."""
     looks: tuple[Looks, ...] = ()
-    """By criterion; empty where no ledger is kept."""
+    """By criterion; empty where no sealed grades were opened."""
     cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET
     """What intervals and tests are over if it is not topics."""

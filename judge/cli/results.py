@@ -97,8 +97,7 @@ def report(plan: ReportPlan, summary: Annotated[bool, Field(description=_SUMMARY
     """Write a report on output folders: one page to open in a browser, and the same as Markdown with pictures.
 
     OUT is a folder of `judge run` or `judge calibrate`; several are set side by side. The page needs no network and
-    asks for nothing. With --gold, people's grades stand beside the judge's: agreement and corrected means; the look at
-    the gold is put on record beside it, as by `judge calibrate`.
+    asks for nothing. With --gold, people's grades stand beside the judge's: agreement and corrected means.
     """
     if summary and plan.out is not None:
         raise UsageError("--summary prints and writes no report, so it takes no --out")

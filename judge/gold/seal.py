@@ -28,9 +28,6 @@ from judge.io.folder import make_folder, write_atomic
 from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.records import file_problem
 
-BEGINNING = "0" * 64
-"""What the first line of a ledger without a seal follows."""
-
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One line of a ledger."""
@@ -44,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     candidates: dict[str, tuple[str, ...]]
     """By criterion, a digest of the labels of each judge that is compared, tried bounds of a cascade among them."""
     previous: str
-    """SHA-256 of the line before, without its line break; for the first, what the ledger begins with."""
+    """SHA-256 of the line before, without its line break; for the first, the commitment of the seal."""
 
 
 Look = tuple[str, dict[str, int], dict[str, tuple[str, ...]]]
@@ -69,7 +66,7 @@ class Opening(msgspec.Struct, frozen=True):
         return len({candidate for entry in self.entries for candidate in entry.candidates.get(criterion, ())})
 
 
-def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
+def record_look(ledger: Path, commitment: str, look: Look, now: str) -> Opening:
     """Put a look on record, unless its question is there already.
 
     An InputError if the ledger is damaged, or is a link. An OperationalError if the ledger cannot be written.
@@ -78,18 +75,18 @@ def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
         raise InputError(f"{ledger}: a link where the record of looks has to be; move it away")
     content = read_stored(ledger) if ledger.exists() else b""
     # Not opened for writing yet: a recorded question may be repeated in a read-only folder.
-    if opening := _on_record(content, beginning, look[0], str(ledger)):
+    if opening := _on_record(content, commitment, look[0], str(ledger)):
         return opening
     try:
         with ledger.open("a+b") as file:
             _lock(file)
             file.seek(0)
             content = file.read()
-            if opening := _on_record(content, beginning, look[0], str(ledger)):
+            if opening := _on_record(content, commitment, look[0], str(ledger)):
                 return opening
-            entries, sound = parse_ledger(content, beginning, str(ledger))
+            entries, sound = parse_ledger(content, commitment, str(ledger))
             file.truncate(sound)
-            previous = _head(content[:sound]) if entries else beginning
+            previous = _head(content[:sound]) if entries else commitment
             entry = Entry(len(entries) + 1, now, *look, previous)
             line = msgspec.json.encode(entry)
             line_break = b"" if content[:sound].endswith(b"\n") or not sound else b"\n"
@@ -101,13 +98,13 @@ def record_look(ledger: Path, beginning: str, look: Look, now: str) -> Opening:
     return Opening((*entries, entry), sha256(line), repeated=False)
 
 
-def parse_ledger(content: bytes, beginning: str, name: str) -> tuple[tuple[Entry, ...], int]:
+def parse_ledger(content: bytes, commitment: str, name: str) -> tuple[tuple[Entry, ...], int]:
     """The lines of a ledger, and how many bytes its whole lines take; an unfinished last line is skipped.
 
     An InputError if a line is damaged, missing or was added by hand.
     """
     entries: list[Entry] = []
-    previous, sound = beginning, 0
+    previous, sound = commitment, 0
     lines = content.split(b"\n")
     for number, line in enumerate(lines, start=1):
         last = number == len(lines)
@@ -134,8 +131,8 @@ def fewest(compared: Iterable[int]) -> int:
     return min((n for n in compared if n), default=0)
 
 
-def _on_record(content: bytes, beginning: str, question: str, name: str) -> Opening | None:
-    entries, sound = parse_ledger(content, beginning, name)
+def _on_record(content: bytes, commitment: str, question: str, name: str) -> Opening | None:
+    entries, sound = parse_ledger(content, commitment, name)
     if any(entry.question == question for entry in entries):
         # All entries count, the later ones included: what they showed is known by now.
         return Opening(entries, _head(content[:sound]), repeated=True)

@@ -31,7 +31,7 @@ from tests.calibration_world import contents
 from tests.conftest import PROJECT, put
 
 GRADED = find_criterion("groundedness/graded")
-LOOKS = Looks("groundedness", "seal", 1, 3, "f" * 64)
+LOOKS = Looks("groundedness", 1, 3, "f" * 64)
 ESTIMATES = {
     "TRUSTED": Estimate(0.61, 0.52, 0.69, 120, 24),
     "NOT TRUSTED": Estimate(0.21, 0.12, 0.29, 120, 24),
@@ -103,92 +103,20 @@ def test_a_damaged_certificate_is_refused(tmp_path: Path, content: bytes) -> Non
         read_certificate(path)
 
 
-def problems_of(of: Certificate, path: Path) -> list[tuple[str, str]]:
-    """Where a certificate contradicts itself, and how, as its reader says."""
-    path.write_bytes(msgspec.json.encode(of))
-    with pytest.raises(InputError, match="a certificate that contradicts itself certifies nothing") as caught:
-        read_certificate(path)
-    assert {problem.code for problem in caught.value.problems} == {"contradiction"}
-    return [(problem.path, problem.message) for problem in caught.value.problems]
-
-
-def test_a_verdict_that_was_edited_is_not_believed_with_or_without_a_new_digest(tmp_path: Path) -> None:
+def test_a_certificate_that_was_edited_is_not_believed(tmp_path: Path) -> None:
     honest = certificate(certified(verdict="INCONCLUSIVE"))
     entry = msgspec.structs.replace(honest.certified[0], verdict="TRUSTED")
     edited = msgspec.structs.replace(honest, certified=(entry,))
-    broken = ("$.certified[0].verdict", "TRUSTED, but wkappa.lo>=0.4 is [0.320, 0.490]")
-    (where, message), second = problems_of(edited, tmp_path / "c.json")
-    assert (where, second) == ("$.digest", broken)
-    assert "it was changed afterwards" in message
-    redone = msgspec.structs.replace(edited, digest=certificate_digest(edited))
-    assert problems_of(redone, tmp_path / "c.json") == [broken]
+    path = put(tmp_path / "c.json", msgspec.json.encode(edited))
+    with pytest.raises(InputError, match="a certificate that was changed afterwards certifies nothing") as caught:
+        read_certificate(path)
+    assert honest.digest[:40] in str(caught.value)
+    assert certificate_digest(edited) in str(caught.value)
 
 
 def test_the_layout_of_the_json_is_no_content(tmp_path: Path) -> None:
     path = put(tmp_path / "c.json", json.dumps(json.loads(msgspec.json.encode(certificate()))))
     assert read_certificate(path) == certificate()
-
-
-@pytest.mark.parametrize(
-    ("changed", "where", "message"),
-    [
-        ({"verdict": "NOT TRUSTED", "estimate": ESTIMATES["TRUSTED"]}, "verdict",
-         "NOT TRUSTED, but no requirement is failed by its interval"),
-        ({"verdict": "NOT TRUSTED", "estimate": ESTIMATES["INCONCLUSIVE"]}, "verdict",
-         "NOT TRUSTED, but no requirement is failed by its interval"),
-        ({"verdict": "INCONCLUSIVE", "estimate": ESTIMATES["NOT TRUSTED"]}, "verdict",
-         "INCONCLUSIVE, but wkappa.lo>=0.4 is [0.120, 0.290]"),
-        ({"requirements": ("wkappa.lo>=0.6",)}, "verdict", "TRUSTED, but wkappa.lo>=0.6 is [0.520, 0.690]"),
-        ({"requirements": ("wkappa.lo>=0.4", "bias.hi<=0.3")}, "verdict",
-         "TRUSTED, but bias.hi<=0.3 is without an interval"),
-        ({"requirements": ("bias.hi<=0.3",), "others": {"bias": Estimate(0.2, 0.1, 0.31, 120, 24)}}, "verdict",
-         "TRUSTED, but bias.hi<=0.3 is [0.100, 0.310]"),
-        ({"requirements": ("wkappa>=0.4",)}, "requirements", "requirement 'wkappa>=0.4': expected"),
-        ({"requirements": ()}, "verdict", "TRUSTED without a requirement"),
-        ({"estimate": Estimate(0.6, None, None, 120, 24, "fewer than 5 topics")}, "verdict",
-         "TRUSTED, but wkappa.lo>=0.4 is without an interval"),
-        ({"made": ("blind", "synthetic")}, "verdict", "TRUSTED by gold made by 'blind', 'synthetic'"),
-        ({"estimate": Estimate(0.6, 0.69, 0.52, 120, 24)}, "estimate", "an interval from 0.69 to 0.52"),
-        ({"estimate": Estimate(None, 0.52, 0.69, 120, 24)}, "estimate", "an interval without a value"),
-        ({"n": 119}, "n", "119 items on 24 topics, but the estimate rests on 120 on 24"),
-        ({"graded": 100}, "graded", "120 items on 24 topics of 100 graded ones"),
-        ({"gold": "g" * 64}, "gold", "expected a SHA-256"),
-        ({"seal": None}, "looks", "the ledger of a seal without the seal"),
-        ({"looks": None}, "looks", "a seal without its ledger"),
-        ({"looks": msgspec.structs.replace(LOOKS, number=0)}, "looks.number", "0 looks at 3 candidates"),
-        ({"looks": msgspec.structs.replace(LOOKS, head="0")}, "looks.head", "expected a SHA-256"),
-        ({"looks": msgspec.structs.replace(LOOKS, criterion="other")}, "looks.criterion", "'other', in an entry of"),
-        ({"seal": CertifiedSeal("x", 7, "6" * 64)}, "seal.commitment", "'x': expected a SHA-256"),
-    ],
-)  # fmt: skip
-def test_a_certificate_that_contradicts_itself_is_refused_and_told_where(tmp_path, changed, where, message) -> None:
-    (place, text), *_ = problems_of(certificate(certified(**changed)), tmp_path / "c.json")
-    assert place == f"$.certified[0].{where}"
-    assert message in text
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        *({"verdict": word} for word in ESTIMATES),
-        # Missing grades at their worst, or gold that is not blind, leave open what the interval would grant.
-        {"verdict": "INCONCLUSIVE", "estimate": ESTIMATES["TRUSTED"], "n": 120, "graded": 140},
-        {"verdict": "INCONCLUSIVE", "estimate": ESTIMATES["TRUSTED"], "made": ("synthetic",)},
-        {"verdict": "NOT TRUSTED", "made": ("synthetic",)},
-        {"requirements": ("bias.hi<=0.3",), "others": {"bias": Estimate(0.2, 0.1, 0.3, 120, 24)}},
-        {"verdict": "INCONCLUSIVE", "estimate": Estimate(None, None, None, 120, 24, "no grade varies")},
-        {"seal": None, "looks": None},
-    ],
-)
-def test_what_a_calibration_may_say_is_no_contradiction(tmp_path: Path, changed: dict[str, object]) -> None:
-    path = put(tmp_path / "c.json", msgspec.json.encode(certificate(certified(**changed))))
-    assert read_certificate(path).certified == (certified(**changed),)
-
-
-def test_two_entries_of_one_criterion_contradict_each_other(tmp_path: Path) -> None:
-    assert problems_of(certificate(certified(), certified()), tmp_path / "c.json") == [
-        ("$.certified", "2 entries of 'groundedness': expected one")
-    ]
 
 
 def test_a_run_that_is_what_was_certified_matches_in_every_item() -> None:
@@ -261,8 +189,6 @@ def test_the_banner_names_what_was_required_and_how_hard_it_was_tried() -> None:
         "TRUSTED by wkappa.lo>=0.4 and bias.hi<=0.3, wkappa 0.61 [0.52, 0.69] (n=120, 24 topics) on test, "
         "chosen among 7, test grades opened for 4 different questions with 9 candidates."
     ) in said(certificate(strict)).banner
-    unsealed = certified(seal=None, looks=msgspec.structs.replace(often, ledger="gold"))
-    assert "gold looked at for 4 different questions with 9 candidates." in said(certificate(unsealed)).banner
     for looks in (None, LOOKS):
         plain = said(certificate(certified(tried=1, looks=looks))).banner
         assert plain.endswith("on test.")
@@ -394,9 +320,7 @@ def test_a_damaged_certificate_stops_a_run_before_anything(tmp_path, capsys) -> 
 def test_a_run_is_stopped_by_a_certificate_that_was_edited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     honest = msgspec.json.encode(certificate(certified(verdict="INCONCLUSIVE")))
     assert judged(tmp_path, honest.replace(b"INCONCLUSIVE", b"TRUSTED")) == 2
-    said = capsys.readouterr().err
-    assert "contradiction at $.digest" in said
-    assert "contradiction at $.certified[0].verdict: TRUSTED, but wkappa.lo>=0.4 is [0.320, 0.490]" in said
+    assert "a certificate that was changed afterwards certifies nothing" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -149,7 +149,7 @@ def test_names_of_strangers_break_no_output(tmp_path: Path, capsys: pytest.Captu
     markdown = (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
     assert "\x1b" not in markdown
     assert "<script>" not in markdown
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["gold.jsonl", "gold.jsonl.looks", "out", "run"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["gold.jsonl", "out", "run"]
     found = json.loads((tmp_path / "out" / "calibration.json").read_text(encoding="utf-8"))["agreement"]
     assert {one["judge"] for one in found if one["prompt"]} == {*EVIL, "baseline/overlap"}
 

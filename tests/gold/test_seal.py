@@ -395,5 +395,5 @@ def test_looks_are_not_recorded_through_a_link(tmp_path: Path, content: bytes | 
         target.write_bytes(content)
     link.symlink_to(target)
     with pytest.raises(InputError, match=r"openings\.jsonl: a link where the record of looks has to be"):
-        sealing.record_look(link, sealing.BEGINNING, ("q", {}, {}), "2026-01-01T00:00:00Z")
+        sealing.record_look(link, "5" * 64, ("q", {}, {}), "2026-01-01T00:00:00Z")
     assert (target.read_bytes() if target.exists() else None) == content

@@ -97,12 +97,16 @@ def test_a_calibration_records_its_themes_and_no_topics(tmp_path: Path) -> None:
     assert files == []
 
 
-def test_another_unit_is_another_question_to_the_gold(tmp_path: Path) -> None:
+def test_another_unit_is_another_question_to_sealed_grades(tmp_path: Path) -> None:
     gold = write_gold(tmp_path / "gold.jsonl", gold_rows(WORLD))
+    split = tmp_path / "split"
+    split_gold_file(GoldSplitPlan(file=gold, share=0.5, seed=1, out=split))
     judgments = write_output(tmp_path / "out", WORLD, {"server/good": labeled(WORLD, 0.2, 3)})
     numbers = []
     for cluster in ("topic", "theme", "topic"):
-        plan = CalibrationPlan(gold=gold, judgments=judgments, replicates=200, permutations=200, cluster=cluster)
+        plan = CalibrationPlan(
+            gold=split, test=split, judgments=judgments, replicates=200, permutations=200, cluster=cluster
+        )
         numbers.append(calibrate_judges(plan, NOW).calibration.looks[0].number)
     assert numbers == [1, 2, 2]
 

@@ -227,7 +227,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    # A copy, because the looks at gold are counted beside it.
     shutil.copy(PROJECT / "gold" / "example.gold.jsonl", folder)
     _calibration(folder)
     release(folder / "ikat2023")

@@ -1,6 +1,5 @@
-"""Every look at gold is on record, names what it compares, and stands in the certificate."""
+"""Every look at sealed gold is on record, names what it compares, and stands in the certificate."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from judge.calibrate.certificate import read_certificate
 from judge.calibrate.certified import Certified
 from judge.errors import InputError
 from judge.gold.rows import read_gold
-from judge.gold.seal import BEGINNING, parse_ledger, write_split
-from tests.calibration_world import gold_rows, items, labeled, pool, write_gold, write_output, write_pool
+from judge.gold.seal import write_split
+from tests.calibration_world import gold_rows, items, labeled, pool, write_output, write_pool
 from tests.conftest import PROJECT, read_ledger
 from tests.jobs.conftest import Asked
 from tests.jobs.test_calibration import LATER, YES_NO, asking, tried
@@ -26,12 +25,6 @@ Options = dict[str, Any]
 @pytest.fixture
 def judgments(tmp_path: Path) -> Path:
     return write_output(tmp_path / "run", WORLD, {"server/good": labeled(WORLD, 0.1, 2)})
-
-
-@pytest.fixture
-def gold(tmp_path: Path) -> Path:
-    (tmp_path / "gold").mkdir()
-    return write_gold(tmp_path / "gold" / "gold.jsonl", gold_rows(WORLD))
 
 
 def sealed(split: Path, **options: Any) -> Options:
@@ -49,9 +42,6 @@ def smaller_pool(tmp_path: Path, split: Path, kept: int) -> Path:
 def entry(found: Any) -> Certified:
     (certified,) = found.certificate.certified
     return certified
-
-
-# Sealed grades
 
 
 def test_labels_of_few_sealed_responses_show_nothing(tmp_path: Path, split: Path) -> None:
@@ -128,7 +118,7 @@ def test_a_copied_split_and_another_seed_leave_their_traces(tmp_path: Path, spli
     assert second.seal.commitment != first.seal.commitment
 
 
-def test_every_certificate_that_is_written_agrees_with_itself(tmp_path: Path, split: Path, judgments: Path) -> None:
+def test_every_certificate_that_is_written_can_be_read(tmp_path: Path, split: Path, judgments: Path) -> None:
     bad = write_output(tmp_path / "bad", WORLD, {"server/bad": labeled(WORLD, 0.9, 3)})
     half = write_output(tmp_path / "half", WORLD, {"server/half": labeled(WORLD[:40], 0.1, 4)})
     for number, (files, more) in enumerate(
@@ -141,73 +131,3 @@ def test_every_certificate_that_is_written_agrees_with_itself(tmp_path: Path, sp
             out = tmp_path / f"out{number}{len(options)}"
             found = tried(**options, judgments=files, out=out, **more)
             assert read_certificate(out / "certificate.json") == found.certificate
-
-
-# Gold without a seal
-
-
-def test_looks_at_unsealed_gold_are_counted_beside_it(tmp_path: Path, gold: Path) -> None:
-    judged = {name: write_output(tmp_path / name, WORLD, {f"server/{name}": labeled(WORLD, 0.5, seed)})
-              for seed, name in enumerate("abc")}  # fmt: skip
-    counts = []
-    for name in "aabc":
-        found = tried(gold=[gold], judgments=[judged[name]], out=tmp_path / "out")
-        (looks,) = found.calibration.looks
-        assert looks == entry(found).looks
-        counts.append((looks.ledger, looks.number, looks.candidates))
-    assert counts == [("gold", 1, 1), ("gold", 1, 1), ("gold", 2, 2), ("gold", 3, 3)]
-    (text,) = [text for text in found.calibration.warnings if "candidates have met" in text]
-    assert text.startswith("groundedness: 3 candidates have met these grades in 3 different questions;")
-    lines, _ = parse_ledger((gold.parent / "gold.jsonl.looks").read_bytes(), BEGINNING, "looks")
-    assert [line.compared for line in lines] == [{"groundedness": 120}] * 3
-    assert f"so far 3 questions to these grades, 3 candidates in all; its last line has the SHA-256 `{looks.head}`" in (
-        (tmp_path / "out" / "calibration.md").read_text(encoding="utf-8")
-    )
-    assert json.loads((tmp_path / "out" / "calibration.json").read_bytes())["looks"][0]["number"] == 3
-
-
-def test_a_judge_by_another_name_is_no_other_candidate(tmp_path: Path, gold: Path) -> None:
-    grades = labeled(WORLD, 0.5, 1)
-    for name in ("server/a", "server/b"):
-        judged = write_output(tmp_path / name, WORLD, {name: grades})
-        (looks,) = tried(gold=[gold], judgments=[judged]).calibration.looks
-    assert (looks.number, looks.candidates) == (2, 1)
-
-
-def test_the_longest_ledger_of_several_gold_files_counts(tmp_path: Path, gold: Path, judgments: Path) -> None:
-    other = write_gold(tmp_path / "gold" / "other.jsonl", gold_rows(WORLD[:5], "bob"))
-    tried(gold=[gold], judgments=[judgments])
-    (looks,) = tried(gold=[other, gold], judgments=[judgments]).calibration.looks
-    assert looks.number == 2
-    (looks,) = tried(gold=[other], judgments=[judgments]).calibration.looks
-    assert looks.number == 2
-
-
-def test_gold_in_a_folder_that_cannot_be_written_has_its_ledger_in_the_output_folder(
-    tmp_path: Path, gold: Path, judgments: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = Path.open
-
-    def refuse(self: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
-        if self.name.endswith(".looks") and mode != "rb":
-            raise PermissionError(13, "Permission denied")
-        return real(self, mode, *rest, **more)
-
-    monkeypatch.setattr(Path, "open", refuse)
-    options: Options = {"gold": [gold], "judgments": [judgments]}
-    found = tried(**options)
-    assert found.calibration.looks == ()
-    assert "the gold's folder cannot be written and there is no --out, so this look is on no record" in (
-        found.calibration.warnings
-    )
-    for replicates in (200, 201):
-        found = tried(**options, out=tmp_path / "out", replicates=replicates)
-    assert (found.calibration.looks[0].ledger, found.calibration.looks[0].number) == ("out", 2)
-    assert len((tmp_path / "out" / "looks.jsonl").read_bytes().splitlines()) == 2
-
-
-def test_a_damaged_ledger_beside_gold_is_said_and_nothing_is_shown(tmp_path: Path, gold: Path, judgments: Path) -> None:
-    (gold.parent / "gold.jsonl.looks").write_text("{}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"gold\.jsonl\.looks: the record of looks is damaged"):
-        tried(gold=[gold], judgments=[judgments], out=tmp_path / "out")
-    assert not (tmp_path / "out" / "certificate.json").exists()

@@ -393,7 +393,6 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         yield Finding("", (ceiling(row_of(rows, chosen, split)),))
     if selection := selection_of(calibration, criterion):
         yield Finding("", (selected(selection),))
-    yield from (Finding("", (looked_at(look),)) for look in of(calibration.looks, criterion) if look.ledger != "seal")
     for section in (sections.PREFERENCES, sections.TOGETHER, sections.CASCADES, sections.EQUIVALENCE):
         yield from section.findings(calibration, criterion)
 

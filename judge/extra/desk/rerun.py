@@ -1,6 +1,6 @@
 """The prompts of a review, the wordings that are saved there, and one asked again on dev items beside the old one.
 
-The statistics, the ledger of looks and the journal of a rerun are those of `judge calibrate`.
+The statistics and the journal of a rerun are those of `judge calibrate`.
 """
 
 import threading
@@ -18,7 +18,7 @@ from judge.ask.progress import Progress
 from judge.ask.prompt_file import parse_criterion
 from judge.ask.records import JOURNAL
 from judge.calibrate.disagreements import Disagreement, JudgeGrade
-from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow, Looks
+from judge.calibrate.findings import AgreementRow, Calibration, ComparisonRow
 from judge.calibrate.intake import same_grades
 from judge.calibrate.report.lookup import SEPARABLE
 from judge.calibrate.selection import turned
@@ -213,7 +213,6 @@ class BeforeAfter(NamedTuple):
     """New minus old."""
     changes: Mapping[str, Sequence[ItemChange]]
     """gained: only the old wording errs. lost: only the new one. moved: both do, with other grades. kept: with one."""
-    looks: Looks | None
     warnings: tuple[str, ...]
 
     @property
@@ -301,7 +300,7 @@ def ask_again(plan: ReviewPlan, question: Rewording, report: Callable[[Progress]
         both = "kept" if a.grade == b.grade else "moved"
         kind = "gained" if b.difference == 0 else "lost" if a.difference == 0 else both
         changes[kind].append((item, a, b))
-    return BeforeAfter(old, new, difference, gain, changes, next(iter(found.looks), None), found.warnings)
+    return BeforeAfter(old, new, difference, gain, changes, found.warnings)
 
 
 def _row(found: Calibration, prompt: str) -> AgreementRow:

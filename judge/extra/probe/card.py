@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from judge.calibrate.certified import MOST_MISSING, SHIFTS, Expects, ProbeWord, word_for
+from judge.calibrate.certified import Expects, ProbeWord
 from judge.extra.probe.probes import CANARIES, Probe, ProbeKind, ProbePair
 from judge.io.draw import interval_plot
 from judge.io.installed import has_extra
@@ -13,12 +13,17 @@ from judge.io.table import Cell, Table, tsv
 from judge.io.text import count, decimals, prose
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval
-from judge.stats.means import mean_interval
+from judge.stats.means import FEWEST_TOPICS, mean_interval
 
 DECIMALS = 9
 """Of the numbers in files, so that they are the same on machines whose last digits differ."""
 MARGIN = 0.25
 """The shift, in levels, that does not matter, unless the user sets another."""
+MOST_MISSING = 0.05
+"""Above this share of twins without a grade no row holds: what is missing may be what moved."""
+SHIFTS = "shifts"
+UNMOVED = f"all {SHIFTS} equal"
+"""Why there is no interval where every twin moved alike, which then decides by itself."""
 
 
 class ProbeRow(Record, frozen=True):
@@ -93,6 +98,36 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     others = _mean(gained, beside, (-steps, steps)) if beside else None, auc, overlap_auc
     word = word_for(probe.expects, size or shift, missing, margin)
     return ProbeRow(probe.kind, probe.name, probe.expects, *counts, shift, size, moved, *others, word)
+
+
+def word_for(expects: Expects, measure: Estimate, missing: int, margin: float) -> ProbeWord:
+    """Whether a judge does what a probe expects, by the 95 % interval of what is measured.
+
+    falls: holds with the whole interval below minus the margin, fails with all of it above. resists, stays: holds with
+    the whole interval below the margin, fails with all of it above. Where all shifts are equal there is no interval,
+    and the value decides.
+
+    The measure is of `resists` the mean shift towards where the attacker wants the grade, of `falls` that towards the
+    good end, of `stays` the mean size of the shifts: ups and downs that cancel out are no invariance.
+    """
+    ends = _ends(measure)
+    if ends is None:
+        return "inconclusive"
+    low, high = ends
+    limit = -margin if expects == "falls" else margin
+    holds, fails = high < limit, low > limit
+    if holds and missing > MOST_MISSING * (missing + measure.n):
+        return "inconclusive"
+    return "holds" if holds else "fails" if fails else "inconclusive"
+
+
+def _ends(measure: Estimate) -> tuple[float, float] | None:
+    """The ends of the interval; both are the value where all shifts of enough topics are equal."""
+    if measure.low is not None and measure.high is not None:
+        return measure.low, measure.high
+    if measure.value is not None and measure.reason == UNMOVED and measure.topics >= FEWEST_TOPICS:
+        return measure.value, measure.value
+    return None
 
 
 def canary_rows(pairs: Sequence[ProbePair], steps: int) -> tuple[CanaryRow, ...]:

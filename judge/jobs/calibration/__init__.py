@@ -32,7 +32,7 @@ from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, make_comparison
 from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
 from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
-from judge.jobs.calibration.look import LookRecord, gold_look, log_look, looked_often
+from judge.jobs.calibration.look import looked_often
 from judge.jobs.manifest import read_manifest, reported
 from judge.judges.backends import judges_in
 from judge.judges.credentials import scrub, without_credentials
@@ -88,9 +88,9 @@ def calibrate_judges(
         panels, unmatched = make_comparison(inputs, labeled.rows, labeled.sources)
         if inputs.out:
             make_folder(inputs.out)
-        record = labeled.record or log_look(inputs, now, gold_look(inputs, labeled.asked, panels, labeled.tried))
-        calibration = _compared(inputs, labeled, panels, unmatched, record, shown.steps)
-        entries = certified(inputs, panels, calibration, record.seal if record else None, labeled.endpoints)
+        calibration = _compared(inputs, labeled, panels, unmatched, shown.steps)
+        seal = labeled.record.seal if labeled.record else None
+        entries = certified(inputs, panels, calibration, seal, labeled.endpoints)
         certificate = make_certificate(entries, now.date().isoformat())
         pool = next((source.pool for source in labeled.sources if source.pool is not None), None)
         turns = turns_shown(pool, inputs.topics) if pool is not None else inputs.topics
@@ -127,18 +127,16 @@ def _compared(
     labeled: LabeledGold,
     panels: tuple[Panel, ...],
     unmatched: int,
-    record: LookRecord | None,
     steps: Steps,
 ) -> Calibration:
     """What gold and labels side by side say."""
     warnings = [*labeled.warnings, *_unmet(inputs, labeled, panels), *off_scale_warnings(panels)]
     if inputs.gold.columns:
         warnings.insert(0, "files of columns do not say how their grades were made; they are taken as given blind")
-    if record is None:
-        warnings.append("the gold's folder cannot be written and there is no --out, so this look is on no record")
     if unmatched:
         warnings.append(f"{unmatched} of {len(labeled.rows)} gold grades are of responses not in the pool")
-    openings = record.opening.number if record and record.seal else None
+    record = labeled.record
+    openings = record.opening.number if record else None
     found = calibrate(panels, msgspec.structs.replace(inputs.options, openings=openings), steps)
     looks = record.rows([panel.criterion for panel in panels]) if record else ()
     found = msgspec.structs.replace(found, cascade_bounds=tuple(labeled.bounds))

@@ -48,13 +48,9 @@ class LabeledGold(NamedTuple):
     """The labels, those of the baseline last."""
     record: LookRecord | None
     """The record of the look at sealed grades; None without any."""
-    asked: Mapping[str, Any]
-    """What is asked of the gold, beside the panels."""
     warnings: tuple[str, ...]
     files: Mapping[str, bytes] = {}
     """The files of what the models said, by name."""
-    tried: Sequence[Panel] = ()
-    """The panels of other bounds of a cascade, which the look counts."""
     costs: Sequence[GroupCost] = ()
     bounds: Sequence[CascadeBounds] = ()
     cascade_costs: Mapping[tuple[str, str], CascadeCost] = {}
@@ -93,7 +89,7 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
         **_decided_by(plan),
     }
     rows, everything, record = open_test(inputs, now, asked, sources, lambda rows: sources)
-    return LabeledGold(rows, everything, record, asked, warnings)
+    return LabeledGold(rows, everything, record, warnings)
 
 
 def _wanted(inputs: CalibrationInputs, columns: Sequence[Labels]) -> tuple[Labels, ...]:
@@ -254,10 +250,8 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         rows=rows,
         sources=sources,
         record=record,
-        asked=asked,
         warnings=warnings,
         files=_answer_files(results),
-        tried=tried,
         costs=costs,
         bounds=bounds,
         cascade_costs=cascades.costs if cascades else {},
@@ -267,7 +261,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
 
 
 def _asked(inputs: CalibrationInputs, chosen: Sequence[Column], endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """What a look at the gold asks of it."""
+    """What is asked of sealed grades, beside the panels."""
     plan = inputs.plan
     judges = sorted({judges_in(column.judge)[-1] for column in chosen} & endpoints.keys())
     moved = {judge: endpoints[judge] for judge in judges}

@@ -1,10 +1,10 @@
-"""The look that a calibration takes at gold: what it asks of the grades, and the record of that."""
+"""The look that a calibration takes at sealed grades: what it asks of them, and the record of that."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from judge.calibrate.findings import Calibration, Looks, Split
 from judge.calibrate.intake import LabelSource
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose
-from judge.errors import InputError, OperationalError, UsageError
+from judge.errors import InputError, UsageError
 from judge.gold import seal as seals
 from judge.gold.rows import GoldRow
 from judge.io.files import sha256
@@ -23,28 +23,26 @@ from judge.io.folder import make_folder
 from judge.io.text import count
 from judge.jobs.calibration.inputs import CalibrationInputs, gold_scale, make_comparison, with_baselines
 
-BESIDE_GOLD = ".looks"
-"""What the ledger of unsealed gold adds to the name of the gold file."""
-IN_FOLDER = "looks.jsonl"
-"""The ledger in the output folder, where the gold's folder cannot be written."""
-
 _SHORT = 16
 """Hexadecimal digits of a candidate's digest."""
 
 
 class LookRecord(NamedTuple):
-    """The record of a look: a ledger, and the seal if the grades are sealed."""
+    """The record of a look: what the ledger says, and the seal."""
 
     opening: seals.Opening
-    ledger: Literal["seal", "gold", "out"]
-    """Where it is, as in `Looks`."""
-    seal: CertifiedSeal | None = None
+    seal: CertifiedSeal
 
     def rows(self, criteria: Sequence[str]) -> tuple[Looks, ...]:
         """What the ledger says of each criterion."""
         opening = self.opening
         return tuple(
-            Looks(criterion, self.ledger, opening.number, opening.candidates(criterion), opening.head)
+            Looks(
+                criterion=criterion,
+                number=opening.number,
+                candidates=opening.candidates(criterion),
+                head=opening.head,
+            )
             for criterion in criteria
         )
 
@@ -96,10 +94,10 @@ def open_test(
         everything = with_baselines(inputs, both, judged(rows))
         return gold_look(inputs, asked, compared(both, everything), tried)
 
-    rows, opening = seals.open_sealed(Path(test), seal, _time(now), look)
+    rows, opening = seals.open_sealed(Path(test), seal, now.isoformat(timespec="seconds"), look)
     record = seals.read_seal(seal)
     certified = CertifiedSeal(record.commitment, record.seed, seals.responses_digest(record))
-    return (*dev, *rows), everything, LookRecord(opening, "seal", certified)
+    return (*dev, *rows), everything, LookRecord(opening, certified)
 
 
 def gold_look(
@@ -168,34 +166,11 @@ def _digest(value: Any) -> str:
     return sha256(msgspec.json.encode(value, order="sorted"))
 
 
-def log_look(inputs: CalibrationInputs, now: datetime, look: seals.Look) -> LookRecord | None:
-    """Put a look at unsealed gold on record beside each file, else in --out, else nowhere; the longest one counts."""
-    openings = []
-    for path in dict.fromkeys(Path(path).resolve() for path in inputs.plan.gold):
-        try:
-            openings.append(
-                seals.record_look(path.with_name(path.name + BESIDE_GOLD), seals.BEGINNING, look, _time(now))
-            )
-        except OperationalError:
-            continue
-    if openings:
-        return LookRecord(max(openings, key=lambda opening: opening.number), "gold")
-    if inputs.out is None:
-        return None
-    return LookRecord(seals.record_look(inputs.out / IN_FOLDER, seals.BEGINNING, look, _time(now)), "out")
-
-
 def looked_often(calibration: Calibration, looks: Sequence[Looks]) -> tuple[str, ...]:
-    """A warning for each criterion whose gold has met more candidates than this calibration chooses among."""
-    tried = {choice.criterion: len(choice.tried) for choice in calibration.selections}
+    """A warning for each criterion whose sealed grades have met more than the one candidate that was chosen."""
     return tuple(
         f"{look.criterion}: {look.candidates} candidates have met these grades in "
         f"{count(look.number, 'different question')}; the more are tried, the likelier one is TRUSTED by chance"
         for look in looks
-        if (look.number > 1 or calibration.cascade_bounds)
-        and look.candidates > (tried.get(look.criterion, 0) if look.ledger != "seal" else 1)
+        if (look.number > 1 or calibration.cascade_bounds) and look.candidates > 1
     )
-
-
-def _time(now: datetime) -> str:
-    return now.isoformat(timespec="seconds")
