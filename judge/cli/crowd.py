@@ -5,11 +5,11 @@ from typing import Any
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import columns, folded_lines, grouped, print_json, print_text, progress, say, say_all
+from judge.crowd.joint import DIAGNOSTIC
 from judge.crowd.outputs import CAREFUL, terminal
 from judge.crowd.study import Study
 from judge.errors import InputError
 from judge.jobs.crowd import CrowdPlan, grade_crowd
-from judge.plugins import need
 from judge.records import Problem
 
 _SHOWN = 12
@@ -32,7 +32,7 @@ def crowd(plan: CrowdPlan, output: JsonOutput) -> int:
     else:
         print(terminal(outcome.study, columns()), end="")
         if plan.with_judgments:
-            print_text(f"with_judgments.tsv: {need('diagnostics.joint', '--with-judgments').DIAGNOSTIC}")
+            print_text(f"with_judgments.tsv: {DIAGNOSTIC}")
         say(f"written to {plan.out}")
     return 1 if outcome.empty else 0
 

@@ -109,6 +109,15 @@ def test_probabilities_of_a_model_are_said_to_be_too_sure(labels: Path, tmp_path
         assert ("use them as soft labels, not as the chance" in (tmp_path / "out/summary.md").read_text()) == said
 
 
+def test_judges_beside_the_crowd_are_a_diagnostic(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = put(tmp_path / "judge.qrel", "1_1 0 R1 3\n1_2 0 R2 1\n2_1 0 R3 2\n")
+    assert run(labels, "--scale", "0-3", "--with-judgments", judged, "--out", tmp_path / "out") == 0
+    assert "diagnostic only" in capsys.readouterr().out
+    assert (tmp_path / "out/with_judgments.tsv").read_text().count("\tjudge\t") == 1
+
+
 def test_a_bad_table_writes_nothing(labels: Path, tmp_path: Path) -> None:
     labels.write_text(LABELS + "a,1_1,R1,relevance,0,9\n,1_1,R9,relevance,7,9\n", encoding="utf-8")
     problems = refused(run, labels, "--scale", "0-3", "--out", tmp_path / "out")
