@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from judge.extra.bench.page import compare_bench as compare_bench
     from judge.extra.desk.assess import AssessPlan as AssessPlan
     from judge.extra.desk.assess import serve_assess as serve_assess
-    from judge.extra.desk.rerun import ReviewPlan as ReviewPlan
-    from judge.extra.desk.review import serve_review as serve_review
     from judge.extra.evaluate.measured import PassagesPlan as PassagesPlan
     from judge.extra.evaluate.measured import StatementsPlan as StatementsPlan
     from judge.extra.evaluate.measured import evaluate_passages as evaluate_passages

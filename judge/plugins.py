@@ -43,8 +43,6 @@ ANNEXES = {
     "desk": Annex(
         {
             "serve assess": "a desk in the browser at which assessors label pooled responses, blind",
-            "serve review": "a desk in the browser at which a prompt is improved on what judges and assessors disagree "
-            "on",
         }
     ),
     "scale": Annex(

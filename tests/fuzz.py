@@ -55,7 +55,6 @@ from judge.extra.bench.card import parse_card
 from judge.extra.bench.page import compare_cards
 from judge.extra.checkers.onnx import ModelFiles, open_tokenizer, windows
 from judge.extra.checkers.served import read_scores
-from judge.extra.desk.review import Cases, filter_of
 from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.nuggets.edits import NEEDED, bank_sheet, edited, parse_edits, sheet_edits
@@ -448,12 +447,6 @@ def _trec_run(folder: Path, content: bytes) -> None:
         raise InputError("x.run", problems)
 
 
-def _disagreements(content: bytes, name: str) -> None:
-    cases = Cases(parse_disagreements(content, name))
-    for direction in ("", "higher", "lower", "missing"):
-        cases.kept(filter_of({"judge": "0", "direction": direction}, len(cases.raters)))
-
-
 def _desk_store(path: Path) -> None:
     with _desk(path) as store:
         store.following("1", 0)
@@ -765,7 +758,7 @@ READERS: dict[str, Reader] = {
     "judgments": Reader(_twice(_SAID), _read(read_labels, "judgments.jsonl")),
     "failures": Reader(_twice(_FAILED),
         _read(lambda path: read_labels(_file(path.parent, b"", "judgments.jsonl")), "failures.jsonl")),
-    "disagreements": Reader(_twice(_APART), _parse(_disagreements)),
+    "disagreements": Reader(_twice(_APART), _parse(parse_disagreements)),
     "gold": Reader(_stored("gold"), _read(read_gold, "gold.jsonl")),
     "gold-bytes": Reader(_stored("gold", examples="gold/*.jsonl"), _parse(parse_gold)),
     "nugget-matches": Reader(_stored("matched", "assigned"), _read(_matches, "matches.jsonl")),

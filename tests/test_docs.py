@@ -116,7 +116,6 @@ NOT_CARRIED_OUT = {
     "demo": "test_extras.py runs it, and --full fetches weights",
     "models": "the weights of a model are fetched",
     "models pull": "the weights of a model are fetched",
-    "serve review": "it waits for people; tests of the desk start it",
     "batch": "no batch API is here",
     "batch submit": "no batch API is here",
     "batch status": "no batch API is here",
@@ -195,8 +194,6 @@ def reader(mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_MODEL", JUDGE)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     label_at_once(monkeypatch)
-    # Nobody visits the review desk of a page.
-    monkeypatch.setattr("judge.extra.desk.app.serve_desk", lambda app, listener, ready: ready())
     write_example(tmp_path)
     monkeypatch.chdir(tmp_path)
 

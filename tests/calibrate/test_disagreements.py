@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from judge.ask.results import Label, Labels
 from judge.calibrate import disagreements
 from judge.calibrate.panel import Panel
+from judge.errors import InputError
 from judge.gold.rows import GoldRow
 from judge.gold.seal import item_of
+from judge.io.files import jsonl_bytes
 from judge.pool.records import Pool
 from judge.records import Level, Scale
 from judge.runs.records import Exchange, Turn
@@ -137,6 +139,14 @@ def test_a_line_has_these_fields() -> None:
                     "difference": 2}],
         "compared": "grades", "distance": 2, "text": None, "passages": [], "utterance": None, "context": [],
     }  # fmt: skip
+
+
+def test_lines_that_are_no_disagreements_are_listed() -> None:
+    lines = found([row("1_1", "R1", 0)], labels("m", {("1_1", "R1"): 2}))
+    assert disagreements.parse_disagreements(jsonl_bytes(lines), "d.jsonl") == lines
+    with pytest.raises(InputError, match=r"d\.jsonl: 2 lines not as `judge calibrate` writes") as caught:
+        disagreements.parse_disagreements(b'{"turn_id": "1_1"}\n' + jsonl_bytes(lines) + b"x\n", "d.jsonl")
+    assert [problem.path for problem in caught.value.problems] == ["line 1: $", "line 3: $"]
 
 
 def test_the_report_shows_the_worst_of_each_criterion_and_says_how_many_more() -> None:

@@ -212,7 +212,7 @@ def test_too_little_memory_is_a_failure_outside_and_no_traceback(monkeypatch, ca
     )
 
 
-def test_serve_alone_lists_the_desks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_alone_says_what_is_served(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["serve", "--help"])
     assert "  assess  a desk in the browser at which assessors label pooled responses, blind" in capsys.readouterr().out

@@ -99,8 +99,7 @@ NO_JSON = {
     *("bench", "bench compare", "bench datasets", "completion", "demo", "evaluate passages", "evaluate responses"),
     *("evaluate statements", "gold import", "gold sheet", "gold split", "journal export"),
     *("models pull", "nuggets agree", "nuggets claims", "nuggets create", "nuggets import", "nuggets match"),
-    *("nuggets score", "nuggets sheet", "passages index", "probe", "prompts show", "release", "report"),
-    *("serve assess", "serve review"),
+    *("nuggets score", "nuggets sheet", "passages index", "probe", "prompts show", "release", "report", "serve assess"),
 }
 ELSEWHERE = {
     "batch submit": "extra/scale/test_batches.py",

@@ -1,6 +1,5 @@
-"""Desk: a local web app in which assessors label responses, and prompt writers look at what judges get wrong.
+"""Desk: a local web app in which assessors label responses.
 
-app      pages, forms and seats of any desk, and its address
+app      pages, forms and seats, and the address
 assess   `judge serve assess`; store: the labels
-review   `judge serve review`; rerun: prompts, new wordings, one asked again
 """

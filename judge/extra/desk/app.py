@@ -1,4 +1,4 @@
-"""A desk as an application at an address: pages, actions that forms ask for, and who may see them.
+"""The desk as an application at an address: pages, actions that forms ask for, and who may see them.
 
 Whoever has the link is let in, through pages of the desk alone. A link holds the token of a seat. The first visit turns
 it into a cookie that no script can read and that no page of another site can make a browser send. Every seat has a path
@@ -17,11 +17,10 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import uvicorn
-from pydantic import Field
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -34,7 +33,6 @@ from judge.ask.loop import finish
 from judge.errors import JudgeError, OperationalError, UsageError
 from judge.io.files import sha256
 from judge.io.page import look, render_page
-from judge.io.plan import Option, Options
 
 TEMPLATES = Path(__file__).parent / "templates"
 ASSETS = "assets"
@@ -62,31 +60,6 @@ def _assets() -> Mapping[str, bytes]:
     """The style sheets, the scripts and the pictures by name."""
     own = {path.name: path.read_bytes() for path in TEMPLATES.iterdir() if path.suffix in _KINDS}
     return {"base.css": look().encode(), **own}
-
-
-_Entry = TypeVar("_Entry")
-
-
-class ListPage(NamedTuple, Generic[_Entry]):
-    """One page of a list."""
-
-    shown: Sequence[_Entry]
-    first: int
-    """The place of its first entry in the list, from 0."""
-    page: int
-    pages: int
-
-
-def list_page(entries: Sequence[_Entry], asked: str | None, size: int) -> ListPage[_Entry]:
-    """The page that an address asks for; the nearest one if there is none of this number.
-
-    >>> list_page("abcde", "2", 2), list_page("abcde", "9", 2)
-    (ListPage(shown='cd', first=2, page=2, pages=3), ListPage(shown='e', first=4, page=3, pages=3))
-    """
-    pages = max(1, -(-len(entries) // size))
-    page = min(max(1, whole_number(asked) or 1), pages)
-    first = (page - 1) * size
-    return ListPage(entries[first : first + size], first, page, pages)
 
 
 def whole_number(text: str | None) -> int | None:
@@ -357,15 +330,6 @@ PORT = 8765
 """The port of a desk, if no other is asked for."""
 _PATIENCE = 2
 """Seconds that answers under way may take at the end."""
-
-
-class DeskAddress(Options, section="address"):
-    """Where a desk answers."""
-
-    host: Annotated[str, Option(metavar="NAME")] = "127.0.0.1"
-    """Network interface to answer at (default 127.0.0.1: this machine alone)."""
-    port: Annotated[int, Field(ge=0, le=65535), Option(metavar="N")] = PORT
-    """Port to answer at; 0 takes a free one."""
 
 
 class Listener(NamedTuple):

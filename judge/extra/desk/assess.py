@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
+from pydantic import Field
 from starlette.responses import Response
 
 import judge.extra.desk.app as desk
@@ -27,7 +28,7 @@ from judge.gold.rows import parse_gold, response_digest
 from judge.gold.seal import SEAL, read_seal
 from judge.io.files import file_in, jsonl_bytes, read_content, sha256
 from judge.io.ids import natural_key
-from judge.io.plan import Amount, Option
+from judge.io.plan import Amount, Option, Options
 from judge.io.table import tsv
 from judge.io.text import count, shown, storable
 from judge.jobs.options import DEFAULT_CRITERIA
@@ -42,10 +43,14 @@ from judge.runs.topics import topic_turns
 _LONGEST_NAME = 80
 
 
-class AssessPlan(desk.DeskAddress, section="what is labeled"):
+class AssessPlan(Options, section="address"):
     """Everything `judge serve assess` can be told."""
 
-    pool: Annotated[Path, Option(metavar="OUT|FILE")]
+    host: Annotated[str, Option(metavar="NAME")] = "127.0.0.1"
+    """Network interface to answer at (default 127.0.0.1: this machine alone)."""
+    port: Annotated[int, Field(ge=0, le=65535), Option(metavar="N")] = desk.PORT
+    """Port to answer at; 0 takes a free one."""
+    pool: Annotated[Path, Option(metavar="OUT|FILE", section="what is labeled")]
     """Output folder or its pool.jsonl."""
     plan: Annotated[Path | None, Option(metavar="FILE")] = None
     """Plan of `judge gold plan` (default: the whole pool)."""
@@ -306,13 +311,16 @@ class AssessDesk:
         labeled = self._store.labeled(visit.seat.path)
         _, keeps = FILTERS.get(kept, FILTERS["all"])
         found = [task for task in self._store.tasks(visit.seat.path) if keeps(labeled.get(task.place))]
-        part = desk.list_page(found, visit.query.get("page"), LISTED)
+        pages = max(1, -(-len(found) // LISTED))
+        page = min(max(1, desk.whole_number(visit.query.get("page")) or 1), pages)
+        first = (page - 1) * LISTED
         return visit.page(
             "assess_list.html",
-            tasks=[self._line(task, labeled.get(task.place)) for task in part.shown],
+            tasks=[self._line(task, labeled.get(task.place)) for task in found[first : first + LISTED]],
             kept=kept,
             filters={name: words for name, (words, _) in FILTERS.items()},
-            part=part,
+            page=page,
+            pages=pages,
             **self._shown(visit),
         )
 

@@ -1,14 +1,11 @@
-"""Desks in a browser: one at which assessors label, and one at which a prompt is improved."""
+"""The desk in a browser, at which assessors label."""
 
 from collections.abc import Sequence
 
-from judge.ask.options import ASKING
 from judge.cli.parser import read_examples
 from judge.cli.printing import say
 from judge.extra.desk.app import Listener, Seat
 from judge.extra.desk.assess import AssessPlan, serve_assess
-from judge.extra.desk.rerun import ReviewPlan
-from judge.extra.desk.review import serve_review
 from judge.io.text import printable
 
 
@@ -25,20 +22,6 @@ def assess(plan: AssessPlan) -> int:
     return 0
 
 
-def review(plan: ReviewPlan) -> int:
-    """Serve a desk at which a prompt is improved, beside what judges and assessors disagree on, worst first.
-
-    A new wording is saved as a prompt file of its own. With --gold, --pool and --model it is asked again on dev items,
-    and set beside the old one: the difference of the files, agreement before and after, and the items that changed.
-    """
-    if not plan.models:
-        plan.refuse_unused((*ASKING, "topics", "gold_scale"), "they are about asking a judge, which --model names")
-    serve_review(plan, say_links)
-    if plan.home.exists():
-        say(f"new wordings and reruns are kept in {plan.home}")
-    return 0
-
-
 def say_links(listener: Listener, seats: Sequence[Seat]) -> None:
     """Print the link of each seat, which is all that a person needs."""
     if not listener.local:
@@ -51,6 +34,6 @@ def say_links(listener: Listener, seats: Sequence[Seat]) -> None:
     say("Open the link in a browser. Ctrl-C stops the desk")
 
 
-COMMANDS = {"serve assess": assess, "serve review": review}
+COMMANDS = {"serve assess": assess}
 
 EXAMPLES = read_examples(__file__)

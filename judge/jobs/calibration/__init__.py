@@ -25,7 +25,6 @@ from judge.calibrate.panel import Panel
 from judge.calibrate.report.folder import calibration_files
 from judge.errors import InputError, UsageError
 from judge.gold.seal import item_of
-from judge.io.files import StrPath
 from judge.io.folder import make_folder, replace_folder
 from judge.io.installed import undrawn
 from judge.io.steps import ProgressLine, Step, Steps, quiet
@@ -38,7 +37,6 @@ from judge.judges.backends import judges_in
 from judge.judges.credentials import scrub, without_credentials
 from judge.judges.model import recorded_options
 from judge.pool.conversation import turns_shown
-from judge.pool.records import Pool
 from judge.records import Estimate
 
 CERTIFICATE = "certificate.json"
@@ -69,18 +67,15 @@ def calibrate_judges(
     *,
     report: Callable[[Progress], None] | None = None,
     progress: bool | ProgressLine = False,
-    pool: Pool | None = None,
-    known: Sequence[StrPath] = (),
 ) -> CalibrationOutcome:
     """Read gold, read or ask for labels, compare them, and write the output folder.
 
     `now`: for the certificate and the ledger of sealed grades; by default the clock's time. `report` and `progress`: as
-    for `run`. `pool`: the responses that models are asked about, where they are not those of the plan. `known`:
-    journals that hold paid answers to the same questions. If asking stops early, the same call goes on from there.
+    for `run`. If asking stops early, the same call goes on from there.
     """
     now = now or datetime.now(UTC)
     with job_progress(progress, report) as shown:
-        inputs = CalibrationInputs(plan, shown.steps, pool, known)
+        inputs = CalibrationInputs(plan, shown.steps)
         labeled = ask_models(inputs, now, shown) if plan.models else stored_labels(inputs, now)
         if inputs.out and labeled.files:
             # The results are written before any statistic is computed, so that a failure there loses none of them.
@@ -109,17 +104,11 @@ def calibrate_judges(
     return CalibrationOutcome(calibration, certificate, trusted, found, labeled.accounts, not_drawn)
 
 
-def forecast_calibration(
-    plan: CalibrationPlan,
-    progress: ProgressLine | None = None,
-    *,
-    pool: Pool | None = None,
-    known: Sequence[StrPath] = (),
-) -> JobForecast:
+def forecast_calibration(plan: CalibrationPlan, progress: ProgressLine | None = None) -> JobForecast:
     """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed."""
     if not plan.models:
         raise UsageError("a dry run counts what models would be asked (--dry-run goes with --model)")
-    return forecast_models(CalibrationInputs(plan, progress or quiet, pool, known))
+    return forecast_models(CalibrationInputs(plan, progress or quiet))
 
 
 def _compared(

@@ -20,7 +20,7 @@ from judge.calibrate.panel import Panel
 from judge.errors import UsageError
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import GOLD_FILES, SEAL, TEST_FILES
-from judge.io.files import StrPath, paths, sha256
+from judge.io.files import sha256
 from judge.io.ids import Cluster
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
@@ -132,17 +132,11 @@ class CalibrationPlan(ComparedJudges, AskingOptions, JournalOption, section="dec
 
 
 class CalibrationInputs:
-    """A plan with its gold, prompts and topics read; nothing has been asked or written.
+    """A plan with its gold, prompts and topics read; nothing has been asked or written."""
 
-    `pool` has the responses that models are asked about, where they are not those of the plan; `known` are journals
-    that hold paid answers to the same questions.
-    """
-
-    def __init__(
-        self, plan: CalibrationPlan, steps: Steps = quiet, pool: Pool | None = None, known: Sequence[StrPath] = ()
-    ) -> None:
+    def __init__(self, plan: CalibrationPlan, steps: Steps = quiet) -> None:
         self.plan = plan = in_folders(plan, gold=GOLD_FILES, judgments=(JUDGMENTS,), test=TEST_FILES, seal=(SEAL,))
-        self.out, self.pool, self.known = plan.out, pool, paths(known)
+        self.out = plan.out
         self.options = CalibrationOptions(
             requirements=tuple(map(parse_requirement, plan.requirements)),
             seed=plan.resampling_seed,

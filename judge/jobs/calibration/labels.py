@@ -154,7 +154,7 @@ class CalibrationJudges:
         if plan.pool is None or plan.out is None:
             raise UsageError(ASKING)
         self.inputs = inputs
-        out, pool = plan.out, inputs.pool or read_pool_folder(plan.pool, "passages.jsonl")
+        out, pool = plan.out, read_pool_folder(plan.pool, "passages.jsonl")
         self.prompts = tuple(prompt for prompt in inputs.prompts.values() if inputs.only in (None, prompt.name))
         check_unit(self.prompts, pool.unit)
         path = seal_of(plan.test, plan.seal)
@@ -167,7 +167,7 @@ class CalibrationJudges:
         turns = turns_shown(pool, inputs.topics)
         pooled = {response.turn_id for response in pool.responses}
         check_turns(self.prompts, graded & pooled, turns or (), plan.topics)
-        place = JournalPlace(out, plan.journal, inputs.known, plan.max_wait)
+        place = JournalPlace(out, plan.journal, max_wait=plan.max_wait)
         # All models are opened first, so that one that cannot be asked stops the job before another is paid.
         keys = not dry and not place.journals
         options, settings = plan.options, plan.settings

@@ -1,5 +1,15 @@
 // Keys of the assess desk; everything works without them.
 "use strict";
+// Speech input types letters, and whoever uses it turns single keys off on every page of the desk.
+const singleKeys = document.getElementById("single-keys");
+singleKeys.checked = true;
+singleKeys.closest("p").hidden = false;
+try {
+  singleKeys.checked = localStorage.getItem("judge single keys") !== "off";
+  singleKeys.addEventListener("change", () => localStorage.setItem("judge single keys", singleKeys.checked ? "on" : "off"));
+} catch {
+  // A browser that keeps nothing has them turned off page by page.
+}
 // On a phone, passages are titles at first.
 if (matchMedia("(max-width: 40rem)").matches) {
   for (const passage of document.querySelectorAll(".evidence > details[open]")) passage.open = false;
