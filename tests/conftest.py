@@ -9,6 +9,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -107,6 +108,22 @@ def pictures() -> Iterator[None]:
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write completions at once: who makes one call at a time would wait after each until others are gathered."""
     monkeypatch.setattr("judge.judges.journal_store.Store.pause", 0.0)
+
+
+@pytest.fixture
+def heeded() -> Iterator[None]:
+    """Let no signal that ends a program be ignored here or in processes that a test starts.
+
+    `nohup`, and a shell that starts something in the background, have it ignored by all that they start.
+    """
+    usual = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.getsignal(number) for number in usual}
+    for number, handler in before.items():
+        if handler is signal.SIG_IGN:
+            signal.signal(number, usual[number])
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ STOPPING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
 @pytest.fixture
-def restored() -> Iterator[None]:
+def restored(heeded: None) -> Iterator[None]:
     """A signal means after a test what it meant before."""
 
     def mine(number: int, frame: object) -> None:

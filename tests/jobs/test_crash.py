@@ -69,6 +69,7 @@ def started(mock: Mock, out: Path, *, least: int = 10, before: tuple[str, ...] =
     return process
 
 
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_drains_and_says_how_to_go_on(mock: Mock, tmp_path: Path, number: signal.Signals) -> None:
     mock.config(latency=0.1)
@@ -86,6 +87,7 @@ def test_a_signal_drains_and_says_how_to_go_on(mock: Mock, tmp_path: Path, numbe
     assert set(mock.paid_per_item().values()) == {1}
 
 
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_breaks_the_calls_off(mock: Mock, tmp_path: Path, number: signal.Signals) -> None:
     mock.config(latency=0.05)
@@ -105,6 +107,7 @@ def test_a_second_signal_breaks_the_calls_off(mock: Mock, tmp_path: Path, number
     assert finish(mock, tmp_path / "out").returncode == 0
 
 
+@pytest.mark.usefixtures("heeded")
 def test_a_terminal_that_closes_loses_no_call(mock: Mock, tmp_path: Path) -> None:
     """The kernel sends SIGHUP, and writing to the terminal fails from then on."""
     mock.config(latency=0.1)

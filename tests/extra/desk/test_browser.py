@@ -41,7 +41,7 @@ class Served:
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[type[Served]]:
+def serve(tmp_path: Path, heeded: None) -> Iterator[type[Served]]:
     """Starts desks, and ends those that a failed test leaves."""
     started: list[Served] = []
 

@@ -222,6 +222,7 @@ async def inside_a_loop(call: Callable[[], None]) -> None:
     call()
 
 
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("around", [lambda call: call(), lambda call: asyncio.run(inside_a_loop(call))])
