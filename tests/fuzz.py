@@ -793,6 +793,7 @@ READERS: dict[str, Reader] = {
     "crowd": Reader(_stored("long", "tasks", "mturk", "answers"), _read(_crowd, "labels.csv")),
     "crowd-toloka": Reader(_stored("toloka"), _read(_crowd, "assignments.tsv")),
     "crowd-studio": Reader(_stored("studio"), _read(_crowd, "project.json")),
+    "crowd-judgments": Reader(_stored("judgments"), _read(_crowd, "judgments.json")),
     "crowd-submissions": Reader(_stored("submissions"),
         _read(lambda path: _crowd(_file(path.parent, SEEDS["long"][0], "labels.csv"), path), "submissions.csv")),
     "crowd-parquet": Reader(_parquet, _read(_crowd, "labels.parquet")),

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from judge.cli import main
-from judge.crowd.released import KINDS
 from judge.extra.nuggets.forms import read_bank
 from judge.io.words import containment
 from tests.conftest import PROJECT, put
@@ -26,7 +25,6 @@ from tests.extra.reproduce.test_llmjudge import COHEN
 from tests.extra.reproduce.test_llmjudge import lines as label_lines
 from tests.extra.reproduce.test_llmjudge import release as label_files
 from tests.extra.reproduce.test_published import release
-from tests.jobs.test_folders import _release as regin_release
 
 EXAMPLE = PROJECT / "examples"
 GOLD = PROJECT / "gold" / "example.gold.jsonl"
@@ -234,8 +232,20 @@ def _workers(path: Path) -> None:
 
 
 def _regin(path: Path) -> None:
-    for kind in KINDS.values():
-        regin_release(path / kind.folder, kind.name)
+    """The judgments of two turns, of responses and of clarifying questions."""
+    for folder, word, criteria in (
+        ("response_evaluation", "Response", ("Relevance", "Naturalness", "Conciseness")),
+        ("clarifying_question_evaluation", "Question", ("Relevance", "Novelty", "Diversity")),
+    ):
+        turns = {
+            f"1_{turn}": {
+                f"{word}s": [
+                    {f"{word} ID": f"R{turn}", f"{word} Text": f"Text {turn}.", **dict.fromkeys(criteria, turn)}
+                ]
+            }
+            for turn in (1, 2)
+        }
+        put(path / folder / f"qrels/{word.lower()}_judgments.json", json.dumps(turns))
 
 
 def _benchmark(path: Path) -> None:

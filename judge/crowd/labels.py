@@ -42,7 +42,7 @@ class CrowdLabels:
     workers: tuple[str, ...]
     """In natural order."""
     items: tuple[Item, ...]
-    """In natural order of turn and item."""
+    """In natural order of turn and item; of judgments, in the order of their file."""
     worker: NDArray[np.int32]
     """(L,), index into `workers`."""
     item: NDArray[np.int32]

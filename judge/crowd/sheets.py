@@ -3,6 +3,7 @@
 This module only checks that something is a table; `tables` reads the meaning of its cells.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ _ANNOTATION = "annotation_id"
 """Label Studio's column of what one annotator submitted once."""
 _VALUES = ("choices", "rating", "number", "text", "taxonomy")
 """Fields of a result's value in Label Studio that hold a label."""
+_JUDGMENTS = re.compile(rb'\s*\{\s*"[^"]*"\s*:\s*\{\s*"(Response|Question)s"\s*:\s*\[')
+"""How judgments in the shape of CAsT-ReGIn's begin."""
 
 
 def text_of(column: str) -> "pl.Expr":
@@ -43,9 +46,11 @@ class LabelSheet:
     numbers: NDArray[np.int64]
     """The number of each row, as a message names it."""
     unit: str
-    """`line` of a text file, `row` of a Parquet file or data frame, `entry` of a JSON list."""
+    """`line` of a text file, `row` of a Parquet file or data frame, `entry` of a JSON list, `item` of judgments."""
     problems: dict[str, dict[int, Problem]] = field(default_factory=dict)
     """Column and row number (0 for all rows) to the problem that counts if the column is needed."""
+    ordered: bool = False
+    """Whether items stay in the order of the rows, where others go in natural order."""
 
     @property
     def columns(self) -> list[str]:
@@ -182,6 +187,8 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     if tabular.is_parquet(content):
         frame = tabular.read_frame(str(path), content, problems)
         return None if frame is None else _typed_sheet(str(path), frame, problems)
+    if judgments := _JUDGMENTS.match(content.removeprefix(BOM)):
+        return _judgments_sheet(str(path), content, judgments[1].decode(), problems)
     if (beginning := content.removeprefix(BOM).lstrip()[:1]) in (b"{", b"["):
         return _json_sheet(str(path), content, beginning == b"[", problems)
     before = len(problems)
@@ -241,9 +248,7 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
     import polars as pl
 
     unit, before = "entry" if is_list else "line", len(problems)
-    if is_list and sum(map(content.count, (b",", b"[", b"{"))) > most_values():
-        message = f"more than {most_values():,} JSON values; --max-file-size allows more"
-        problems.append(file_problem("too_many_values", file, message))
+    if is_list and _has_too_many_values(file, content, problems):
         return None
     numbers: list[int] = []
     # Texts by column, because a million objects take twice the memory.
@@ -273,13 +278,63 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
     return sheet
 
 
+def _has_too_many_values(file: str, content: bytes, problems: list[Problem]) -> bool:
+    """Whether a JSON value that is decoded whole would need too much memory, which is a problem."""
+    if sum(map(content.count, (b",", b"[", b"{"))) <= most_values():
+        return False
+    message = f"more than {most_values():,} JSON values; --max-file-size allows more"
+    problems.append(file_problem("too_many_values", file, message))
+    return True
+
+
+def _judgments_sheet(file: str, content: bytes, word: str, problems: list[Problem]) -> LabelSheet | None:
+    """Judgments in the shape of CAsT-ReGIn's: each grade as the label of one worker, in the order of the file.
+
+    `word` is `Response` or `Question`. Grades are read by the names of their fields, whose order differs by item.
+    """
+    import polars as pl
+
+    if _has_too_many_values(file, content, problems):
+        return None
+    try:
+        turns = msgspec.json.decode(content.removeprefix(BOM), type=dict[str, dict[str, list[dict[str, Any]]]])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        problems.append(_not_json(file, error))
+        return None
+    ids, text, items = f"{word} ID", f"{word} Text", f"{word}s"
+    numbers: list[int] = []
+    rows: list[tuple[str, str, str, str]] = []
+    number = 0
+    for turn_id, turn in turns.items():
+        if items not in turn:
+            problems.append(file_problem("wrong_type", file, f"expected a list `{items}`", f"$[{shown(turn_id)}]"))
+        for item in turn.get(items, ()):
+            number += 1
+            for name, grade in item.items():
+                if name not in (ids, text):
+                    criterion = name[:1].lower() + name[1:]
+                    rows.append((turn_id, cell_text(item.get(ids)), criterion, cell_text(grade)))
+                    numbers.append(number)
+    if not rows:
+        problems.append(file_problem("empty_file", file, "the judgments hold no grade"))
+        return None
+    columns = ("turn_id", "response_id", "criterion", "label")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    frame = frame.with_columns(worker=pl.lit("crowd"))
+    return LabelSheet(file, frame, np.array(numbers, dtype=np.int64), "item", ordered=True)
+
+
+def _not_json(file: str, error: Exception) -> Problem:
+    message, _, path = str(error).partition(" - at `")
+    return file_problem("not_json", file, message, path.rstrip("`") or "$")
+
+
 def _list_rows(file: str, content: bytes, problems: list[Problem]) -> list[tuple[int, Mapping[str, Any]]]:
     """The objects of a list, counted from 1; tasks of Label Studio become a row for each annotation."""
     try:
         values = msgspec.json.decode(content.removeprefix(BOM), type=list[dict[str, Any]])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        message, _, path = str(error).partition(" - at `")
-        problems.append(file_problem("not_json", file, message, path.rstrip("`") or "$"))
+        problems.append(_not_json(file, error))
         return []
     rows = _annotation_rows(values, file, problems)
     if not rows:

@@ -6,6 +6,7 @@ Tables may have millions of rows. So each distinct id and label is checked once,
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,7 @@ def label_rows(
                 rows = with_turns(frame, sheet, layout, problems)
                 frames.append(rows.select(*IDS, "label", "seconds", "number", "annotation", "column", file=file))
         # Only names and numbers are needed from here on.
-        sheets.append(LabelSheet(sheet.file, sheet.frame.clear(), sheet.numbers[:0], sheet.unit))
+        sheets.append(replace(sheet, frame=sheet.frame.clear(), numbers=sheet.numbers[:0], problems={}))
     frames = without_left_out(frames, submissions, problems)
     # In the order of the files' rows: a sheet with several columns of labels is read column by column.
     if not frames:
@@ -430,7 +431,11 @@ class Rows:
         self, rows: NDArray[np.intp], criterion: str, grades: tuple[int, ...], seconds: NDArray[np.float32] | None
     ) -> CrowdLabels:
         workers, worker = np.unique(self.codes["worker"][rows], return_inverse=True)
-        items, item = np.unique(self._item(rows), return_inverse=True)
+        numbers = self._item(rows)
+        items, item = np.unique(numbers, return_inverse=True)
+        if all(sheet.ordered for sheet in self.sheets):
+            order = np.argsort(np.unique(numbers, return_index=True)[1])
+            items, item = items[order], np.argsort(order)[item]
         n = len(self.names["response_id"])
         turn_ids, item_ids = (np.array(self.names[field], dtype=object) for field in ("turn_id", "response_id"))
         labeled = tuple(map(Item, turn_ids[items // n].tolist(), item_ids[items % n].tolist()))
