@@ -97,8 +97,7 @@ def calibration(judge: str = "local/qwen", criterion: str = "groundedness", othe
         systems=(
             findings.SystemAgreement(
                 judge, prompt, criterion, "test", 12,
-                {"tau_b": estimate(0.8), "rbo": estimate(None), "tau_gap": estimate(0.7)}, Halves(0.7, 0.6),
-                {"tau_b": estimate(0.5), "tau_gap": estimate(0.4)}, {"judge": 1.5, "human": 0.25},
+                {"tau_b": estimate(0.8), "rbo": estimate(None)}, Halves(0.7, 0.6),
             ),
         ),
         alternative=(

@@ -20,7 +20,7 @@ from docs.site.pages import relative, title
 from judge.stats import ranking
 from judge.stats.agreement import STATISTICS
 from judge.stats.discrimination import EXPECTED, PROBABILITY
-from judge.stats.ranking import CIRCLE, SYSTEM, TIED
+from judge.stats.ranking import SYSTEM, TIED
 
 PAGE = "reference/statistics.md"
 FUNCTIONS = "reference/statistics-functions.md"
@@ -84,7 +84,7 @@ def _named(written: Mapping[str, str]) -> str:
         parts += _entry(name, of.about, of.formula, of.citation, INTERVALS["jackknife"], written)
     parts.append("## Rankings of runs")
     parts.append("In `systems.tsv` of `judge calibrate` and `rankings.tsv` of `judge evaluate qrels`.")
-    for name, rank in (SYSTEM | CIRCLE | TIED).items():
+    for name, rank in (SYSTEM | TIED).items():
         parts += _entry(name, f"column {rank.label}", _ranked(name), None, "over resampled topics", written)
     return "\n\n".join(parts) + "\n"
 
@@ -92,7 +92,7 @@ def _named(written: Mapping[str, str]) -> str:
 def _ranked(name: str) -> Callable[..., Any] | None:
     """The public function behind a statistic of rankings."""
     names = {"tau_b": "kendall_tau_b", "top_1": "top_k_overlap", "top_3": "top_k_overlap", "top_5": "top_k_overlap"}
-    return getattr(ranking, names.get(name, name), (SYSTEM | CIRCLE | TIED)[name].formula)
+    return getattr(ranking, names.get(name, name), (SYSTEM | TIED)[name].formula)
 
 
 def _entry(

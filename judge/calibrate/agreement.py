@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.alternative import alternative_annotator
 from judge.stats.discrimination import EXPECTED, PROBABILITY, Expected, Forecasts, ProbabilityStatistic, brier_of_shares
 from judge.stats.means import mean_interval, slope_interval, welch
-from judge.stats.ranking import CIRCLE, SYSTEM, split_half, system_agreement
+from judge.stats.ranking import split_half, system_agreement
 from judge.stats.reliability import alpha_interval
 from judge.stats.resampling import all_resampled, jackknife_interval, resampled
 from judge.stats.tables import Undefined, bowker, defined, stuart_maxwell
@@ -171,31 +170,7 @@ def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[findi
                 slope = slope_interval(xs, ys, np.tile(panel.topic[known], len(orders)))
                 slope = replace(slope, n=slope.n // len(orders))
                 rows.append(findings.Slope(column.name, panel.criterion, split, what, slope))
-        rises = rises_by_picks(panel, column, both)
-        if (known := ~np.isnan(rises[0])).any():
-            topics = np.array(panel.topics)[panel.topic[known]].tolist()
-            rise = mean_interval((rises[1] - rises[0])[known].tolist(), topics, what="differences")
-            rows.append(findings.Slope(column.name, panel.criterion, split, "best_of_two", rise))
     return tuple(rows)
-
-
-def rises_by_picks(panel: Panel, column: Column, both: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """How far grades rise, of assessors and judge (2 x N), if each response is the one of two that the judge prefers.
-
-    The other one is any other graded response of the turn, so a rise is the mean over all of these; it is nan where
-    there is none. On a tie a response stays.
-    Source of the trial, for passages: C. L. A. Clarke & L. Dietz (2025), EVIA.
-    """
-    g = np.array(panel.grades, dtype=np.float64)
-    values = np.stack([g[panel.human], g[column.codes]])
-    rises, turns = np.full(values.shape, np.nan), defaultdict(list)
-    for place in np.flatnonzero(both & [not item.seconds for item in panel.items]):
-        turns[panel.items[place].turn_id].append(place)
-    for places in (places for places in turns.values() if len(places) > 1):
-        gains = values[:, None, places] - values[:, places, None]
-        better = gains[1] > 0 if panel.higher_is_better else gains[1] < 0
-        rises[:, places] = (gains * better).sum(axis=2) / (len(places) - 1)
-    return rises
 
 
 def families(
@@ -247,36 +222,6 @@ def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[finding
     return tuple(rows)
 
 
-def expected_line(panel: Panel, column: Column, split: Split) -> findings.ExpectedLine | None:
-    """The line from expected grade to assessor's grade; None without label probabilities for every graded item."""
-    both = panel.within(split) & (column.codes >= 0)
-    x = column.expected[both]
-    if panel.binary or not len(x) or np.isnan(x).any():
-        return None
-    g = np.array(panel.grades, dtype=np.float64)
-    y, topics = g[panel.human[both]], panel.topic[both]
-    slope = slope_interval(x, y, topics)
-    if slope.value is None:
-        return None
-    predicted = [_predicted(x, y, topics == topic) for topic in np.unique(topics)]
-    known = [errors for errors in predicted if errors is not None]
-    intercept = float(y.mean() - slope.value * x.mean())
-    error_grade, error_expected = (float(np.abs(guess - y).mean()) for guess in (g[column.codes[both]], x))
-    error_line = float(np.concatenate(known).mean()) if len(known) == len(predicted) else None
-    return findings.ExpectedLine(*_key(panel, column, split), intercept, slope, error_grade, error_expected, error_line)
-
-
-def _predicted(
-    x: NDArray[np.float64], y: NDArray[np.float64], left_out: NDArray[np.bool_]
-) -> NDArray[np.float64] | None:
-    """Errors of the line through the other items on those left out; None if there is no such line."""
-    rest, centered = ~left_out, x[~left_out] - (x[~left_out].mean() if (~left_out).any() else 0.0)
-    if not centered.any():
-        return None
-    slope = float(centered @ y[rest]) / float(centered @ centered)
-    return np.asarray(np.abs(y[rest].mean() + slope * (x[left_out] - x[rest].mean()) - y[left_out]), dtype=np.float64)
-
-
 def probabilities(panel: Panel, column: Column, split: Split) -> findings.ProbabilityRow | None:
     """The label probabilities as forecasts of the assessors' grades; None unless every graded item has them."""
     both = panel.within(split) & (column.codes >= 0)
@@ -297,28 +242,19 @@ def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: i
     g = np.array(panel.grades, dtype=np.float64)
     counts = _sums(panel, sides, *np.ones((2, len(panel.items))))
     human, judge = (_sums(panel, sides, g[codes], g[::-1][codes]) for codes in (panel.human, column.codes))
-    better, generator = panel.higher_is_better, np.random.default_rng
-    compared = partial(system_agreement, higher_is_better=better, replicates=replicates)
-    statistics = compared(human, counts, judge, counts, generator(seed), statistics=SYSTEM | CIRCLE)
-    halves = split_half(human, counts, judge, counts, generator(seed), higher_is_better=better)
-    row = findings.SystemAgreement(*_key(panel, column, split), len(sides), statistics, halves)
-    rises = rises_by_picks(panel, column, both)
-    if np.isnan(rises).all():
-        return row
-    of_human, of_judge = (_sums(panel, sides, rise, rise) for rise in np.nan_to_num(rises))
-    picked = compared(human + of_human, counts, judge + of_judge, counts, generator(seed), statistics=CIRCLE)
-    sign, sizes = 1 if better else -1, counts.sum(axis=1)
-    places = {
-        name: _climbed(sign * sums.sum(axis=1) / sizes, sign * rise.sum(axis=1) / sizes)
-        for name, sums, rise in (("judge", judge, of_judge), ("human", human, of_human))
-    }
-    return replace(row, picked=picked, places=places)
-
-
-def _climbed(means: NDArray[np.float64], rises: NDArray[np.float64]) -> float:
-    """Places that a run climbs on average if its mean (R,) alone rises so far (R,), a tie being half a place."""
-    passed = np.sign(means - means[:, None]) - np.sign(means - (means + rises)[:, None])
-    return float((passed.sum() - np.trace(passed)) / 2 / len(means))
+    statistics = system_agreement(
+        human,
+        counts,
+        judge,
+        counts,
+        np.random.default_rng(seed),
+        higher_is_better=panel.higher_is_better,
+        replicates=replicates,
+    )
+    halves = split_half(
+        human, counts, judge, counts, np.random.default_rng(seed), higher_is_better=panel.higher_is_better
+    )
+    return findings.SystemAgreement(*_key(panel, column, split), len(sides), statistics, halves)
 
 
 PREFERENCE = {

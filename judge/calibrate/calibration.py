@@ -230,7 +230,6 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         selections=(choice,) if choice else (),
         verdicts=(decision,),
         calibration_map=tuple(row for column in judged for row in agreement.calibration_map(panel, column, split)),
-        expected=_defined(agreement.expected_line(panel, column, split) for column in judged),
         slopes=agreement.slopes(panel, judged, split),
         families=tuple(row for column in judged for row in agreement.families(panel, column, split, options.families)),
         systems=_defined(agreement.systems(panel, column, split, seed, replicates) for column in judged),

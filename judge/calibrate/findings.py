@@ -133,27 +133,13 @@ class CalibrationMapRow(JudgeRow, frozen=True):
     weight: float
 
 
-class ExpectedLine(JudgeRow, frozen=True):
-    """How assessors' grades follow the judge's expected grade, where it gives label probabilities."""
-
-    intercept: float
-    slope: Estimate
-    """Slope of the assessor's grade on the expected grade; 1 with intercept 0 needs no correction."""
-    error_grade: float
-    """Mean distance of the judge's grade from the assessor's."""
-    error_expected: float
-    """Mean distance of the expected grade from the assessor's."""
-    error_line: float | None
-    """Mean distance of the line, with each topic predicted from the others; None where a topic cannot be."""
-
-
 class Slope(msgspec.Struct, frozen=True):
     """How judge minus assessor moves with a property of the response that should not matter."""
 
     judge: str
     criterion: str
     split: Split
-    what: Literal["log2_words", "turn_depth", "best_of_two"]
+    what: Literal["log2_words", "turn_depth"]
     """The property: length in words (log2), the place of the turn, or being the one of two that the judge prefers."""
     slope: Estimate
     """Grades for each unit of the property."""
@@ -179,13 +165,9 @@ class SystemAgreement(JudgeRow, frozen=True):
 
     runs: int
     statistics: dict[str, Estimate]
-    """By name, in the order of `SYSTEM`, then `tau_gap`."""
+    """By name, in the order of `SYSTEM`."""
     halves: Halves
     """The assessors' and the judge's tau-b from one half of the topics to the other."""
-    picked: dict[str, Estimate] = {}
-    """The statistics of `CIRCLE` if each response is the one of two that the judge prefers; empty without rivals."""
-    places: dict[str, float] = {}
-    """Places that a run climbs on average if it alone picks so, on the board of the `judge` and of the `human`s."""
 
 
 class PreferenceRow(JudgeRow, frozen=True):
@@ -350,7 +332,6 @@ class Calibration(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     """What a reader must know before any number; printed in every output."""
     preferences: tuple[PreferenceRow, ...] = ()
-    expected: tuple[ExpectedLine, ...] = ()
     probabilities: tuple[ProbabilityRow, ...] = ()
     equivalence: tuple[EquivalenceRow, ...] = ()
     together: tuple[TogetherRow, ...] = ()

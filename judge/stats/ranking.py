@@ -79,21 +79,6 @@ def tau_ap_b(x: Scores, y: Scores) -> float | Undefined:
     return _single(batched_tau_ap_b, x, y)
 
 
-def tau_gap(estimated: Scores, reference: Scores) -> float | Undefined:
-    """τ_AP with gaps: 2/m Σ_i (gaps of the reference rightly above the i-th) / (all gaps above it) - 1.
-
-    The gap is the difference of the two reference scores, so that confusing near equals costs little. The m items are
-    those with a gap above them; a pair that the estimate ties is of neither sum.
-    N. Gao & D. W. Oard (2015), A head-weighted gap-sensitive correlation coefficient, SIGIR, 799-802.
-
-    Estimated is a b c, the reference scores are 5, 1 and 2: b has its gap of 4 rightly above it, c 3 of 3 + 1:
-
-    >>> 2 / 2 * (4 / 4 + 3 / 4) - 1, tau_gap([3, 2, 1], [5, 1, 2])
-    (0.75, 0.75)
-    """
-    return _single(_tau_gap, estimated, reference)
-
-
 def rbo(x: Scores, y: Scores, p: float = 0.9) -> float | Undefined:
     """Rank-biased overlap, extrapolated: X_n/n p^n + (1-p)/p Σ_d X_d/d p^d, where X_d is the overlap of the top d.
 
@@ -168,15 +153,6 @@ def _tau_ap(estimated: Floats, reference: Floats) -> Floats:
     return tau
 
 
-def _tau_gap(estimated: Floats, reference: Floats) -> Floats:
-    gaps = np.where(order_signs(estimated) < 0, reference[:, None, :] - reference[:, :, None], 0.0)
-    total = np.abs(gaps).sum(axis=2)
-    right = (np.maximum(gaps, 0.0).sum(axis=2) / np.where(total > 0, total, 1.0)).sum(axis=1)
-    used = (total > 0).sum(axis=1)
-    tau: Floats = np.where(used > 0, 2 * right / np.maximum(used, 1) - 1, np.nan)
-    return tau
-
-
 def batched_tau_ap_b(X: Floats, Y: Floats) -> Floats:
     """`tau_ap_b` of B pairs of score vectors."""
     sx, sy = order_signs(X), order_signs(Y)
@@ -221,8 +197,6 @@ SYSTEM: dict[str, RankStatistic] = {
     "top_5": RankStatistic(partial(_top_k, k=5), "top 5", fewest=6),
 }
 """The statistics that compare two rankings of the runs, by name, in the order of columns."""
-CIRCLE: dict[str, RankStatistic] = {"tau_b": SYSTEM["tau_b"], "tau_gap": RankStatistic(_tau_gap, "tau-GAP")}
-"""The statistics that show how far responses picked by the judge change its ranking."""
 
 
 def rbo_b(x: Scores, y: Scores, p: float = 0.9) -> float | Undefined:

@@ -137,9 +137,6 @@ def test_systems() -> None:
     rows = [findings.SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)]
     line, other = cells(records_tsv(TABLES["systems"], rows))
     assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
-    picks = replace(rows[0], picked={"tau_gap": estimate(0.5)}, places={"judge": 1.5, "human": -0.5})
-    (moved,) = cells(records_tsv(TABLES["systems"], [picks]))
-    assert [moved[f"picked_{name}"] for name in ("tau_gap", "places_judge")] == ["0.500000", "1.500000"]
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
     assert {column: text for column, text in line.items() if text} == {
         **{"judge": "j", "prompt": "g/v", "criterion": "g", "split": "test", "runs": "12"},
@@ -170,19 +167,6 @@ def test_diagnostics() -> None:
         "judge\tcriterion\tsplit\twhat\tfamily\tis_self\truns\tmean\testimate\testimate_lo\testimate_hi\tn\ttopics\tnote\n"
         "j\tg\tdev\tlog2_words\t\t\t\t\t0.100000\t0.050000\t0.150000\t150\t25\t\n"
         "j\tg\tdev\tfamily\tqwen\ttrue\t4\t0.500000\t0.300000\t\t\t150\t25\tfewer than 5 topics\n"
-    )
-
-
-def test_expected_grades() -> None:
-    rows = [
-        findings.ExpectedLine("j", "g/v", "g", "dev", 0.5, estimate(0.8, 0.1), 0.6, 0.5, 0.4),
-        findings.ExpectedLine("j", None, "g", "all", 0.5, estimate(0.8, 0), 0.6, 0.5, None),
-    ]
-    assert records_tsv(TABLES["expected"], rows) == (
-        "judge\tprompt\tcriterion\tsplit\tintercept\tslope\tslope_lo\tslope_hi\terror_grade\terror_expected\t"
-        "error_line\tn\ttopics\tnote\n"
-        "j\tg/v\tg\tdev\t0.500000\t0.800000\t0.700000\t0.900000\t0.600000\t0.500000\t0.400000\t150\t25\t\n"
-        "j\t\tg\tall\t0.500000\t0.800000\t\t\t0.600000\t0.500000\t\t150\t25\tfewer than 5 topics\n"
     )
 
 
@@ -252,9 +236,6 @@ def test_selection_confusion_and_the_rest() -> None:
     assert "chi² 7.60, 3 df, p 0.0550" in chapter(text, "Grades of local/qwen graded")
     assert "| local/qwen graded | 0.15 | 0.50 | 0.62 | ann 0.0100 (50; yes), bob 0.2000 (49; no) |" in text
     assert "| local/qwen graded | test | 12 | 0.80 [0.70, 0.90] | - |" in text
-    moved = "tau-b 0.50 [0.40, 0.60] and tau-GAP 0.40 [0.30, 0.50] in place of tau-b 0.80 [0.70, 0.90] and tau-GAP 0.70"
-    for said in (moved, "climbs 1.5 places on average by the judge, 0.2 by the assessors"):
-        assert said in text.replace("\n", " ")
     assert "between the assessors themselves wkappa is 0.680 [0.610, 0.750]" in text
     assert "constant reaches wkappa 0.000 [-0.100, 0.100]" in text
 

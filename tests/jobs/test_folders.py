@@ -73,7 +73,7 @@ _REGIN = "crowd cast-regin {}/release/response_evaluation"
 _LINKS = f"--topics {PROJECT}/examples/topics.json"
 _BANK = PROJECT / "examples/nuggets.jsonl"
 _RANKED = "runs.* rankings.* pairs.* swaps.* holes.* tau_range.*"
-_TABLES = "systems.tsv expected.tsv probabilities.tsv"
+_TABLES = "systems.tsv probabilities.tsv"
 _PICTURES = "agreement{0}.svg agreement{0}.png confusion{0}.svg confusion{0}.png"
 
 WRITERS = {

@@ -103,14 +103,6 @@ TABLES: dict[str, TsvColumns] = {
         "shrunken": lambda row: float(row.shrunken),
         "weight": lambda row: float(row.weight),
     },
-    # A row for each judge: how assessors' grades follow the expected grade.
-    "expected": {
-        **_JUDGE,
-        **fields("intercept"),
-        **_ends("slope", "slope"),
-        **fields("error_grade error_expected error_line"),
-        **_basis("slope"),
-    },
     # A row for each judge that gives label probabilities: how far they forecast the assessors' grades.
     "probabilities": {
         **_JUDGE,
@@ -127,10 +119,6 @@ TABLES: dict[str, TsvColumns] = {
         **fields("runs"),
         **_statistics(SYSTEM),
         **fields("half_human=halves.human half_judge=halves.judge"),
-        **_ends("tau_gap", "statistics.tau_gap"),
-        **_ends("picked_tau_b", "picked.tau_b"),
-        **_ends("picked_tau_gap", "picked.tau_gap"),
-        **fields("picked_places_judge=places.judge picked_places_human=places.human"),
         "notes": lambda row: merged(
             [
                 *((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),

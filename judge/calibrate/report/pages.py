@@ -36,7 +36,6 @@ from judge.stats.tables import MarginalTest
 _SLOPES = {
     "log2_words": "doubling of the response's words",
     "turn_depth": "turn further into the conversation",
-    "best_of_two": "pick of the better of two responses by this judge, in place of one by a coin",
 }
 _MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
 NOTES = (
@@ -320,14 +319,6 @@ def worth(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
         f"Shrunken: drawn to the line through all items, as if {number(cells[0].weight, 0)} more lay on it. For single "
         f"responses; the mean of a run is corrected by gold of that run ({code('judge leaderboard --gold')})."
     )
-    for line in of(calibration.expected, chosen.criterion):
-        if line.name == chosen.name:
-            text += (
-                f" Assessors' grades rise by {interval(line.slope, 2)} for each step of the expected grade, from "
-                f"{number(line.intercept, 2)} at 0. Mean distance from the assessors: {number(line.error_grade, 2)} of "
-                f"the grade, {number(line.error_expected, 2)} of the expected grade, {number(line.error_line, 2)} of "
-                "that line on topics it was not drawn through."
-            )
     found = Table(lines, ("judge's grade", "n", "assessors' mean", "shrunken"), places=2)
     yield Finding(f"What a grade of the judge is worth, on {grades_of(cells[0].split)}", (found, text))
 

@@ -11,7 +11,7 @@ from judge.calibrate.selection import ASSESSORS
 from judge.io.table import Heading, Table, p_cell
 from judge.io.text import code, escape, interval, number, p_value, printable
 from judge.stats.discrimination import PROBABILITY
-from judge.stats.ranking import CIRCLE, SYSTEM
+from judge.stats.ranking import SYSTEM
 
 DIFFERENCE = Heading("difference [95 %]", signed=True)
 NOTE = Heading("note", empty="")
@@ -50,20 +50,6 @@ def _statistic_of(name: str) -> Callable[[Any], object]:
 def _why_none(row: SystemAgreement) -> str:
     reasons = [(SYSTEM[name].label, row.statistics[name].reason) for name in SYSTEM if name in row.statistics]
     return merged([*reasons, ("halves", row.halves.reason)])
-
-
-def _picked(row: SystemAgreement) -> str:
-    """How far the rankings would part if runs picked their responses by the judge."""
-    after, before = (
-        " and ".join(f"{of.label} {interval(each.get(name), 2)}" for name, of in CIRCLE.items())
-        for each in (row.picked, row.statistics)
-    )
-    return (
-        f" If each response were the better one, by {escape(row.name)}, of itself and another graded one of the turn, "
-        f"the two rankings would have {after} in place of {before}. A run that alone picks so climbs "
-        f"{number(row.places['judge'], 1)} places on average by the judge, {number(row.places['human'], 1)} by the "
-        "assessors."
-    )
 
 
 FORECASTS = TableSection(
@@ -165,7 +151,6 @@ SYSTEMS = TableSection(
     text=lambda rows: (
         "Intervals describe how the two rankings would agree on "
         "other topics. Where runs are close, both rankings are noisy, and the true ones agree better than that."
-        + "".join(_picked(row) for row in rows if row.picked)
     ),
     columns=(
         *(("judge", "name"), ("grades", "split"), ("runs", "runs")),
