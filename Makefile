@@ -17,7 +17,7 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev
 	$(PYTEST) -m "not long"
-	@echo "make test-all adds browsers, PostgreSQL, Ray, local models, crashes, the soak, simulations, the documents' commands"
+	@echo "make test-all adds browsers, Ray, local models, crashes, the soak, simulations, the documents' commands"
 
 test-all: test
 	$(BIN)/judge models pull smollm2-135m

@@ -55,7 +55,6 @@ ANNEXES = {
         },
         {
             "engines.ray": "judge.extra.scale.ray:RayEngine",
-            "journals.postgresql": "judge.extra.scale.postgres",
             "rounds.requests": "judge.extra.scale:under_way",
         },
     ),

@@ -28,11 +28,10 @@ from judge.io import draw, files
 from judge.records import Problem
 from tests.browsing import browser, page
 from tests.mock import Mock, ask, start_mock
-from tests.postgres import postgres
 from tests.scoring import serve
 from tests.time_limit import PATIENCE
 
-__all__ = ["ask", "browser", "page", "postgres", "serve"]
+__all__ = ["ask", "browser", "page", "serve"]
 
 PROJECT = Path(__file__).parent.parent
 WITHOUT_ANNEXES = os.environ.get("JUDGE_TESTS") == "core"
@@ -107,7 +106,7 @@ def pictures() -> Iterator[None]:
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write completions at once: who makes one call at a time would wait after each until others are gathered."""
-    monkeypatch.setattr("judge.judges.journal_store.Store.pause", 0.0)
+    monkeypatch.setattr("judge.judges.journal._PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -295,12 +294,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Slow is what says so itself, what takes many examples (hypothesis), what reads the real data, and every test of a
     module that calls whole commands or has a server answer. The rest is fast.
-    Long is what says so itself and what needs a browser or PostgreSQL; it is slow too.
+    Long is what says so itself and what needs a browser; it is slow too.
     """
     for item in items:
         if item.path.name.startswith("test_") and _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
-        if {"page", "browser", "postgres"} & set(getattr(item, "fixturenames", ())):
+        if {"page", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.long)
         if item.get_closest_marker("long") is not None:
             item.add_marker(pytest.mark.slow)

@@ -354,6 +354,8 @@ MADE: dict[str, Callable[[Path], None]] = {
     "LLMJudge-benchmark/*.txt": lambda path: _text(_pairs(1, "q0 0 p9 5\n"))(path.with_name("team-judge.txt")),
     **_several(lambda path: void(shutil.copytree(CARDS / path.name, path)), "local-qwen2.5-1.5b local-smollm2-135m"),
     "mi_turns.txt": _text("1_2\n"),
+    "docs/scale.md: a.txt": _text("".join(f"1-1_{turn}\n" for turn in range(1, 7))),
+    "docs/scale.md: b.txt": _text("".join(f"{topic}-1_{turn}\n" for topic in (2, 3) for turn in range(1, 6))),
     "CAsT-ReGIn": _regin,
     "iKAT/2023": lambda path: void(release(_folder(path / "evaluation" / "automatic_eval_results"))),
     "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(_folder(path))),

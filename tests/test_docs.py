@@ -96,9 +96,6 @@ ONLY_READ = {
     "judge batch collect round-1/ --out out/": "likewise",
     "judge completions import output.jsonl errors.jsonl --requests round-1/ --out out/": "no engine has brought "
     "anything back; tests/extra/scale/test_batches.py plays one",
-    "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model openai/gpt-4.1-mini --journal "
-    "postgresql://judge@db/journal --out out-1/": "no such database is here; test_shared_runs.py has one",
-    "judge journal merge postgresql://judge@db/journal --out out-1/journal.sqlite": "likewise",
     "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
     "http://gpu:8000/v1 --engine ray --workers 4 --out out/": "no such server is here; test_ray_runs.py "
     "has one, and a cluster",
@@ -147,8 +144,7 @@ def parsed(command: str) -> argparse.Namespace:
     function = functions_of(name)[1][getattr(args, "action", "")]
     for parameter in inspect.signature(function).parameters.values():
         for field, declared in _plan_of(parameter).model_fields.items():
-            # A journal is a file, or the address of a database.
-            if (shape_of(declared).of is Path or field in ("path", "paths")) and hasattr(args, field):
+            if shape_of(declared).of is Path and hasattr(args, field):
                 value = getattr(args, field)
                 setattr(args, field, list(map(Path, value)) if isinstance(value, list) else Path(value))
     return args

@@ -143,7 +143,7 @@ def test_only_the_loop_the_models_and_the_desk_are_asynchronous() -> None:
     assert {module for module in asynchronous if not {module, room(module)} & ASYNC} == set()
 
 
-OPENERS = {"open_model", "open_journal", "Journal", "assess", "forecast"}
+OPENERS = {"open_model", "Journal", "assess", "forecast"}
 OPENS = {"ask.asking", "ask.opening", "jobs.doctor", "extra.scale.ray", "extra.scale.batches"}
 """The one way to ask; workers of a cluster, each with a model of its own; the doctor, which tries judges
 outside any journal; and completions, which other engines bring."""

@@ -7,7 +7,7 @@ import contextlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -19,11 +19,10 @@ from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task, Tas
 from judge.ask.results import StoredResults, stored
 from judge.ask.returned import by_criterion, model_notes, server_notes
 from judge.errors import Interrupted, OperationalError
-from judge.io.files import StrPath
 from judge.io.folder import make_folder
 from judge.io.text import count
 from judge.judges.credentials import scrub, without_credentials
-from judge.judges.journal import Journal, JournalView, open_journal
+from judge.judges.journal import Journal, JournalView
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import Completion
 from judge.pool.records import Pool
@@ -191,12 +190,8 @@ class JournalPlace(NamedTuple):
 
     out: Path | None
     """The folder with the journal; None for a journal in memory."""
-    shared: str | None = None
-    """The address of the database of a shared journal, in place of the folder's."""
     known: tuple[Path, ...] = ()
     """Journals that hold paid answers to the same questions; what they hold is taken over."""
-    max_wait: float = 300.0
-    """Most seconds for which a server that is away is waited for."""
 
     @property
     def earlier(self) -> tuple[Path, ...]:
@@ -205,27 +200,10 @@ class JournalPlace(NamedTuple):
         return tuple(path for path in self.known if path.exists() and path.resolve() not in own)
 
     @property
-    def journals(self) -> list[StrPath]:
+    def journals(self) -> list[Path]:
         """The journals that are there; the first one that holds an answer gives it."""
-        shared: list[StrPath] = [] if self.shared is None else [self.shared]
         own = [] if self.out is None else [self.out / JOURNAL]
-        return [*shared, *(path for path in own if path.exists()), *self.earlier]
-
-
-class AskingPlan(Protocol):
-    """The part of a job's plan that says where answers are kept and how judges are asked."""
-
-    @property
-    def out(self) -> StrPath:
-        """The folder of the job, with its journal."""
-
-    @property
-    def journal(self) -> str | None:
-        """The address of the database of a shared journal."""
-
-    @property
-    def max_wait(self) -> float:
-        """Most seconds for which a server that is away is waited for."""
+        return [*(path for path in own if path.exists()), *self.earlier]
 
 
 class Asking:
@@ -259,31 +237,16 @@ class Asking:
         self._view: JournalView | None = None
         self._opened = contextlib.ExitStack()
 
-    @classmethod
-    def of(
-        cls,
-        plan: AskingPlan,
-        pool: Pool,
-        turns: Mapping[str, Turn] | None,
-        progress: JobProgress | None = None,
-        *,
-        known: tuple[Path, ...] = (),
-        dry: bool = False,
-    ) -> Self:
-        """What asks for a plan; `known` are journals that hold paid answers to the same questions."""
-        place = JournalPlace(Path(plan.out), plan.journal, known, plan.max_wait)
-        return cls(place, pool, turns, progress, dry=dry)
-
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opened:
-            out, shared = self.place.out, self.place.shared
+            out = self.place.out
             if self._dry:
                 self._view = opened.enter_context(JournalView(self.place.journals))
             elif out is None:
                 self._journal = opened.enter_context(Journal(None))
             else:
                 make_folder(out)
-                self._journal = opened.enter_context(open_journal(out / JOURNAL, shared, self.place.max_wait))
+                self._journal = opened.enter_context(Journal(out / JOURNAL))
                 for path in self.place.earlier:
                     self._journal.adopt(path)
             self._opened = opened.pop_all()
@@ -381,7 +344,7 @@ class Asking:
 
     def _completions(self, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
         """The model and the completion of every judgment."""
-        for reply in self.journal.ahead(replies, lambda reply: filter(None, [reply.request_digest])):
+        for reply in replies:
             completion = self.journal.get(reply.request_digest) if isinstance(reply, Judgment) else None
             if completion is not None:
                 yield reply.judge, completion
@@ -392,7 +355,7 @@ def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, l
     recalled = without_evidence = shared = 0
     sums = CallSums(questions.rates())
     digests: set[str] = set()
-    for task in questions.ahead(wanted):
+    for task in wanted:
         if questions.gap(task) is not None:
             without_evidence += 1
         elif questions.recall(task) is not None:

@@ -9,7 +9,7 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 import tenacity
@@ -36,7 +36,6 @@ _UNREADABLE = 20
 _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
 
-_Waited = TypeVar("_Waited")
 Recording = tuple[Completion, "asyncio.Future[None] | None"]
 """A completion, and what writes it to the disk; None where it is there."""
 
@@ -46,14 +45,6 @@ class Clock(NamedTuple):
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-
-
-class AnsweredInForm(Exception):
-    """The journal that other processes write holds an answer in another form than the one that was to be asked."""
-
-    def __init__(self, digest: str) -> None:
-        super().__init__(digest)
-        self.digest = digest
 
 
 class Calls:
@@ -99,8 +90,8 @@ class Calls:
         """Held by the call that is first in line."""
         self._first: asyncio.Future[None] | None = None
         """The sleep of that call."""
-        self._ending: set[asyncio.Future[Any]] = set()
-        """What is waited for no more once the calls are stopped: sleeps and leases."""
+        self._sleeps: set[asyncio.Future[None]] = set()
+        """Those that end once the calls are stopped."""
         self._paid = asyncio.Event()
         """Set when those that wait for money should look again."""
 
@@ -116,8 +107,8 @@ class Calls:
         """Begin no further call; those in flight are finished and recorded. The first error is the one that counts."""
         self.stopped = self.stopped or error
         self._paid.set()
-        for future in self._ending:
-            future.cancel()
+        for sleep in self._sleeps:
+            sleep.cancel()
         self._model.stop()
 
     def check(self) -> None:
@@ -146,41 +137,21 @@ class Calls:
         """Wait so long, or until the calls are stopped."""
         await asyncio.wait([self._sleep(seconds)])
 
-    async def completion(self, digest: str, request: Request, forms: tuple[str, ...]) -> Recording:
+    async def completion(self, digest: str, request: Request) -> Recording:
         """The completion of a request, from the journal or from the judge.
 
-        Where other processes write the journal, `forms` are the digests of the first requests with which the question
-        can be asked, one for each answer form, in the same order for every process. An AnsweredInForm if the journal
-        holds an answer to another one of `forms`. A HeldElsewhere if another process is asking the question. A
-        CallError if the call failed. An OperationalError if no further call can succeed, or the calls are stopped.
+        A new one begins to be recorded; one that is made of replies is not paid for. A CallError if the call failed. An
+        OperationalError if no further call can succeed, or the calls are stopped.
         """
-        if not self._journal.shared:
-            recorded = self._journal.get(digest)
-            return await self._ask(digest, request) if recorded is None else (recorded, None)
-        self.check()
-        leased = forms if digest in forms else (digest,)
-        elsewhere = await self._until_stopped(self._journal.lease(*leased))
-        if elsewhere is not None:
-            self.heard = True
-            if elsewhere[0] != digest:
-                raise AnsweredInForm(elsewhere[0])
-            return elsewhere[1], None
-        try:
-            completion, write = await self._ask(digest, request)
-        except BaseException:
-            self._journal.release(leased[0])
-            raise
-        if digest != leased[0]:
-            # Once its answer is written, whoever leases the first request finds it.
-            write.add_done_callback(lambda _: self._journal.release(leased[0]))
-        return completion, write
-
-    async def _ask(self, digest: str, request: Request) -> "tuple[Completion, asyncio.Future[None]]":
-        """The completion of a call, which begins to be recorded; one that is made of replies is not paid for."""
-        paid = request.replies is None
-        completion = await (self._paid_call(request) if paid else self._model.complete(request))
-        name = self._model.name
-        return completion, self._journal.write(digest, name, self._model.parameters(request), request, completion)
+        recorded = self._journal.get(digest)
+        if recorded is not None:
+            return recorded, None
+        if request.replies is None:
+            completion = await self._paid_call(request)
+        else:
+            completion = await self._model.complete(request)
+        parameters = self._model.parameters(request)
+        return completion, self._journal.write(digest, self._model.name, parameters, request, completion)
 
     async def _paid_call(self, request: Request) -> Completion:
         """Wait until the budget can pay for a call beside those in flight, and make it."""
@@ -278,12 +249,10 @@ class Calls:
 
     def _sleep(self, seconds: float) -> "asyncio.Future[None]":
         """A sleep that ends early when it is canceled or the calls are stopped."""
-        return self._until_stopped(asyncio.ensure_future(self._clock.sleep(seconds)))
-
-    def _until_stopped(self, future: "asyncio.Future[_Waited]") -> "asyncio.Future[_Waited]":
-        self._ending.add(future)
-        future.add_done_callback(self._ending.discard)
-        return future
+        sleep = asyncio.ensure_future(self._clock.sleep(seconds))
+        self._sleeps.add(sleep)
+        sleep.add_done_callback(self._sleeps.discard)
+        return sleep
 
     def _wake(self) -> None:
         """Let the first call in line look again, because the pace has changed."""

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from judge.ask.account import Account, Settings, price_of
-from judge.ask.calls import AnsweredInForm, Calls, Clock
+from judge.ask.calls import Calls, Clock
 from judge.ask.progress import Progress, job_progress
 from judge.ask.questions import Answer, Questions, failure, inquiry, outcome
 from judge.ask.records import Failure, Judgment, Task, in_order
 from judge.ask.results import ResultWriter, StoredResults
 from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported
 from judge.io.table import sequence
-from judge.judges.journal import HeldElsewhere, Journal
+from judge.judges.journal import Journal
 from judge.judges.model import Model
 from judge.judges.records import Completion, Request
 from judge.pool.records import Pool
@@ -110,8 +110,6 @@ _IN_A_ROW = 32
 """Tasks whose requests are made ahead."""
 _Writing = asyncio.Future[None] | None
 """What writes a reply to the disk; None where there is nothing to write."""
-_POLL = 0.5
-"""Seconds after which a question that another process asks is polled again."""
 
 
 class Loop:
@@ -144,8 +142,6 @@ class Loop:
         self._recalled = self._failures = 0
         self._waiting: deque[int] = deque()
         """The numbers of the tasks that are to be asked, in order."""
-        self._elsewhere: deque[int] = deque()
-        """The numbers of the tasks that other processes ask."""
         self._firsts: dict[int, tuple[str, Request]] = {}
         """Digests and requests that are made already, by the numbers of their tasks."""
         self._open: dict[str, asyncio.Future[Judgment | Failure | None]] = {}
@@ -201,22 +197,17 @@ class Loop:
         """Take one task after the other; while a reply is written to the disk, another worker has the slot."""
         while True:
             async with self.calls.slots:
-                if (number := await self._next()) is None:
+                if (number := self._next()) is None:
                     return
                 judged = await self._judge(number, self._wanted[number])
             if judged is not None:
                 await self._close(number, *judged)
 
-    async def _next(self) -> int | None:
+    def _next(self) -> int | None:
         """The number of the next task, in turn from both ends while calls are given up; None if none is left."""
-        if not self._waiting and self._elsewhere:
-            # Time for the other processes.
-            self._tell()
-            await self.calls.pause(_POLL)
-        line = self._waiting or self._elsewhere
-        if not line or self.calls.stopped is not None:
+        if not self._waiting or self.calls.stopped is not None:
             return None
-        return line.pop() if self.calls.given_up % 2 else line.popleft()
+        return self._waiting.pop() if self.calls.given_up % 2 else self._waiting.popleft()
 
     def _settle(self, number: int, settled: Judgment | Failure) -> None:
         self._results.put(number, settled)
@@ -226,11 +217,9 @@ class Loop:
     def _tell(self) -> None:
         if self._report is None:
             return
-        elsewhere = "waiting for other processes" if self._elsewhere and not self._waiting else ""
         done, total, budget = len(self._results), len(self._wanted), self.calls.budget
         costs = budget.spent, budget.estimated, tuple(self._model.servers)
-        limited = self.calls.limited() or elsewhere
-        self._report(Progress(done, total, self._recalled, self._failures, *costs, limited))
+        self._report(Progress(done, total, self._recalled, self._failures, *costs, self.calls.limited()))
 
     def _first(self, number: int) -> tuple[str, Request]:
         """Digest and first request of a task; made for many tasks in a row, which takes half the CPU."""
@@ -258,8 +247,6 @@ class Loop:
             digest, self._open[question] = question, asyncio.get_running_loop().create_future()
             settled, write = await self._ask(task, question, request)
             return question, settled, write
-        except HeldElsewhere:
-            self._elsewhere.append(number)
         except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
             self.calls.stop(error)
         finally:
@@ -285,21 +272,15 @@ class Loop:
         if forms[0] != request.form and (settled := questions.recall(task)) is not None:
             # The same question was answered before the judge refused the form.
             return settled, None
-        # Another process may ask the same in another form.
-        others = questions.first_digests(task) if self._journal.shared else {}
         lost = failure(task, judge, "provider_error", "")
         completions: dict[str, Completion] = {}
-        while forms:
-            form, *forms = forms
+        for form in forms:
             if form != request.form:
                 request = questions.request(task, form)
                 digest = questions.digest(request)
             dialogue = _Dialogue(digest, dict(completions))
             try:
-                answer = await self._inquire(task, request, dialogue, tuple(others))
-            except AnsweredInForm as other:
-                forms = [others[other.digest], form, *(each for each in forms if each != others[other.digest])]
-                continue
+                answer = await self._inquire(task, request, dialogue)
             except StructureUnsupported as error:
                 # The outcome rests on no inquiry that was cut short, and a later run does not find it.
                 lost = failure(task, judge, "provider_error", str(error), digest=dialogue.digest)
@@ -319,12 +300,10 @@ class Loop:
                 if dialogue.write is not None:
                     await dialogue.write
                 lost = settled if isinstance(settled, Failure) else lost
-            # The answer in this form is of no use, and would only come back.
-            others = {known: each for known, each in others.items() if each != form}
         self._account.rest(judge, completions)
         return lost, None
 
-    async def _inquire(self, task: Task, request: Request, dialogue: "_Dialogue", others: tuple[str, ...]) -> Answer:
+    async def _inquire(self, task: Task, request: Request, dialogue: "_Dialogue") -> Answer:
         """Ask in one answer form."""
         talk = inquiry(task.criterion, request, self._model.parts(request))
         following = next(talk)
@@ -332,7 +311,7 @@ class Loop:
             while True:
                 if following is not request:
                     dialogue.digest = self._questions.digest(following)
-                completion, dialogue.write = await self.calls.completion(dialogue.digest, following, others)
+                completion, dialogue.write = await self.calls.completion(dialogue.digest, following)
                 dialogue.completions[dialogue.digest] = completion
                 following = talk.send(completion)
                 # One question may take many replies; each is on the disk before the next is paid for.

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from judge.ask.account import EVERY_OTHER, Settings, given_price, price_of
-from judge.ask.asking import Asking, AskingPlan, JournalPlace, Judge
+from judge.ask.asking import Asking, JournalPlace, Judge
 from judge.ask.prompt import needs_turn
-from judge.ask.records import Task
+from judge.ask.records import JOURNAL, Task
 from judge.ask.results import StoredResults
 from judge.errors import MissingKeyError, UsageError
 from judge.io.files import StrPath
@@ -113,9 +113,9 @@ def open_one(
     return model
 
 
-def recalls(plan: AskingPlan) -> bool:
-    """Whether a job has a journal already, whose completions are recalled without a key."""
-    return bool(JournalPlace(Path(plan.out), plan.journal).journals)
+def recalls(out: Path) -> bool:
+    """Whether a folder has a journal already, whose completions are recalled without a key."""
+    return (out / JOURNAL).exists()
 
 
 def check_prices(names: Sequence[str], models: Sequence[Model], settings: Settings) -> None:

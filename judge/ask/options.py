@@ -8,7 +8,6 @@ from pydantic import AfterValidator
 
 from judge.ask.account import EVERY_OTHER, Settings
 from judge.io.plan import AboveZero, Amount, Option, Options, Positive
-from judge.judges.journal_store import check_database
 from judge.judges.model import ModelOptions, Price
 from judge.judges.prices import read_prices
 
@@ -29,15 +28,6 @@ def _price(text: str) -> tuple[str, Price]:
 def _checked_price(text: str) -> str:
     _price(text)
     return text
-
-
-def _checked_database(address: str | None) -> str | None:
-    check_database(address)
-    return address
-
-
-Database = Annotated[str | None, AfterValidator(_checked_database), Option(metavar="URL")]
-"""The address of a database with a journal; no message repeats it, because it may hold a password."""
 
 
 class JudgeOptions(Options, section="asking"):
@@ -102,13 +92,6 @@ class LoopOptions(Options, section="the loop"):
 
 class AskingOptions(JudgeOptions, LoopOptions):
     """How a judge is asked, and within what limits."""
-
-
-class JournalOption(Options, section="output"):
-    """Where answers are kept."""
-
-    journal: Database = None
-    """postgresql://USER@HOST/DATABASE: a journal that several processes share (default: journal.sqlite in --out)."""
 
 
 ASKING = tuple(AskingOptions.model_fields)

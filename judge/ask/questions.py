@@ -221,20 +221,6 @@ class Questions:
         request = self.request(task, self._shared_forms(task)[0])
         return self.digest(request), request
 
-    def first_digests(self, task: Task) -> dict[str, AnswerForm]:
-        """The digests of the first requests with which a task can be asked, in the same order for every process."""
-        return {self.digest(self.request(task, form)): form for form in self._shared_forms(task)}
-
-    def ahead(self, tasks: Iterable[Task]) -> Iterator[Task]:
-        """The tasks as they come, for `recall` and the like: a journal on a server is asked about many at once."""
-        return self._journal.ahead(tasks, lambda task: () if self.gap(task) is not None else self._wanted(task))
-
-    def _wanted(self, task: Task) -> Iterator[str]:
-        """The digests of the first requests of a task, and of their parts."""
-        for form in self._shared_forms(task):
-            request = self.request(task, form)
-            yield from map(self.digest, (request, *(self.model.parts(request) or ())))
-
     def request(self, task: Task, form: AnswerForm) -> Request:
         """The first request of a task."""
         return render(task, self._pool.passages, self._turns.get(task.response.turn_id), form)
@@ -271,7 +257,7 @@ class Questions:
 
     def settled(self, tasks: Iterable[Task]) -> Iterator[Judgment | Failure | None]:
         """For each task its outcome where that needs no call; None where it does."""
-        for task in self.ahead(tasks):
+        for task in tasks:
             yield self.gap(task) or self.recall(task)
 
     def next_request(self, task: Task) -> tuple[str, Request] | None:

@@ -1,7 +1,7 @@
 """Look at a journal of paid completions, check it, keep what is sound in a damaged one, export it, or join several.
 
-PATH is a journal, the folder of `judge run` or `judge calibrate` that holds one, or the address of the database of a
-shared one. No action asks a judge, and none changes a journal or writes over a file.
+PATH is a journal, or the folder of `judge run` or `judge calibrate` that holds one. No action asks a judge, and none
+changes a journal or writes over a file.
 """
 
 import sys
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say, say_all
@@ -18,26 +18,19 @@ from judge.io.text import count, printable
 from judge.jobs.manifest import JOURNAL
 from judge.jobs.reparsing import ReparsePlan, reparse
 from judge.judges import journal_tools
-from judge.judges.credentials import without_credentials
-from judge.judges.journal_store import is_database
 
 
-def _place(given: str | Path) -> str | Path:
-    """The address of a shared journal's database, or a journal, that of a folder that holds one."""
-    if isinstance(given, str) and is_database(given):
-        return given
-    path = Path(given)
+def _place(path: Path) -> Path:
+    """A journal, that of a folder that holds one."""
     return path / JOURNAL if path.is_dir() else path
 
 
-_Place = Annotated[str | Path, BeforeValidator(_place)]
+_Place = Annotated[Path, AfterValidator(_place)]
 
 
 _PATH = Option(metavar="PATH", place="only")
-_Journal = Annotated[_Place, Field(description="A journal, a folder with its journal.sqlite, or postgresql://…"), _PATH]
-_Journals = Annotated[
-    tuple[_Place, ...], Field(description="Journals, their folders or exports, or postgresql://…"), _PATH
-]
+_Journal = Annotated[_Place, Field(description="A journal, or a folder with its journal.sqlite."), _PATH]
+_Journals = Annotated[tuple[_Place, ...], Field(description="Journals, their folders or exports."), _PATH]
 _New = Annotated[Path, Field(description="The new journal."), Option(short="o", metavar="NEW")]
 _Export = Annotated[
     Path | None,
@@ -50,7 +43,7 @@ def verify(path: _Journal, output: JsonOutput) -> int:
     """List the completions that are not what was recorded; 1 if there is one."""
     report = journal_tools.verify_journal(path)
     _print_report(report, as_json=output.as_json)
-    if report.problems and not is_database(path):
+    if report.problems:
         say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
     return 1 if report.problems else 0
 
@@ -59,9 +52,8 @@ def salvage(path: _Journal, out: _New, output: JsonOutput) -> int:
     """Write what is sound into a new journal; 1 if something is not."""
     report = journal_tools.salvage_journal(path, out)
     _print_report(report, as_json=output.as_json)
-    old = without_credentials(str(path))
-    say(f"what is sound is in {out}; in place of {old}, it lets the same command go on")
-    if not is_database(path) and (log := Path(f"{path}-wal")).exists():
+    say(f"what is sound is in {out}; in place of {path}, it lets the same command go on")
+    if (log := Path(f"{path}-wal")).exists():
         say(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
     return 1 if report.problems else 0
 
@@ -91,7 +83,7 @@ def stats(path: _Journal, output: JsonOutput) -> int:
         print_text(row.judge, "heading")
         _print_facts({f"  {name}": text for name, text in _facts(row).items()})
     if not spending:
-        say(f"{without_credentials(str(path))}: holds no completion")
+        say(f"{path}: holds no completion")
     return 0
 
 

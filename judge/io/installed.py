@@ -30,7 +30,6 @@ EXTRAS = {
     "llama": "openvino-genai",
     "pictures": "matplotlib",
     "rouge": "rouge-score",
-    "postgres": "psycopg[binary]",
     "ray": "ray",
     "onnx": "onnxruntime",
     "ir": "ir_datasets",

@@ -67,11 +67,7 @@ def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Fa
         firsts = (reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
         wanted = _fresh([asked[number] for number in taken])
         seconds = asking.ask_model(model, wanted, inputs.judge.settings, report)
-        pairs = journal.ahead(
-            zip(firsts, seconds, strict=True),
-            lambda pair: [one.request_digest for one in pair if one.request_digest],
-        )
-        items += [_item(first, second, journal) for first, second in pairs]
+        items += [_item(first, second, journal) for first, second in zip(firsts, seconds, strict=True)]
     digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]
     return Rechecked(
         part=str(plan.recheck),

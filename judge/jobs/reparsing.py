@@ -10,11 +10,11 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.questions import inquiry, is_filler
 from judge.ask.records import Failure, Judgment, Unreadable, in_a_word
-from judge.errors import InputError, UsageError
+from judge.errors import UsageError
 from judge.io.plan import Option
 from judge.io.words import split_sentences
 from judge.jobs.judged import read_replies
-from judge.jobs.manifest import JOURNAL, earlier_options, read_earlier_pool
+from judge.jobs.manifest import JOURNAL, read_earlier_pool
 from judge.jobs.options import OwnPrompts
 from judge.judges.forms import answer_labels
 from judge.judges.journal import JournalView
@@ -71,9 +71,6 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
     results = read_replies(plan.folder)
     prompts, warnings = _prompts(results, plan.prompts)
     responses = {response.response_id: response for response in read_earlier_pool(plan.folder).responses}
-    if not path.is_file() and "journal" in earlier_options(plan.folder):
-        hint = f"`judge journal merge URL -o {path}` brings the completions of its shared journal here"
-        raise InputError(f"{path}: no such journal; {hint}")
     changes, read = list[Reread](), 0
     with JournalView([path]) as journal:
         for result in results:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import judge.ask.opening as opening
 from judge.ask.asking import CallEngine, JournalPlace, Judge
 from judge.ask.criteria import choose_prompts
-from judge.ask.options import JournalOption, JudgeOptions, LoopOptions
+from judge.ask.options import JudgeOptions, LoopOptions
 from judge.ask.prompt import check_unit, combine, needs_turn, unit_of
 from judge.ask.records import JOURNAL, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
@@ -78,7 +78,7 @@ def address_of(address: str | None) -> str | None:
 DEFAULT_OUT = Path("judge-out")
 
 
-class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, JournalOption, Call, section="asking"):
+class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, Call, section="asking"):
     """What `judge run` and `judge requests` can be told alike."""
 
     model: Annotated[tuple[str | Model, ...], Option(metavar="BACKEND/MODEL", repeat=True)] = ()
@@ -159,7 +159,7 @@ class RunInputs:
     def __init__(self, plan: Plan, *, keys: bool = True, steps: Steps = quiet) -> None:
         self.out = plan.out or plan.extend or DEFAULT_OUT
         earlier = () if plan.extend is None else (plan.extend / JOURNAL,)
-        self.place = JournalPlace(self.out, plan.journal, earlier, plan.max_wait)
+        self.place = JournalPlace(self.out, earlier)
         """Where the answers are kept; those of the folder that is extended are known already."""
         prompts = _choose(plan)
         shown = tuple(prompt for several in prompts.values() for prompt in several)

@@ -1,4 +1,4 @@
-"""The table of a journal and its rows, in the same words of SQL in a file of SQLite and in a database; and the file.
+"""The file of a journal: one table in SQLite, and its rows.
 
 Each row proves itself by a checksum over everything that was asked and answered. It shows damage and rows that changed
 places; it is no signature, because whoever rewrites a row can rewrite its checksum.
@@ -13,15 +13,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeGuard, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from judge.errors import InputError, JudgeError, OperationalError, UsageError
+from judge.errors import InputError, OperationalError
 from judge.io.files import StrPath
-from judge.io.installed import need_extra
 from judge.judges.records import AnswerForm, Completion, Message, Request
-from judge.plugins import need
 from judge.records import Record
 
 SCHEMA_VERSION = "3"
@@ -131,11 +129,6 @@ def _decoded(text: str, kind: type[_Kind]) -> _Kind:
         raise DamagedRow(f"its content is not of a journal: {error}") from error
 
 
-def is_database(place: object) -> TypeGuard[str]:
-    """Whether a journal's place is the address of a database, not a path."""
-    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
-
-
 Mode = Literal["write", "read", "salvage"]
 """write: for this process alone, which makes the tables. salvage: of any version, and what can still be read of it."""
 _SUM = "digests"
@@ -152,137 +145,29 @@ _Result = TypeVar("_Result")
 
 
 class Store:
-    """The table of a journal. Where it is kept is a matter of six methods: run, insert, take, release, tick, close."""
+    """The table of a journal in a file of SQLite, which only one process writes; None is a journal in memory.
 
-    name: str
-    """The place for messages, without credentials."""
-    version: str | None = None
-    """The schema version; None where nothing was recorded yet."""
-    shared = False
-    """Whether several processes may write at once, so that what is asked must be leased."""
-    mark, many = "?", "json_each(?)"
-    """A parameter of a statement, and a table with a column `value` from one: a list of texts as JSON."""
-    pause, period, max_wait = 0.02, 1.0, 0.0
-    """Seconds for which completions are gathered into one commit, after which `tick` is due, and for which a server
-    that is away is waited for."""
-
-    def __init__(self) -> None:
-        self.fetched: dict[str, Row | None] = {}
-        """Rows that `find` need not look for, by digest; None for one that is not there."""
-
-    def run(self, work: Callable[[Any], _Result], wrong: type[JudgeError] = InputError) -> _Result:
-        """Do work with the connection in a transaction of its own, which is on the disk then; else raise `wrong`.
-
-        To do the work twice must be to do it once. What writes is wrong by an OperationalError.
-        """
-        raise NotImplementedError
-
-    def insert(self, rows: Sequence[Row], *, own: bool = False) -> int:
-        """Add the rows whose digests are new, and give how many these are; let go of our leases on `own` ones.
-
-        An OperationalError if they cannot be written, or if another process answered a question of our own.
-        """
-        raise NotImplementedError
-
-    def take(self, digests: Sequence[str]) -> set[str]:
-        """Lease questions that have no completion, and give those that are ours now."""
-        return set(digests)
-
-    def release(self, digests: Sequence[str]) -> None:
-        """Let go of questions."""
-
-    def tick(self) -> None:
-        """What is due now and then while the journal is written; OperationalError if it is not at its place."""
-
-    def close(self) -> None:
-        """Release the place."""
-
-    def query(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """The rows that a statement gives."""
-        return self.run(lambda one: one.execute(statement.replace("?", self.mark), values).fetchall())
-
-    def set_meta(self, facts: Iterable[Sequence[str]], statement: str = SET_META) -> None:
-        """Record facts beside the completions; by ADD_META, those that are known already stay as they are."""
-        changed = list(facts)
-        self.run(lambda one: one.cursor().executemany(statement.replace("?", self.mark), changed), OperationalError)
-
-    def meta(self, key: str) -> str | None:
-        """A fact kept beside the completions; None if not set."""
-        return next((str(value) for (value,) in self.query("SELECT value FROM meta WHERE key = ?", (key,))), None)
-
-    def add_facts(self, other: "Store") -> None:
-        """Take over the facts about judges that another journal keeps; one that is known here stays as it is."""
-        facts = other.query("SELECT key, value FROM meta WHERE key NOT IN ('schema', ?)", (_SUM,))
-        self.set_meta(facts, ADD_META)
-
-    def digests(self) -> Iterator[str]:
-        """Every digest in its order, for one who opens the journal to write it."""
-        return (str(row[0]) for row in self.pages("digest", _MANY))
-
-    def find(self, digest: str, content: Callable[[Row], _Result]) -> _Result | None:
-        """The content of the row of a digest, or None; an InputError if it is not what was recorded."""
-        if digest in self.fetched:
-            row = self.fetched[digest]
-        else:
-            rows = self.query(f"SELECT {NAMES} FROM completion WHERE digest = ?", (digest,))  # noqa: S608 - names of columns only
-            # Under the digest that was asked for: a damaged index leads to the row of another question.
-            row = (digest, *rows[0][1:]) if rows else None
-        return None if row is None else self.sound(row, content)
-
-    def rows(self, digests: Iterable[str], columns: str = NAMES) -> dict[str, Row]:
-        """The rows of those digests that are recorded, by digest, unchecked; `columns` begin with the digest."""
-        query = f"SELECT {columns} FROM completion WHERE digest IN (SELECT value FROM {self.many})"  # noqa: S608 - names of columns only
-        pages = (msgspec.json.encode(page).decode() for page in paged(digests, _TOGETHER))
-        return {row[0]: row for page in pages for row in self.query(query, (page,))}
-
-    def sound(self, row: Row, content: Callable[[Row], _Result]) -> _Result:
-        """The content of a row; an InputError if it is not what was recorded."""
-        try:
-            check_row(row)
-            return content(row)
-        except DamagedRow as error:
-            hint = "delete this row, and the same command asks again" if self.shared else salvage_hint(self.name)
-            raise InputError(f"{self.name}: damaged at the completion {row[0]}: {error}; {hint}") from error
-
-    def pages(self, columns: str = NAMES, size: int = _TOGETHER) -> Iterator[Row]:
-        """Every row in the order of the digests, unchecked, fetched some at a time; `columns` begin with the digest."""
-        query = f"SELECT {columns} FROM completion WHERE digest > ? ORDER BY digest LIMIT {size}"  # noqa: S608 - names of columns only
-        last = ""
-        while page := self.query(query, (last,)):
-            yield from page
-            last = page[-1][0]
-
-    def scan(self) -> Iterator[Row]:
-        """Every row that can be read, unchecked, past what is damaged."""
-        return self.pages()
-
-    def problems(self, most: int) -> list[str]:
-        """What is wrong with the structure of the place."""
-        return []
-
-
-class FileStore(Store):
-    """A journal in a file of SQLite, which only one process writes; None is a journal in memory.
-
-    An InputError if the file is no journal or another process holds it, an OperationalError if a trigger is in it.
+    An InputError if the file is no journal of this version, is a link, or another process holds it; an OperationalError
+    if a trigger is in it.
     """
 
-    def __init__(self, path: Path | None, mode: Mode) -> None:
-        super().__init__()
+    def __init__(self, path: StrPath | None, mode: Mode = "read") -> None:
         self.name = "the journal in memory" if path is None else str(path)
-        self._path, self._mode, self._sum = path, mode, 0
+        """The file for messages."""
+        self._path = None if path is None else Path(path)
+        self._mode = mode
+        self._sum = 0
         self._lock = threading.Lock()
+        if mode != "write" and (self._path is None or not self._path.is_file()):
+            raise InputError(f"{path}: no such journal")
         try:
             with contextlib.ExitStack() as opened:
                 self._connection = opened.enter_context(contextlib.closing(self._connected()))
                 if mode == "write":
                     self._make()
-                # A damaged file may still give completions.
-                with contextlib.suppress(*(_UNREADABLE if mode == "salvage" else ())):
-                    found = self._connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-                    self.version = None if found is None else str(found[0])
+                self._check_version()
                 opened.pop_all()
-            self._status = path.stat() if path else None
+            self._status = self._path.stat() if self._path else None
         except (OSError, *_UNREADABLE) as error:
             raise self._unreadable(error, "used" if mode == "write" else "read") from error
 
@@ -307,6 +192,7 @@ class FileStore(Store):
         for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "cache_size=-65536"):
             self._connection.execute(f"PRAGMA {setting}")
         with self._connection:
+            self._connection.execute("BEGIN")
             for statement in SCHEMA:
                 self._connection.execute(statement)
             self._connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
@@ -315,44 +201,97 @@ class FileStore(Store):
                 f"{self.name}: cannot be written: it has a trigger, which may remove what was paid for; drop it"
             )
 
-    def run(self, work: Callable[[Any], _Result], wrong: type[JudgeError] = InputError) -> _Result:
-        """Do work with the connection in a transaction of its own, which is on the disk then."""
+    def _check_version(self) -> None:
+        """Refuse a journal of another version."""
+        version = SCHEMA_VERSION
+        # A damaged file may still give completions.
+        with contextlib.suppress(*(_UNREADABLE if self._mode == "salvage" else ())):
+            for (value,) in self._connection.execute("SELECT value FROM meta WHERE key = 'schema'"):
+                version = str(value)
+        older = version == OLDER_VERSION
+        if version == SCHEMA_VERSION or (older and self._mode == "salvage"):
+            return
+        way = f": `judge journal salvage {self.name} -o NEW` converts it" if older else ""
+        raise InputError(
+            f"{self.name}: journal of schema version {version}, this version of judge reads and writes "
+            f"{SCHEMA_VERSION}{way}"
+        )
+
+    def query(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """The rows that a statement gives."""
         try:
-            with self._lock, self._connection:
-                return work(self._connection)
+            with self._lock:
+                return self._connection.execute(statement, values).fetchall()
         except _UNREADABLE as error:
-            if wrong is InputError:
-                raise self._unreadable(error) from error
-            raise wrong(f"{self.name}: cannot be written: {error}") from error
+            raise self._unreadable(error) from error
 
-    def _unreadable(self, error: BaseException, what: str = "read") -> InputError:
-        """The error about a file that SQLite cannot use, though it may be sound."""
-        why = f"{error}; {salvage_hint(self.name)}"
-        if "unable to open" in str(error):
-            why = str(error)
-        elif "locked" in str(error):
-            why = "another judge process is using it"
-        elif _is_full(error):
-            why = "its disk is full, and SQLite needs a little room beside a journal that was not closed"
-        return InputError(f"{self.name}: cannot be {what} as a journal: {why}")
-
-    def insert(self, rows: Sequence[Row], *, own: bool = False) -> int:
-        """Add the rows whose digests are new, and give how many these are."""
-
-        def work(connection: sqlite3.Connection) -> tuple[int, int]:
+    def insert(self, rows: Sequence[Row]) -> int:
+        """Add the rows whose digests are new, and give how many these are; an OperationalError if that fails."""
+        with self._transaction() as connection:
             new = [row[0] for row in rows if connection.execute(INSERT, row).rowcount == 1]
             total = self._sum + sum(map(_number, new))
             connection.execute(SET_META, (_SUM, f"{total:x}"))
-            return len(new), total
-
-        added, self._sum = self.run(work, OperationalError)
+        self._sum = total
         self._check_there()
-        return added
+        return len(new)
+
+    def set_meta(self, facts: Iterable[Sequence[str]], statement: str = SET_META) -> None:
+        """Record facts beside the completions; by ADD_META, those that are known already stay as they are."""
+        with self._transaction() as connection:
+            connection.executemany(statement, facts)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """A transaction, which is on the disk after the block; an OperationalError if it cannot be written."""
+        try:
+            with self._lock, self._connection:
+                yield self._connection
+        except _UNREADABLE as error:
+            raise OperationalError(f"{self.name}: cannot be written: {error}") from error
+
+    def meta(self, key: str) -> str | None:
+        """A fact kept beside the completions; None if not set."""
+        return next((str(value) for (value,) in self.query("SELECT value FROM meta WHERE key = ?", (key,))), None)
+
+    def add_facts(self, other: "Store") -> None:
+        """Take over the facts about judges that another journal keeps; one that is known here stays as it is."""
+        facts = other.query("SELECT key, value FROM meta WHERE key NOT IN ('schema', ?)", (_SUM,))
+        self.set_meta(facts, ADD_META)
+
+    def find(self, digest: str, content: Callable[[Row], _Result]) -> _Result | None:
+        """The content of the row of a digest, or None; an InputError if it is not what was recorded."""
+        rows = self.query(f"SELECT {NAMES} FROM completion WHERE digest = ?", (digest,))  # noqa: S608 - names of columns only
+        # Under the digest that was asked for: a damaged index leads to the row of another question.
+        return self.sound((digest, *rows[0][1:]), content) if rows else None
+
+    def rows(self, digests: Iterable[str], columns: str = NAMES) -> dict[str, Row]:
+        """The rows of those digests that are recorded, by digest, unchecked; `columns` begin with the digest."""
+        query = f"SELECT {columns} FROM completion WHERE digest IN (SELECT value FROM json_each(?))"  # noqa: S608 - names of columns only
+        pages = (msgspec.json.encode(page).decode() for page in paged(digests, _TOGETHER))
+        return {row[0]: row for page in pages for row in self.query(query, (page,))}
+
+    def sound(self, row: Row, content: Callable[[Row], _Result]) -> _Result:
+        """The content of a row; an InputError if it is not what was recorded."""
+        try:
+            check_row(row)
+            return content(row)
+        except DamagedRow as error:
+            raise InputError(
+                f"{self.name}: damaged at the completion {row[0]}: {error}; {salvage_hint(self.name)}"
+            ) from error
+
+    def pages(self, columns: str = NAMES, size: int = _TOGETHER) -> Iterator[Row]:
+        """Every row in the order of the digests, unchecked, fetched some at a time; `columns` begin with the digest."""
+        query = f"SELECT {columns} FROM completion WHERE digest > ? ORDER BY digest LIMIT {size}"  # noqa: S608 - names of columns only
+        last = ""
+        while page := self.query(query, (last,)):
+            yield from page
+            last = page[-1][0]
 
     def digests(self) -> Iterator[str]:
         """Every digest in its order by the index; an InputError if it differs from the table, and misses a row."""
         last, ordered = "", True
-        for digest in super().digests():
+        for (digest,) in self.pages("digest", _MANY):
             ordered = ordered and last < digest
             last, self._sum = digest, self._sum + _number(digest)
             yield digest
@@ -405,51 +344,23 @@ class FileStore(Store):
             "completions that were paid for are where the file went"
         )
 
+    def _unreadable(self, error: BaseException, what: str = "read") -> InputError:
+        """The error about a file that SQLite cannot use, though it may be sound."""
+        why = f"{error}; {salvage_hint(self.name)}"
+        if "unable to open" in str(error):
+            why = str(error)
+        elif "locked" in str(error):
+            why = "another judge process is using it"
+        elif _is_full(error):
+            why = "its disk is full, and SQLite needs a little room beside a journal that was not closed"
+        return InputError(f"{self.name}: cannot be {what} as a journal: {why}")
+
     def close(self) -> None:
         """Release the file; one that was written is a single plain file again, which can be copied."""
         if self._mode == "write":
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
-
-
-def open_store(place: StrPath | None, mode: Mode = "read", max_wait: float = 30.0) -> Store:
-    """Open a journal in a file or database, or in memory (None).
-
-    A UsageError if the address cannot be read, or the server refuses the user or the database. An InputError if the
-    place holds no journal of this version, is a link, or another process holds the file. An OperationalError if the
-    database cannot be reached, or the file has a trigger.
-    """
-    store: Store
-    if is_database(place):
-        store = _database().DatabaseStore(place, max_wait, writing=mode == "write")
-    elif mode == "write" or (place is not None and Path(place).is_file()):
-        store = FileStore(None if place is None else Path(place), mode)
-    else:
-        raise InputError(f"{place}: no such journal")
-    older = store.version == OLDER_VERSION
-    if store.version in (None, SCHEMA_VERSION) or (older and mode == "salvage"):
-        return store
-    store.close()
-    way = f": `judge journal salvage {store.name} -o NEW` converts it" if older else ""
-    raise InputError(
-        f"{store.name}: journal of schema version {store.version}, this version of judge reads and writes "
-        f"{SCHEMA_VERSION}{way}"
-    )
-
-
-def check_database(shared: str | None) -> None:
-    """Raise a UsageError for an address of no shared journal, or without psycopg; None is a journal in a file."""
-    if shared is not None:
-        if not is_database(shared):
-            raise UsageError("the address of a shared journal must begin with postgresql://")
-        _database().read_database(shared)
-
-
-def _database() -> Any:
-    """The module of journals in a database: `DatabaseStore`, and `read_database`, which checks an address."""
-    need_extra("postgres", what := "a journal in PostgreSQL")
-    return need("journals.postgresql", what)
 
 
 def _number(digest: str) -> int:

@@ -21,7 +21,7 @@ from judge.io.folder import Pieces, temporary_name, write_atomic
 from judge.io.ids import natural_key
 from judge.judges import journal_store
 from judge.judges.chat import without_secrets
-from judge.judges.credentials import known_secrets, without_credentials
+from judge.judges.credentials import known_secrets
 from judge.judges.journal import Journal
 from judge.judges.prices import CallSum, Spending
 
@@ -47,10 +47,10 @@ def placed_rows(place: StrPath) -> Iterator[tuple[str | int, journal_store.Row]]
     """The rows of a journal that no process is writing, in the order of their digests, or of an exported file.
 
     Each is checked, and comes after what it is found by: its digest, or the byte at which its line begins. An
-    InputError if a row is damaged; other errors are those of `open_store`.
+    InputError if a row is damaged; other errors are those of `Store`.
     """
     if not is_exported(place):
-        with contextlib.closing(journal_store.open_store(place)) as store:
+        with contextlib.closing(journal_store.Store(place)) as store:
             for row in store.pages():
                 yield row[0], store.sound(row, tuple)
         return
@@ -137,7 +137,7 @@ def _todays_row(row: journal_store.Row) -> journal_store.Row:
 
 def verify_journal(place: StrPath) -> JournalReport:
     """Check every completion of a journal that no process is writing; an InputError if nothing of it can be read."""
-    with contextlib.closing(journal_store.open_store(place, "salvage")) as store:
+    with contextlib.closing(journal_store.Store(place, "salvage")) as store:
         report = _check(store, lambda rows: None)
         problems = [*(("", f"SQLite: {line}") for line in store.problems(_SHOWN)), *report.problems]
     if problems and not report.sound and not report.problems:
@@ -149,9 +149,9 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
     """Write what is sound in a journal, damaged or of an older version, into a new one; the old one is not changed.
 
     A UsageError if there is something at `new`. An InputError if nothing in the journal is sound; other errors are
-    those of `open_store`. An OperationalError if the new journal cannot be written.
+    those of `Store`. An OperationalError if the new journal cannot be written.
     """
-    with contextlib.closing(journal_store.open_store(path, "salvage")) as store, _new_journal(new) as target:
+    with contextlib.closing(journal_store.Store(path, "salvage")) as store, _new_journal(new) as target:
         report = _check(store, target.record)
         if not report.sound:
             raise InputError(f"{store.name}: holds no completion that is sound")
@@ -224,7 +224,6 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> tuple[int, int, l
     conflicts: list[dict[str, str]] = []
     with _new_journal(new) as target:
         for place in places:
-            path = without_credentials(str(place))
             for page in journal_store.paged((row for _, row in placed_rows(place)), _TOGETHER):
                 earlier = target.store.rows(row[0] for row in page)
                 for row in page:
@@ -232,10 +231,10 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> tuple[int, int, l
                     repeated += first is not row
                     if _answer(first) != _answer(row):
                         about = dict(zip(journal_store.COLUMNS[6:9], row[6:9], strict=True))
-                        conflicts.append({"digest": row[0], "path": path, **about})
+                        conflicts.append({"digest": row[0], "path": str(place), **about})
                 target.record(page)
             if not is_exported(place):
-                with contextlib.closing(journal_store.open_store(place)) as store:
+                with contextlib.closing(journal_store.Store(place)) as store:
                     target.store.add_facts(store)
         return len(target), repeated, conflicts
 
@@ -260,11 +259,11 @@ class JournalSpending(Spending, frozen=True):
 def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
     """What each judge's completions in a journal took, in natural order of the judges' names.
 
-    An InputError if a completion is damaged; other errors are those of `open_store`.
+    An InputError if a completion is damaged; other errors are those of `Store`.
     """
     sums: dict[str, CallSum] = defaultdict(CallSum)
     times: dict[str, tuple[str, str]] = {}
-    with contextlib.closing(journal_store.open_store(place)) as store:
+    with contextlib.closing(journal_store.Store(place)) as store:
         for row in store.pages():
             judge, moment = row[1], row[10]
             sums[judge].add(store.sound(row, journal_store.completion_of))

@@ -12,7 +12,7 @@ from judge.ask.loop import assess
 from judge.ask.records import Failure, Judgment, tasks
 from judge.errors import ContextLengthError, StructureUnsupported
 from judge.judges.backends import open_model
-from judge.judges.journal import Journal, open_journal
+from judge.judges.journal import Journal
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion, Request
 from tests.ask.test_loop import Answer, Scripted, criterion, pool
@@ -57,21 +57,6 @@ class SlowOnce(WhiteSpace):
         return await super().complete(request)
 
 
-class LoneJournal(Journal):
-    """A shared journal that only one process has open."""
-
-    shared = True  # type: ignore[assignment]
-
-    def lease(self, *digests: str) -> "asyncio.Future[tuple[str, Completion] | None]":
-        answer: asyncio.Future[tuple[str, Completion] | None] = asyncio.get_running_loop().create_future()
-        found = ((digest, self.get(digest)) for digest in digests)
-        answer.set_result(next(((digest, known) for digest, known in found if known), None))
-        return answer
-
-
-JOURNALS = {False: Journal, True: LoneJournal}
-
-
 def asked(model: Scripted, journal: Journal, concurrency: int = 4) -> list[Judgment | Failure]:
     one = pool(TEXTS)
     settings = Settings(concurrency=concurrency, attempts=3)
@@ -84,39 +69,35 @@ def forms_of_twins(results: list[Judgment | Failure]) -> list[str]:
     return [result.form for result in twins if isinstance(result, Judgment)]
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_one_question_in_two_forms_at_once_is_paid_once(tmp_path: Path, shared: bool) -> None:
+def test_one_question_in_two_forms_at_once_is_paid_once(tmp_path: Path) -> None:
     model = SlowOnce()
-    with JOURNALS[shared](tmp_path / "journal") as journal:
+    with Journal(tmp_path / "journal") as journal:
         results = asked(model, journal)
     assert model.counts()["same"] == 1
     assert forms_of_twins(results) == ["json", "json"]
     # A later run reads the same from the journal.
-    with JOURNALS[shared](tmp_path / "journal") as journal:
+    with Journal(tmp_path / "journal") as journal:
         assert asked(Scripted(forms=("json", "text")), journal) == results
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_question_that_failed_in_one_form_is_not_asked_in_the_other(shared: bool) -> None:
+def test_a_question_that_failed_in_one_form_is_not_asked_in_the_other() -> None:
     """Its twin waited for it, and shares the failure."""
     model = SlowOnce(ContextLengthError("too long"))
-    with JOURNALS[shared](None) as journal:
+    with Journal(None) as journal:
         results = asked(model, journal)
     assert [result.reason for result in results if isinstance(result, Failure)] == ["context_length"] * 2
     assert [request.form for request in model.asked if request.response == "same"] == ["json"]
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_question_that_was_answered_in_one_form_is_not_asked_in_the_other(shared: bool) -> None:
+def test_a_question_that_was_answered_in_one_form_is_not_asked_in_the_other() -> None:
     model = WhiteSpace()
-    with JOURNALS[shared](None) as journal:
+    with Journal(None) as journal:
         results = asked(model, journal, concurrency=1)
     assert [request.form for request in model.asked if request.response == "same"] == ["json"]
     assert forms_of_twins(results) == ["json", "json"]
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_after_a_repair_that_is_refused_the_other_form_is_asked_once(shared: bool) -> None:
+def test_after_a_repair_that_is_refused_the_other_form_is_asked_once() -> None:
     class NoRepair(WhiteSpace):
         async def complete(self, request: Request) -> Completion:
             if request.form == "json" and len(request.messages) > 2:
@@ -124,16 +105,15 @@ def test_after_a_repair_that_is_refused_the_other_form_is_asked_once(shared: boo
             return await super().complete(request)
 
     model = NoRepair(Completion("nonsense", "stop", "m"))
-    with time_limit(60.0), JOURNALS[shared](None) as journal:
+    with time_limit(60.0), Journal(None) as journal:
         results = asked(model, journal)
     # The answer under the schema is of no use, and so both of the twins rest on the one in the text form.
     assert forms_of_twins(results) == ["text", "text"]
     assert [request.form for request in model.asked if request.response == "same"] == ["json", "text"]
 
 
-@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("useless", [BLANK, Completion("nonsense", "stop", "m")])
-def test_of_three_forms_each_is_asked_once_while_earlier_replies_are_being_written(tmp_path, useless, shared) -> None:
+def test_of_three_forms_each_is_asked_once_while_earlier_replies_are_being_written(tmp_path, useless) -> None:
     """The label is refused; under the schema come white space, or nonsense whose repair is refused."""
 
     class NoLabels(Scripted):
@@ -144,7 +124,7 @@ def test_of_three_forms_each_is_asked_once_while_earlier_replies_are_being_writt
             return await super().complete(request)
 
     model = NoLabels(forms=("label", "json", "text"))
-    with time_limit(60.0), JOURNALS[shared](tmp_path / "journal") as journal:
+    with time_limit(60.0), Journal(tmp_path / "journal") as journal:
         results = asked(model, journal)
     assert [result.form for result in results if isinstance(result, Judgment)] == ["text"] * len(TEXTS)
     counts = Counter((request.response, request.form) for request in model.asked)
@@ -160,13 +140,11 @@ def step(text: str, finish_reason: str, delay: float = 0.0) -> dict[str, Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_server_is_asked_once_for_a_question_in_two_forms(request, tmp_path, shared) -> None:
+def test_a_server_is_asked_once_for_a_question_in_two_forms(tmp_path) -> None:
     """The first request to come is answered late, the next three with white space; each text stands twice."""
-    url = request.getfixturevalue("postgres").database() if shared else None
     texts = [f"Text number {number}." for number in range(12)]
     one = pool([*texts, *texts])
-    with start_mock("--latency", "0.02") as mock, open_journal(tmp_path / "journal.sqlite", url) as journal:
+    with start_mock("--latency", "0.02") as mock, Journal(tmp_path / "journal.sqlite") as journal:
         blank = step(BLANK.text, "length")
         mock.script(step(JSON.text, "stop", delay=2.0), blank, blank, blank)
         model = open_model("server/mock", ModelOptions(base_url=mock.base_url))

@@ -24,7 +24,6 @@ _DEFAULT = _LOCAL.format("local/qwen2.5-1.5b")
 _SMALL = _LOCAL.format("local/smollm2-135m")
 _ONNX = "checker/onnx/absent needs onnxruntime, which is not installed: `pip install 'trec-judge[onnx]'`"
 _ROUGE = "the stems of words in spans needs rouge-score, which is not installed: `pip install 'trec-judge[rouge]'`"
-_POSTGRES = f"a journal in PostgreSQL needs psycopg[binary], which is not installed: {how_to_get('postgres')}"
 _IR = f"ir:x needs ir_datasets, which is not installed: {how_to_get('ir')}"
 
 
@@ -55,21 +54,6 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("run --runs absent --out new --criteria groundedness --model checker/onnx/absent --prompt "
             "groundedness/sentences", _ONNX),
         ("evaluate spans --gold absent --run absent --out new", _ROUGE),
-        ("run --runs absent --model baseline/overlap --journal postgresql://h/d --out new", _POSTGRES),
-        ("requests --runs absent --model openai/x --journal postgresql://h/d --out new --requests r", _POSTGRES),
-        ("completions import absent --requests r --journal postgresql://h/d --out new", _POSTGRES),
-        ("batch collect r --journal postgresql://h/d --out new", _POSTGRES),
-        ("nuggets match --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
-        ("nuggets claims --pool absent --bank absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
-        ("nuggets create --pool absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
-        ("calibrate --gold absent --pool absent --prompt groundedness --model openai/x --journal postgresql://h/d "
-            "--out new", _POSTGRES),
-        ("probe absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
-        ("bench --data absent --model openai/x --journal postgresql://h/d --out new", _POSTGRES),
-        ("journal stats postgresql://h/d", _POSTGRES),
-        ("journal verify postgresql://h/d", _POSTGRES),
-        ("journal export postgresql://h/d", _POSTGRES),
-        ("journal merge postgresql://h/d --out new", _POSTGRES),
     ],
 )  # fmt: skip
 def test_a_command_that_needs_a_missing_extra_stops_before_any_work(

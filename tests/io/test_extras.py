@@ -15,7 +15,7 @@ from tests.conftest import PROJECT
 def test_each_extra_is_declared_with_its_package() -> None:
     declared = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = declared["optional-dependencies"]
-    assert extras.pop("all") == ["trec-judge[crowd,llama,pictures,rouge,postgres]"]
+    assert extras.pop("all") == ["trec-judge[crowd,llama,pictures,rouge]"]
     declares = {name: {re.split("[>=]=", line)[0] for line in lines} for name, lines in extras.items()}
     assert declares.keys() == EXTRAS.keys()
     assert declares == {name: {package} for name, package in EXTRAS.items()}

@@ -14,8 +14,9 @@ from judge.cli import main
 from judge.errors import InputError
 from judge.jobs.manifest import RECORD, check_folder
 from tests.calibration_world import contents, table
-from tests.conftest import PROJECT, complaint, on_stderr, put, run_python
+from tests.conftest import PROJECT, complaint, on_stderr, put, run_example, run_python
 from tests.jobs.conftest import only
+from tests.mock import Mock
 
 RUNS = PROJECT / "examples" / "runs"
 TOPICS = PROJECT / "examples" / "topics.json"
@@ -129,6 +130,27 @@ def test_names_and_packing_of_files_make_no_difference(tmp_path: Path, example: 
 def test_extending_elsewhere_pays_for_nothing_again(judged: Path, tmp_path: Path, capsys) -> None:
     assert "77/77 judged, 77 without a call" in on_stderr(capsys, run(RUNS, tmp_path / "out", "--extend", str(judged)))
     assert (tmp_path / "out" / "leaderboard.tsv").read_bytes() == (judged / "leaderboard.tsv").read_bytes()
+
+
+def test_what_two_machines_judged_is_joined_and_nothing_is_asked_again(
+    mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turns = [
+        f"{topic['number']}_{turn['turn_id']}" for topic in json.loads(TOPICS.read_text()) for turn in topic["turns"]
+    ]
+    asked = ("--criteria", "groundedness", "--model", "server/mock", "--base-url", mock.base_url)
+    for name, part in (("a", turns[:8]), ("b", turns[8:])):
+        chosen = put(tmp_path / f"{name}.txt", "\n".join(part))
+        assert run_example(tmp_path / name, *asked, "--turns", str(chosen)) == 0
+    paid = mock.stats()["paid"]
+    folders = [str(tmp_path / name) for name in "ab"]
+    assert main(["journal", "merge", *folders, "-o", str(tmp_path / "all" / "journal.sqlite")]) == 0
+    capsys.readouterr()
+    assert "77/77 judged, 77 without a call" in on_stderr(capsys, run_example(tmp_path / "all", *asked))
+    assert mock.stats()["paid"] == paid == 76
+    # One machine that judges everything writes the same.
+    assert run_example(tmp_path / "alone", *asked) == 0
+    assert results(tmp_path / "all") == results(tmp_path / "alone")
 
 
 def test_extending_keeps_the_old_ids_and_asks_only_for_what_is_new(tmp_path, example: Path, capsys) -> None:

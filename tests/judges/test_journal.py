@@ -269,7 +269,7 @@ def test_a_journal_that_was_moved_away_ends_the_work(tmp_path: Path) -> None:
 
 
 def test_what_is_recorded_reaches_the_file_itself_while_nothing_more_comes(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("judge.judges.journal_store.Store.period", 0.05)
+    monkeypatch.setattr("judge.judges.journal._PERIOD", 0.05)
     with Journal(tmp_path / "j") as journal:
         put_texts(journal, "d", "Grade: 1")
         wait_until(lambda: b"d0" in (tmp_path / "j").read_bytes())
@@ -354,7 +354,7 @@ def test_what_comes_after_a_failure_is_not_lost_and_hears_of_it(tmp_path, monkey
 
 
 def test_a_checkpoint_that_fails_is_heard_by_the_next_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.judges.journal_store.Store.period", 0.05)
+    monkeypatch.setattr("judge.judges.journal._PERIOD", 0.05)
     failed = threading.Event()
 
     def checkpoint() -> None:

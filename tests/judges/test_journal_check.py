@@ -392,7 +392,7 @@ def copy_with_log(tmp_path: Path, damage: Callable[[bytes], bytes]) -> Path:
 
 
 def test_what_a_kill_leaves_in_the_log_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.judges.journal_store.Store.period", 3600.0)
+    monkeypatch.setattr("judge.judges.journal._PERIOD", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data)
     assert tools.verify_journal(killed) == tools.JournalReport(12, ())
     assert tools.salvage_journal(killed, tmp_path / "new.sqlite") == tools.JournalReport(12, ())
@@ -401,7 +401,7 @@ def test_what_a_kill_leaves_in_the_log_is_seen(tmp_path: Path, monkeypatch: pyte
 
 
 def test_however_much_of_a_journal_is_only_in_the_log_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judge.judges.journal_store.Store.period", 3600.0)
+    monkeypatch.setattr("judge.judges.journal._PERIOD", 3600.0)
     with Journal(tmp_path / "journal.sqlite") as journal:
         journal.record(new_row(str(number), "b/m", {}, request(), completion()) for number in range(600))
         for name in ("journal.sqlite", "journal.sqlite-wal"):
@@ -414,7 +414,7 @@ def test_however_much_of_a_journal_is_only_in_the_log_is_seen(tmp_path: Path, mo
 
 def test_after_a_damaged_log_what_is_in_the_file_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite forgets whatever follows a damaged frame: as after a loss of power, that is asked again."""
-    monkeypatch.setattr("judge.judges.journal_store.Store.period", 3600.0)
+    monkeypatch.setattr("judge.judges.journal._PERIOD", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data[:48] + bytes([data[48] ^ 1]) + data[49:])
     assert tools.verify_journal(killed) == tools.JournalReport(3, ())
     assert tools.salvage_journal(killed, tmp_path / "new.sqlite") == tools.JournalReport(3, ())
@@ -423,7 +423,7 @@ def test_after_a_damaged_log_what_is_in_the_file_is_there(tmp_path: Path, monkey
 def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite wants a file beside a journal that was not closed; a limit on files stands in for the disk."""
     resource = pytest.importorskip("resource", reason="this system has no limits on files")
-    monkeypatch.setattr("judge.judges.journal_store.Store.period", 3600.0)
+    monkeypatch.setattr("judge.judges.journal._PERIOD", 3600.0)
     killed = copy_with_log(tmp_path, lambda data: data)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))

@@ -26,8 +26,8 @@ def encoded(text: str) -> str:
     ("variables", "text", "shown"),
     [
         # A user name is no secret, and neither is a word, nor a short one without a digit.
-        ({"JUDGE_JOURNAL": "postgresql://student@host/j"}, "named by the student", "named by the student"),
-        ({"JUDGE_JOURNAL": "postgresql://student:tunafish@host/j"}, "student tunafish", "student tunafish"),
+        ({"ANY_URL": "http://student@host/j"}, "named by the student", "named by the student"),
+        ({"ANY_URL": "http://student:tunafish@host/j"}, "student tunafish", "student tunafish"),
         ({"JUDGE_API_KEY": "ollama"}, "ollama says", "ollama says"),
         ({"JUDGE_API_KEY": "localhost"}, "at localhost:1", "at localhost:1"),
         ({"SOME_TOKEN": "pw1"}, "pw1", "pw1"),

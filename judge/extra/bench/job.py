@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from msgspec.structs import replace
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast
+from judge.ask.asking import Asking, JobForecast, JournalPlace
 from judge.ask.criteria import choose_prompts, default_prompts, find_criterion
 from judge.ask.opening import OVERLAP, ask_free, judging_options, open_judge, recalls, takes
-from judge.ask.options import AskingOptions, JournalOption
+from judge.ask.options import AskingOptions
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.records import Failure, Judgment, Task
@@ -66,7 +66,7 @@ class BenchData(Options, section="reading"):
     """Prompt for its criterion, as criterion/variant or a file of your own; may be repeated."""
 
 
-class BenchPlan(BenchData, AskingOptions, JournalOption, section="output"):
+class BenchPlan(BenchData, AskingOptions, section="output"):
     """Everything `judge bench` can be told."""
 
     out: Annotated[Path, Option(short="o", metavar="DIR")]
@@ -97,7 +97,9 @@ class BenchInputs:
         self.plan = plan
         chosen = choose_datasets(plan.data, plan.datasets)
         prompts = _prompts(plan, chosen)
-        self.judge = open_judge((plan.model or "",), plan.options, (), plan.settings, keys=keys and not recalls(plan))
+        self.judge = open_judge(
+            (plan.model or "",), plan.options, (), plan.settings, keys=keys and not recalls(plan.out)
+        )
         self.sets: list[tuple[Drawn, Criterion]] = []
         left_out: dict[str, list[str]] = {}
         for dataset in chosen:
@@ -189,9 +191,9 @@ def bench_judges(
 
 
 def forecast_bench(plan: BenchPlan) -> JobForecast:
-    """Count what `bench_judges` would send beyond what the journal in the output folder holds, and the shared one."""
+    """Count what `bench_judges` would send beyond what the journal in the output folder holds."""
     inputs = BenchInputs(plan, keys=False)
-    with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
+    with Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, dry=True) as asking:
         rows = asking.forecast(inputs.judge, inputs.tasks).rows
     return JobForecast({drawn.dataset.name: len(drawn.items) for drawn, _ in inputs.sets}, rows, inputs.notes)
 
@@ -199,7 +201,7 @@ def forecast_bench(plan: BenchPlan) -> JobForecast:
 def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
     plan, out, judge = inputs.plan, inputs.plan.out, inputs.judge
     _check_out(out, judge.name)
-    with Asking.of(plan, inputs.pool, inputs.turns, progress) as asking:
+    with Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, progress) as asking:
         results = tuple(asking.ask(judge, inputs.tasks))
         notes = asking.notes(judge.models, results)
     (account,) = asking.accounts
@@ -240,8 +242,6 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     """The cards of all judges whose labels were released with the datasets, each in a folder of its own."""
     if plan.prompts:
         raise UsageError("stored labels are under no prompt of judge (--prompt)")
-    if plan.journal is not None:
-        raise UsageError("stored labels need no journal (--journal)")
     folder, out = plan.data, plan.out
     _check_out(out, None)
     chosen = choose_datasets(folder, plan.datasets)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast
+from judge.ask.asking import Asking, JobForecast, JournalPlace
 from judge.ask.criteria import find_criterion
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
 from judge.ask.progress import Progress, job_progress
@@ -242,7 +242,7 @@ class Creation:
             _prompt(plan.importance, NUGGET_IMPORTANCE),
         )
         self.judge = open_judge(
-            (plan.model,), plan.options, self.prompts, plan.settings, keys=keys and not recalls(plan)
+            (plan.model,), plan.options, self.prompts, plan.settings, keys=keys and not recalls(plan.out)
         )
         self.pool = read_pool_folder(plan.pool, *(() if plan.sources == "responses" else ("passages.jsonl",)))
         check_unit(self.prompts, self.pool.unit)
@@ -375,7 +375,7 @@ def create_nuggets(
     """
     with job_progress(progress, report) as shown:
         job = Creation(plan)
-        with Asking.of(plan, job.pool, job.turns, shown) as asking:
+        with Asking(JournalPlace(plan.out), job.pool, job.turns, shown) as asking:
             asking.prepare(job.judge.models[0])
             # Left by a job that is stopped too, so that nothing else is asked into its folder.
             replace_folder(plan.out, {CREATED: job.manifest("unfinished")}, RECORD, more=True)
@@ -386,9 +386,9 @@ def create_nuggets(
 
 
 def forecast_creation(plan: NuggetCreatePlan) -> JobForecast:
-    """Count what the first step of `create_nuggets` would send beyond what the journals hold."""
+    """Count what the first step of `create_nuggets` would send beyond what the journal holds."""
     job = Creation(plan, keys=False)
-    with Asking.of(plan, job.pool, job.turns, dry=True) as asking:
+    with Asking(JournalPlace(plan.out), job.pool, job.turns, dry=True) as asking:
         forecast = asking.forecast(job.judge, job.tasks)
     passages = sum(source.passage is not None for source in job.listed)
     counts = {"turns": len(job.asked_turns), "passages": passages, "responses": len(job.listed) - passages}

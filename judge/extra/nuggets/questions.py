@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, cast
 import msgspec
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast
+from judge.ask.asking import Asking, JobForecast, JournalPlace
 from judge.ask.criteria import find_criterion
 from judge.ask.opening import check_turns, judging_options, open_judge, recalls
-from judge.ask.options import AskingOptions, JournalOption
+from judge.ask.options import AskingOptions
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import NUGGET, NUGGET_PRECISION, RENDERER_VERSION, check_unit
 from judge.ask.records import Failure, Judgment, Task
@@ -195,7 +195,7 @@ MATCH = NuggetCommand("match", "matches", "pairs", check_match_prompt, match_que
 CLAIMS = NuggetCommand("claims", "claims", "responses", check_claim_prompt, claim_questions, _claim_counts)
 
 
-class NuggetJobPlan(AskingOptions, JournalOption):
+class NuggetJobPlan(AskingOptions):
     """What every job that asks a judge about nuggets can be told."""
 
     pool: Annotated[Path, Option(metavar="OUT|FILE")]
@@ -232,7 +232,9 @@ class QuestionInputs:
         command = plan.command
         self.prompt = prompt = find_criterion(plan.prompt)
         command.check(prompt)
-        self.judge = open_judge((plan.model,), plan.options, (prompt,), plan.settings, keys=keys and not recalls(plan))
+        self.judge = open_judge(
+            (plan.model,), plan.options, (prompt,), plan.settings, keys=keys and not recalls(plan.out)
+        )
         bank = read_bank(plan.bank)
         self.pool = read_pool_with_runs(plan.pool, *(("passages.jsonl",) if "passages" in prompt.inputs else ()))
         check_unit((prompt,), self.pool.unit)
@@ -288,9 +290,9 @@ def bank_notes(bank: Path) -> tuple[str, ...]:
 
 
 def forecast_nuggets(plan: NuggetAskPlan) -> JobForecast:
-    """Count what asking would send beyond what the journals hold."""
+    """Count what asking would send beyond what the journal holds."""
     inputs = QuestionInputs(plan, keys=False)
-    with Asking.of(plan, inputs.pool, inputs.turns, dry=True) as asking:
+    with Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
     counts = {
         "responses": len({response.response_id for response, _ in inputs.questions}),
@@ -320,7 +322,10 @@ def _ask(
         facts = {command.counted: len(questions), "labels": labels, "missing": missing, "models": models}
         return job_manifest(status, inputs.configured, **facts)
 
-    with job_progress(progress, report) as shown, Asking.of(plan, inputs.pool, inputs.turns, shown) as asking:
+    with (
+        job_progress(progress, report) as shown,
+        Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, shown) as asking,
+    ):
         asking.prepare(judge.models[0])
         # Left by a run that is stopped too, so that nothing else is asked into its folder.
         replace_folder(plan.out, {NUGGETS: manifest("unfinished")}, record, more=True)

@@ -14,9 +14,9 @@ import numpy as np
 
 from judge.ask import opening
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JobForecast, Judge
+from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
 from judge.ask.criteria import choose_prompts
-from judge.ask.options import AskingOptions, JournalOption
+from judge.ask.options import AskingOptions
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION, check_unit, unit_of
 from judge.ask.records import JOURNAL, Failure, Judgment, Task
@@ -147,7 +147,7 @@ class ProbedJudges(JudgedPrompts, section="asking"):
     """The judge (default: JUDGE_MODEL, else local/qwen2.5-1.5b); may be repeated."""
 
 
-class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, JournalOption, section="probing"):
+class ProbePlan(ProbedResponses, ProbedJudges, AskingOptions, section="probing"):
     """Everything `judge probe` can be told."""
 
     items: Annotated[Positive, Option(metavar="N")] = 30
@@ -200,7 +200,7 @@ class ProbeInputs:
         _check_criteria(self.criteria, kinds)
         names = tuple(dict.fromkeys(plan.models)) or opening.default_models()[-1:]
         self.judge = opening.open_judge(
-            names, plan.options, self.criteria, plan.settings, keys=keys and not opening.recalls(plan)
+            names, plan.options, self.criteria, plan.settings, keys=keys and not opening.recalls(plan.out)
         )
         self.certificate = _certificate(plan, self.judge, self.criteria)
         pool, self.turns = _read(plan, unit_of(self.criteria), steps)
@@ -338,7 +338,7 @@ def probe_judges(
     with job_progress(progress, report) as shown:
         inputs = ProbeInputs(plan, steps=shown.steps)
         changed = _check_out(inputs)
-        with Asking.of(plan, inputs.pool, inputs.turns, shown, known=inputs.known) as asking:
+        with Asking(JournalPlace(plan.out, inputs.known), inputs.pool, inputs.turns, shown) as asking:
             unfinished = {MANIFEST: _manifest(inputs, UNFINISHED)}
             replace_folder(plan.out, unfinished, PROBE_RECORD, more=not changed)
             results = asking.ask(inputs.judge, inputs.tasks)
@@ -352,7 +352,7 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
     inputs = ProbeInputs(plan, keys=False, steps=steps)
     if plan.out.exists():
         _check_out(inputs)
-    with Asking.of(plan, inputs.pool, inputs.turns, known=inputs.known, dry=True) as asking:
+    with Asking(JournalPlace(plan.out, inputs.known), inputs.pool, inputs.turns, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
     twins = len(inputs.tasks) - len(inputs.items) * len(inputs.criteria)
     return JobForecast({"items": len(inputs.items), "twins": twins}, forecast.rows)

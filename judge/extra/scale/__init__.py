@@ -1,8 +1,7 @@
-"""Scale: what large runs need: batch engines, a cluster, a journal that processes share.
+"""Scale: what large runs need: batch engines, a cluster.
 
 batches       files of requests handed to a provider (service), and what comes back, into the journal
 ray           calls made by the workers of a cluster
-postgres      the journal in PostgreSQL
 cli           the commands
 
 Here is what a run still has to ask, as files for batch engines: what `judge requests` does, for use from Python. Their
@@ -221,7 +220,7 @@ def _open_questions(inputs: RunInputs, journal: JournalView, steps: Steps) -> It
     done, total = 0, len(inputs.asked) * len(inputs.judge.models)
     for model in inputs.judge.models:
         questions = Questions(model, journal, inputs.pooled.pool, inputs.pooled.turns)
-        for task in questions.ahead(inputs.asked):
+        for task in inputs.asked:
             done += 1
             steps(Step("searching for open questions", done, total))
             if questions.gap(task) is None and (following := questions.next_request(task)) is not None:

@@ -19,20 +19,19 @@ from typing import IO, Annotated, cast
 
 import msgspec
 
-from judge.ask.options import JournalOption
 from judge.errors import CallError, InputError, JudgeError, OperationalError, RejectedError
 from judge.extra.scale import REQUESTS, OpenQuestion, QuestionFile, Shard, note_round
 from judge.extra.scale.service import BatchLine, BatchService, SubmittedBatch, offer_of, open_service
 from judge.io.files import GZIP, StrPath, json_bytes, read_stored
 from judge.io.folder import check_apart, make_folder, write_atomic
-from judge.io.plan import Option
+from judge.io.plan import Option, Options
 from judge.io.steps import Step, Steps, counted, quiet
 from judge.io.text import printable, shown
 from judge.jobs.manifest import JOURNAL
 from judge.judges.chat import longest_reply
 from judge.judges.http_errors import at
-from judge.judges.journal import Journal, open_journal
-from judge.judges.journal_store import Row, check_database, new_row
+from judge.judges.journal import Journal
+from judge.judges.journal_store import Row, new_row
 from judge.judges.journal_tools import LONGEST
 from judge.judges.model import Price
 from judge.judges.records import Completion
@@ -52,7 +51,7 @@ Say = Callable[[str], None]
 Services = Mapping[str, BatchService]
 
 
-class JournalTaker(JournalOption):
+class JournalTaker(Options, section="output"):
     """The journal that takes completions."""
 
     out: Annotated[Path, Option(short="o", metavar="OUT")]
@@ -100,7 +99,7 @@ def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenComp
     check_apart(out, files)
     with QuestionFile(plan.requests) as questions:
         make_folder(out)
-        with open_journal(out / JOURNAL, plan.journal) as journal:
+        with Journal(out / JOURNAL) as journal:
             taken = _take(_lines(files), questions, journal, plan.answered_by, steps)
             digests = counted("counting open questions", questions.digests(), questions.number, steps)
             taken.open = sum(digest not in journal for digest in digests)
@@ -241,14 +240,11 @@ def collect_batches(
     answered_by: str | Sequence[str] = (),
     steps: Steps = quiet,
     say: Say = lambda line: None,
-    *,
-    journal: str | None = None,
 ) -> tuple[tuple[SubmittedBatch, ...], TakenCompletions | None]:
     """Fetch what batches that have ended brought, and take it into the journal of an output folder.
 
-    `answered_by` and `journal` are those of `CompletionsPlan`, `say` and the errors those of `submit_batches`.
+    `answered_by` is that of `CompletionsPlan`, `say` and the errors are those of `submit_batches`.
     """
-    check_database(journal)
     folder = Path(folder)
     taken = None
     with _opened(folder) as (batches, services):
@@ -262,7 +258,7 @@ def collect_batches(
                     batch.fetched = (*batch.fetched, name)
                     _write(folder, batches)
         if files := [folder / name for batch in batches for name in batch.fetched]:
-            plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by, journal=journal)
+            plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by)
             taken = import_completions(plan, steps)
     return tuple(batches), taken
 

@@ -73,8 +73,7 @@ def requests(
         say("the journal answers everything: no requests were written; `judge run` gives the results")
         return 0
     say(f"{count(outcome.requests, 'request')} in {outcome.folder}; nothing was sent")
-    shared = "" if plan.journal is None else " --journal URL"
-    line = f"judge completions import FILE... --requests {outcome.folder} --out {inputs.out}{shared}"
+    line = f"judge completions import FILE... --requests {outcome.folder} --out {inputs.out}"
     say(f"`{line}` takes what comes back")
     return 0
 
@@ -105,7 +104,7 @@ def collect(requests: _Folder, output: JsonOutput, taker: JournalTaker) -> int:
     The exit code is 3 while a batch has not ended, 1 if lines were refused.
     """
     with progress("fetching") as bar:
-        batches, taken = collect_batches(requests, taker.out, taker.answered_by, bar, bar.say, journal=taker.journal)
+        batches, taken = collect_batches(requests, taker.out, taker.answered_by, bar, bar.say)
     _print_batches(batches, {"batches": batches, "taken": taken} if output.as_json else None)
     if taken is None:
         say("nothing has come back yet")

@@ -105,7 +105,7 @@ def calibrate_judges(
 
 
 def forecast_calibration(plan: CalibrationPlan, progress: ProgressLine | None = None) -> JobForecast:
-    """Count what `calibrate_judges` would send beyond what the journals hold; sealed grades stay closed."""
+    """Count what `calibrate_judges` would send beyond what the journal holds; sealed grades stay closed."""
     if not plan.models:
         raise UsageError("a dry run counts what models would be asked (--dry-run goes with --model)")
     return forecast_models(CalibrationInputs(plan, progress or quiet))

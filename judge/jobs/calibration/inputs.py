@@ -9,7 +9,7 @@ from pydantic import Field
 
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
-from judge.ask.options import AskingOptions, JournalOption
+from judge.ask.options import AskingOptions
 from judge.ask.prompt import combine
 from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, labels_of
@@ -91,7 +91,7 @@ Draws = Annotated[int, Field(ge=200, le=1_000_000)]
 """A number of resamples; with fewer, the verdict would depend on the seed."""
 
 
-class CalibrationPlan(ComparedJudges, AskingOptions, JournalOption, section="deciding"):
+class CalibrationPlan(ComparedJudges, AskingOptions, section="deciding"):
     """Everything `judge calibrate` can be told."""
 
     requirements: Annotated[tuple[str, ...], Option("require", metavar="RULE", repeat=True)] = ()

@@ -11,7 +11,7 @@ import msgspec
 from judge.ask.account import BYTES_PER_TOKEN, JudgeAccount, estimated_tokens
 from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.opening import address_option, check_prices, check_turns, open_one
+from judge.ask.opening import address_option, check_prices, check_turns, open_one, recalls
 from judge.ask.progress import JobProgress
 from judge.ask.prompt import check_unit, group_members
 from judge.ask.questions import Questions
@@ -146,7 +146,7 @@ def _decided_by(plan: CalibrationPlan) -> dict[str, Any]:
 class CalibrationJudges:
     """The judges of a plan, open, and what they are asked about; what would stop the calibration after calls stops it.
 
-    The block of `asking`, which has the pool, the turns and the journals, is yet to be entered.
+    The block of `asking`, which has the pool, the turns and the journal, is yet to be entered.
     """
 
     def __init__(self, inputs: CalibrationInputs, progress: JobProgress | None = None, *, dry: bool = False) -> None:
@@ -167,9 +167,8 @@ class CalibrationJudges:
         turns = turns_shown(pool, inputs.topics)
         pooled = {response.turn_id for response in pool.responses}
         check_turns(self.prompts, graded & pooled, turns or (), plan.topics)
-        place = JournalPlace(out, plan.journal, max_wait=plan.max_wait)
         # All models are opened first, so that one that cannot be asked stops the job before another is paid.
-        keys = not dry and not place.journals
+        keys = not dry and not recalls(out)
         options, settings = plan.options, plan.settings
         models = [open_one(name, options, self.prompts, settings, keys=keys) for name in dict.fromkeys(plan.models)]
         self.judges = tuple(Judge((model,), options, settings) for model in models)
@@ -189,7 +188,7 @@ class CalibrationJudges:
             raise InputError(
                 f"{out}: holds the results of `judge run`, which asking would write over: choose another --out"
             )
-        self.asking = Asking(place, pool, turns, progress, dry=dry)
+        self.asking = Asking(JournalPlace(out), pool, turns, progress, dry=dry)
 
     def tasks(self, rows: Sequence[GoldRow], prompts: Sequence[Criterion]) -> tuple[Task, ...]:
         """What is asked about responses with gold."""
@@ -345,7 +344,7 @@ def group_costs(
 def calls_of(questions: Questions, tasks: Iterable[Task]) -> list[PaidCall]:
     """Every call behind the outcomes of the tasks, once."""
     calls: dict[str, PaidCall] = {}
-    for task in questions.ahead(tasks):
+    for task in tasks:
         calls |= questions.calls(task)
     return list(calls.values())
 

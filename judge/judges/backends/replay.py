@@ -14,7 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from judge.errors import InputError, StructureUnsupported, UsageError
-from judge.judges.journal_store import DamagedRow, Recorded, Store, open_store, recorded
+from judge.judges.journal_store import DamagedRow, Recorded, Store, recorded
 from judge.judges.journal_tools import LONGEST, placed_rows, read_line
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request
@@ -107,7 +107,7 @@ class Replay(Model):
         # It is open only while completions are read, so that it can be the journal of the same run.
         try:
             if self._opened is None:
-                self._opened = self._path.open("rb") if isinstance(place, int) else open_store(self._path)
+                self._opened = self._path.open("rb") if isinstance(place, int) else Store(self._path)
             if isinstance(self._opened, Store):
                 entry = self._opened.find(str(place), recorded)
             else:

@@ -72,19 +72,6 @@ def test_each_sentence_of_a_response_has_a_label(mock: Mock, pooled: Path, tmp_p
 
 
 @both
-def test_what_one_folder_asked_another_finds_in_a_shared_journal(mock, pooled, tmp_path, postgres, asked) -> None:
-    url = postgres.database()
-    asked.ask(plan(mock, pooled, tmp_path / "one", asked, journal=url))
-    paid = mock.stats()["paid"]
-    other = plan(mock, pooled, tmp_path / "two", asked, journal=url)
-    assert paid and matching.forecast_nuggets(other).models[0].calls == 0
-    asked.ask(other)
-    assert mock.stats()["paid"] == paid
-    assert results(tmp_path / "two", asked) == results(tmp_path / "one", asked)
-    assert not (tmp_path / "one" / "journal.sqlite").exists()
-
-
-@both
 def test_a_budget_leaves_failures_and_the_next_call_goes_on(mock: Mock, pooled: Path, tmp_path, asked: Asked) -> None:
     short = asked.ask(plan(mock, pooled, tmp_path, asked, max_cost=1.0, price="100/100", concurrency=4))
     assert {failed.reason for failed in short.failures} == {"budget"}

@@ -19,10 +19,8 @@ from judge.extra.scale import batches, write_requests
 from judge.extra.scale.service import AGAIN
 from judge.jobs.run_inputs import Plan, RunInputs
 from judge.judges.chat import longest_reply
-from judge.judges.journal_tools import verify_journal
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
 from tests.conftest import PROJECT, complaint, json_lines, on_stderr, put
-from tests.postgres import Postgres
 
 Capture = pytest.CaptureFixture[str]
 
@@ -156,16 +154,6 @@ def test_a_model_under_another_name_is_taken_where_it_is_named(tmp_path: Path, c
     folders = ["--requests", str(tmp_path / "round-1"), "--out", str(tmp_path / "out")]
     command = ["completions", "import", str(write(tmp_path / "back.jsonl", back)), *folders]
     assert main(command) == 1 and main([*command, "--answered-by", "behind-the-alias"]) == 0
-
-
-def test_a_shared_journal_takes_completions_and_answers_the_next_round(postgres: Postgres, tmp_path, capsys) -> None:
-    shared = ("--journal", postgres.database())
-    asked = asked_of(tmp_path, *shared)
-    assert take(tmp_path, 1, write(tmp_path / "back.jsonl", [answered(line) for line in asked]), *shared) == 0
-    assert verify_journal(shared[1])[:2] == (len(asked), ())
-    assert not (tmp_path / "out" / "journal.sqlite").exists()
-    capsys.readouterr()
-    assert "the journal answers everything" in on_stderr(capsys, requests(tmp_path, 2, *shared))
 
 
 def test_a_line_that_comes_three_times_is_paid_for_once(tmp_path: Path, capsys: Capture) -> None:

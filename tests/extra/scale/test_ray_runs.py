@@ -17,7 +17,7 @@ import pytest
 from judge.jobs.manifest import JOURNAL
 from judge.judges.journal_tools import verify_journal
 from tests.conftest import INPUTS, PROJECT, run_example, start_python
-from tests.extra.scale.test_shared_runs import QUESTIONS, results, wait_for_paid
+from tests.jobs.test_run import results
 from tests.mock import Mock
 from tests.ray_nodes import RayNodes, kill_node, ray_nodes, workers
 from tests.time_limit import time_limit, wait_until
@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("late")]
 
 EXAMPLE = PROJECT / "examples"
 CONCURRENCY = 4
+QUESTIONS = 2 * 77 - 2
+"""77 responses under two prompts, less one without passage text and one whose text stands twice."""
 LIMIT = 300.0
 """Seconds after which a test is ended."""
 STARTED: "list[subprocess.Popen[str]]" = []
@@ -81,6 +83,10 @@ def run_alone(mock: Mock, out: Path, *more: str, model: str = "server/mock") -> 
     """The run without an engine, in this process."""
     asked = ("--model", model, "--base-url", mock.base_url, "--concurrency", str(CONCURRENCY), *more)
     assert run_example(out, *asked) == 0
+
+
+def wait_for_paid(mock: Mock, least: int) -> None:
+    wait_until(lambda: mock.stats()["paid"] >= least)
 
 
 def on(nodes: RayNodes) -> tuple[str, ...]:
@@ -210,16 +216,6 @@ def test_each_kind_of_judge_and_question_gives_what_it_gives_here(model, more, n
     assert mock.stats()["paid"] == 2 * paid
     assert results(tmp_path / "ray") == results(tmp_path / "here")
     assert recorded(tmp_path / "ray") == recorded(tmp_path / "here")
-
-
-def test_a_shared_journal_is_the_drivers(postgres, nodes, second, plain, mock, tmp_path) -> None:
-    journal = ("--journal", postgres.database())
-    both = [start(mock, tmp_path / name, *journal, *more) for name, more in (("ray", on(nodes)), ("here", ()))]
-    for process in both:
-        end(process)
-    assert set(mock.paid_per_item().values()) == {1}
-    assert results(tmp_path / "ray") == results(tmp_path / "here") == results(plain)
-    assert verify_journal(journal[1])[:2] == (QUESTIONS, ())
 
 
 def test_what_listens_at_the_address_is_no_head(mock: Mock, tmp_path: Path) -> None:
