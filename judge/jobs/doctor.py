@@ -7,12 +7,9 @@ import os
 import platform
 import re
 import shutil
-import statistics
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,11 +22,10 @@ from judge.ask.verdict import parse
 from judge.errors import CallError, Interrupted, JudgeError, StructureUnsupported, UsageError
 from judge.io.installed import DISTRIBUTION, EXTRAS, __version__, has_extra
 from judge.io.plan import Option, Options
-from judge.io.processes import usable_cores
 from judge.io.steps import Step, Steps, quiet
 from judge.io.text import count, shown
 from judge.judges.backends import BACKENDS, backend_facts, backend_of_providers, open_model
-from judge.judges.chat import KEY, Pinged, ping
+from judge.judges.chat import KEY, ping
 from judge.judges.credentials import Address, read_address, read_key, redact, refuse_unrecorded
 from judge.judges.forms import answer_labels, form_instruction
 from judge.judges.model import Model, ModelOptions
@@ -69,10 +65,8 @@ class CheckReport(Record, frozen=True):
 _PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "krippendorff")
 _COUNTED = ("It's 7:30 p.m., isn't it?", 5, 9, 5)
 """A text, and its tokens by the rules `bare`, `english` and `whitespace`."""
-_LITTLE_SPACE, _LITTLE_MEMORY, _SLOW_DISK, _NARROW = 1 << 30, 2 << 30, 0.1, 80
-"""Bytes on the disk and in memory, seconds of an fsync, and columns, beyond which a warning is due."""
-_MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-_MEMORY = Path("/proc/meminfo")
+_LITTLE_SPACE = 1 << 30
+"""Bytes on the disk below which a warning is due."""
 _Finding = tuple[CheckState, str, str | None]
 """State, what was found, advice."""
 
@@ -159,64 +153,24 @@ def tokens(folder: Path) -> _Finding:
 
 
 def disk(folder: Path) -> _Finding:
-    """Free space, and how long the disk takes until a small write is safe."""
+    """Whether the folder can be written, and the free space there."""
     try:
-        free = shutil.disk_usage(folder).free
-        seconds = _sync_time(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
     except OSError as error:
         return "warning", f"nothing can be written here: {error.strerror or error}", "name a folder with --out"
-    found = f"{free / (1 << 30):.1f} GiB free, an fsync takes {seconds * 1000:.1f} ms"
+    found = f"{free / (1 << 30):.1f} GiB free"
     if free < _LITTLE_SPACE:
         return "warning", found, "free some space: journal and results need it"
-    if seconds > _SLOW_DISK:
-        return "warning", found, "put the output folder on a faster disk: every reply waits for it"
     return "ok", found, None
 
 
-def _sync_time(folder: Path) -> float:
-    """The median of five writes of 4 KiB that wait for the disk, in seconds."""
-    taken = []
-    with tempfile.TemporaryFile(dir=folder) as file:
-        for _ in range(5):
-            file.write(os.urandom(4096))
-            file.flush()
-            started = time.perf_counter()
-            os.fsync(file.fileno())
-            taken.append(time.perf_counter() - started)
-    return statistics.median(taken)
-
-
-def memory(folder: Path) -> _Finding:
-    """The memory that is free for this process, and the cores that it may use."""
-    cores = count(usable_cores(), "core")
-    free = min(_free_memory(), default=None)
-    if free is None:
-        return "ok", f"this system does not say how much is free; {cores}", None
-    found = f"{free / (1 << 30):.1f} GiB free, {cores}"
-    if free < _LITTLE_MEMORY:
-        return "warning", found, "local models and large runs may need more than 2 GiB"
-    return "ok", found, None
-
-
-def _free_memory() -> Iterator[int]:
-    """What the machine has to give, and what the limit of a container lets through, in bytes."""
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = _MEMORY.read_text(encoding="ascii").splitlines()
-        yield int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) * 1024
-    for path in _MEMORY_LIMITS:
-        with contextlib.suppress(OSError, ValueError):
-            yield int(path.read_text(encoding="ascii"))
-
-
-def terminal(folder: Path) -> _Finding:
-    """The width of the terminal, and whether it can show every character."""
-    encoding = (getattr(sys.stdout, "encoding", None) or "none").lower()
-    width = shutil.get_terminal_size((_NARROW, 24)).columns
-    found = f"{count(width, 'column')}, output in {encoding}, locale in {locale.getpreferredencoding(False).lower()}"
-    if encoding.replace("-", "") != "utf8":
+def encoding(folder: Path) -> _Finding:
+    """Whether the output can show every character."""
+    output = (getattr(sys.stdout, "encoding", None) or "none").lower()
+    found = f"output in {output}, locale in {locale.getpreferredencoding(False).lower()}"
+    if output.replace("-", "") != "utf8":
         return "warning", found, "set PYTHONUTF8=1: other characters are shown as escapes"
-    if width < _NARROW:
-        return "warning", found, f"tables fit into {_NARROW} columns"
     return "ok", found, None
 
 
@@ -230,7 +184,7 @@ def weights(folder: Path) -> _Finding:
     return "ok", f"fetched: {', '.join(here)}" if here else "no local model is fetched", None
 
 
-MACHINE_CHECKS = (python, packages, extras, environment, keys, weights, tokens, disk, memory, terminal)
+MACHINE_CHECKS = (python, packages, extras, environment, keys, weights, tokens, disk, encoding)
 """The checks in their order, under their names; each gets the folder that results would be written to."""
 
 
@@ -253,8 +207,8 @@ _PREFIX = "You check whether a response keeps to its passages.\n\n" + (
     "A response keeps to its passages if each of its statements stands in one of them. " * 85
 )
 """About 1,400 tokens: no provider caches a beginning of fewer than 1,024."""
-PATIENCE, _SKEW = 30.0, 60.0
-"""Seconds until an address has to answer, and by which two clocks may differ."""
+PATIENCE = 30.0
+"""Seconds until an address has to answer."""
 
 
 class ExaminedJudge:
@@ -268,8 +222,6 @@ class ExaminedJudge:
         """The model's name, as its own server knows it."""
         self.base_url = None if self.facts.local else base_url
         self.model = self.open(logprobs=False)
-        self.pinged: Pinged | None = None
-        """What answered at its address."""
         self.honors_schema = self.over = False
         """The second: no further check can say anything."""
 
@@ -336,7 +288,7 @@ async def address(judge: ExaminedJudge) -> CheckFinding | None:
     variable = judge.facts.key or KEY
     key = read_key(variable)
     try:
-        judge.pinged = pinged = await ping(where, variable, PATIENCE)
+        pinged = await ping(where, variable, PATIENCE)
     except CallError as error:
         return judge.find("address", "fails", f"{where.url}: {error}", "start the server, or correct --base-url")
     except JudgeError as error:
@@ -352,17 +304,6 @@ async def address(judge: ExaminedJudge) -> CheckFinding | None:
         found = f"{said}; it lists {count(len(pinged.models), 'model')} and not this one: {some}"
         return judge.find("address", "warning", found, "check the name of the model")
     return judge.find("address", "ok", said)
-
-
-async def clock(judge: ExaminedJudge) -> CheckFinding | None:
-    """How far this machine's clock is from that behind the address."""
-    skew = judge.pinged.skew if judge.pinged else None
-    if skew is None:
-        return None
-    found = f"{abs(skew):.0f} s {'behind' if skew > 0 else 'ahead of'} that of the server"
-    if abs(skew) > _SKEW:
-        return judge.find("clock", "warning", found, "set this machine's clock: times in the journal are by it")
-    return judge.find("clock", "ok", found)
 
 
 async def answers(judge: ExaminedJudge) -> CheckFinding | None:
@@ -448,7 +389,7 @@ async def caching(judge: ExaminedJudge) -> CheckFinding | None:
     return judge.find("cache", "ok", f"{completion.cached_tokens}{of} tokens of an equal beginning came from the cache")
 
 
-JUDGE_CHECKS = (needs, address, clock, answers, structured, logprobs, caching)
+JUDGE_CHECKS = (needs, address, answers, structured, logprobs, caching)
 """The checks in their order; one that does not apply finds nothing, and none comes after a failure."""
 
 

@@ -9,7 +9,6 @@ import json
 import time
 import zlib
 from collections.abc import AsyncIterable, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -18,7 +17,7 @@ from judge.errors import OperationalError, RejectedError, TransientError
 from judge.judges.credentials import Address, Secrets, known_secrets, proxy_for, read_key
 from judge.judges.forms import answer_schema, group_schema, nuggets_schema, with_probabilities
 from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal, shorten
-from judge.judges.limits import RateLimits, read_limits, read_time
+from judge.judges.limits import RateLimits, read_limits
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion, Request, storable
 
@@ -276,8 +275,6 @@ class Pinged(NamedTuple):
     status: int
     seconds: float
     """Until the whole reply was there."""
-    skew: float | None
-    """Seconds that the clock behind the address is ahead of ours; None if its reply names no date."""
     page: bool
     """Whether the reply is an HTML page."""
     models: tuple[str, ...] | None
@@ -299,12 +296,11 @@ async def ping(address: Address, variable: str, timeout: float) -> Pinged:
     finally:
         await connection.aclose()
     page = "html" in headers.get("Content-Type", "").lower() or body.lstrip()[:1] == b"<"
-    date = read_time(headers.get("Date", ""))
-    skew, listed = None if date is None else (date - datetime.now(UTC)).total_seconds(), None
+    listed = None
     with contextlib.suppress(TransientError):
         listed = at(read_json(body), list, "data")
     models = None if listed is None else tuple(at(each, str, "id") or "" for each in listed)
-    return Pinged(status, seconds, skew, page, models)
+    return Pinged(status, seconds, page, models)
 
 
 def longest_reply(max_tokens: int) -> int:
