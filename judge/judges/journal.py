@@ -113,7 +113,7 @@ class Journal(JournalView):
         self._stores = [self.store]
         try:
             # A question that only seems known is looked up.
-            self._known = set(map(hash, self.store.digests()))
+            self._known = {hash(digest) for (digest,) in self.store.pages("digest")}
         except BaseException:
             self.store.close()
             raise

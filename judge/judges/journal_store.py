@@ -23,8 +23,6 @@ from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.records import Record
 
 SCHEMA_VERSION = "3"
-OLDER_VERSION = "2"
-"""The version that `judge journal salvage` converts: its digests hold the address of the judge."""
 
 
 class RowLine(msgspec.Struct):
@@ -130,15 +128,13 @@ def _decoded(text: str, kind: type[_Kind]) -> _Kind:
 
 
 Mode = Literal["write", "read", "salvage"]
-"""write: for this process alone, which makes the tables. salvage: of any version, and what can still be read of it."""
-_SUM = "digests"
-"""The key, among a file's facts, of the sum of all digests as numbers."""
+"""write: for this process alone, which makes the tables. salvage: what can still be read of it."""
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite raises; the second where it quotes what is damaged."""
 _SMALLEST = 300
-"""Bytes that a row takes at least: more rows than this allows cannot be in a file and its `-wal` file."""
-_TOGETHER, _MANY = 500, 20_000
-"""Rows of one statement, and digests."""
+"""Bytes that a row takes at least: more rows than this allows cannot be in a file."""
+_TOGETHER = 500
+"""Rows of one statement."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -147,8 +143,7 @@ _Result = TypeVar("_Result")
 class Store:
     """The table of a journal in a file of SQLite, which only one process writes; None is a journal in memory.
 
-    An InputError if the file is no journal of this version, is a link, or another process holds it; an OperationalError
-    if a trigger is in it.
+    An InputError if the file is no journal of this version, is a link, or another process holds it.
     """
 
     def __init__(self, path: StrPath | None, mode: Mode = "read") -> None:
@@ -156,7 +151,6 @@ class Store:
         """The file for messages."""
         self._path = None if path is None else Path(path)
         self._mode = mode
-        self._sum = 0
         self._lock = threading.Lock()
         if mode != "write" and (self._path is None or not self._path.is_file()):
             raise InputError(f"{path}: no such journal")
@@ -196,10 +190,6 @@ class Store:
             for statement in SCHEMA:
                 self._connection.execute(statement)
             self._connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
-        if self._connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'").fetchone():
-            raise OperationalError(
-                f"{self.name}: cannot be written: it has a trigger, which may remove what was paid for; drop it"
-            )
 
     def _check_version(self) -> None:
         """Refuse a journal of another version."""
@@ -208,14 +198,11 @@ class Store:
         with contextlib.suppress(*(_UNREADABLE if self._mode == "salvage" else ())):
             for (value,) in self._connection.execute("SELECT value FROM meta WHERE key = 'schema'"):
                 version = str(value)
-        older = version == OLDER_VERSION
-        if version == SCHEMA_VERSION or (older and self._mode == "salvage"):
-            return
-        way = f": `judge journal salvage {self.name} -o NEW` converts it" if older else ""
-        raise InputError(
-            f"{self.name}: journal of schema version {version}, this version of judge reads and writes "
-            f"{SCHEMA_VERSION}{way}"
-        )
+        if version != SCHEMA_VERSION:
+            raise InputError(
+                f"{self.name}: journal of schema version {version}, this version of judge reads and writes "
+                f"{SCHEMA_VERSION}"
+            )
 
     def query(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """The rows that a statement gives."""
@@ -228,12 +215,9 @@ class Store:
     def insert(self, rows: Sequence[Row]) -> int:
         """Add the rows whose digests are new, and give how many these are; an OperationalError if that fails."""
         with self._transaction() as connection:
-            new = [row[0] for row in rows if connection.execute(INSERT, row).rowcount == 1]
-            total = self._sum + sum(map(_number, new))
-            connection.execute(SET_META, (_SUM, f"{total:x}"))
-        self._sum = total
+            added = connection.executemany(INSERT, rows).rowcount
         self._check_there()
-        return len(new)
+        return added
 
     def set_meta(self, facts: Iterable[Sequence[str]], statement: str = SET_META) -> None:
         """Record facts beside the completions; by ADD_META, those that are known already stay as they are."""
@@ -255,7 +239,7 @@ class Store:
 
     def add_facts(self, other: "Store") -> None:
         """Take over the facts about judges that another journal keeps; one that is known here stays as it is."""
-        facts = other.query("SELECT key, value FROM meta WHERE key NOT IN ('schema', ?)", (_SUM,))
+        facts = other.query("SELECT key, value FROM meta WHERE key <> 'schema'")
         self.set_meta(facts, ADD_META)
 
     def find(self, digest: str, content: Callable[[Row], _Result]) -> _Result | None:
@@ -280,25 +264,13 @@ class Store:
                 f"{self.name}: damaged at the completion {row[0]}: {error}; {salvage_hint(self.name)}"
             ) from error
 
-    def pages(self, columns: str = NAMES, size: int = _TOGETHER) -> Iterator[Row]:
+    def pages(self, columns: str = NAMES) -> Iterator[Row]:
         """Every row in the order of the digests, unchecked, fetched some at a time; `columns` begin with the digest."""
-        query = f"SELECT {columns} FROM completion WHERE digest > ? ORDER BY digest LIMIT {size}"  # noqa: S608 - names of columns only
+        query = f"SELECT {columns} FROM completion WHERE digest > ? ORDER BY digest LIMIT {_TOGETHER}"  # noqa: S608 - names of columns only
         last = ""
         while page := self.query(query, (last,)):
             yield from page
             last = page[-1][0]
-
-    def digests(self) -> Iterator[str]:
-        """Every digest in its order by the index; an InputError if it differs from the table, and misses a row."""
-        last, ordered = "", True
-        for (digest,) in self.pages("digest", _MANY):
-            ordered = ordered and last < digest
-            last, self._sum = digest, self._sum + _number(digest)
-            yield digest
-        if not ordered or self.meta(_SUM) != f"{self._sum:x}":
-            # Another program may have changed the table and its index alike; else the index is damaged.
-            for problem in self.problems(1):
-                raise InputError(f"{self.name}: its index is damaged: {problem}; {salvage_hint(self.name)}")
 
     def problems(self, most: int) -> list[str]:
         """What SQLite finds wrong with the structure of the file."""
@@ -309,13 +281,10 @@ class Store:
         return [line for (line,) in lines if line != "ok"]
 
     def scan(self) -> Iterator[Row]:
-        """Every row that SQLite can read, unchecked, past what is damaged."""
-        # The file may be shorter than it says of itself.
-        self._connection.execute("PRAGMA writable_schema = ON")
-        files = (Path(self.name), Path(f"{self.name}-wal"))
-        last = sum(file.stat().st_size for file in files if file.exists()) // _SMALLEST
+        """Every row that SQLite gives, unchecked; one that it refuses is lost."""
         query = f"SELECT rowid, {NAMES} FROM completion NOT INDEXED WHERE rowid > ?"  # noqa: S608 - names of columns only
         number = 0
+        last = self._size() // _SMALLEST
         while number < last:
             try:
                 for row in self._connection.execute(query, (number,)):
@@ -323,9 +292,24 @@ class Store:
                     yield row[1:]
                 return
             except _UNREADABLE as error:
-                if "locked" in str(error) or _is_full(error):
-                    raise self._unreadable(error) from error
+                self._check_damaged(error)
             number += 1
+
+    def _size(self) -> int:
+        """Bytes of the file; 0 where SQLite reads nothing of it, as of a file that was cut off."""
+        try:
+            ((size,),) = self._connection.execute(
+                "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+            )
+        except _UNREADABLE as error:
+            self._check_damaged(error)
+            return 0
+        return int(size)
+
+    def _check_damaged(self, error: BaseException) -> None:
+        """Raise an InputError if SQLite refuses a file that may be sound."""
+        if "locked" in str(error) or _is_full(error):
+            raise self._unreadable(error) from error
 
     def tick(self) -> None:
         """Bring what is committed into the journal's file, so that a copy of this file alone holds it."""
@@ -361,10 +345,6 @@ class Store:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
-
-
-def _number(digest: str) -> int:
-    return int.from_bytes(digest.encode())
 
 
 def _lacks_log(path: Path) -> bool:

@@ -1,11 +1,10 @@
-"""What is done with journals that nobody is writing: check, rescue and convert, export, join, and add up.
+"""What is done with journals that nobody is writing: check, rescue, export, join, and add up.
 
 The released form of a journal has a line of JSON for each completion. Parameters, messages and completion stand in a
 line as the journal holds them, so that its checksum still proves them.
 """
 
 import contextlib
-import hashlib
 import itertools
 import os
 from collections import defaultdict
@@ -31,9 +30,6 @@ _TOGETHER = 1000
 """Completions of one transaction."""
 _SHOWN = 10
 """Most problems of structure that SQLite is asked for."""
-_ADDRESS = ("base_url", "api_base", "replicas", "environment")
-"""Parameters of older journals that say where a judge was asked; the others say what it was asked."""
-
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(journal_store.RowLine).decode
 
@@ -97,42 +93,26 @@ class JournalReport(NamedTuple):
 
 
 def _check(store: journal_store.Store, take: Callable[[list[journal_store.Row]], object]) -> JournalReport:
-    """Hand over the sound completions of a journal, as this version records them, and report on all of them."""
+    """Hand over the sound completions of a journal, and report on all of them."""
     # By hashes of the digests: a journal may hold millions.
     sound, problems = set[int](), dict[str, str]()
     for page in journal_store.paged(store.scan(), _TOGETHER):
         kept: list[journal_store.Row] = []
         for row in page:
             try:
-                kept.append(_todays_row(row))
-                sound.add(hash(row[0]))
+                journal_store.check_row(row)
+                journal_store.recorded(row)
             except journal_store.DamagedRow as error:
                 problems.setdefault(str(row[0]), str(error))
+            else:
+                kept.append(row)
+                sound.add(hash(row[0]))
         take(kept)
     with contextlib.suppress(InputError):
         for (digest,) in store.pages("digest"):
             if hash(digest) not in sound:
                 problems.setdefault(str(digest), "its page cannot be read")
     return JournalReport(len(sound), tuple(sorted(problems.items())))
-
-
-def _todays_row(row: journal_store.Row) -> journal_store.Row:
-    """A row, checked, as this version of judge records it: the older one had the address of the judge in the digest."""
-    try:
-        journal_store.check_row(row)
-    except journal_store.DamagedRow:
-        if row[-1] != hashlib.sha256(journal_store.encoder.encode(row[:10])).hexdigest():
-            raise
-    else:
-        journal_store.recorded(row)
-        return row
-    old = journal_store.recorded(row)
-    parameters = {name: value for name, value in old.parameters.items() if name not in _ADDRESS}
-    address = next((str(old.parameters[name]) for name in _ADDRESS if old.parameters.get(name)), None)
-    completion = msgspec.structs.replace(old.completion, endpoint=old.completion.endpoint or address)
-    texts = journal_store.encoder.encode(parameters).decode(), msgspec.json.encode(completion).decode()
-    digest = journal_store.request_digest(old.judge, parameters, old)
-    return journal_store.sealed((digest, old.judge, texts[0], *row[3:9], texts[1], row[10]))
 
 
 def verify_journal(place: StrPath) -> JournalReport:
@@ -146,7 +126,7 @@ def verify_journal(place: StrPath) -> JournalReport:
 
 
 def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
-    """Write what is sound in a journal, damaged or of an older version, into a new one; the old one is not changed.
+    """Write what is sound in a damaged journal into a new one; the old one is not changed.
 
     A UsageError if there is something at `new`. An InputError if nothing in the journal is sound; other errors are
     those of `Store`. An OperationalError if the new journal cannot be written.
@@ -157,8 +137,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
             raise InputError(f"{store.name}: holds no completion that is sound")
         with contextlib.suppress(InputError):
             target.store.add_facts(store)
-        # Of an older journal, a question that was asked at several addresses is one.
-        return report._replace(sound=len(target))
+        return report
 
 
 @contextlib.contextmanager

@@ -130,14 +130,6 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
         list(read_journal(path))
 
 
-def test_a_journal_of_another_schema_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "j"
-    with Journal(path) as journal:
-        journal.set_meta("schema", "99")
-    with pytest.raises(InputError, match="schema version 99"):
-        Journal(path)
-
-
 def test_read_journal_gives_back_what_was_asked(tmp_path: Path) -> None:
     path = tmp_path / "j"
     with Journal(path) as journal:
@@ -331,7 +323,7 @@ def test_what_comes_after_a_failure_is_not_lost_and_hears_of_it(tmp_path, monkey
     async def run(journal: Journal) -> None:
         insert = journal.store.insert
 
-        def failing(rows: Sequence[Row], **_: bool) -> int:
+        def failing(rows: Sequence[Row]) -> int:
             monkeypatch.setattr(journal.store, "insert", insert)
             begun.set()
             ready.wait(30)
@@ -372,7 +364,7 @@ def test_writes_that_come_together_share_a_commit(tmp_path: Path, monkeypatch: p
     with Journal(tmp_path / "j") as journal:
         insert, groups = journal.store.insert, []
 
-        def counted(rows: Sequence[Row], **_: bool) -> int:
+        def counted(rows: Sequence[Row]) -> int:
             groups.append(len(rows))
             return insert(rows)
 
