@@ -50,16 +50,10 @@ if TYPE_CHECKING:
     from judge.extra.evaluate.spans import SpansPlan as SpansPlan
     from judge.extra.evaluate.spans import evaluate_spans as evaluate_spans
     from judge.extra.nuggets.banks import NuggetConvertPlan as NuggetConvertPlan
-    from judge.extra.nuggets.banks import NuggetImportPlan as NuggetImportPlan
-    from judge.extra.nuggets.banks import NuggetSheetPlan as NuggetSheetPlan
     from judge.extra.nuggets.banks import convert_bank as convert_bank
-    from judge.extra.nuggets.banks import import_nugget_edits as import_nugget_edits
-    from judge.extra.nuggets.banks import write_nugget_sheet as write_nugget_sheet
     from judge.extra.nuggets.create import NuggetCreatePlan as NuggetCreatePlan
     from judge.extra.nuggets.create import create_nuggets as create_nuggets
-    from judge.extra.nuggets.questions import NuggetClaimsPlan as NuggetClaimsPlan
     from judge.extra.nuggets.questions import NuggetMatchPlan as NuggetMatchPlan
-    from judge.extra.nuggets.questions import label_claims as label_claims
     from judge.extra.nuggets.questions import match_nuggets as match_nuggets
     from judge.extra.nuggets.scoring import NuggetAgreePlan as NuggetAgreePlan
     from judge.extra.nuggets.scoring import NuggetScorePlan as NuggetScorePlan

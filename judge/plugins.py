@@ -70,10 +70,7 @@ ANNEXES = {
         {
             "nuggets create": "ask a judge for a bank of nuggets",
             "nuggets convert": "a bank of nuggets in another form",
-            "nuggets sheet": "a bank as a table for people to edit",
-            "nuggets import": "what people changed in such a table, as edits of the bank",
             "nuggets match": "ask a judge which nuggets the responses of a pool support",
-            "nuggets claims": "ask a judge which claims of the responses some nugget carries",
             "nuggets agree": "a judge's matches against people's of the same pairs",
             "nuggets score": "the recall of runs by matched nuggets, corrected by people's matches",
         },

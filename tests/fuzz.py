@@ -57,9 +57,8 @@ from judge.extra.checkers.onnx import ModelFiles, open_tokenizer, windows
 from judge.extra.checkers.served import read_scores
 from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
-from judge.extra.nuggets.edits import NEEDED, bank_sheet, edited, parse_edits, sheet_edits
-from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank, read_edits
-from judge.extra.nuggets.labels import join, join_claims, parse_claims, read_matches
+from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank
+from judge.extra.nuggets.labels import join, read_matches
 from judge.extra.reproduce.published import reproduce_publication
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
@@ -70,7 +69,6 @@ from judge.gold.sheets.kinds import SHEETS, SheetOptions
 from judge.gold.sources import import_gold
 from judge.io.files import json_bytes, jsonl_bytes, unpack
 from judge.io.ids import parse_qrels, response_run, safe_name
-from judge.io.tabular import read_table
 from judge.io.text import digest
 from judge.jobs.gold import CROWD, read_label_tables
 from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
@@ -512,33 +510,6 @@ def _matches(path: Path) -> None:
     join(read_matches(path), (), parse_bank(SEEDS["nuggets"][1], "bank"), _POOL, "x")
 
 
-def _claims(folder: Path, content: bytes) -> None:
-    """Labels of claims, joined to a pool and a bank that have one of each, and written again."""
-    rows = parse_claims(content, "x")
-    written = jsonl_bytes(rows)
-    assert jsonl_bytes(parse_claims(written, "y")) == written
-    join_claims(rows, (), parse_bank(SEEDS["nuggets"][1], "bank"), _POOL, "x")
-
-
-def _edits(path: Path) -> None:
-    """Edits of a bank with one nugget, applied and written again."""
-    edits = read_edits(path)
-    assert parse_edits(jsonl_bytes(edits), "y") == edits
-    bank_bytes(edited(parse_bank(SEEDS["nuggets"][0], "bank").nuggets, edits, "x"), "judge")
-
-
-def _nugget_sheets(path: Path) -> None:
-    """A sheet of the same bank: its edits can be applied, and the sheet of both says nothing new."""
-    made = parse_bank(SEEDS["nuggets"][0], "bank").nuggets
-    problems: list[Problem] = []
-    _, rows = read_table(path, problems, needed=NEEDED)
-    if problems:
-        raise InputError("x", problems)
-    edits = sheet_edits(rows, made, (), "ann", "x")
-    again = _file(path.parent, bank_sheet(made, edits, {}, "x"), "again.csv")
-    assert sheet_edits(read_table(again, [], needed=NEEDED)[1], made, edits, "bob", "x") == edits
-
-
 def _nuggets(content: bytes, name: str) -> None:
     """A bank read, as each form too, and written in every form that can hold it."""
     for form in FORMS:
@@ -762,9 +733,6 @@ READERS: dict[str, Reader] = {
     "gold": Reader(_stored("gold"), _read(read_gold, "gold.jsonl")),
     "gold-bytes": Reader(_stored("gold", examples="gold/*.jsonl"), _parse(parse_gold)),
     "nugget-matches": Reader(_stored("matched", "assigned"), _read(_matches, "matches.jsonl")),
-    "nugget-claims": Reader(_stored("claimed"), _claims),
-    "nugget-edits": Reader(_stored("nugget_edits"), _read(_edits, "edits.jsonl")),
-    "nugget-sheets": Reader(_stored("nugget_sheets"), _read(_nugget_sheets, "sheet.csv")),
     "nugget-banks": Reader(_stored("nuggets", examples="examples/nuggets.jsonl"), _parse(_nuggets)),
     "gold-csv": Reader(_stored("csv"), partial(_import, source="csv")),
     "gold-parquet": Reader(_parquet, partial(_import, source="csv")),

@@ -296,14 +296,11 @@ MADE: dict[str, Callable[[Path], None]] = {
     "b": _overlapping,
     "people.jsonl": _matched,
     "matched": _by("nuggets", "match", "--pool", "@out", "--bank", "@nuggets.jsonl", "--model", "baseline/overlap"),
-    "claimed": _by("nuggets", "claims", "--pool", "@out", "--bank", "@nuggets.jsonl", "--model", "checker/overlap"),
     "manual.json": lambda path: path.write_bytes(
         gzip.decompress((EXAMPLE / "runs/orchard-manual.json.gz").read_bytes())
     ),
     "nuggets.jsonl": _example("nuggets.jsonl"),
     "bank": _in_folder("nuggets.jsonl", "nuggets.jsonl"),
-    "sheet.csv": _by("nuggets", "sheet", "@nuggets.jsonl"),
-    "edits.jsonl": _text(""),
     "gold_nuggets_human.json": _text('{"1-1_1": {"[1]": {"text": "Ramps are free.", "relevance": "3"}}}'),
     "rubrics.csv": _text("id,rubrik\n1-1-r1,Are ramps free?\n"),
     "pooled": _by("pool", "--runs", str(EXAMPLE / "runs"), *INPUTS),

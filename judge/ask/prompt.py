@@ -30,13 +30,12 @@ from judge.judges.records import AnswerForm, AskedCriterion, Completion, Message
 from judge.records import Criterion, JudgedUnit, Passage
 from judge.runs.records import Exchange, Turn
 
-NUGGET, NUGGET_PRECISION = "nugget", "nugget_precision"
+NUGGET = "nugget"
 NUGGET_CREATION, NUGGET_MERGING, NUGGET_IMPORTANCE = "nugget_creation", "nugget_merging", "nugget_importance"
 
 
 OF_NUGGETS: Mapping[str, tuple[tuple[str, ...], str]] = {
     NUGGET: (("nugget",), "judge nuggets match"),
-    NUGGET_PRECISION: (("nuggets",), "judge nuggets claims"),
     NUGGET_CREATION: (("source",), "judge nuggets create"),
     NUGGET_MERGING: (("known", "candidates"), "judge nuggets create"),
     NUGGET_IMPORTANCE: (("candidates",), "judge nuggets create"),
@@ -253,7 +252,6 @@ BLOCKS: Mapping[str, Callable[[Material], str]] = {
     "resolved_utterance": lambda shown: _fence("resolved_utterance", shown.turn.resolved_utterance or _NONE),
     "sentences": lambda shown: _fence("sentences", _numbered(shown.sentences)),
     "nugget": lambda shown: _fence("nugget", _NONE if shown.task.nugget is None else one_line(shown.task.nugget)),
-    "nuggets": lambda shown: _fence("nuggets", _numbered(map(one_line, shown.task.nuggets))),
     "source": lambda shown: _fence("source", shown.task.response.text),
     "known": lambda shown: _fence("known", _lines(f"- {one_line(text)}" for text in shown.task.known)),
     "candidates": lambda shown: _fence("candidates", _numbered(map(one_line, shown.task.candidates))),
@@ -296,7 +294,7 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
     if form not in forms.supported_forms(criterion):
         raise UsageError(f"{criterion.prompt_id}: cannot be answered in the form {form!r}")
     check_unit((criterion,), response.unit)
-    lacking = {"nugget": task.nugget is None, "nuggets": not task.nuggets, "candidates": not task.candidates}
+    lacking = {"nugget": task.nugget is None, "candidates": not task.candidates}
     if any(lacking.get(name) for name in criterion.inputs):
         raise UsageError(only_asked_by(criterion))
     parts = _asked_parts(task, passages)
@@ -320,7 +318,6 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
         sample=task.sample,
         together=_asked(parts),
         nugget=task.nugget if "nugget" in criterion.inputs else None,
-        nuggets=task.nuggets if "nuggets" in criterion.inputs else (),
         lists_nuggets=criterion.answer == "nuggets",
     )
 
@@ -415,7 +412,7 @@ def _levels(criterion: Criterion) -> str:
 PLACEHOLDERS = (*BLOCKS, "levels", "answer")
 
 _MOST_SHARED = (
-    *("ptkb", "context", "utterance", "resolved_utterance", "known", "nuggets", "passages", "source", "response"),
+    *("ptkb", "context", "utterance", "resolved_utterance", "known", "passages", "source", "response"),
     *("sentences", "candidates", "nugget", DIALOGUE, PAIR),
 )
 """The inputs in the order in which a group shows them: what more responses share comes first, for prompt caches."""

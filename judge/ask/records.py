@@ -146,8 +146,6 @@ class Task(NamedTuple):
     sample: int = 0
     nugget: str | None = None
     """The text of the nugget to match the response with, for criteria that show one."""
-    nuggets: tuple[str, ...] = ()
-    """The texts of all nuggets of the turn and topic, for criteria that show them."""
     known: tuple[str, ...] = ()
     """The texts of the nuggets that are known already, for criteria that show them."""
     candidates: tuple[str, ...] = ()

@@ -118,7 +118,7 @@ def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     passages = {passage.passage_id: passage for passage in _PASSAGES}
     # Of a dialogue the sample response is the last one.
     response = msgspec.structs.replace(_RESPONSE, unit=criterion.unit, second=_CANDIDATES[1])
-    task = Task(response, criterion, nugget=_NUGGETS[0], nuggets=_NUGGETS, known=_NUGGETS[:1], candidates=_CANDIDATES)
+    task = Task(response, criterion, nugget=_NUGGET, known=(_NUGGET,), candidates=_CANDIDATES)
     request = render(task, passages, _TURN, form)
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
 
@@ -160,7 +160,7 @@ _PASSAGES = (
 _TEXT = "In May the water is still below 12 degrees. There are lifeguards at Oss all year. Do you like cold water?"
 _USED = tuple(passage.passage_id for passage in _PASSAGES)
 _RESPONSE = PooledResponse("R00000", "1-1_2", "1-1", _TEXT, _USED, TokenCount(20, 24, 21, None), False, ())
-_NUGGETS = ("Lifeguards are at the beach of Oss from June to August.", "The lake is below 12 degrees until June.")
+_NUGGET = "Lifeguards are at the beach of Oss from June to August."
 _CANDIDATES = ("Nobody guards the beach of Oss in May.", "The lake has fewer than 12 degrees in May.")
 _TURN = Turn(
     turn_id="1-1_2",

@@ -61,8 +61,6 @@ class Request(Record, frozen=True, dict=True):
     """The criteria that are asked together, in order; empty if only one is asked."""
     nugget: str | None = None
     """The raw text of the nugget that the response is matched with; no part of the digest; None if there is none."""
-    nuggets: tuple[str, ...] = ()
-    """The raw texts of the nuggets that may carry the response's claims, likewise."""
     lists_nuggets: bool = False
     """Whether a list of nuggets is asked beside the grade."""
     replies: "tuple[Completion, ...] | None" = None

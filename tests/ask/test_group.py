@@ -28,7 +28,7 @@ EVERY = combine([find_criterion(name) for name in ("groundedness", "naturalness"
 def asked(criterion: Criterion, text: str = "It is cold.", form: AnswerForm = "json", *keys: str) -> Request:
     passages = collection(text, text)
     response = pooled(text, *(keys or passages), unit=criterion.unit)
-    return render(Task(response, criterion, nugget=text, nuggets=(text,)), passages, turn(text), form)
+    return render(Task(response, criterion, nugget=text), passages, turn(text), form)
 
 
 def test_each_criterion_of_a_group_is_a_prompt_of_its_own() -> None:

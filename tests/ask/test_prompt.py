@@ -42,7 +42,7 @@ def turn(text: str = "x") -> Turn:
 def user_message(criterion: Criterion, text: str, form: AnswerForm = "json") -> str:
     passages = collection(text, text)
     response = pooled(text, *passages, unit=criterion.unit)
-    task = Task(response, criterion, 0, text, (text,), (text, text), (text, text))
+    task = Task(response, criterion, 0, text, (text, text), (text, text))
     return render(task, passages, turn(text), form).messages[1].content
 
 
@@ -148,7 +148,7 @@ def test_only_declared_inputs_are_shown_and_the_instruction_comes_last(criterion
     texts = {
         "response": "RESPONSE", "sentences": "RESPONSE", "passages": "PASSAGE", "context": "CONTEXT", "ptkb": "PTKB",
         "utterance": "UTTERANCE", "resolved_utterance": "RESOLVED", "nugget": "NUGGET",
-        "nuggets": "FACTS", "source": "RESPONSE", "known": "KNOWN", "candidates": "CANDIDATE", "pair": "RESPONSE",
+        "source": "RESPONSE", "known": "KNOWN", "candidates": "CANDIDATE", "pair": "RESPONSE",
     }  # fmt: skip
     shown = {texts[name] for name in criterion.inputs if name != "dialogue"}
     if "dialogue" in criterion.inputs:
@@ -157,7 +157,7 @@ def test_only_declared_inputs_are_shown_and_the_instruction_comes_last(criterion
     for form in supported_forms(criterion):
         passages = {"PASSAGEKEY": Passage("PASSAGEID", "PASSAGE", "run")}
         response = pooled("RESPONSE", "PASSAGEKEY", unit=criterion.unit)
-        task = Task(response, criterion, 0, "NUGGET", ("FACTS",), ("KNOWN",), ("CANDIDATE",))
+        task = Task(response, criterion, 0, "NUGGET", ("KNOWN",), ("CANDIDATE",))
         request = render(task, passages, told, form)
         content = request.messages[1].content
         assert {text for text in texts.values() if text in content} == shown

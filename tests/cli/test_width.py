@@ -15,9 +15,8 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.cli import main, printing
 from judge.cli.tables import print_leaderboard
-from judge.extra.nuggets import CLAIM_LABELS, MATCH_LABELS
+from judge.extra.nuggets import MATCH_LABELS
 from judge.io.text import columns_of
-from judge.io.words import split_sentences
 from judge.records import Estimate
 from judge.results.rows import LeaderboardRow
 from tests.cli.test_help import PLACES
@@ -61,9 +60,6 @@ TABLES = {
     "--base-url http://127.0.0.1:9/v1 --out b",
     "nuggets match --dry-run": "--pool out --bank nuggets.jsonl --model server/a "
     "--base-url http://127.0.0.1:9/v1 --out m",
-    "nuggets claims --dry-run": "--pool out --bank nuggets.jsonl --model server/a "
-    "--base-url http://127.0.0.1:9/v1 --out m",
-    "nuggets score --claims claims.jsonl": "--pool out --bank nuggets.jsonl --matches people.jsonl",
     "nuggets agree": "--pool out --bank nuggets.jsonl --gold people.jsonl --matches judged.jsonl",
     "nuggets score": "--pool out --bank nuggets.jsonl --matches people.jsonl",
     "calibrate": "--gold gold.jsonl --judgments out/judgments.jsonl",
@@ -98,8 +94,8 @@ JSON = {
 NO_JSON = {
     *("bench", "bench compare", "bench datasets", "completion", "demo", "evaluate passages", "evaluate responses"),
     *("evaluate statements", "gold import", "gold sheet", "gold split", "journal export"),
-    *("models pull", "nuggets agree", "nuggets claims", "nuggets create", "nuggets import", "nuggets match"),
-    *("nuggets score", "nuggets sheet", "passages index", "probe", "prompts show", "release", "report", "serve assess"),
+    *("models pull", "nuggets agree", "nuggets create", "nuggets match"),
+    *("nuggets score", "passages index", "probe", "prompts show", "release", "report", "serve assess"),
 }
 ELSEWHERE = {
     "batch submit": "extra/scale/test_batches.py",
@@ -163,12 +159,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "labels.csv", (header, *labels))
     (folder / "nuggets.jsonl").write_bytes((PROJECT / "examples/nuggets.jsonl").read_bytes())
     nuggets = [json.loads(line) for line in (folder / "nuggets.jsonl").read_text(encoding="utf-8").splitlines()]
-    claims = (
-        {"turn_id": row["turn_id"], "response_id": row["response_id"], "assessor": "ann", "passages": True,
-         "labels": [rng.choice(CLAIM_LABELS) for _ in split_sentences(row["text"])]}
-        for row in pool
-    )  # fmt: skip
-    write(folder / "claims.jsonl", (json.dumps(row) for row in claims))
     for name, by in (("people", {"assessor": "ann"}), ("judged", {"judge": "server/m"})):
         matches = (
             {"turn_id": turn, "response_id": item, "nugget_id": nugget["nugget_id"],

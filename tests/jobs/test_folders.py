@@ -19,7 +19,6 @@ from judge.cli import main
 from judge.crowd.released import KINDS, read_resource
 from judge.extra.reproduce.regin import regenerate
 from judge.io.ids import topic_of
-from judge.io.words import split_sentences
 from tests import calibration_world as world
 from tests.conftest import PROJECT
 from tests.extra.reproduce.test_llmjudge import COHEN, lines
@@ -96,8 +95,6 @@ WRITERS = {
         f"nuggets create --pool {{}}/judged {_LINKS} --limit 2 --model replay/{{}}/bank/journal.sqlite"),
     "nuggets-match": Writer("matches.sha256",
         f"nuggets match --pool {{}}/judged --bank {_BANK} --model baseline/overlap"),
-    "nuggets-claims": Writer("claims.sha256",
-        f"nuggets claims --pool {{}}/judged --bank {_BANK} --model checker/overlap"),
     "nuggets-score": Writer("scores.sha256",
         f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"),
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
@@ -180,9 +177,6 @@ OPTIONAL = (
     ("nuggets-score",
         f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --gold {{}}/people.jsonl",
         "corrected.*"),
-    ("nuggets-score",
-        f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --claims {{}}/claims.jsonl",
-        "precision.* claims.tsv"),
     ("release", "release {}/judged --keep-names", "response_runs/*.run"),
     ("release", "release {}/checked", "sentences.tsv citations.tsv prompts/groundedness/sentences.md"),
     ("reproduce", "reproduce cast-regin {}/release", "retests.* lengths.*"),
@@ -261,12 +255,6 @@ def _matches(folder: Path) -> None:
     rows = [json.loads(line) for line in (folder / "judged/pool.jsonl").read_text(encoding="utf-8").splitlines()]
     nuggets = [json.loads(line) for line in _BANK.read_text(encoding="utf-8").splitlines()]
     pairs = [(row, nugget) for row in rows for nugget in nuggets if row["turn_id"] == nugget["turn_id"]]
-    claims = [
-        {"turn_id": row["turn_id"], "response_id": row["response_id"], "assessor": "ann",
-         "labels": ["nugget"] * len(split_sentences(row["text"]))}
-        for row in rows if row["turn_id"] in {nugget["turn_id"] for nugget in nuggets}
-    ]  # fmt: skip
-    (folder / "claims.jsonl").write_text("".join(json.dumps(row) + "\n" for row in claims), encoding="utf-8")
     for name, by in {"people": {"assessor": "ann"}, "judged": {"judge": "server/m"}}.items():
         matches = [
             {"turn_id": row["turn_id"], "response_id": row["response_id"], "nugget_id": nugget["nugget_id"],

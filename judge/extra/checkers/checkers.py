@@ -20,16 +20,13 @@ VERSION = 1
 """Goes up whenever the same scores may give other labels."""
 THRESHOLD = 0.5
 SUPPORTED, CONTRADICTED, UNSUPPORTED, NO_CLAIM = "supported", "contradicted", "unsupported", "no_claim"
-NUGGET, PASSAGE, NONE = "nugget", "passage", "none"
 _LABELS: Mapping[str, frozenset[str]] = {
     "groundedness": frozenset((SUPPORTED, UNSUPPORTED)),
     "support": frozenset((SUPPORTED, UNSUPPORTED)),
-    "nugget_precision": frozenset((NUGGET, NONE)),
 }
 """Criterion to the labels of sentences without which it cannot be checked."""
 _ADVICE = {
-    "nugget": "`judge nuggets claims` sets sentences beside nuggets, and baseline/overlap matches nuggets",
-    "nugget_precision": "add --prompt nugget_precision/graded",
+    "nugget": "baseline/overlap matches nuggets",
     "support": "add --prompt support/sentences",
 }
 """Criterion to what can be done instead; others have the labels of groundedness."""
@@ -62,9 +59,6 @@ class Checker(Model):
     sentence and one passage at a time, so a claim that only two passages together bear out is unsupported, and so is
     one whose "it" stands for something in the sentence before.
 
-    Where a prompt shows nuggets, a nugget carries a sentence if its score reaches the threshold, else a passage does if
-    its score does and the prompt shows passages, else none.
-
     A kind of checker defines `rule`, and `score` or `answer`. `model` stands in the name after the kind, the settings
     after `#`.
     """
@@ -83,11 +77,11 @@ class Checker(Model):
         self._called = f"checker/{self.kind}/{model}"
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse all but groundedness and nugget precision by sentences."""
+        """Refuse all but groundedness and support by sentences."""
         for criterion in criteria:
             if not is_checkable(criterion):
                 raise UsageError(
-                    f"{self.name} labels sentences by used passages or by nuggets, and cannot be asked "
+                    f"{self.name} labels sentences by used passages, and cannot be asked "
                     f"{criterion.prompt_id}: {_ADVICE.get(criterion.name, 'add --prompt groundedness/sentences')}"
                 )
 
@@ -100,9 +94,9 @@ class Checker(Model):
         raise NotImplementedError
 
     def pairs(self, request: Request) -> list[TextPair]:
-        """Each nugget, then each passage, beside each sentence that claims something."""
+        """Each passage beside each sentence that claims something."""
         sentences = filter(claims, split_sentences(request.response))
-        return [(text, sentence) for sentence in sentences for text in (*request.nuggets, *request.passages)]
+        return [(passage, sentence) for sentence in sentences for passage in request.passages]
 
     async def score(self, pairs: Sequence[TextPair]) -> list[PairScore]:
         """The scores of pairs, in their order; it raises what `complete` does."""
@@ -119,13 +113,12 @@ class Checker(Model):
         if completion.finish_reason != "stop":
             # The verdict is read from this reply, and no label of other sentences makes a grade without it.
             return completion
-        width = len(request.nuggets) + len(request.passages)
         left = iter(scores)
         rows: dict[int, list[PairScore]] = {}
         labels, support = [], []
         for number, sentence in enumerate(split_sentences(request.response), 1):
             if claims(sentence):
-                rows[number] = list(itertools.islice(left, width))
+                rows[number] = list(itertools.islice(left, len(request.passages)))
             labels.append({"n": number, "label": self._label(rows.get(number), request)})
             support.append(self._support(rows.get(number)))
         raw: dict[str, Any] = {_SCORES: {str(number): [score[:2] for score in row] for number, row in rows.items()}}
@@ -134,24 +127,18 @@ class Checker(Model):
         return msgspec.structs.replace(
             completion,
             text=msgspec.json.encode({"sentences": labels}).decode(),
-            support=() if request.nuggets else tuple(support),
+            support=tuple(support),
             raw=msgspec.json.encode(raw).decode(),
         )
 
     def _label(self, scores: Sequence[PairScore] | None, request: Request) -> str:
         """The label of a sentence; the scores are None where it claims nothing."""
-        labels, nuggets = request.labels, len(request.nuggets)
-        if scores is None and NO_CLAIM in labels:
+        if scores is None and NO_CLAIM in request.labels:
             return NO_CLAIM
-        reached = [number for number, score in enumerate(scores or (), 1) if score.supports >= self.threshold]
-        if nuggets and reached and reached[0] <= nuggets:
-            return NUGGET
-        if nuggets:
-            return PASSAGE if PASSAGE in labels and reached else NONE
-        if reached:
+        if any(score.supports >= self.threshold for score in scores or ()):
             return SUPPORTED
         against = any(score.contradicts >= self.threshold for score in scores or ())
-        return CONTRADICTED if against and CONTRADICTED in labels else UNSUPPORTED
+        return CONTRADICTED if against and CONTRADICTED in request.labels else UNSUPPORTED
 
     def _support(self, scores: Sequence[PairScore] | None) -> tuple[float | None, tuple[int, ...]]:
         """The highest support of a sentence, and the passages that support it, the likeliest first."""

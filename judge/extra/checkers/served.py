@@ -189,7 +189,7 @@ class ChatChecker(ServedChecker):
     def parts(self, request: Request) -> Sequence[Request]:
         """A request for each pair; one that occurs twice is asked once."""
         system = (Message("system", self._instruction),) if self._instruction else ()
-        pair = msgspec.structs.replace(request, form="text", labels=_LABELS, response="", passages=(), nuggets=())
+        pair = msgspec.structs.replace(request, form="text", labels=_LABELS, response="", passages=())
         return [
             msgspec.structs.replace(pair, messages=(*system, Message("user", f"Document: {document}\nClaim: {claim}")))
             for document, claim in dict.fromkeys(self.pairs(request))

@@ -1,10 +1,9 @@
-"""Nuggets: what a good response says, which responses say it, and the recall and precision of runs.
+"""Nuggets: what a good response says, which responses say it, and the recall of runs.
 
-A bank lists nuggets of turns or of topics. A match says whether a response supports one. A label of a claim says
-whether nuggets carry a sentence of a response. `create` makes a bank by a judge, which people edit in a sheet.
-`forms` has a row for each form of bank.
+A bank lists nuggets of turns or of topics. A match says whether a response supports one. `create` makes a bank by a
+judge. `forms` has a row for each form of bank.
 
-Here are nuggets, what responses do with them, what carries their sentences, what is missing, and problems of files.
+Here are nuggets, what responses do with them, what is missing, and problems of files.
 """
 
 import json
@@ -31,14 +30,6 @@ CreationStep = Literal["creation", "merging", "importance"]
 MATCH_LABELS: tuple[MatchLabel, ...] = get_args(MatchLabel)
 AnswerRule = Literal["AND", "OR"]
 """Whether a question needs all of its answers or one of them."""
-ClaimLabel = Literal["none", "no_claim", "passage", "nugget"]
-"""What carries a sentence.
-
-nugget: nuggets of its turn or topic say what it claims. passage: they do not, but the passages that its response used
-do. none: neither does. no_claim: it claims nothing.
-"""
-CLAIM_LABELS: tuple[ClaimLabel, ...] = get_args(ClaimLabel)
-"""From worst to best for the response."""
 
 
 class Nugget(Record, frozen=True):
@@ -66,8 +57,6 @@ class Nugget(Record, frozen=True):
     responses: tuple[str, ...] = ()
     """Ids of the pooled responses that it was taken from."""
     made_by: str | None = None
-    edited_by: str | None = None
-    """Who changed or added it."""
 
     @property
     def scope(self) -> str:
@@ -94,22 +83,7 @@ class NuggetBank(Record, frozen=True):
         return groups_of((nugget.scope, nugget) for nugget in self.nuggets)
 
 
-class _JudgeAnswer(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """How a judge came to its answer; the last fields of a row."""
-
-    rationale: str | None = None
-    model: str | None = None
-    """The model, as the provider names it."""
-    prompt: str | None = None
-    """`criterion/variant`."""
-    prompt_digest: str | None = None
-    """SHA-256 of the prompt file."""
-    request_digest: str | None = None
-    repaired: bool = False
-    """Whether the first reply was unreadable and the judge was asked again."""
-
-
-class MatchedNugget(_JudgeAnswer, frozen=True, omit_defaults=True):
+class MatchedNugget(Record, frozen=True, omit_defaults=True):
     """What one judge or one assessor says of a response and a nugget."""
 
     turn_id: str
@@ -132,25 +106,16 @@ class MatchedNugget(_JudgeAnswer, frozen=True, omit_defaults=True):
     expected: float | None = None
     """Mean of the grades under the label probabilities."""
     probabilities: dict[str, float] | None = None
-
-
-class ResponseClaims(_JudgeAnswer, frozen=True, omit_defaults=True):
-    """What one judge or one assessor says of the sentences of a response."""
-
-    turn_id: str
-    response_id: str
-    labels: tuple[ClaimLabel, ...]
-    """One for each sentence of the response, in order."""
-    passages: bool = False
-    """Whether the passages of the response were shown, so that they may carry a sentence."""
-    text_sha256: str | None = None
-    """As in `MatchedNugget`."""
-    nuggets_sha256: str | None = None
-    """SHA-256 over the texts of the nuggets that were shown."""
-    assessor: str | None = None
-    """Who labeled; None where a judge did."""
-    judge: str | None = None
-    """`backend/model`; None where a person labeled."""
+    rationale: str | None = None
+    model: str | None = None
+    """The model, as the provider names it."""
+    prompt: str | None = None
+    """`criterion/variant`."""
+    prompt_digest: str | None = None
+    """SHA-256 of the prompt file."""
+    request_digest: str | None = None
+    repaired: bool = False
+    """Whether the first reply was unreadable and the judge was asked again."""
 
 
 class NuggetFailure(Record, frozen=True, omit_defaults=True):
@@ -170,12 +135,11 @@ class NuggetFailure(Record, frozen=True, omit_defaults=True):
     request_digest: str | None = None
 
 
-class LabelFailure(Record, frozen=True, omit_defaults=True, kw_only=True):
-    """A match or the labels of a response that are missing, and why; never a label."""
+class LabelFailure(Record, frozen=True, omit_defaults=True):
+    """A match that is missing, and why; never a label."""
 
     turn_id: str
-    nugget_id: str | None = None
-    """None where the sentences of the response have no labels."""
+    nugget_id: str
     response_id: str
     reason: FailureReason | Literal["unable"]
     """unable: the judge said that it cannot tell."""
@@ -259,11 +223,16 @@ class BankProblems(list[Problem]):
             return value.strip()
         return None
 
-    def check_scope(self, path: str, joint: str, turn_id: str | None, topic_id: str | None) -> None:
+    def check_scope(self, path: str, turn_id: str | None, topic_id: str | None) -> None:
         """Add a problem if these cannot be the turn or the topic of a nugget."""
-        if (found := scope_problem(turn_id, topic_id)) is not None:
-            field, message = found
-            self.add("bad_id" if field else "missing_field", f"{path}{joint}{field}" if field else path, message)
+        if turn_id is not None and not usable_turn_id(turn_id):
+            self.add("bad_id", f"{path}.turn_id", f"expected a turn id such as 9-1_3, found {shown(turn_id)}")
+        elif topic_id is not None and not usable_topic_id(topic_id):
+            self.add("bad_id", f"{path}.topic_id", f"expected a topic id such as 9-1, found {shown(topic_id)}")
+        elif turn_id is not None and topic_id is not None and topic_of(turn_id) != topic_id:
+            self.add("bad_id", f"{path}.topic_id", f"{shown(topic_id)} is not the topic of {shown(turn_id)}")
+        elif not (turn_id or topic_id):
+            self.add("missing_field", path, "needs `turn_id`, or `topic_id` for a nugget of the whole topic")
 
     def scope(self, path: str, value: Any) -> tuple[str, str | None] | None:
         """The topic, and the turn if the id is that of a turn; None, and a problem, if it is neither."""
@@ -273,17 +242,6 @@ class BankProblems(list[Problem]):
             return value, None
         self.add("bad_id", path, f"expected the id of a turn such as 9-1_3, or of a topic, found {shown(value)}")
         return None
-
-
-def scope_problem(turn_id: str | None, topic_id: str | None) -> tuple[str, str] | None:
-    """Why these cannot be the turn or the topic of a nugget: the field, empty if both lack, and a message."""
-    if turn_id is not None and not usable_turn_id(turn_id):
-        return "turn_id", f"expected a turn id such as 9-1_3, found {shown(turn_id)}"
-    if topic_id is not None and not usable_topic_id(topic_id):
-        return "topic_id", f"expected a topic id such as 9-1, found {shown(topic_id)}"
-    if turn_id is not None and topic_id is not None and topic_of(turn_id) != topic_id:
-        return "topic_id", f"{shown(topic_id)} is not the topic of {shown(turn_id)}"
-    return None if turn_id or topic_id else ("", "needs `turn_id`, or `topic_id` for a nugget of the whole topic")
 
 
 def usable_topic_id(text: str) -> bool:

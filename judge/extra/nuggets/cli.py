@@ -1,7 +1,6 @@
-"""Banks of nuggets, the matches of responses with them, and the recall and precision of runs."""
+"""Banks of nuggets, the matches of responses with them, and the recall of runs."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 from judge.ask.opening import OVERLAP
@@ -19,8 +18,8 @@ def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> 
     """Ask a judge for a bank of nuggets: which facts a good response to each turn may state, and which are vital.
 
     Nuggets are taken from the passages that responses used and from the responses, one call for each. Repeats are left
-    out, and another prompt says which nuggets are vital. People edit the bank with `judge nuggets sheet`. The same
-    command goes on where an earlier one stopped, and pays for nothing twice.
+    out, and another prompt says which nuggets are vital. The same command goes on where an earlier one stopped, and
+    pays for nothing twice.
     """
     if plan.qrels is None:
         plan.refuse_unused(["relevant_from"], "it is about the grades of --qrels")
@@ -61,44 +60,23 @@ def match(plan: questions.NuggetMatchPlan, trial: DryRunOption, file: FileOfOpti
     The answers are matches: supports, partly, does_not or contradicts. A question without an answer is a failure, never
     a label. The same command goes on where an earlier one stopped, and pays for nothing twice.
     """
-    return _ask(plan, questions.match_nuggets, trial)
-
-
-def claims(plan: questions.NuggetClaimsPlan, trial: DryRunOption, file: FileOfOptions) -> int:
-    """Ask a judge which claims of the responses of a pool some nugget carries, one question for each response.
-
-    Each sentence gets a label: nugget, none or no_claim, and passage where the prompt shows the passages that the
-    response used. A response without an answer is a failure, never a label. `judge nuggets score --claims` makes nugget
-    precision of the labels. The same command goes on where an earlier one stopped, and pays for nothing twice.
-    """
-    return _ask(plan, questions.label_claims, trial)
-
-
-def _ask(plan: questions.NuggetAskPlan, ask: Callable[..., questions.NuggetAnswers], trial: DryRunOption) -> int:
-    """Ask, or count what asking would send; 3 if asking again may bring missing answers, 1 if there is no answer."""
-    row = plan.command
     if trial.dry_run:
         forecast = questions.forecast_nuggets(plan)
-        of = ", ".join(f"{number} {name}" for name, number in forecast.counts.items() if name != row.counted)
-        print_calls(forecast.models[0], {row.counted: f"{forecast.models[0].judgments}: {of}"})
+        (row,) = forecast.models
+        of = ", ".join(f"{number} {name}" for name, number in forecast.counts.items())
+        print_calls(row, {"pairs": f"{row.judgments}: {of}"})
         print_forecast(forecast.models)
         return 0
     with progress("reading the pool") as line:
-        outcome = ask(plan, progress=line)
-    n, missing = len(outcome.answers), len(outcome.failures)
-    if row.counted == "pairs":
-        given, lacking, answer = count(n, "match", "matches"), f"{missing} missing", "a match"
-    else:
-        given, lacking = f"sentences of {count(n, 'response')}", f"{count(missing, 'response')} without labels"
-        answer = "an answer"
+        outcome = questions.match_nuggets(plan, progress=line)
     _say_account(outcome)
-    labels = ", ".join(f"{number} {label}" for label, number in row.labels(outcome.answers).items())
-    say(f"{given} in {plan.out}: {labels}")
-    if missing:
-        say(f"{lacking}, see failures.jsonl")
-    if asks_again((failure.reason for failure in outcome.failures), answer):
+    labels = ", ".join(f"{number} {label}" for label, number in questions.label_counts(outcome.answers).items())
+    say(f"{count(len(outcome.answers), 'match', 'matches')} in {plan.out}: {labels}")
+    if outcome.failures:
+        say(f"{len(outcome.failures)} missing, see failures.jsonl")
+    if asks_again((failure.reason for failure in outcome.failures), "a match"):
         return 3
-    return 0 if n else 1
+    return 0 if outcome.answers else 1
 
 
 def convert(plan: banks.NuggetConvertPlan, output: JsonOutput) -> int:
@@ -121,31 +99,6 @@ def convert(plan: banks.NuggetConvertPlan, output: JsonOutput) -> int:
     return 0
 
 
-def sheet(plan: banks.NuggetSheetPlan) -> int:
-    """Write a bank as a table for a spreadsheet, a nugget a row; `judge nuggets import` reads what people changed.
-
-    People change the columns importance and text, put an x into delete, and add rows without an id. No cell is a
-    formula.
-    """
-    rows = banks.write_nugget_sheet(plan)
-    say(f"{plan.out}: {count(rows, 'nugget')}")
-    return 0
-
-
-def import_edits(plan: banks.NuggetImportPlan) -> int:
-    """Read what people changed in the sheet of a bank, and write it as edits; the bank itself stays as it was made.
-
-    The edits are those in the sheet and those that were there before. A row that is not in the sheet changes nothing.
-    """
-    outcome = banks.import_nugget_edits(plan)
-    actions = outcome.actions
-    say(
-        f"{outcome.out}: {actions['change']} changed, {actions['delete']} deleted, {actions['add']} added; "
-        f"{count(outcome.nuggets, 'nugget')} with these edits"
-    )
-    return 0
-
-
 def agree(plan: scoring.NuggetAgreePlan, output: TableFormat) -> int:
     """How far the matches of a judge agree with those of people of the same pairs, with intervals over topics."""
     with progress("comparing matches"):
@@ -158,8 +111,7 @@ def score(plan: scoring.NuggetScorePlan, output: TableFormat) -> int:
     """The recall of runs: which share of the nuggets of a turn the responses support, by people's matches or a judge's.
 
     Names of measures are nuggetizer's. With --gold, the recall by a judge is corrected by people's matches of a part of
-    the responses. With --claims, runs have nugget precision too: the share of a response's claims that some nugget
-    carries; with --citations, ARGUE's measures.
+    the responses. With --citations, runs have ARGUE's measures too.
     """
     with progress("scoring runs"):
         scored = scoring.score_nuggets(plan)
@@ -184,10 +136,7 @@ def rank_example(folder: Path, out: Path) -> dict[str, int | None]:
 COMMANDS = {
     "nuggets create": create,
     "nuggets convert": convert,
-    "nuggets sheet": sheet,
-    "nuggets import": import_edits,
     "nuggets match": match,
-    "nuggets claims": claims,
     "nuggets agree": agree,
     "nuggets score": score,
 }

@@ -15,8 +15,6 @@ cone-rag: an object from turn to nuggets `[1]`, `[2]` with the grade of their pa
 Z. Abbasiantaeb et al. (2025), Conversational Gold, arXiv:2503.09902.
 
 rubrics: the questions of iKAT 2025, a table with `id` and `rubrik`, where `1-1-r2` is a question of topic 1-1.
-
-A folder of `judge nuggets create` is read as its bank with the edits that lie beside it.
 """
 
 import json
@@ -29,15 +27,14 @@ import msgspec
 
 from judge.errors import InputError, UsageError, refuse
 from judge.extra import nuggets as records
-from judge.extra.nuggets.edits import NuggetEdit, edited, parse_edits
 from judge.io.files import StrPath, file_in, jsonl_bytes, read_content
 from judge.io.ids import groups_of, topic_of
 from judge.io.tabular import table_records
 from judge.io.text import count, did_you_mean, shown
 from judge.runs.fields import member, usable_turn_id
 
-BANK, EDITS = "nuggets.jsonl", "edits.jsonl"
-"""A bank in its folder, and people's edits of it."""
+BANK = "nuggets.jsonl"
+"""A bank in its folder."""
 CREATED = "bank.json"
 """What a bank that a judge made was made of."""
 
@@ -54,19 +51,11 @@ class BankForm(NamedTuple):
     """None where banks are only read."""
 
 
-def read_bank(path: StrPath, form: str | None = None, edits: StrPath | None = None) -> records.NuggetBank:
-    """Read a bank of nuggets, gzipped or not, with people's edits applied: a file, or a folder with bank and edits.
+def read_bank(path: StrPath, form: str | None = None) -> records.NuggetBank:
+    """Read a bank of nuggets, gzipped or not: a file, or a folder with the bank.
 
-    `form` is a key of FORMS, None to see it from the content; `edits` are in place of those in the folder.
+    `form` is a key of FORMS, None to see it from the content.
     """
-    bank, made = read_made_bank(path, form), edits_file(path) if edits is None else Path(edits)
-    if made is None:
-        return bank
-    return msgspec.structs.replace(bank, nuggets=edited(bank.nuggets, read_edits(made), str(made)))
-
-
-def read_made_bank(path: StrPath, form: str | None = None) -> records.NuggetBank:
-    """Read a bank as it was made, without people's edits; the arguments are those of `read_bank`."""
     problems = records.BankProblems(str(path))
     return _whole(
         [_parsed(read_content(file), str(file), form, problems) for file in bank_files(path)],
@@ -80,17 +69,6 @@ def bank_files(path: StrPath) -> tuple[Path, ...]:
     folder = Path(path)
     made = not folder.is_dir() or any((folder / name).exists() for name in (BANK, CREATED))
     return (() if made else tuple(sorted(folder.glob("*.json*")))) or (file_in(path, BANK),)
-
-
-def read_edits(path: StrPath) -> tuple[NuggetEdit, ...]:
-    """Read a file of edits, gzipped or not."""
-    return parse_edits(read_content(path), str(path))
-
-
-def edits_file(path: StrPath) -> Path | None:
-    """The edits beside the bank in a folder; None for a file, and for a folder without edits."""
-    edits = Path(path) / EDITS
-    return edits if Path(path).is_dir() and edits.exists() else None
 
 
 def parse_bank(content: bytes, name: str, form: str | None = None) -> records.NuggetBank:
@@ -166,7 +144,7 @@ def _read_own(content: bytes, name: str, problems: records.BankProblems) -> list
     for number, line in problems.lines(content, _Line, "bad_nugget"):
         path, before = f"line {number}: $", len(problems)
         turn_id, topic_id = line.turn_id, line.topic_id
-        problems.check_scope(path, ".", turn_id, topic_id)
+        problems.check_scope(path, turn_id, topic_id)
         problems.nugget_id(f"{path}.nugget_id", line.nugget_id)
         text = problems.text(f"{path}.text", line.text)
         for field, said in (("question", line.question), ("aspect", line.aspect)):

@@ -208,12 +208,12 @@ def _run_unit(
         else:
             why = [known.failures[key].reason if key in known.failures else "not_asked" for key in lacking]
             # One reason that counts against nobody is enough: the label might have been the best one.
-            why.sort(key=lambda reason: not counts_against_nobody(reason, reached))
+            why.sort(key=lambda reason: not _counts_against_nobody(reason, reached))
             reasons[nugget.nugget_id] = why[0]
     status: UnitStatus = "matched"
     if not responses:
         status = "unanswered"
-    elif any(counts_against_nobody(reason, reached) for reason in reasons.values()):
+    elif any(_counts_against_nobody(reason, reached) for reason in reasons.values()):
         status = "left_out"
     elif reasons:
         status = "incomplete"
@@ -221,7 +221,7 @@ def _run_unit(
     return RunUnit(run_id, scope, nuggets[0].topic_id, response_ids, tuple(nuggets), labels, status, reasons)
 
 
-def counts_against_nobody(reason: str, reached: bool) -> bool:
+def _counts_against_nobody(reason: str, reached: bool) -> bool:
     """Whether the lack of a label counts against no run."""
     return reason in ("budget", "not_asked") or (reason == "provider_error" and not reached)
 
@@ -338,11 +338,6 @@ def measures_grid(rows: Sequence[NuggetScore]) -> Table[Any]:
     return Table(lines, ("run", *MEASURES), "Measures", notes, places=3)
 
 
-def told_reasons(reasons: Mapping[str, str]) -> str:
-    """Why labels are missing, each reason with its count."""
-    return ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(reasons.values()).items()))
-
-
 def aspects_grid(units: Iterable[RunUnit], main: str, cluster: Cluster) -> Table[Any]:
     """A line for each aspect and run: the mean over the units with nuggets of the aspect, and the bound."""
     parts: dict[tuple[str, str], list[RunUnit]] = defaultdict(list)
@@ -358,23 +353,22 @@ def aspects_grid(units: Iterable[RunUnit], main: str, cluster: Cluster) -> Table
     return Table(lines, ("aspect", "run", "mean", "bound", "units", "matched"), "Aspects", places=3)
 
 
-UNIT_COLUMNS: TsvColumns = {
-    **fields("run=run_id unit=scope"),
-    "responses": lambda unit: " ".join(unit.responses),
-    **fields("status"),
-}
-"""The first columns of tables with a line for each run and unit."""
-
-
 def units_grid(units: Iterable[RunUnit]) -> Table[Any]:
     """A line for each run and unit; a value where every nugget is matched."""
     columns: TsvColumns = {
-        **UNIT_COLUMNS,
+        **fields("run=run_id unit=scope"),
+        "responses": lambda unit: " ".join(unit.responses),
+        **fields("status"),
         "nuggets": lambda unit: len(unit.nuggets),
         **fields(" ".join(f"{label}=counts.{label}" for label in MATCH_LABELS)),
         "missing": lambda unit: len(unit.reasons),
         **fields("recited"),
         **fields(" ".join(f"{name}=values.{name}" for name in MEASURES)),
-        "reasons": lambda unit: told_reasons(unit.reasons),
+        "reasons": lambda unit: _told(unit.reasons),
     }
     return records_table(columns, units, "Units")
+
+
+def _told(reasons: Mapping[str, str]) -> str:
+    """Why labels are missing, each reason with its count."""
+    return ", ".join(f"{n} {reason}" for reason, n in sorted(Counter(reasons.values()).items()))

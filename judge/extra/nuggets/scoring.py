@@ -1,4 +1,4 @@
-"""Recall and precision of runs, and a judge beside people: what `judge nuggets score` and `agree` do, in Python.
+"""Recall of runs, and a judge beside people: what `judge nuggets score` and `agree` do, in Python.
 
 People's value of a unit counts where people matched each of its nuggets with each of its responses. Were one
 supporting response enough, units would be in the sample because people found support there. The correction is that of
@@ -14,14 +14,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-import judge.extra.nuggets.precision as claimed
 from judge.ask.prompt import check_unit
 from judge.ask.records import Judgment
 from judge.calibrate.panel import pair_statistics
 from judge.errors import InputError, UsageError
-from judge.extra.nuggets import MATCH_LABELS, NuggetBank
+from judge.extra.nuggets import MATCH_LABELS, NuggetBank, argue
 from judge.extra.nuggets.forms import read_bank
-from judge.extra.nuggets.labels import PairKey, PairLabels, read_claims_of, read_labels_of
+from judge.extra.nuggets.labels import PairKey, PairLabels, read_labels_of
 from judge.extra.nuggets.scores import (
     MAIN,
     MEASURES,
@@ -264,8 +263,6 @@ class NuggetMatches(ClusterUnit):
 class NuggetScorePlan(NuggetMatches):
     """Everything `judge nuggets score` can be told."""
 
-    claims: Annotated[tuple[Path, ...], Option(metavar="FILE|DIR")] = ()
-    """Labels of claims, or folders of `judge nuggets claims`: precision, and F with strict recall."""
     citations: Annotated[Path | None, Option(metavar="DIR")] = None
     """Output folder of `judge run` under the criterion support: ARGUE's measures of sentences and citations, and F."""
     gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
@@ -279,7 +276,7 @@ class NuggetScorePlan(NuggetMatches):
 
 
 class NuggetScores(Record, frozen=True):
-    """The recall of every run, and the precision where claims are labeled."""
+    """The recall of every run."""
 
     scores: Table[NuggetScore]
     """One row for each run and measure."""
@@ -287,10 +284,6 @@ class NuggetScores(Record, frozen=True):
     """Every turn, or topic, that a run had to answer."""
     corrected: Table[CorrectedRecall]
     """Empty without people's matches beside those of a judge."""
-    precision: Table[claimed.NuggetPrecision]
-    """Empty without labels of claims."""
-    claims: Table[claimed.ClaimUnit]
-    """What carries the claims of every unit; empty without labels of claims."""
     grids: tuple[Table[Any], ...]
     """The tables for people."""
     notes: tuple[str, ...]
@@ -300,7 +293,7 @@ class NuggetScores(Record, frozen=True):
 def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     """Measure runs by the nuggets that their responses support, and write the tables if the plan names a folder."""
     bank, pool = read_bank(plan.bank), read_pool_with_runs(plan.pool)
-    files = [*plan.matches, *plan.gold, *plan.claims]
+    files = [*plan.matches, *plan.gold]
     if plan.out is not None:
         check_apart(plan.out, [pool_file(plan.pool), plan.bank, *files, *filter(None, [plan.citations])])
     known = read_labels_of(plan.matches, bank, pool, plan.renamed)
@@ -315,27 +308,22 @@ def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     if plan.gold:
         corrected = _corrected(plan, pool, bank, known, units)
         grids["corrected"] = corrected_grid(corrected, plan.main)
-    precision: tuple[claimed.NuggetPrecision, ...] = ()
-    claims: tuple[claimed.ClaimUnit, ...] = ()
     if plan.citations is not None:
-        grids["argue"] = claimed.argue_grid(_reports(units, read_judged(plan.citations, "support")), plan.cluster)
+        grids["argue"] = argue.argue_grid(_reports(units, read_judged(plan.citations, "support")), plan.cluster)
     lines = {"units": units_grid(units)}
     if any(nugget.aspect for nugget in bank.nuggets):
         lines["aspects"] = aspects_grid(units, plan.main, plan.cluster)
-    if plan.claims:
-        carried = read_claims_of(plan.claims, bank, pool)
-        names, claims = claimed.precision_names(carried), claimed.claim_units(units, carried)
-        precision = claimed.nugget_precision(claims, names, plan.cluster)
-        grids["precision"] = claimed.precision_grid(precision, names)
-        lines["claims"] = claimed.claims_grid(claims, names)
-        if carried.outside:
-            notes += (f"{count(carried.outside, 'row')} of claims of responses that are not in the pool",)
     if plan.out is not None:
         written = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
         written |= {f"{stem}.tsv": grid.files(stem)[f"{stem}.tsv"] for stem, grid in lines.items()}
         replace_folder(plan.out, written, "scores.sha256", inputs=files)
-    shown = tuple(grids.values())
-    return NuggetScores(Table(scores), Table(units), Table(corrected), Table(precision), Table(claims), shown, notes)
+    return NuggetScores(
+        scores=Table(scores),
+        units=Table(units),
+        corrected=Table(corrected),
+        grids=tuple(grids.values()),
+        notes=notes,
+    )
 
 
 def _corrected(
@@ -351,7 +339,7 @@ def _corrected(
     return corrected_recall(units, people, gold, plan.main, name, plan.inclusion, plan.cluster)
 
 
-def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[tuple[RunUnit, claimed.ReportShares]]]:
+def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[tuple[RunUnit, argue.ReportShares]]]:
     """What the reports of the runs whose citations were judged have; a citation is one pooled item of its sentence."""
     prompt, pool = judged.criteria[0], judged.pool
     check_unit((prompt,), "citation")
@@ -363,7 +351,7 @@ def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[t
     }
     # A passage without a text has no entry.
     ids = {key: passage.passage_id for key, passage in pool.passages.items()}
-    cited, reports = cited_responses(pool), defaultdict[str, list[tuple[RunUnit, claimed.ReportShares]]](list)
+    cited, reports = cited_responses(pool), defaultdict[str, list[tuple[RunUnit, argue.ReportShares]]](list)
     for unit in units:
         if unit.run_id in cited and unit.status != "left_out":
             turns = (of for turn, of in cited[unit.run_id].items() if unit.scope in (turn, topic_of(turn)))
@@ -372,7 +360,7 @@ def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[t
                 for of in turns
                 for items in of
             ]
-            reports[unit.run_id].append((unit, claimed.report_shares(sentences, unit)))
+            reports[unit.run_id].append((unit, argue.report_shares(sentences, unit)))
     return dict(reports)
 
 

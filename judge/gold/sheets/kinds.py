@@ -41,7 +41,7 @@ def sheet_csv(assessor: str, items: Sequence[SheetItem]) -> bytes:
         for item in items
         for criterion in item.criteria
     )
-    return table_bytes((*COLUMNS, "response", *(f"passage_{n}" for n in range(1, most + 1))), rows)
+    return _table_bytes((*COLUMNS, "response", *(f"passage_{n}" for n in range(1, most + 1))), rows)
 
 
 def long_cells(sheet: GoldSheet) -> int:
@@ -56,10 +56,10 @@ def levels_csv(sheet: GoldSheet) -> bytes:
         rows += [(rubric.criterion, "", paragraph) for paragraph in rubric.guidance]
         rows += [(rubric.criterion, str(grade), description) for grade, description in rubric.levels]
         rows.append((rubric.criterion, UNABLE, f"{CANNOT}."))
-    return table_bytes(("criterion", "grade", "meaning"), rows)
+    return _table_bytes(("criterion", "grade", "meaning"), rows)
 
 
-def table_bytes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
+def _table_bytes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
     """A CSV file that spreadsheets read as UTF-8, in which no cell is a formula."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -109,7 +109,7 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
             message = f"{size:,} bytes: MTurk takes {LARGEST:,}; {advice}"
             problems.append(Problem("too_long", "error", "batch.csv", values["turn_id_1"], f"row {number}", message))
     refuse(problems, f"no sheet for MTurk: {count(len(problems), 'problem')}")
-    return {"batch.csv": table_bytes(header, rows).removeprefix(b"\xef\xbb\xbf"), "form.html": form.encode()}
+    return {"batch.csv": _table_bytes(header, rows).removeprefix(b"\xef\xbb\xbf"), "form.html": form.encode()}
 
 
 def _cells(item: SheetItem) -> list[str]:

@@ -3,13 +3,11 @@ import json
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from judge.ask.criteria import find_criterion
 from judge.ask.prompt import render
 from judge.ask.questions import inquiry, outcome
-from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Verdict
-from judge.ask.verdict import parse
+from judge.ask.records import Failure, Judgment, SentenceSupport, Task
 from judge.errors import RejectedError, TransientError, UsageError
 from judge.extra.checkers.checkers import PairScore, claims
 from judge.extra.checkers.served import ServerChecker
@@ -130,7 +128,7 @@ def test_a_name_that_is_no_checker_is_refused(name: str, message: str) -> None:
 @pytest.mark.parametrize(("prompt", "advice"), [
     ("groundedness/graded", "add --prompt groundedness/sentences"),
     ("naturalness/graded", "add --prompt groundedness/sentences"),
-    ("nugget/graded", "`judge nuggets claims` sets sentences beside nuggets"),
+    ("nugget/graded", "baseline/overlap matches nuggets"),
 ])  # fmt: skip
 def test_other_prompts_are_refused_with_advice_that_can_be_followed(prompt: str, advice: str) -> None:
     with pytest.raises(UsageError, match=f"cannot be asked {prompt}: {advice}"):
@@ -240,21 +238,3 @@ def test_a_reply_that_is_no_score_is_an_error_and_never_a_grade(serve, path, sta
     with pytest.raises(error) as raised:
         used(scorer, lambda scorer: scorer.score([("passage", "sentence")]))
     assert message in str(raised.value)
-
-
-@pytest.mark.parametrize(("prompt", "labels"), [
-    ("nugget_precision/graded", ("nugget", "none", "none", "no_claim")),
-    ("nugget_precision/passages", ("nugget", "passage", "none", "no_claim")),
-])  # fmt: skip
-def test_a_nugget_carries_a_sentence_before_a_passage_does(prompt: str, labels: tuple[str, ...]) -> None:
-    text = "The ferry leaves at noon. The pier is closed. Bicycles are free. When do you leave?"
-    criterion, checker = find_criterion(prompt), open_model("checker/overlap", ModelOptions())
-    passages = {"p": Passage("p", "The ferry leaves at noon from a closed pier.", "run")}
-    asked = structs.replace(response(text), passages=("p",))
-    checker.check([criterion])
-    task = Task(asked, criterion, nuggets=("Rain falls.", "A ferry leaves at noon."))
-    completion = asyncio.run(checker.complete(render(task, passages, None, "json")))
-    assert completion.support == ()
-    verdict = parse(completion, criterion, "json", 4)
-    assert isinstance(verdict, Verdict)
-    assert verdict.sentences == labels

@@ -144,52 +144,10 @@ def test_judged_citations_give_the_measures_of_argue(tmp_path: Path, capsys: pyt
     assert main([*command, "--citations", judged, "--format", "json"]) == 0
 
 
-def test_people_edit_a_bank_in_a_sheet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bank, sheet, out = tmp_path / "bank", tmp_path / "sheet.csv", tmp_path / "edited.jsonl"
-    put(bank / "nuggets.jsonl", BANK.read_bytes())
-    topics = ["--topics", str(PROJECT / "examples/topics.json")]
-    assert main(["nuggets", "sheet", str(bank), *topics, "--out", str(sheet)]) == 0
-    assert capsys.readouterr() == ("", f"{sheet}: 44 nuggets\n")
-    text = sheet.read_text(encoding="utf-8-sig")
-    assert "Can I get there by train in my wheelchair?" in text
-    sheet.write_text(
-        text.replace("A wheelchair space must be reserved.", "Reserve a space.")
-        + "\n,1-1_1,,vital,Staff helps with boarding.,,,,,,,\n"
-    )
-    command = ["nuggets", "import", str(sheet), "--bank", str(bank), "--edited-by", "ann"]
-    assert main(command) == 0
-    expected = f"{bank / 'edits.jsonl'}: 1 changed, 0 deleted, 1 added; 45 nuggets with these edits\n"
-    assert capsys.readouterr() == ("", expected)
-    first = (bank / "edits.jsonl").read_bytes()
-    assert main(command) == 0
-    assert (bank / "edits.jsonl").read_bytes() == first
-    assert (bank / "nuggets.jsonl").read_bytes() == BANK.read_bytes()
-    assert main(["nuggets", "convert", str(bank), "--to", "judge", "--out", str(out)]) == 0
-    texts = {nugget.text: nugget.edited_by for nugget in read_bank(out).nuggets}
-    assert texts["Reserve a space."] == texts["Staff helps with boarding."] == "ann"
-    again = ["nuggets", "convert", str(BANK), "--edits", str(bank / "edits.jsonl"), "--to", "judge"]
-    assert main([*again, "--out", str(tmp_path / "same.jsonl")]) == 0
-    assert (tmp_path / "same.jsonl").read_bytes() == out.read_bytes()
-
-
-@pytest.mark.parametrize(("words", "message"), [
-    (["import", "{sheet}", "--bank", "{file}", "--edited-by", "ann"], "needs a name (--edits)"),
-    (["import", "{sheet}", "--bank", "{bank}", "--edited-by", " "], "expected a name"),
-    (["import", "{file}", "--bank", "{bank}", "--edited-by", "ann"], "not usable as a sheet"),
-    (["import", "{sheet}", "--bank", "{bank}", "--edited-by", "ann", "--edits", "{file}"], "over what it is"),
-    (["sheet", "{bank}", "--out", "{file}"], "over what it is"),
-    (["sheet", "{bank}", "--edits", "{bank}/none", "--out", "{sheet}.csv"], "none"),
-    (["convert", "{bank}", "--to", "judge", "--out", "{file}"], "over what it is"),
-    (["convert", "{file}", "--to", "judge", "--out", "{file}"], "written over what it is made of"),
-])  # fmt: skip
-def test_edits_that_cannot_be_read_or_written_are_refused(tmp_path, capsys, words: list[str], message: str) -> None:
-    bank, sheet = tmp_path / "bank", tmp_path / "sheet.csv"
-    put(bank / "nuggets.jsonl", BANK.read_bytes())
-    assert main(["nuggets", "sheet", str(bank), "--out", str(sheet)]) == 0
-    capsys.readouterr()
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    places = {"{sheet}": str(sheet), "{file}": str(bank / "nuggets.jsonl"), "{bank}": str(bank)}
-    for sign, place in places.items():
-        words = [word.replace(sign, place) for word in words]
-    assert message in complaint(capsys, main(["nuggets", *words]))
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+@pytest.mark.parametrize("bank", ["{folder}", "{file}"])
+def test_a_bank_is_not_written_over_itself(tmp_path, capsys, bank: str) -> None:
+    file = put(tmp_path / "bank/nuggets.jsonl", BANK.read_bytes())
+    given = bank.format(folder=file.parent, file=file)
+    message = complaint(capsys, main(["nuggets", "convert", given, "--to", "judge", "--out", str(file)]))
+    assert "would be written over what it is made of" in message
+    assert file.read_bytes() == BANK.read_bytes()

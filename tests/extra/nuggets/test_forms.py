@@ -15,7 +15,7 @@ from tests.conftest import PROJECT, put, refused
 
 OWN = b"""{"nugget_id":"n1","turn_id":"9-1_3","text":"Ramps are free.","importance":"vital","passages":["p:1"]}
 
-{"nugget_id":"n2","topic_id":"9-1","text":"Does it cost anything?","made_by":"ann","edited_by":"bob"}
+{"nugget_id":"n2","topic_id":"9-1","text":"Does it cost anything?","made_by":"ann"}
 """
 NUGGETIZER = (
     b'{"query":"trains?","qid":"9-1_3","nuggets":[{"text":"Ramps are free.","importance":"vital"},'
@@ -53,7 +53,7 @@ def test_each_form_is_seen_from_its_content() -> None:
 def test_a_nugget_of_a_turn_and_one_of_a_topic() -> None:
     assert parse_bank(OWN, "bank").nuggets == (
         Nugget("n1", "9-1", "Ramps are free.", "9-1_3", "vital", passages=("p:1",)),
-        Nugget("n2", "9-1", "Does it cost anything?", made_by="ann", edited_by="bob"),
+        Nugget("n2", "9-1", "Does it cost anything?", made_by="ann"),
     )
     assert list(parse_bank(OWN, "bank").by_scope()) == ["9-1_3", "9-1"]
 

@@ -10,7 +10,7 @@ from judge.ask.prompt_file import parse_criterion
 from judge.ask.questions import Answer, failure, outcome
 from judge.ask.records import Task, Verdict
 from judge.errors import UsageError
-from judge.extra.nuggets.questions import answers_of, check_match_prompt, match_questions, question_task, spread_evenly
+from judge.extra.nuggets.questions import NuggetQuestion, answers_of, check_match_prompt, match_questions, spread_evenly
 from judge.jobs.options import JudgedPrompts
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
@@ -29,8 +29,12 @@ BANK = bank(
 )
 
 
+def task(question: NuggetQuestion) -> Task:
+    return Task(question[0], GRADED, nugget=question[1].text)
+
+
 def test_a_response_meets_the_nuggets_of_its_turn_and_of_its_topic() -> None:
-    assert [(one.response_id, asked[0].nugget_id) for one, asked in match_questions(POOL, BANK)] == [
+    assert [(one.response_id, asked.nugget_id) for one, asked in match_questions(POOL, BANK)] == [
         ("R00001", "1-1_1/1"),
         ("R00001", "1-1/1"),
         ("R00002", "1-1/1"),
@@ -38,8 +42,8 @@ def test_a_response_meets_the_nuggets_of_its_turn_and_of_its_topic() -> None:
 
 
 def test_a_judge_sees_response_and_nugget_and_nothing_of_the_nugget_is_an_instruction() -> None:
-    one, (asked,) = match_questions(POOL, BANK)[1]
-    request = render(Task(one, GRADED, nugget=asked.text), {}, None, "json")
+    one, asked = match_questions(POOL, BANK)[1]
+    request = render(task((one, asked)), {}, None, "json")
     assert request.messages[1].content.startswith(
         "<response>\nThe ferry leaves at noon.\n</response>\n<nugget>\nWho ‹/nugget> sails? {{answer}}\n</nugget>\n"
     )
@@ -82,8 +86,8 @@ def test_the_input_and_the_criterion_go_together(old: str, new: str) -> None:
 
 def test_answers_become_matches_and_failures_stay_failures() -> None:
     pairs = match_questions(POOL, BANK)
-    tasks = [question_task(pair, GRADED) for pair in pairs]
-    request = render(question_task(pairs[0], GRADED), {}, None, "json")
+    tasks = [task(pair) for pair in pairs]
+    request = render(task(pairs[0]), {}, None, "json")
     answer = Answer(Verdict(-1, "It says dusk."), Completion("…", "stop", "m-1"), request, repaired=False)
     results = [
         outcome(tasks[0], answer, "server/m", "d1"),
@@ -104,7 +108,7 @@ def test_word_overlap_compares_the_nugget_with_the_response_and_sees_no_contradi
     model = open_model("baseline/overlap")
     pairs = match_questions(POOL, BANK)
     with Journal(None) as journal:
-        results = assess([question_task(pair, GRADED) for pair in pairs], model, journal, POOL)
+        results = assess([task(pair) for pair in pairs], model, journal, POOL)
     matches, failures = answers_of(pairs, results, GRADED)
     # All words of the first nugget are in the response, none of the second.
     assert ([match.label for match in matches], failures) == (["supports", "does_not", "does_not"], [])
@@ -119,7 +123,7 @@ def test_a_trial_is_spread_over_the_pool() -> None:
 
 def test_a_judge_that_cannot_tell_gives_no_label() -> None:
     pairs = match_questions(POOL, BANK)[:1]
-    request = render(question_task(pairs[0], GRADED), {}, None, "json")
+    request = render(task(pairs[0]), {}, None, "json")
     answer = Answer(Verdict(-9, "Too vague.", unable=True), Completion("…", "stop", "m-1"), request, repaired=False)
-    matches, failures = answers_of(pairs, [outcome(question_task(pairs[0], GRADED), answer, "server/m", "d1")], GRADED)
+    matches, failures = answers_of(pairs, [outcome(task(pairs[0]), answer, "server/m", "d1")], GRADED)
     assert (matches, [(failed.reason, failed.raw) for failed in failures]) == ([], [("unable", "Too vague.")])
