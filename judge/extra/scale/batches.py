@@ -21,7 +21,7 @@ import msgspec
 
 from judge.errors import CallError, InputError, JudgeError, OperationalError, RejectedError
 from judge.extra.scale import REQUESTS, OpenQuestion, QuestionFile, Shard, note_round
-from judge.extra.scale.service import BatchLine, BatchService, SubmittedBatch, offer_of, open_service
+from judge.extra.scale.service import BatchLine, BatchService, SubmittedBatch, offer_of
 from judge.io.files import GZIP, StrPath, json_bytes, read_stored
 from judge.io.folder import check_apart, make_folder, write_atomic
 from judge.io.plan import Option, Options
@@ -64,7 +64,7 @@ class CompletionsPlan(JournalTaker):
     """Everything `judge completions import` can be told."""
 
     files: Annotated[tuple[Path, ...], Option(metavar="FILE", place="only")]
-    """Output lines of OpenAI, vLLM, Anthropic or Gemini, compressed by gzip or not."""
+    """Output lines of OpenAI, vLLM or Anthropic, compressed by gzip or not."""
     requests: Annotated[Path, Option(metavar="DIR")]
     """Folder of `judge requests` with the questions."""
 
@@ -168,9 +168,9 @@ def _read_line(content: bytes, questions: QuestionFile) -> tuple[BatchLine, Open
             line = _decode(json.dumps(read, ensure_ascii=False).encode("utf-8", "replace"))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _RefusedError(f"no line of a batch: {error}") from error
-    digest = at(line, str, "custom_id") or at(line, str, "key")
+    digest = at(line, str, "custom_id")
     if digest is None:
-        raise _RefusedError("neither `custom_id` nor `key` says which question it answers")
+        raise _RefusedError("no `custom_id` says which question it answers")
     question = questions.get(digest)
     if question is None:
         raise _RefusedError(f"{shown(digest[:80])} is the id of no question of these requests")
@@ -180,9 +180,8 @@ def _read_line(content: bytes, questions: QuestionFile) -> tuple[BatchLine, Open
 def _completion(line: BatchLine, question: OpenQuestion, price: Price | None, names: Collection[str]) -> Completion:
     """The completion that answers a question; a RejectedError says why there is none."""
     written = msgspec.json.decode(msgspec.json.encode(question.line()))
-    for name in {"body", "request"} & written.keys():
-        if line.get(name) not in (None, written[name]):
-            raise _RefusedError("the request that it repeats is not the one that was written")
+    if "body" in written and line.get("body") not in (None, written["body"]):
+        raise _RefusedError("the request that it repeats is not the one that was written")
     try:
         completion = offer_of(question.judge).read(line, question.request)
     except JudgeError as error:
@@ -282,7 +281,8 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Services]]:
         for question in questions:
             if question.judge in judges - services.keys():
                 longest = longest_reply(question.max_tokens)
-                services[question.judge] = open_service(question.judge, question.address, longest)
+                service = offer_of(question.judge).service
+                services[question.judge] = service(question.judge, question.address, longest)
                 opened.callback(services[question.judge].close)
             if judges == services.keys():
                 break

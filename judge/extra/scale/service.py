@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 import tenacity
 
-from judge.errors import ContentFilterError, OperationalError, RejectedError, TransientError, UsageError
+from judge.errors import OperationalError, RejectedError, TransientError, UsageError
 from judge.io.folder import Pieces, write_atomic
 from judge.judges.backends import BACKENDS, backend_facts
 from judge.judges.backends.openai import payers
@@ -24,38 +24,20 @@ from judge.judges.records import Completion, Message, Request
 _CHAT = "/v1/chat/completions"
 """The endpoint that every line of OpenAI's format names."""
 _ANTHROPIC_REASONS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "refusal": "refusal"}
-_GEMINI_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
-_GEMINI_SETTINGS = {"temperature": "temperature", "max_tokens": "maxOutputTokens", "seed": "seed"}
 
 BatchLine = dict[str, Any]
 
 
-def _texts(parts: list[Any] | None) -> str:
-    """The text of a reply, without its thoughts."""
-    shown = (part for part in parts or () if at(part, str, "type") in (None, "text") and not at(part, bool, "thought"))
-    return "".join(at(part, str, "text") or "" for part in shown)
-
-
-def _system(messages: Sequence[Message]) -> str:
-    return "\n\n".join(message.content for message in messages if message.role == "system")
-
-
-def _schema(parameters: Mapping[str, Any]) -> Any:
-    return parameters.get("response_format", {}).get("json_schema", {}).get("schema")
-
-
 def _openai_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> BatchLine:
     """A request to OpenAI's Batch API, whose lines Azure, Mistral, vLLM's `run-batch` and most gateways take too."""
-    # This parameter is for litellm, and not for the API.
-    sent = {name: value for name, value in parameters.items() if name != "allowed_openai_params"}
-    body = {**sent, "model": model, "messages": messages}
+    body = {**parameters, "model": model, "messages": messages}
     return {"custom_id": digest, "method": "POST", "url": _CHAT, "body": body}
 
 
 def _read_openai(line: BatchLine, request: Request) -> Completion:
     """The completion in a line of OpenAI's output.
 
-    A JudgeError if there is none, and why, in the words of the provider; of `_read_anthropic` and `_read_gemini` too.
+    A JudgeError if there is none, and why, in the words of the provider; of `_read_anthropic` too.
     """
     response = at(line, dict, "response") or {}
     status, body = at(response, int, "status_code"), response.get("body")
@@ -79,7 +61,8 @@ def _refusal(status: int, error: Any) -> Refusal:
 
 def _anthropic_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> BatchLine:
     """A request to Anthropic's Message Batches."""
-    system, schema = _system(messages), _schema(parameters)
+    system = "\n\n".join(message.content for message in messages if message.role == "system")
+    schema = parameters.get("response_format", {}).get("json_schema", {}).get("schema")
     sent = {
         "model": model,
         **{name: parameters[name] for name in ("max_tokens", "temperature") if name in parameters},
@@ -99,61 +82,20 @@ def _read_anthropic(line: BatchLine, request: Request) -> Completion:
     parts, reason = at(message, list, "content"), at(message, str, "stop_reason")
     if parts is None:
         raise RejectedError("no message as Anthropic writes it: it has no content")
+    # Its thoughts have another type.
+    texts = (at(part, str, "text") or "" for part in parts if at(part, str, "type") == "text")
     prompt, cached = at(message, int, "usage", "input_tokens"), at(message, int, "usage", "cache_read_input_tokens")
     # Anthropic counts what it reads from its cache and writes there beside the other tokens of the prompt.
     beside = (cached or 0) + (at(message, int, "usage", "cache_creation_input_tokens") or 0)
     return without_secrets(
         Completion(
-            text=_texts(parts),
+            text="".join(texts),
             finish_reason=_ANTHROPIC_REASONS.get(reason or "", reason),
             model=message.get("model"),
             prompt_tokens=None if prompt is None else prompt + beside,
             completion_tokens=at(message, int, "usage", "output_tokens"),
             cached_tokens=cached,
             raw=msgspec.json.encode(message).decode(),
-        )
-    )
-
-
-def _gemini_line(digest: str, model: str, parameters: Mapping[str, Any], messages: Sequence[Message]) -> BatchLine:
-    """A request in the files of Gemini's batch mode; the batch and not the line names the model."""
-    system, schema = _system(messages), _schema(parameters)
-    settings = {theirs: parameters[ours] for ours, theirs in _GEMINI_SETTINGS.items() if ours in parameters}
-    if schema:
-        settings |= {"responseMimeType": "application/json", "responseJsonSchema": schema}
-    contents = [
-        {"role": "model" if message.role == "assistant" else "user", "parts": [{"text": message.content}]}
-        for message in messages
-        if message.role != "system"
-    ]
-    instruction = {"systemInstruction": {"parts": [{"text": system}]}} if system else {}
-    return {"key": digest, "request": {**instruction, "contents": contents, "generationConfig": settings}}
-
-
-def _read_gemini(line: BatchLine, request: Request) -> Completion:
-    """The completion in a line of Gemini's output, likewise."""
-    reply, error = at(line, dict, "response"), line.get("error")
-    if reply is None:
-        code, told = at(error, int, "code"), error if isinstance(error, str) else at(error, str, "message")
-        why = told or "no response and no error"
-        raise RejectedError(why if code is None else f"status {code}: {why}")
-    if not at(reply, list, "candidates"):
-        if blocked := at(reply, str, "promptFeedback", "blockReason"):
-            raise ContentFilterError(f"the prompt was blocked: {blocked}")
-        raise RejectedError("a reply without candidates")
-    reason = at(reply, str, "candidates", 0, "finishReason")
-    # Thoughts are billed as the rest of the reply is.
-    counts = (at(reply, int, "usageMetadata", name) for name in ("candidatesTokenCount", "thoughtsTokenCount"))
-    return without_secrets(
-        Completion(
-            text=_texts(at(reply, list, "candidates", 0, "content", "parts")),
-            # Every reason beside these is a filter's.
-            finish_reason=None if reason is None else _GEMINI_REASONS.get(reason, "content_filter"),
-            model=reply.get("modelVersion"),
-            prompt_tokens=at(reply, int, "usageMetadata", "promptTokenCount"),
-            completion_tokens=sum(count or 0 for count in counts) or None,
-            cached_tokens=at(reply, int, "usageMetadata", "cachedContentTokenCount"),
-            raw=msgspec.json.encode(reply).decode(),
         )
     )
 
@@ -378,45 +320,44 @@ class BatchOffer(NamedTuple):
     read: Callable[[BatchLine, Request], Completion]
     most_lines: int
     most_bytes: int
+    service: Callable[[str, str | None, int], BatchService]
+    """From judge, address (the usual one if None) and most bytes of one reply to the service."""
     share: float = 0.5
     """What a request costs, as a share of the list price."""
-    service: Callable[[str, str | None, int], BatchService] | None = None
-    """From judge, address and most bytes of one reply to the service; None where the user hands the files over."""
     probabilities: bool = False
     """Whether label probabilities are read."""
 
 
 _OPENAI = BatchOffer(
-    "openai", _openai_line, _read_openai, 50_000, 200_000_000, service=OpenAIBatches, probabilities=True
+    form="openai",
+    line=_openai_line,
+    read=_read_openai,
+    most_lines=50_000,
+    most_bytes=200_000_000,
+    service=OpenAIBatches,
+    probabilities=True,
 )
 OFFERS = {
     "openai": _OPENAI,
     # `vllm run-batch` writes nothing before its last line, and one bad line ends the file.
     "server": _OPENAI._replace(most_lines=5_000, share=1.0),
-    "litellm": _OPENAI._replace(service=None),
     "anthropic": BatchOffer(
-        "anthropic", _anthropic_line, _read_anthropic, 100_000, 256_000_000, service=AnthropicBatches
+        form="anthropic",
+        line=_anthropic_line,
+        read=_read_anthropic,
+        most_lines=100_000,
+        most_bytes=256_000_000,
+        service=AnthropicBatches,
     ),
-    "gemini": BatchOffer("gemini", _gemini_line, _read_gemini, 1_000_000, 2_000_000_000),
 }
 """By the batch format that the row of a backend names."""
 
 
 def offer_of(judge: str) -> BatchOffer:
-    """How the requests of a judge are handed over; a UsageError if it runs in this process."""
+    """How the requests of a judge are handed over; a UsageError if there is no batch format for it."""
     model = judge.partition("/")[2]
     for begins, name in backend_facts(judge).batch.items():
         if model.startswith(begins):
             return OFFERS[name]
     judges = ", ".join(f"{backend}/{begins}…" for backend, row in BACKENDS.items() for begins in row.batch)
-    told = f"{judge} is asked in this process, so there are no requests to hand over; `judge run` asks it"
-    raise UsageError(f"{told} (requests are written for {judges})")
-
-
-def open_service(judge: str, address: str | None, longest: int) -> BatchService:
-    """The batch service of a judge at an address, the usual one if None; `longest` are most bytes of one reply."""
-    service = offer_of(judge).service
-    if service is None:
-        told = f"{judge}: `judge batch` knows no service for it; hand the files over yourself"
-        raise UsageError(f"{told}, and `judge completions import` takes what comes back")
-    return service(judge, address, longest)
+    raise UsageError(f"{judge} has no batch format, so `judge run` asks it (requests are written for {judges})")

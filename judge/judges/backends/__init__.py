@@ -20,8 +20,7 @@ _HERE = "judge.judges.backends."
 BACKENDS: OpenTable[Backend] = OpenTable("judges", {
     "baseline": Backend(module=f"{_HERE}baseline", local=True, self_named=True, baseline=True,
         ready="a rule of this package; it needs nothing", asked_to_test=False),
-    "litellm": Backend(module=f"{_HERE}litellm", names_provider=True,
-        batch={"anthropic/": "anthropic", "gemini/": "gemini", "": "litellm"}),
+    "litellm": Backend(module=f"{_HERE}litellm", names_provider=True, batch={"anthropic/": "anthropic"}),
     "local": Backend(module=f"{_HERE}local", local=True, self_named=True, extra="llama",
         ready="engine and weights are here"),
     "openai": Backend(module=f"{_HERE}openai", key="OPENAI_API_KEY", usual_address="https://api.openai.com/v1",

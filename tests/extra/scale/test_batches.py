@@ -193,7 +193,7 @@ def test_what_an_older_version_handed_over_is_refused(tmp_path: Path, capsys: Ca
 def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: Capture) -> None:
     folders = ["--out", str(tmp_path / "out"), "--requests", str(tmp_path / "round-1")]
     assert main(["requests", *EXAMPLE, "--model", "baseline/overlap", "--criteria", "groundedness", *folders]) == 2
-    assert "is asked in this process" in capsys.readouterr().err
+    assert "has no batch format" in capsys.readouterr().err
     assert requests(tmp_path, 1, "--max-cost", "1", "--price", "1/2") == 2
     assert not list(tmp_path.iterdir())
     assert requests(tmp_path, 1) == 0
