@@ -2,22 +2,24 @@
 
 Each process is a plain new Python that imports this package: nothing of the caller's program runs a second time, so it
 works from scripts without a main guard, from notebooks and on every platform. The results come in the order of the
-items, and are those of the function called here: what a process cannot do or cannot send back is done here.
+items.
 """
 
 import os
-import pickle
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from judge.errors import OperationalError
 from judge.io.files import allow_files, largest_file
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 MOST = 3
 """The most processes; each holds one item's file in memory."""
@@ -25,9 +27,6 @@ WORTH = 48 << 20
 """Bytes of files below which starting processes costs more than it saves."""
 TOGETHER = 192 << 20
 """The most bytes of the files that are worked on at once; a file takes some five times its size in memory."""
-_START = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from judge.io.processes import serve; serve()"
-)
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -46,95 +45,85 @@ def processes_of(size: int, worth: int) -> int:
 
 
 def mapped(function: Callable[[_Item], _Made], items: Sequence[_Item], processes: int) -> Generator[_Made, None, None]:
-    """The function of each item, in their order; it can be pickled, and what it makes is small."""
+    """The function of each item, in their order; both can be pickled, and what it makes is small.
+
+    An OperationalError if a process is ended by another hand.
+    """
     if processes < 2:
         yield from map(function, items)
         return
-    helpers = [_Helper(function) for _ in range(min(processes, len(items)))]
-    free: SimpleQueue[_Helper] = SimpleQueue()
-    for helper in helpers:
-        free.put(helper)
+    # Imported here, because that takes as long as reading a small file.
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
 
-    def asked(item: _Item) -> tuple[bool, Any]:
-        helper = free.get()
-        try:
-            return helper.ask(item)
-        finally:
-            free.put(helper)
-
-    # A process is waited for by a thread; what it cannot do is done here.
-    threads = ThreadPoolExecutor(len(helpers), "helper")
+    context = get_context("spawn")
+    end, lifeline = context.Pipe(duplex=False)
+    executor: ProcessPoolExecutor | None = None
     try:
-        for item, (done, made) in zip(items, threads.map(asked, items), strict=True):
-            yield made if done else function(item)
+        with _plain_start():
+            executor = ProcessPoolExecutor(min(processes, len(items)), context, _begin, (function, largest_file(), end))
+        # Once more, because Python's own process beside the pool, once started, lets signals through again.
+        with _plain_start():
+            futures = [executor.submit(_apply, item) for item in items]
+        for future in futures:
+            yield future.result()
+    except BrokenProcessPool as error:
+        raise OperationalError(
+            "a process that worked beside this one was ended, as happens where memory runs out; give the same command "
+            "again"
+        ) from error
     finally:
-        for helper in helpers:
-            helper.kill()
-        threads.shutdown(cancel_futures=True)
-        for helper in helpers:
-            helper.close()
+        # They end with the connection, whatever they are doing.
+        lifeline.close()
+        if executor is not None:
+            executor.shutdown()
+        end.close()
 
 
-class _Helper:
-    """One process that applies the function to items, one after the other."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._first: tuple[Any, ...] = (list(sys.path), (function, largest_file()))
-        self._process: subprocess.Popen[bytes] | None = None
-        with suppress(OSError):
-            self._process = subprocess.Popen(  # noqa: S603 - this Python, with words of ours
-                # Without -P a file in the current folder could stand in for a module.
-                [sys.executable, "-P", "-c", _START],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-
-    def ask(self, item: Any) -> tuple[bool, Any]:
-        """Whether an item was done, and its result."""
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
-            return False, None
-        try:
-            for value in (*self._first, item):
-                pickle.dump(value, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-            self._process.stdin.flush()
-            self._first = ()
-            answer: tuple[bool, Any] = pickle.load(self._process.stdout)  # noqa: S301 - of a process of ours
-        except Exception:  # noqa: BLE001 - half an answer of a process that is gone may fail in any way
-            return False, None
-        return answer
-
-    def kill(self) -> None:
-        """End the process, whatever it is doing."""
-        if self._process is not None:
-            self._process.kill()
-
-    def close(self) -> None:
-        """Let go of the process that was ended."""
-        if self._process is not None:
-            self._process.communicate()
+@contextmanager
+def _plain_start() -> Iterator[None]:
+    """Let processes start without the caller's program and the files of the current folder, deaf to Ctrl-C."""
+    main, safe_path = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
+    # Ctrl-C reaches every process of the terminal; the one that starts these ends them.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if hasattr(signal, "pthread_sigmask") else None
+    sys.modules["__main__"] = ModuleType("__main__")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        if safe_path is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = safe_path
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def serve() -> None:
-    """Be one of the processes: read the function and then items from standard input until it ends."""
-    # Ctrl-C reaches every process of the terminal; the one that asked ends this one.
+class _Own:
+    """What a process was started with."""
+
+    function: Callable[[Any], Any]
+
+
+def _begin(function: Callable[[Any], Any], most: int, end: "Connection") -> None:
+    """Make this process ready for items."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    given, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # What a library prints must not come between the answers.
-    os.dup2(2, 1)
-    function, most = pickle.load(given)  # noqa: S301 - of the process that started this one
+    threading.Thread(target=_end_with, args=(end,), daemon=True).start()
     allow_files(most)
-    while True:
-        try:
-            item = pickle.load(given)  # noqa: S301 - as above
-        except EOFError:
-            return
-        try:
-            answer = pickle.dumps((True, function(item)), pickle.HIGHEST_PROTOCOL)
-        except Exception:  # noqa: BLE001 - the process that asked calls the function itself and meets the same
-            answer = pickle.dumps((False, None))
-        answers.write(answer)
-        answers.flush()
+    _Own.function = function
+
+
+def _end_with(end: "Connection") -> None:
+    """End this process when the other end of the connection is closed, or the process that holds it is gone."""
+    with suppress(EOFError, OSError):
+        end.recv()
+    os._exit(1)
+
+
+def _apply(item: Any) -> Any:
+    return _Own.function(item)
 
 
 def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:

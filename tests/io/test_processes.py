@@ -1,7 +1,6 @@
 import os
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 from collections.abc import Iterator
@@ -10,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from judge.errors import InputError
+from judge.errors import InputError, OperationalError
+from judge.gold.rows import read_gold
 from judge.io import processes
 from judge.io.files import LARGEST_FILE, allow_files, read_stored
 from judge.io.ids import natural_key
 from judge.io.processes import mapped, processes_for
 from judge.io.text import printable
-from tests.conftest import put, run_python
+from tests.conftest import put, run_python, start_python
+from tests.time_limit import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
+FOUND = pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are found by /proc, as Linux has it")
 
 
 @pytest.fixture
@@ -47,45 +49,32 @@ def test_work_is_done_in_other_processes_and_these_end_with_it() -> None:
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_below_two_processes_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "Popen", None)
+def test_below_two_processes_nothing_is_started() -> None:
     assert list(mapped(eval, ["__import__('os').getpid()"], 1)) == [os.getpid()]
 
 
-def test_an_error_is_raised_here_at_its_item(tmp_path: Path) -> None:
-    (tmp_path / "there").write_bytes(b"yes")
-    with closing(mapped(read_stored, [tmp_path / "there", tmp_path / "gone", tmp_path / "there"], 2)) as made:
-        assert next(made) == b"yes"
+def test_an_error_is_raised_here_at_its_item_with_all_that_it_says(tmp_path: Path) -> None:
+    there, broken = put(tmp_path / "there.jsonl", ""), put(tmp_path / "broken.jsonl", '{"turn_id": 3}\n')
+    with pytest.raises(InputError) as here:
+        read_gold(broken)
+    with closing(mapped(read_stored, [there, tmp_path / "gone", there], 2)) as read:
+        assert next(read) == b""
         with pytest.raises(InputError, match="gone"):
-            next(made)
+            next(read)
+    with closing(mapped(read_gold, [broken, there], 2)) as read, pytest.raises(InputError) as carried:
+        next(read)
+    assert str(carried.value) == str(here.value)
+    assert carried.value.problems == here.value.problems != ()
 
 
-def test_what_cannot_be_sent_back_is_made_here() -> None:
-    with closing(mapped(eval, ["lambda: 1", "2"], 2)) as made:
-        function, number = made
-    assert (function(), number) == (1, 2)
-
-
-def test_the_work_of_a_process_that_dies_is_done_here() -> None:
-    here = os.getpid()
-    ending = f"__import__('os').kill(__import__('os').getpid(), {int(signal.SIGTERM)})"
-    dying = f"'here' if __import__('os').getpid() == {here} else {ending}"
-    with closing(mapped(eval, [dying, "1 + 1", dying, "2 + 2"], 2)) as made:
-        assert list(made) == ["here", 2, "here", 4]
-
-
-def test_what_is_printed_does_not_come_between_the_answers() -> None:
-    items = ["print('hello') or 1", "__import__('os').write(1, b'hello') and 2"]
-    with closing(mapped(eval, items[:1] + ["3"] * 3, 2)) as made:
-        assert list(made) == [1, 3, 3, 3]
-    with closing(mapped(eval, items[1:] + ["3"] * 3, 2)) as made:
-        assert list(made) == [2, 3, 3, 3]
-
-
-def test_a_python_that_cannot_be_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    with closing(mapped(str.upper, ["a", "b"], 2)) as made:
-        assert list(made) == ["A", "B"]
+def test_a_process_that_is_killed_is_one_error() -> None:
+    killing = f"__import__('os').kill(__import__('os').getpid(), {int(signal.SIGKILL)})"
+    with (
+        closing(mapped(eval, ["1 + 1", killing, "2 + 2"], 2)) as made,
+        pytest.raises(OperationalError, match="a process that worked beside this one was ended") as caught,
+    ):
+        list(made)
+    assert caught.value.exit_code == 3
 
 
 def test_files_have_the_same_limit_there(tmp_path: Path, limit: None) -> None:
@@ -106,6 +95,56 @@ def test_an_iteration_that_is_left_early_ends_the_processes() -> None:
     assert time.monotonic() - begun < 30
 
 
+PID, SLEEP = "__import__('os').getpid()", "__import__('time').sleep(60)"
+
+
+def begun(folder: Path) -> subprocess.Popen[str]:
+    """A process that has begun with work without end in others, the first of which says its id."""
+    script = f"""
+from judge.io.processes import mapped
+print("begun", flush=True)
+try:
+    for made in mapped(eval, [{PID!r}, *[{SLEEP!r}] * 4], 2):
+        print(made, flush=True)
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+    # A session of its own, as Ctrl-C reaches all processes of a terminal's group.
+    process = start_python(put(folder / "script.py", script), stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    return process
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, though perhaps nobody has waited for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@FOUND
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.2, 1.0])
+def test_ctrl_c_ends_all_processes_without_a_traceback(tmp_path: Path, delay: float) -> None:
+    with begun(tmp_path) as process:
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGINT)
+        said, complaint = process.communicate(timeout=PATIENCE)
+    *pids, last = said.splitlines()
+    assert (process.returncode, last, complaint) == (0, "stopped", "")
+    assert all(is_gone(int(pid)) for pid in pids)
+
+
+@FOUND
+def test_processes_end_with_the_one_that_started_them_when_it_is_killed(tmp_path: Path) -> None:
+    with begun(tmp_path) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        assert not is_gone(pid)
+        process.kill()
+        wait_until(lambda: is_gone(pid))
+
+
 def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         textwrap.dedent("""
@@ -115,7 +154,8 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
         """)
     )
     # A file in the current folder must not stand in for a module.
-    put(tmp_path / "elsewhere/pickle.py", "open('loaded', 'w')")
+    for name in ("pickle", "multiprocessing", "struct"):
+        put(tmp_path / f"elsewhere/{name}.py", "open('loaded', 'w')")
     done = run_python(tmp_path / "script.py", cwd=tmp_path / "elsewhere")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["begun", "['A', 'B', 'C']"]
