@@ -23,8 +23,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from bench.million_inputs import write_gold, write_labels
 from bench.million_replies import return_lines
 from judge.ask.questions import Questions
@@ -63,8 +61,6 @@ Grade the {criterion} of a response.
 """
 LEVEL = '[[level]]\ngrade = {grade}\ndescription = "Level {grade}."\n'
 MODEL = "server/bench"
-CASCADE = "checker/overlap@0.1:0.94"
-"""Of random words, most responses have that many in common with a passage, and one in seven has not."""
 Given = tuple[Callable[[], object], list[str]]
 """What a step needs made, which takes no part in its time, and its command."""
 PEAK = """
@@ -186,29 +182,6 @@ def hash_of(task: Any) -> int:
     return random.Random(f"{task.response.response_id} {task.criterion.name} {task.sample}").randrange(1 << 30)
 
 
-def cascade_plan(folder: Path) -> Plan:
-    """What `judge run` is told of a collection whose groundedness a checker judges first; every answer counts alone."""
-    return msgspec.structs.replace(
-        plan(folder),
-        prompts=["groundedness/sentences", *(folder / "prompts" / f"{name}.md" for name in CRITERIA[1:])],
-        jury=None,
-        samples=1,
-    )
-
-
-def make_cascade(folder: Path, turns: int) -> None:
-    """Make such a collection, and answer it, unless it is there; the checker has not been asked."""
-    filled, out = folder / "filled.sqlite", folder / "out"
-    if not filled.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        make(folder, turns)
-        fill(cascade_plan(folder))
-        (out / "journal.sqlite").rename(filled)
-    shutil.rmtree(out)
-    out.mkdir()
-    shutil.copyfile(filled, out / "journal.sqlite")
-
-
 def by_files(folder: Path, run: list[str]) -> dict[str, Given]:
     """The way through files: requests, what came back for them, and a run from a recorded journal."""
     requests, lines, out, replayed = (folder / name for name in ("requests", "lines.jsonl", "returned", "replayed"))
@@ -230,15 +203,6 @@ def by_files(folder: Path, run: list[str]) -> dict[str, Given]:
             [*judge, "run", *others, "--model", f"replay/{folder}/out/journal.sqlite", "--out", str(replayed)],
         ),
     }
-
-
-def by_cascade(folder: Path, run: list[str]) -> list[str]:
-    """A cascade, which judges a collection of its own."""
-    prompts = ["groundedness/sentences", *(str(folder / "prompts" / f"{name}.md") for name in CRITERIA[1:])]
-    command = [*run[:4], "--runs", str(folder / "runs"), "--passages", str(folder / "passages.jsonl")]
-    command += [part for prompt in prompts for part in ("--prompt", prompt)]
-    command += ["--model", MODEL, "--base-url", "http://localhost:9/v1", "--out", str(folder / "out")]
-    return [*command, "--cascade", CASCADE]
 
 
 def measure(name: str, judgments: int, command: list[str]) -> None:
@@ -345,10 +309,6 @@ def main() -> None:
                 if args.steps is None or name in args.steps:
                     before()
                     measure(name, number, command)
-            if args.steps is None or "run --cascade" in args.steps:
-                turns = judgments // (RUNS * len(CRITERIA))
-                make_cascade(folder / "cascade", turns)
-                measure("run --cascade", turns * RUNS * len(CRITERIA), by_cascade(folder / "cascade", run))
 
 
 if __name__ == "__main__":

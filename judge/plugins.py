@@ -62,8 +62,6 @@ ANNEXES = {
         {},
         {
             "judges.checker": "judge.extra.checkers:BACKEND",
-            "cascades.run": "judge.extra.checkers.cascade",
-            "cascades.calibrate": "judge.extra.checkers.cascade:PlannedCascades",
         },
     ),
     "nuggets": Annex(

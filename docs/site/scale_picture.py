@@ -24,7 +24,7 @@ STEPS = ("run", "leaderboard", "journal verify", "journal stats", "journal expor
 LISTED = (
     *("evaluate responses", "evaluate qrels", "leaderboard --gold", "calibrate", "drift", "gold plan", "crowd"),
     *("convert", "release", "journal reparse", "journal salvage", "journal merge"),
-    *("requests", "completions import", "run --model replay", "run --cascade"),
+    *("requests", "completions import", "run --model replay"),
 )
 """The steps of the table alone."""
 LISTED_FROM = (100.0, 400.0)

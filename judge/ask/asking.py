@@ -26,7 +26,7 @@ from judge.judges.journal import Journal, JournalView
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import Completion
 from judge.pool.records import Pool
-from judge.records import Criterion, Record
+from judge.records import Record
 from judge.runs.records import Turn
 
 CallEngine = Callable[[Model, int, Callable[[str], None]], Model]
@@ -66,19 +66,6 @@ class ModelForecast(Record, frozen=True):
     """US dollars if each reply is as long as it may be."""
 
 
-class JudgeForecast(NamedTuple):
-    """What asking a judge would send."""
-
-    rows: tuple[ModelForecast, ...]
-    """What each of its models would be asked."""
-    left: Sequence[Task]
-    """The tasks that these models would be asked."""
-    checking: tuple[ModelForecast, ...] = ()
-    """What a judge that is asked first would be asked."""
-    unchecked: int = 0
-    """Tasks that it has yet to be asked about; they are in `left`."""
-
-
 class JobForecast(Record, frozen=True):
     """What carrying out the plan of a job would send."""
 
@@ -97,9 +84,6 @@ class Judge:
     judges it, in the order of the criteria; empty where each model judges all.
     """
 
-    first: "Judge | None" = None
-    """The judge that is asked first, where another is asked only what that one leaves open."""
-
     def __init__(
         self,
         models: Sequence[Model],
@@ -113,11 +97,6 @@ class Judge:
         self.settings = settings or Settings()
         self.parts = parts or {}
         self.name = name or ", ".join(by_criterion(self.parts) if parts else (model.name for model in models))
-
-    @property
-    def asked(self) -> tuple[Model, ...]:
-        """All models that are asked, one that is asked before the others among them."""
-        return self.models
 
     @property
     def prices(self) -> dict[str, dict[str, float] | None]:
@@ -135,14 +114,6 @@ class Judge:
         """What the configuration of a folder says of the judge besides its name and options."""
         return {}
 
-    def recorded(self, results: Iterable[Judgment | Failure]) -> dict[str, object]:
-        """What the manifest of a folder says of the judge's results besides their number."""
-        return {}
-
-    def described(self, criterion: Criterion, options: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
-        """How a certificate names the judge of a criterion, and the judge's options."""
-        return self.parts.get(criterion.name, self.name), options
-
     def tasks(self, wanted: Tasks) -> Tasks:
         """What is asked, for the judgments that are wanted."""
         return wanted
@@ -153,36 +124,6 @@ class Judge:
             return wanted
         own = (place for place, task in enumerate(wanted) if self.parts[task.criterion.name] == model.name)
         return PickedTasks(wanted, array("q", own))
-
-    def ask(self, asking: "Asking", wanted: Sequence[Task], report: Callable[[Progress], None]) -> StoredResults:
-        """The replies of each model, by model and then in the order of `wanted`; `report` gets the progress of all.
-
-        Where each model judges a part, each has a progress of its own, and one that cannot be fetched now judges
-        nothing.
-        """
-        if self.parts:
-            parts = (asking.ask_part(model, self.of(model, wanted), self.settings) for model in self.models)
-            return StoredResults.joined(list(parts))
-        now = Progress(0, len(wanted) * len(self.models), 0, 0, 0.0)
-        replies: list[StoredResults] = []
-        for model in self.models:
-            before = now
-
-            def counted(progress: Progress, before: Progress = before) -> None:
-                nonlocal now
-                now = before.plus(progress)
-                report(now)
-
-            replies.append(asking.ask_model(model, wanted, self.settings, counted))
-        return StoredResults.joined(replies)
-
-    def forecast(self, asking: "Asking", wanted: Sequence[Task]) -> JudgeForecast:
-        """What `ask` would send beyond what the journal holds."""
-        longest = self.options.max_tokens
-        rows = (
-            forecast(asking.questions(model), self.of(model, wanted), self.settings, longest) for model in self.models
-        )
-        return JudgeForecast(tuple(rows), wanted)
 
 
 class JournalPlace(NamedTuple):
@@ -276,14 +217,30 @@ class Asking:
     def ask(self, judge: Judge, wanted: Sequence[Task]) -> StoredResults:
         """The replies of a judge's models, by model and then in the order of `wanted`, within the rest of the budget.
 
-        An OperationalError if the loop stopped early; every paid completion is in the journal.
+        Where each model judges a part, each has a progress of its own, and one that cannot be fetched now judges
+        nothing. An OperationalError if the loop stopped early; every paid completion is in the journal.
         """
-        return judge.ask(self, wanted, self.progress.of(judge.name))
+        if judge.parts:
+            parts = (self._ask_part(model, judge.of(model, wanted), judge.settings) for model in judge.models)
+            return StoredResults.joined(list(parts))
+        report = self.progress.of(judge.name)
+        now = Progress(0, len(wanted) * len(judge.models), 0, 0, 0.0)
+        replies: list[StoredResults] = []
+        for model in judge.models:
+            before = now
+
+            def counted(progress: Progress, before: Progress = before) -> None:
+                nonlocal now
+                now = before.plus(progress)
+                report(now)
+
+            replies.append(self.ask_model(model, wanted, judge.settings, counted))
+        return StoredResults.joined(replies)
 
     def ask_model(
         self, model: Model, wanted: Sequence[Task], settings: Settings, report: Callable[[Progress], None]
     ) -> StoredResults:
-        """Run the loop once, within the rest of the budget of the job; a judge calls it for each of its models."""
+        """Run the loop once, within the rest of the budget of the job."""
         self.prepare(model)
         before, last = self.spent, Progress(0, len(wanted), 0, 0, 0.0)
         if settings.max_cost is not None:
@@ -302,7 +259,7 @@ class Asking:
         questions = Questions(model, self.journal, self.pool, self.turns, self._account)
         return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
 
-    def ask_part(self, model: Model, wanted: Sequence[Task], settings: Settings) -> StoredResults:
+    def _ask_part(self, model: Model, wanted: Sequence[Task], settings: Settings) -> StoredResults:
         """As `ask_model`; if the model cannot be fetched, a failure for each task that the journal cannot settle."""
         try:
             self.prepare(model)
@@ -319,9 +276,12 @@ class Asking:
             return stored(lost, self.place.out)
         return self.ask_model(model, wanted, settings, self.progress.of(model.name))
 
-    def forecast(self, judge: Judge, wanted: Sequence[Task]) -> JudgeForecast:
-        """What `ask` would send beyond what the journal holds; nothing is sent."""
-        return judge.forecast(self, wanted)
+    def forecast(self, judge: Judge, wanted: Sequence[Task]) -> tuple[ModelForecast, ...]:
+        """What `ask` would send to each model beyond what the journal holds; nothing is sent."""
+        longest = judge.options.max_tokens
+        return tuple(
+            forecast(self.questions(model), judge.of(model, wanted), judge.settings, longest) for model in judge.models
+        )
 
     def questions(self, model: Model) -> Questions:
         """What a model is asked, and what the journal holds of the answers."""
@@ -335,7 +295,7 @@ class Asking:
     def served_notes(self, judge: Judge, replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
         """What the models of a judge say of their replies, and a sentence for each judge whose servers differ."""
         notes: tuple[str, ...] = ()
-        for model in sorted(judge.asked, key=lambda model: model.name):
+        for model in sorted(judge.models, key=lambda model: model.name):
             own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == model.name)
             # A completion that several judgments share is one.
             once = {reply.request_digest: reply for reply in own}

@@ -61,14 +61,13 @@ def open_judge(
     settings: Settings,
     *,
     keys: bool = True,
-    beside: Sequence[Model] = (),
     parts: Mapping[str, str | Model] | None = None,
 ) -> Judge:
     """Open models, in natural order of their names; all are checked before any is asked.
 
-    The arguments are those of `open_one`, the models `beside` these, which are open and may have a price, and which of
-    the models judges each criterion (`parts`), if not each judges all. A UsageError if a model cannot be asked these
-    criteria or is open already, there is a budget and its price is unknown, or a price is given for no model.
+    The arguments are those of `open_one`, and which of the models judges each criterion (`parts`), if not each judges
+    all. A UsageError if a model cannot be asked these criteria, there is a budget and its price is unknown, or a price
+    is given for no model.
     """
     called = [options_beside(name, options) if parts else options for name in names]
     if options.base_url is not None and all(own.base_url is None for own in called):
@@ -77,9 +76,7 @@ def open_judge(
     for name, own in zip(names, called, strict=True):
         asked = [one for one in criteria if not parts or parts[one.name] == name]
         models.append(open_one(name, own, asked, settings, keys=keys))
-    if twice := {model.name for model in beside} & {model.name for model in models}:
-        raise UsageError(f"{', '.join(twice)} is the checker of the cascade, so it cannot be asked the rest too")
-    check_prices([*map(str, names), *(model.name for model in beside)], [*models, *beside], settings)
+    check_prices([*map(str, names)], models, settings)
     titles = {str(name): model.name for name, model in zip(names, models, strict=True)}
     by = {criterion: titles[str(name)] for criterion, name in (parts or {}).items()}
     return Judge(sorted(models, key=lambda model: natural_key(model.name)), options, settings, parts=by)
@@ -165,8 +162,3 @@ def all_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, Any
     if moved:
         url = moved if len(models) > 1 else models[0].endpoint
     return {**recorded_options(options), "base_url": url}
-
-
-def address_option(address: str | None) -> dict[str, str]:
-    """The address of a cascade's checker as an option of the judge; empty where there is none."""
-    return {} if address is None else {"cascade_url": scrub(without_credentials(address))}

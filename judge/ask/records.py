@@ -78,22 +78,8 @@ class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defau
     """Number of the repetition, from 0."""
     support: tuple[SentenceSupport, ...] = ()
     """Of a checker: which passages support each sentence."""
-    cascade: str | None = None
-    """The cascade that the judgment is of, whoever of its two judges made it; None without one."""
-    checker_failed: FailureReason | None = None
-    """In a cascade, why the checker said nothing, so that the other judge was asked; None where it said something."""
     nuggets: tuple[str, ...] = ()
     """What the prompt of `judge nuggets create` asks for; `judge run` asks for none."""
-
-    @property
-    def whole_judge(self) -> str:
-        """The judge that the judgment counts for: the cascade, if it is of one."""
-        return self.cascade or self.judge
-
-    @property
-    def settled(self) -> bool:
-        """Whether the checker of a cascade gave it, so that the other judge was not asked."""
-        return self.cascade is not None and not self.cascade.endswith(f"+{self.judge}")
 
     def __repr__(self) -> str:
         grade = "unable" if self.unable else self.grade
@@ -117,15 +103,6 @@ class Failure(Record, frozen=True, tag="failure", tag_field="kind", omit_default
     criterion_digest: str
     request_digest: str | None
     sample: int
-    cascade: str | None = None
-    """The cascade that the judgment would be of; None without one."""
-    checker_failed: FailureReason | None = None
-    """As in `Judgment`."""
-
-    @property
-    def whole_judge(self) -> str:
-        """The judge that the judgment would count for: the cascade, if it is of one."""
-        return self.cascade or self.judge
 
     def __repr__(self) -> str:
         return f"Failure({bare(self.response_id)} {bare(self.criterion)}: {self.reason} by {bare(self.judge)})"
@@ -214,17 +191,16 @@ class Tasks(_LazyTasks):
 
 
 class PickedTasks(_LazyTasks):
-    """The tasks at some places of a sequence; `sample` takes the place of their own number of the repetition."""
+    """The tasks at some places of a sequence."""
 
-    def __init__(self, tasks: Sequence[Task], places: Sequence[int], sample: int | None = None) -> None:
-        self._tasks, self._places, self._sample = tasks, places, sample
+    def __init__(self, tasks: Sequence[Task], places: Sequence[int]) -> None:
+        self._tasks, self._places = tasks, places
 
     def __len__(self) -> int:
         return len(self._places)
 
     def _at(self, number: int) -> Task:
-        task = self._tasks[self._places[number]]
-        return task if self._sample is None else task._replace(sample=self._sample)
+        return self._tasks[self._places[number]]
 
 
 def _spread(responses: Sequence[PooledResponse], limit: int) -> tuple[PooledResponse, ...]:

@@ -318,8 +318,6 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     """The judge's probability of each label; None where it gave none."""
     rationale: str | None = None
     """The judge's reason in words; None where it gave none."""
-    settled: bool = False
-    """Whether the checker of a cascade gave the grade."""
 
 
 class Labels(msgspec.Struct, frozen=True):
@@ -425,8 +423,7 @@ def _unusable(name: str, code: str, message: str, path: str = "") -> InputError:
 def labels_of(results: Iterable[Judgment | Failure], source: str, digest: str) -> tuple[Labels, ...]:
     """The labels in judgments and failures, grouped by judge and prompt, in natural order of both names.
 
-    The two judges of a cascade are one judge, under the name of the cascade. `source` and `digest` are their file, as
-    messages name it, and its SHA-256.
+    `source` and `digest` are their file, as messages name it, and its SHA-256.
     """
     return _by_judge(_grouped(results), source, digest)
 
@@ -439,7 +436,7 @@ def _grouped(
     ids: dict[str, str] = {}
     for result in results:
         prompt = f"{result.criterion}/{result.variant}"
-        labels, models = groups.setdefault((result.whole_judge, prompt, result.criterion_digest), ([], set()))
+        labels, models = groups.setdefault((result.judge, prompt, result.criterion_digest), ([], set()))
         turn_id = ids.setdefault(result.turn_id, result.turn_id)
         label = _label(result, turn_id, ids.setdefault(result.response_id, result.response_id))
         if grades_only or (explained is not None and label.sample > 0):
@@ -463,5 +460,13 @@ def _label(result: Judgment | Failure, turn_id: str, response_id: str) -> Label:
         return Label(turn_id, response_id, None, result.reason, sample=result.sample)
     grade, reason, expected = (None, "unable", None) if result.unable else (result.grade, None, result.expected)
     probabilities = None if result.unable else result.probabilities
-    said = result.sample, probabilities, result.rationale, result.settled
-    return Label(turn_id, response_id, grade, reason, expected, *said)
+    return Label(
+        turn_id=turn_id,
+        response_id=response_id,
+        grade=grade,
+        reason=reason,
+        expected=expected,
+        sample=result.sample,
+        probabilities=probabilities,
+        rationale=result.rationale,
+    )

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import groups_of
 from judge.io.text import count, decimals, printable, shown
-from judge.judges.backends import backend_facts, judges_in
+from judge.judges.backends import backend_facts
 from judge.judges.credentials import MASK
 from judge.judges.records import Completion
-from judge.records import Record
 
 _SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|latest))*")
 """What providers add to a model's name: the date or the version of what they serve under it today."""
@@ -111,72 +110,13 @@ def _note(judge: str, prompt: str, judgments: Sequence[Judgment]) -> str:
     return f"{said}, with a mean entropy of {decimals(mean, 2)} bits (0 is sure, {most:.2f} is no idea)"
 
 
-class SettledCount(Record, frozen=True):
-    """What became of the items of one criterion in a cascade."""
-
-    criterion: str
-    cascade: str
-    checker: str
-    """As records name it; as the cascade does where it settled nothing."""
-    settled: int
-    """Items with a judgment of the checker."""
-    asked: int
-    """Items that the other judge was asked, or would have been with more money or a provider that answers."""
-    without_evidence: int
-    """Items that nobody was asked, because the texts of passages are missing."""
-    checker_failed: int
-    """Of the items in `asked`, those on which the checker failed."""
-
-
-def settled_counts(results: Iterable[Judgment | Failure]) -> tuple[SettledCount, ...]:
-    """A row for each criterion and cascade among results, in the order of their first results."""
-    rows: dict[tuple[str, str], Counter[str]] = {}
-    checkers: dict[str, str] = {}
-    for result in results:
-        if result.cascade is None:
-            continue
-        counts = rows.setdefault((result.criterion, result.cascade), Counter())
-        if isinstance(result, Failure) and result.reason == "no_passages":
-            counts["without_evidence"] += 1
-        elif isinstance(result, Judgment) and result.settled:
-            counts["settled"] += 1
-            checkers[result.cascade] = result.judge
-        else:
-            counts["asked"] += 1
-            counts["checker_failed"] += result.checker_failed is not None
-    kinds = ("settled", "asked", "without_evidence", "checker_failed")
-    return tuple(
-        SettledCount(criterion, name, checkers.get(name) or judges_in(name)[0], *(counts[kind] for kind in kinds))
-        for (criterion, name), counts in rows.items()
-    )
-
-
 def judge_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
-    """Which judge judged which criterion, if it is not one judge; of a cascade, how much its checker settled."""
+    """Which judge judged which criterion, if it is not one judge."""
     judges: dict[str, set[str]] = {}
-
-    def each() -> Iterator[Judgment | Failure]:
-        for result in results:
-            if isinstance(result, Judgment):
-                judges.setdefault(result.criterion, set()).add(result.whole_judge)
-            yield result
-
-    rows = settled_counts(each())
+    for result in results:
+        if isinstance(result, Judgment):
+            judges.setdefault(result.criterion, set()).add(result.judge)
     parts = {criterion: min(names) for criterion, names in judges.items() if len(names) == 1}
-    if rows or len(parts) < len(judges) or len(set(parts.values())) < 2:
-        return tuple(map(_settled_note, rows))
+    if len(parts) < len(judges) or len(set(parts.values())) < 2:
+        return ()
     return (f"Judged: {printable(', '.join(by_criterion(parts)))}.",)
-
-
-def _settled_note(row: SettledCount) -> str:
-    put = row.settled + row.asked
-    said = (
-        f"{printable(row.criterion)}: {printable(row.checker)} settled {row.settled} of {count(put, 'judgment')}"
-        + (f" ({100 * (row.settled / put):.0f} %)" if put else "")
-        + f", and {row.asked} went to {printable(judges_in(row.cascade)[-1])}."
-    )
-    if row.checker_failed:
-        said += f" On {row.checker_failed} of these the checker failed."
-    if row.settled and row.asked:
-        said += f" So the grades are those of two judges: {printable(row.cascade)}."
-    return said

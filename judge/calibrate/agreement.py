@@ -13,7 +13,6 @@ import judge.calibrate.findings as findings
 from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel
 from judge.io.ids import natural_key
-from judge.judges.backends import judges_in
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, point, primary_statistic
 from judge.stats.alternative import alternative_annotator
@@ -191,7 +190,7 @@ def families(
     for family in sorted({family_of[run_id] for run_id in means if run_id in family_of}):
         own = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) == family])
         others = np.array([mean for run_id, mean in means.items() if family_of.get(run_id) != family])
-        is_self = family in (family_of.get(column.judge), family_of.get(judges_in(column.judge)[-1]))
+        is_self = family == family_of.get(column.judge)
         about = column.name, panel.criterion, split, family, is_self
         rows.append(findings.FamilyContrast(*about, len(own), float(own.mean()), welch(own, others)))
     return tuple(rows)

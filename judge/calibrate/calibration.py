@@ -23,7 +23,6 @@ from judge.calibrate.findings import (
 from judge.calibrate.panel import Column, GradeCodes, Panel, constant
 from judge.calibrate.selection import (
     candidates,
-    cascade_rows,
     choose,
     comparisons,
     equivalences,
@@ -238,7 +237,6 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         probabilities=_defined(agreement.probabilities(panel, column, part) for column, part in forecasts),
         equivalence=equivalence,
         together=together_rows(panel, judged, split, compared),
-        cascades=cascade_rows(panel, judged, split, compared),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
             *_too_few_to_compare(panel, split),

@@ -21,10 +21,8 @@ SCHEMA = 2
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
 PARAMETERS = ("temperature", "max_tokens", "seed", "base_url")
 """The options of a judge that certificates record."""
-NEWER_PARAMETERS = ("logprobs", "cascade_url")
+NEWER_PARAMETERS = ("logprobs",)
 """Further ones, which records name only where they are set: earlier records do not know them."""
-ADDRESSES = ("base_url", "cascade_url")
-"""Those of them that say where a judge is asked. Another address is no other judge, and the statement names it."""
 
 
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,7 +167,8 @@ def statement(
     calibrated = bool(names)
     for name in names:
         unlike = [match for match in matches if match.criterion == name and not match.same]
-        different = [match for match in unlike if match.item not in ADDRESSES]
+        # Another address is no other judge, and the statement names it.
+        different = [match for match in unlike if match.item != "base_url"]
         entry = by_criterion.get(name)
         if different or entry is None:
             calibrated = False

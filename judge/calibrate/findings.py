@@ -250,61 +250,6 @@ class GroupCost(msgspec.Struct, frozen=True):
     reply_tokens_together: int
 
 
-class CascadeCost(msgspec.Struct, frozen=True):
-    """The calls behind the grades of the same responses, of a judge alone and as the second one of a cascade.
-
-    They are counted as in `GroupCost`. Calls and tokens of the cascade are those of this judge.
-    """
-
-    calls_alone: int
-    calls_cascade: int
-    calls_checker: int
-    """Calls to the checker, of the cascade alone."""
-    prompt_tokens_alone: int
-    prompt_tokens_cascade: int
-    reply_tokens_alone: int
-    reply_tokens_cascade: int
-    cost_alone: float | None
-    """US dollars, of estimated tokens where the provider counted none; None where the price of a call is not known."""
-    cost_cascade: float | None
-    """Likewise, of both judges together."""
-
-
-class CascadeRow(TwoJudgesRow, frozen=True):
-    """A cascade against the judge that it asks the rest, alone, on the items that both graded."""
-
-    judge: str
-    alone: str
-    """The judge that is asked the rest."""
-    prompt: str
-    items: int
-    """Gold items of the split that the cascade judged."""
-    settled: int
-    """How many of them its checker settled."""
-    value_alone: float | None
-    value_cascade: float | None
-    difference: Estimate
-    """The statistic of the cascade minus that of the judge alone; its interval is over topics."""
-    p: float | None
-    p_max_t: float | None
-    cost: CascadeCost | None = None
-    """None where the judges were not asked but their labels read."""
-
-
-class CascadeBounds(TwoJudgesRow, frozen=True):
-    """What a cascade would be with other bounds, of the answers that its two judges gave; fields as in `CascadeRow`."""
-
-    checker: str
-    alone: str
-    prompt: str
-    low: float
-    high: float
-    items: int
-    settled: int
-    value: float | None
-    difference: Estimate
-
-
 class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often the sealed grades behind a verdict were looked at, according to their ledger."""
 
@@ -312,7 +257,7 @@ class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
     """Lines of the ledger: different questions to the grades, this calibration's included."""
     candidates: int
-    """Different candidates under the criterion in all of these questions, tried bounds of a cascade among them."""
+    """Different candidates under the criterion in all of these questions."""
     head: str
     """SHA-256 of the ledger's last line."""
 
@@ -337,9 +282,6 @@ class Calibration(msgspec.Struct, frozen=True):
     together: tuple[TogetherRow, ...] = ()
     group_costs: tuple[GroupCost, ...] = ()
     """By judge; empty unless `judge calibrate` asked both alone and together."""
-    cascades: tuple[CascadeRow, ...] = ()
-    cascade_bounds: tuple[CascadeBounds, ...] = ()
-    """Empty unless `judge calibrate` tried a grid of bounds."""
     looks: tuple[Looks, ...] = ()
     """By criterion; empty where no sealed grades were opened."""
     cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET

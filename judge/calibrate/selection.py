@@ -13,7 +13,6 @@ import judge.calibrate.findings as findings
 from judge.ask.prompt import group_members
 from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel
-from judge.judges.backends import judges_in
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
 from judge.stats.comparison import Comparison, after_choice, compare, nested_folds
@@ -24,7 +23,7 @@ FEWEST_FOLD_TOPICS = 5
 
 
 def choose(panel: Panel, split: Split) -> Column | None:
-    """The candidate with the highest primary statistic on a split; of equals the first by name, and a cascade last.
+    """The candidate with the highest primary statistic on a split; of equals the first by name.
 
     A missing grade counts as the one farthest from the assessor's, so that no judge wins by failing on hard items.
     None if no candidate has a defined value.
@@ -39,8 +38,8 @@ def choose(panel: Panel, split: Split) -> Column | None:
 
 
 def candidates(panel: Panel) -> tuple[Column, ...]:
-    """The judges that could be chosen, all but the baselines; cascades are last, since of equals the first wins."""
-    return tuple(sorted((one for one in panel.columns if not one.baseline), key=lambda one: len(judges_in(one.judge))))
+    """The judges that could be chosen, all but the baselines."""
+    return tuple(column for column in panel.columns if not column.baseline)
 
 
 def comparisons(
@@ -223,35 +222,6 @@ def together_rows(
         asked: dict[str, Any] = {"judge": column.judge, "alone": str(alone.prompt), "together": str(column.prompt)}
         rows.append(findings.TogetherRow(**beside, **asked, value_together=value))
     return tuple(rows)
-
-
-def cascade_rows(
-    panel: Panel, columns: Sequence[Column], split: Split, compared: Sequence[Comparison]
-) -> tuple[findings.CascadeRow, ...]:
-    """A row for each cascade that was compared with the judge that it asks, under the same prompt."""
-
-    def judge_alone(column: Column) -> tuple[str, str | None] | None:
-        *first, asked = judges_in(column.judge)
-        return (asked, column.prompt) if first else None
-
-    rows = []
-    for column, alone, value, beside in _beside_alone(panel, columns, split, compared, judge_alone):
-        judged, settled = settled_items(panel, column, split)
-        asked: dict[str, Any] = {"judge": column.judge, "alone": alone.judge, "prompt": str(column.prompt)}
-        rows.append(findings.CascadeRow(**beside, **asked, items=judged, settled=settled, value_cascade=value))
-    return tuple(rows)
-
-
-def settled_items(panel: Panel, column: Column, split: Split) -> tuple[int, int]:
-    """How many gold items of a split a cascade judged, and how many of them its checker settled."""
-    told = column.origin.labels if column.origin is not None else ()
-    settled = {(label.turn_id, label.response_id) for label in told if label.settled and label.sample == 0}
-    judged = [
-        (item.turn_id, item.response_id) in settled
-        for item, within, reason in zip(panel.items, panel.within(split), column.reasons, strict=True)
-        if within and reason in (None, "unable")
-    ]
-    return len(judged), sum(judged)
 
 
 def _beside_alone(

@@ -137,7 +137,7 @@ def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
 
 def say_lacking(counts: DryRun) -> int:
     """Say so if nothing can be judged, since all texts of passages are lacking; 1 then."""
-    lacking = counts.without_evidence > 0 and not counts.calls + counts.recalled + counts.settled
+    lacking = counts.without_evidence > 0 and not counts.calls + counts.recalled
     if lacking:
         say(f"nothing can be judged: {_GIVES_TEXTS}")
     return int(lacking)
@@ -157,9 +157,6 @@ def _print_counts(inputs: RunInputs, counts: DryRun) -> None:
     print_fact("  without evidence", str(counts.without_evidence))
     print_fact("  by a shared call", str(counts.shared))
     print_fact("  beyond the limit", str(counts.left_out))
-    if inputs.judge.first is not None:
-        told = f"; {counts.unchecked} are not checked yet, and count as calls" if counts.unchecked else ""
-        print_fact("  settled", f"{counts.settled} by {inputs.judge.first.name}{told}")
     print_fact("calls to be made", str(counts.calls))
     if counts.rechecked:
         print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {inputs.plan.recheck})")

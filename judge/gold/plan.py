@@ -512,12 +512,12 @@ def _variances(judgments: Callable[[], Iterable[Judgment]]) -> _Measured:
     found: dict[str, set[int]] = defaultdict(set)
     for judgment in judgments():
         found[judgment.criterion].add(judgment.grade)
-        judge = judgment.whole_judge, judgment.variant
+        judge = judgment.judge, judgment.variant
         judges.setdefault(judge, judge)
     # One judge under one prompt differs from nobody, and most files hold no other.
     for judgment in judgments() if len(judges) > 1 else ():
         of_response = grades[judgment.turn_id, judgment.criterion, judgment.response_id]
-        of_response.setdefault(judges[judgment.whole_judge, judgment.variant], []).append(judgment.grade)
+        of_response.setdefault(judges[judgment.judge, judgment.variant], []).append(judgment.grade)
     variances: _Measured = defaultdict(dict)
     for (turn, criterion, response_id), by_judge in grades.items():
         if len(by_judge) > 1:

@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compared: dict[str, int]
     """By criterion, the fewest responses that a number of the result rests on."""
     candidates: dict[str, tuple[str, ...]]
-    """By criterion, a digest of the labels of each judge that is compared, tried bounds of a cascade among them."""
+    """By criterion, a digest of the labels of each judge that is compared."""
     previous: str
     """SHA-256 of the line before, without its line break; for the first, the commitment of the seal."""
 

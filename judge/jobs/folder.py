@@ -13,7 +13,6 @@ from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JournalPlace
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, StoredResults
-from judge.ask.returned import settled_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.crowd.jury import JuryNotes
 from judge.errors import InputError
@@ -171,16 +170,12 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
     files = result_lines(results, JUDGMENTS, FAILURES) | outcome.tables.files(banner, criteria, lines)
     if notes is not None:
         files |= result_lines(notes.said, MEMBERS, MEMBER_FAILURES)
-    settled = {row.criterion: row for row in settled_counts(results)}
     for criterion in criteria:
         description: dict[str, Any] = sidecar(criterion, results, banner)
         if criterion.name in partial:
             description["partial_evidence"] = partial[criterion.name]
         if notes is not None:
             description["jury"] = notes.about(criterion.name)
-        if row := settled.get(criterion.name):
-            counts = {"settled": row.settled, "asked": row.asked, "checker_failed": row.checker_failed}
-            description["cascade"] = {"name": row.cascade, **counts}
         name = f"qrels/{qrel_name(criterion)}"
         files[name] = qrels_text(results, criterion).encode()
         files[f"{name}.json"] = json_bytes(description)

@@ -279,7 +279,7 @@ def _errors(path: Path, criterion: str, judgments: Iterable[Judgment | Failure])
             message = f"{shown(text)}: expected two grades and a number of labels"
             problems.append(file_problem("wrong_value", path, message, f"{row.place}: $"))
     if len(counts) > 1:
-        named = {(each.whole_judge, f"{criterion}/{each.variant}") for each in judgments if isinstance(each, Judgment)}
+        named = {(each.judge, f"{criterion}/{each.variant}") for each in judgments if isinstance(each, Judgment)}
         counts = {judge: of for judge, of in counts.items() if judge in named}
     if problems or len(counts) != 1:
         found = f"{count(len(counts), 'judge')} of these judgments under {criterion}: expected one"

@@ -57,12 +57,7 @@ def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Fa
     for model in inputs.judge.models:
         asked = inputs.judge.of(model, inputs.asked)
         own = range(end, end := end + len(asked))
-        # What a checker settled is no answer of the model.
-        answered = [
-            number
-            for number, reply in enumerate(map(replies.__getitem__, own))
-            if isinstance(reply, Judgment) and not reply.settled
-        ]
+        answered = [number for number, reply in enumerate(map(replies.__getitem__, own)) if isinstance(reply, Judgment)]
         taken = [answered[number] for number in _chosen(model, (asked[number] for number in answered), plan.recheck)]
         firsts = (reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
         wanted = _fresh([asked[number] for number in taken])

@@ -106,7 +106,7 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
             "asked": {"limit": plan.limit, "judgments": len(inputs.tasks)}, "prices": judge.prices,
             "spending": [row.results for row in outcome.accounts], "certificate": outcome.statement, "counts": counts,
             "models_returned": sorted({each.model for each in replies if isinstance(each, Judgment) and each.model}),
-            **{name: value for name, value in rare.items() if value is not None}, **judge.recorded(replies),
+            **{name: value for name, value in rare.items() if value is not None},
         }
     )  # fmt: skip
 
@@ -128,7 +128,7 @@ class DryRun(Record, frozen=True):
     """What carrying out a plan would send.
 
     `judgments` is the product of the four counts before it. `calls` is what is left of it when the four counts after it
-    and `settled` are taken away; the calls to the checker of a cascade are in `by_model` alone.
+    are taken away.
     """
 
     responses: int
@@ -147,10 +147,6 @@ class DryRun(Record, frozen=True):
     """Judgments that the call for another judgment answers too, because the requests are equal."""
     left_out: int
     """Judgments left out of a trial (`--limit`)."""
-    settled: int
-    """Judgments that the checker of a cascade settles, so that no model is asked for them."""
-    unchecked: int
-    """Judgments that the checker has yet to be asked about; they are counted as if it settled none of them."""
     calls: int
     """Calls to be made; repairs of unreadable replies come on top."""
     rechecked: int
@@ -164,7 +160,7 @@ class DryRun(Record, frozen=True):
     most: float | None
     """US dollars if each reply is as long as it may be."""
     by_model: tuple[ModelForecast, ...]
-    """The same for each model; the checker of a cascade comes first."""
+    """The same for each model."""
 
 
 def dry_run(inputs: RunInputs) -> DryRun:
@@ -173,22 +169,20 @@ def dry_run(inputs: RunInputs) -> DryRun:
         check_out(inputs)
     plan, pooled, jury = inputs.plan, inputs.pooled, inputs.jury
     with Asking(inputs.place, pooled.pool, pooled.turns, dry=True) as asking:
-        found = asking.forecast(inputs.judge, inputs.asked)
+        firsts = asking.forecast(inputs.judge, inputs.asked)
         again = [
             row
             for model in inputs.judge.models
             for row in asking.forecast(
                 Judge((model,), plan.options, inputs.judge.settings),
-                expected_again(inputs, model, inputs.judge.of(model, found.left)),
-            ).rows
+                expected_again(inputs, model, inputs.judge.of(model, inputs.asked)),
+            )
         ]
-    firsts, rows = found.rows, tuple(map(_together, found.rows, again))
+    by_model = tuple(map(_with_recheck, firsts, again))
     prompts = sum(map(len, jury.prompts.values())) if jury else len(inputs.criteria)
     samples = jury.samples if jury else 1
     models = 1 if inputs.judge.parts else len(inputs.judge.models)
     judgments = len(pooled.pool.responses) * prompts * models * samples
-    settled = len(inputs.asked) - len(found.left)
-    by_model = (*found.checking, *rows)
     return DryRun(
         responses=len(pooled.pool.responses),
         prompts=prompts,
@@ -198,12 +192,10 @@ def dry_run(inputs: RunInputs) -> DryRun:
         recalled=sum(row.recalled for row in firsts),
         without_evidence=sum(row.without_evidence for row in firsts),
         shared=sum(row.shared for row in firsts),
-        left_out=judgments - settled - sum(row.judgments for row in firsts),
-        settled=settled,
-        unchecked=found.unchecked,
+        left_out=judgments - sum(row.judgments for row in firsts),
         calls=sum(row.calls for row in firsts),
         rechecked=sum(row.calls for row in again),
-        prompt_tokens=sum(row.prompt_tokens for row in rows),
+        prompt_tokens=sum(row.prompt_tokens for row in by_model),
         unpriced=tuple(row.model for row in by_model if row.cost is None),
         cost=_total([row.cost for row in by_model]),
         most=_total([row.most for row in by_model]),
@@ -211,7 +203,7 @@ def dry_run(inputs: RunInputs) -> DryRun:
     )
 
 
-def _together(first: ModelForecast, again: ModelForecast) -> ModelForecast:
+def _with_recheck(first: ModelForecast, again: ModelForecast) -> ModelForecast:
     """What a model is asked, with the calls of its recheck."""
     return msgspec.structs.replace(
         first,

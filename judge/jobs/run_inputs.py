@@ -36,14 +36,12 @@ EngineName = Literal["ray"]
 """An engine; it changes no result."""
 
 
-def check_engine(engine: EngineName | None, address: str | None, workers: int | None, *, cascade: bool) -> None:
+def check_engine(engine: EngineName | None, address: str | None, workers: int | None) -> None:
     """Refuse options with which no engine can be used; nothing is started."""
     if engine is None:
         if address is not None or workers is not None:
             raise UsageError("--address and --workers are for an engine (--engine ray)")
         return
-    if cascade:
-        raise UsageError("--engine ray cannot ask a cascade (--cascade): judge it without an engine")
     refuse_absent(f"engines.{engine}", f"--engine {engine}")
     need_extra("ray", "--engine ray")
     address_of(address)
@@ -111,11 +109,6 @@ class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, Call, sectio
 class Plan(RunOptions, section="asking"):
     """Everything `judge run` can be told."""
 
-    cascade: Annotated[str | None, Option(metavar="CHECKER@LOW:HIGH")] = None
-    """Let a checker judge groundedness by sentences first, and keep what it is sure of: every sentence is supported
-    with a probability of at most LOW or at least HIGH; the model is asked the rest."""
-    cascade_url: Annotated[str | None, Option(metavar="URL")] = None
-    """Address of that checker, where it is behind a server."""
     engine: Annotated[EngineName | None, Option(section="the loop")] = None
     """Where the calls are made (default: in this process); ray: by workers of a Ray cluster, which share all of these
     limits; results are the same."""
@@ -129,21 +122,16 @@ class Plan(RunOptions, section="asking"):
 
     @property
     def judges(self) -> tuple[str | Model, ...]:
-        """The models, as the plan or the environment names them; a jury or a cascade needs no checker of ours."""
-        alone = self.jury is not None or self.cascade is not None
-        return self.model or opening.default_models()[-1 if alone else 0 :]
+        """The models, as the plan or the environment names them; a jury needs no checker of ours."""
+        return self.model or opening.default_models()[0 if self.jury is None else -1 :]
 
     def _check(self) -> None:
         super()._check()
-        check_engine(self.engine, self.address, self.workers, cascade=self.cascade is not None)
+        check_engine(self.engine, self.address, self.workers)
         if self.engine is not None and any(isinstance(name, Model) for name in self.model):
             raise UsageError(f"--engine {self.engine} opens judges by their names, so it takes no judge of one's own")
         if self.recheck is not None:
             parse_part(str(self.recheck))
-        several = self.jury is not None or len(self.model) > 1
-        if self.cascade is not None or self.cascade_url is not None:
-            cascades = need("cascades.run", "--cascade")
-            cascades.check_cascade(self.cascade, self.cascade_url, jury=several, together=self.together)
 
 
 class RunInputs:
@@ -202,28 +190,25 @@ class RunInputs:
         matches = [
             match
             for criterion in self.criteria
-            for match in match_run(certificate, [criterion], *self.judge.described(criterion, options), returned)
+            for match in match_run(
+                certificate, [criterion], self.judge.parts.get(criterion.name, self.judge.name), options, returned
+            )
         ]
         return statement(certificate, matches, self.criteria)
 
 
 def _open(plan: Plan, criteria: Sequence[Criterion], *, keys: bool) -> Judge:
     """The judge of a plan before a jury is made of it."""
-    names, options, settings = plan.judges, plan.options, plan.settings
-    if plan.cascade is None:
-        parts = opening.shared_out(names, criteria) if plan.jury is None and len(names) == 2 else {}
-        used = tuple(dict.fromkeys(parts.values())) or names
-        if plan.model and len(used) < len(names):
-            raise UsageError(
-                f"{' and '.join(map(str, names))}: {used[0]} would judge all of {', '.join(parts)}; name it alone"
-            )
-        return opening.open_judge(used, options, criteria, settings, keys=keys, parts=parts if len(used) == 2 else {})
-    cascades = need("cascades.run", "--cascade")
-    cascade = cascades.parse_cascade(plan.cascade)
-    first = cascades.open_first(cascade, plan.cascade_url, criteria, options, settings, keys=keys)
-    rest = opening.open_judge(names, options, criteria, settings, keys=keys, beside=first.models)
-    judge: Judge = cascades.CascadeJudge(cascade, first, rest)
-    return judge
+    names = plan.judges
+    parts = opening.shared_out(names, criteria) if plan.jury is None and len(names) == 2 else {}
+    used = tuple(dict.fromkeys(parts.values())) or names
+    if plan.model and len(used) < len(names):
+        raise UsageError(
+            f"{' and '.join(map(str, names))}: {used[0]} would judge all of {', '.join(parts)}; name it alone"
+        )
+    return opening.open_judge(
+        used, plan.options, criteria, plan.settings, keys=keys, parts=parts if len(used) == 2 else {}
+    )
 
 
 def _pooled(plan: Plan, criteria: Sequence[Criterion], steps: Steps) -> Pooled:
@@ -254,7 +239,7 @@ def _left_out(plan: Plan) -> tuple[str, ...]:
 
 def _choose(plan: Plan) -> dict[str, list[Criterion]]:
     """The prompts of each criterion: one, or several for a jury. A checker needs one by sentences."""
-    alone = plan.jury is None and plan.cascade is None and not plan.together
+    alone = plan.jury is None and not plan.together
     checks = alone and any(backend_facts(str(name)).checker for name in plan.judges)
     instead = {name: f"{name}/sentences" for name in ("groundedness", "support")} if checks else {}
     default = DEFAULT_CRITERIA[:1] if _left_out(plan) else DEFAULT_CRITERIA

@@ -146,7 +146,7 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     baseline: bool = False
     """A rule that reads no prompt, with which every other judge is compared."""
     checker: bool = False
-    """The judge scores sentences against texts, and can come first in a cascade."""
+    """The judge scores sentences against texts."""
     names_provider: bool = False
     """The name of the model begins with a provider, and may stand without the name of the backend."""
     key: str | None = None

@@ -198,7 +198,7 @@ def _asked(folder: Path, wanted: Collection[_Said]) -> dict[_Said, listed.Opinio
     if not (folder / JUDGMENTS).is_file():
         return {}
     results = read_results(folder / JUDGMENTS, folder / FAILURES)
-    keyed = (((one.whole_judge, f"{one.criterion}/{one.variant}", one.response_id), one) for one in results)
+    keyed = (((one.judge, f"{one.criterion}/{one.variant}", one.response_id), one) for one in results)
     return {key: listed.opinion(one) for key, one in keyed if not one.sample and key in wanted}
 
 

@@ -79,10 +79,9 @@ class TopicRow(Record, frozen=True):
 def sentence_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[SentenceRow]:
     """A row for each label of a criterion that labels sentences, as in the prompt.
 
-    A response that claims nothing has no share, as it has no grade. A run without labels has no row. A cascade has none
-    either, because its two judges do not use the same labels: a checker may never say that a sentence is contradicted.
+    A response that claims nothing has no share, as it has no grade. A run without labels has no row.
     """
-    labeled = [(response, given) for response, given in run.graded if given.sentences and given.cascade is None]
+    labeled = [(response, given) for response, given in run.graded if given.sentences]
     ignored = criterion.rollup.ignored if criterion.rollup else None
     for label in [level.label for level in criterion.sentence_levels] if labeled else ():
         counts = [given.sentences.count(label) for _, given in labeled]
@@ -97,10 +96,9 @@ def citation_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iter
     """Precision and recall of a run that a checker judged.
 
     The measures are those of ALCE (Gao et al. 2023, EMNLP), with the passage as the unit of a citation: runs say which
-    passages a response used, and not for which sentence. The checker of a cascade tells it only of the responses that
-    it is sure of, and those say nothing of the others.
+    passages a response used, and not for which sentence.
     """
-    told = [entry for entry in run.graded if entry[1].support and entry[0].passages and entry[1].cascade is None]
+    told = [entry for entry in run.graded if entry[1].support and entry[0].passages]
     scored = [(_scores(response, given, criterion), response) for response, given in told]
     for at, measure in enumerate(("precision", "recall") if told else ()):
         mean = _mean_share([(both[at], response) for both, response in scored], cluster)

@@ -115,7 +115,7 @@ def agreed(pool: Pool, results: Iterable[Judgment | Failure], criterion: Criteri
     """The judgments of pairs in which one judge, under one prompt, says the same in both orders."""
     others = other_orders(pool)
     found = (each for each in results if isinstance(each, Judgment) and each.criterion == criterion.name)
-    given = {(each.whole_judge, each.variant, each.response_id): each for each in found if each.response_id in others}
+    given = {(each.judge, each.variant, each.response_id): each for each in found if each.response_id in others}
     said = {key: share for key, each in given.items() if (share := _share(each, criterion.scale)) is not None}
     return [given[key] for key, share in said.items() if said.get((*key[:2], others[key[2]].response_id)) == 1 - share]
 

@@ -87,15 +87,13 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
 def _sentences(results: Sequence[Judgment | Failure], criterion: Criterion) -> dict[str, Any]:
     """For each label of sentences its sentences, and the responses with at least one; `unable` ones included.
 
-    Empty where no sentence gets a label, and of a cascade, since its two judges do not use the same labels.
+    Empty where no sentence gets a label.
     """
     if criterion.answer != "sentences":
         return {}
     sentences: Counter[str] = Counter()
     responses: Counter[str] = Counter()
     for result in _under(results, criterion):
-        if result.cascade is not None:
-            return {}
         if isinstance(result, Judgment):
             sentences.update(result.sentences)
             responses.update(set(result.sentences))

@@ -33,7 +33,6 @@ class TurnGrade(Record, frozen=True, gc=False):
     expected: float | None
     sentences: tuple[str, ...] = ()
     support: tuple[SentenceSupport, ...] = ()
-    cascade: str | None = None
     unable: bool = False
     lowest: float | None = None
     """Of a measure of citations: what it is if those whose lack of a grade counts against the run have the worst one;
@@ -425,8 +424,13 @@ def _outcomes(results: Sequence[Judgment | Failure], criterion: Criterion) -> di
         elif isinstance(outcomes.get(result.response_id), TurnGrade):
             raise ValueError(f"{result.response_id} has two judgments under {criterion.prompt_id}")
         else:
-            given = result.grade, result.expected, result.sentences, result.support, result.cascade, result.unable
-            outcomes[result.response_id] = TurnGrade(*given)
+            outcomes[result.response_id] = TurnGrade(
+                grade=result.grade,
+                expected=result.expected,
+                sentences=result.sentences,
+                support=result.support,
+                unable=result.unable,
+            )
     return outcomes
 
 

@@ -59,7 +59,7 @@ def test_each_judges_its_part_and_a_model_that_cannot_be_fetched_judges_nothing(
     prompts, away = (criterion("groundedness"), criterion("naturalness")), Named("local/y")
     judge = Judge([Named("checker/x"), away], parts={"groundedness": "checker/x", "naturalness": "local/y"})
     wanted = tasks(POOL, prompts[::-1])
-    assert [judge.described(prompt, {})[0] for prompt in prompts] == ["checker/x", "local/y"]
+    assert [task.criterion.name for task in judge.of(away, wanted)] == ["naturalness"] * 6
     away.prepare = Mock(side_effect=OperationalError("no network"))  # type: ignore[method-assign]
     with Asking(JournalPlace(tmp_path), POOL, None) as asking:
         replies = asking.ask(judge, wanted)
@@ -105,7 +105,7 @@ def test_a_model_is_prepared_once_however_often_it_is_asked(tmp_path: Path) -> N
 def test_a_dry_asking_counts_and_neither_sends_nor_writes(tmp_path: Path) -> None:
     model, out = Named(), tmp_path / "out"
     with Asking(JournalPlace(out), POOL, None, dry=True) as asking:
-        (row,) = asking.forecast(Judge([model]), WANTED).rows
+        (row,) = asking.forecast(Judge([model]), WANTED)
         with pytest.raises(RuntimeError, match="not in a dry run"):
             asking.ask(Judge([model]), WANTED)
     assert (row.judgments, row.recalled, row.calls, model.asked, out.exists()) == (6, 0, 6, [], False)
@@ -116,7 +116,7 @@ def test_what_an_earlier_journal_answers_is_not_asked_again(tmp_path: Path) -> N
         asking.ask(Judge([Named()]), WANTED[:4])
     place = JournalPlace(tmp_path / "second", known=(tmp_path / "first" / JOURNAL, tmp_path / "none" / JOURNAL))
     with Asking(place, POOL, None, dry=True) as asking:
-        (row,) = asking.forecast(Judge([Named()]), WANTED).rows
+        (row,) = asking.forecast(Judge([Named()]), WANTED)
     model = Named()
     with Asking(place, POOL, None) as asking:
         asking.ask(Judge([model]), WANTED)

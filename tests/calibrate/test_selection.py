@@ -13,7 +13,6 @@ from judge.calibrate.selection import candidates, choose, comparisons
 from judge.records import Estimate
 from judge.stats.agreement import point
 from tests.calibration_world import Item, items, labeled, labels, panel_of, row
-from tests.conftest import annex
 
 WORLD = items()
 
@@ -59,20 +58,6 @@ def test_of_equals_the_first_by_name_is_chosen_and_nobody_of_nobody() -> None:
     assert chosen.name == "a"
     assert choose(panel(labels("silent", {})), "all") is None
     assert choose(panel(), "all") is None
-
-
-def test_a_cascade_is_chosen_only_if_it_agrees_better_than_its_model() -> None:
-    annex("checkers")
-    name = "checker/overlap@0.1:0.8+server/m"
-    # Its name comes first, and it settled nothing, so it is its model.
-    same = panel(said(name, 0.2, 1, prompt="groundedness/p"), said("server/m", 0.2, 1, prompt="groundedness/p"))
-    chosen = choose(same, "all")
-    assert chosen is not None and chosen.judge == "server/m"
-    better = choose(panel(said(name, 0.1, 1), said("server/m", 0.5, 2)), "all")
-    assert better is not None and better.judge == name
-    # Inside the folds the choice is the same.
-    (choice,) = calibrated(same).selections
-    assert choice.tried == ("server/m p", f"{name} p") and choice.chosen == "server/m p"
 
 
 def test_a_baseline_is_never_chosen_however_good() -> None:

@@ -715,15 +715,6 @@ def test_paid_answers_are_recalled_without_a_server_and_without_an_address(tmp_p
         tried(**plan | {"base_url": (), "out": tmp_path / "elsewhere"})
 
 
-def test_a_dry_run_counts_the_checker_of_a_cascade_too(tmp_path: Path, gold: Path) -> None:
-    options = asking(tmp_path, gold, models=["openai/gpt-4.1-mini"], prompts=["groundedness/sentences"],
-                     gold_scale=GRADED, cascades=["checker/overlap@0.1:0.8", "checker/overlap@0.2:0.8"])  # fmt: skip
-    of_judge, of_checker = forecast_calibration(CalibrationPlan(**options)).models
-    assert (of_judge.model, of_judge.judgments) == ("openai/gpt-4.1-mini", 120)
-    assert (of_checker.model, of_checker.judgments, of_checker.cost) == ("checker/overlap", 120, 0.0)
-    assert of_checker.prompt_tokens == 0
-
-
 def test_a_recording_is_asked_again_on_test_grades(tmp_path: Path, split: Path, asked: Asked) -> None:
     options = asking(tmp_path, split / "dev.jsonl", test=split / "test.jsonl")
     live = tried(**options)

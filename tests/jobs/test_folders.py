@@ -110,7 +110,6 @@ OPTIONAL = (
     ("run", f"{_RUN} {_CHECKED} {_FEW}", "sentences.tsv citations.tsv"),
     ("run", f"{_RUN} {_OVERLAP} {_FEW} --jury majority --samples 2 --recheck 2",
         "members.jsonl member_failures.jsonl recheck.jsonl"),
-    ("run", f"{_RUN} {_CHECKED}@0.6 --cascade checker/overlap@0.1:0.8 {_FEW}", ""),
     ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria groundedness naturalness", "qrels/response_naturalness.llm.qrel*"),
     ("run", f"{_RUN} {_FEW} {_REPLAYED} --criteria preference", "ratings.tsv pairs.tsv qrels/*"),
     ("pool", f"{_POOL} --select-runs {{}}/two.txt", "screen.tsv"),
@@ -132,10 +131,6 @@ OPTIONAL = (
     ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
         f"comparisons.tsv {_TABLES} {_PICTURES.format('-1')} {_PICTURES.format('-2')}"),
     ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/joint.jsonl", f"comparisons.tsv together.tsv {_TABLES}"),
-    ("calibrate",
-        f"{_CALIBRATE} --gold {PROJECT}/gold/example.gold.jsonl --pool {{}}/judged --criterion groundedness --prompt "
-        "groundedness/sentences --model checker/overlap@0.6 --cascade checker/overlap@0.1:0.8 --cascade-grid",
-        f"judgments.jsonl failures.jsonl cascades.tsv cascade_bounds.tsv comparisons.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl --gold {{}}/three.jsonl", f"alternative.tsv comparisons.tsv {_TABLES}"),
     ("crowd", f"{_CROWD} --known {{}}/known.tsv", "removed.tsv"),
     ("crowd", f"{_CROWD} --bank {{}}/bank.json", "bank.json"),

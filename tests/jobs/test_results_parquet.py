@@ -30,8 +30,6 @@ JUDGMENT = st.builds(
     support=st.lists(
         st.builds(SentenceSupport, st.lists(TEXT, max_size=2).map(tuple), st.none() | SHARE), max_size=2
     ).map(tuple),
-    cascade=st.none() | TEXT,
-    checker_failed=st.none() | st.just("refused"),
     nuggets=st.lists(TEXT, max_size=2).map(tuple),
 )  # fmt: skip
 JUDGED = Judgment(

@@ -9,7 +9,7 @@ import pytest
 import judge
 from judge.ask.account import given_price
 from judge.errors import UsageError
-from judge.judges.backends import BACKENDS, backend_facts, judges_in
+from judge.judges.backends import BACKENDS, backend_facts
 from judge.judges.model import FREE, Model, Price
 from tests.ask.test_returned import notes
 from tests.conftest import annex
@@ -17,13 +17,13 @@ from tests.mock import ask
 
 pytestmark = pytest.mark.fast
 
-WITH_FACTS = ("scale.service", "scale", "checkers.cascade")
+WITH_FACTS = ("scale.service", "scale")
 """Modules of annexes that go by the facts of a backend."""
 
 
 @pytest.mark.parametrize("backend", ["baseline", "checker", "litellm", "local", "openai", "server"])
 def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    offers, requests, cascades = map(annex, WITH_FACTS)
+    offers, requests = map(annex, WITH_FACTS)
     copy = f"{backend}-2"
     monkeypatch.setitem(BACKENDS, copy, BACKENDS[backend])
 
@@ -33,14 +33,10 @@ def test_a_copy_of_a_backend_is_treated_alike(backend: str, monkeypatch: pytest.
             offer: object = offers.offer_of(judge)
         except UsageError as error:
             offer = str(error)
-        try:
-            cascade: object = cascades.parse_cascade(f"{judge}@0.1:0.8").low
-        except UsageError:
-            cascade = None
         return [
             notes(judge, "another"), given_price(judge, {"anthropic/m": FREE}), offer,
-            requests.OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model, cascade,
-            judges_in(f"{judge}@0.1:0.8+openai/gpt-x"), backend_facts(judge),
+            requests.OpenQuestion("d", judge, {"model": "anthropic/m"}, ask()).model,
+            backend_facts(judge),
         ]  # fmt: skip
 
     assert str(treated(copy)).replace(f"{copy}/", f"{backend}/") == str(treated(backend))

@@ -95,12 +95,6 @@ def test_the_sidecar_counts_labels() -> None:
     }
 
 
-def test_the_labels_of_the_two_judges_of_a_cascade_are_not_mixed() -> None:
-    cascaded = [msgspec.structs.replace(one, cascade="checker/overlap@0.1:0.8+server/m") for one in RESULTS]
-    assert not result_tables(POOL, cascaded, [CRITERION]).sentences
-    assert "sentences" not in sidecar(CRITERION, cascaded, "")
-
-
 def test_a_prompt_for_one_grade_has_no_rows() -> None:
     graded = find_criterion("groundedness/graded")
     assert not result_tables(POOL, [judgment(A, 3)], [graded]).sentences

@@ -55,10 +55,6 @@ def _of_slope(part: str) -> Callable[[Any], object]:
 _JUDGE = fields("judge prompt criterion split")
 _DIFFERENCE = _ends("difference", "difference")
 _PAIR = {**fields("criterion split statistic a b"), **_DIFFERENCE}
-_SETTLED: TsvColumns = {
-    **fields("items settled"),
-    "share_settled": lambda row: row.settled / row.items if row.items else None,
-}
 TABLES: dict[str, TsvColumns] = {
     # A row for each pair of candidates; the difference is a's statistic minus b's.
     "comparisons": {**_PAIR, **fields("p p_max_t p_holm exact"), **_basis("difference")},
@@ -74,26 +70,6 @@ TABLES: dict[str, TsvColumns] = {
         **fields("criterion split statistic judge alone together value_alone value_together"),
         **_DIFFERENCE,
         **fields("p p_max_t"),
-        **_basis("difference"),
-    },
-    # A row for each cascade and prompt; the difference is the cascade minus its judge alone.
-    "cascades": {
-        **fields("criterion split statistic judge alone prompt"),
-        **_SETTLED,
-        **fields("value_alone value_cascade"),
-        **_DIFFERENCE,
-        **fields("p p_max_t n=difference.n topics=difference.topics"),
-        **fields("calls_alone=cost.calls_alone calls_cascade=cost.calls_cascade calls_checker=cost.calls_checker"),
-        **fields("prompt_tokens_alone=cost.prompt_tokens_alone prompt_tokens_cascade=cost.prompt_tokens_cascade"),
-        **fields("reply_tokens_alone=cost.reply_tokens_alone reply_tokens_cascade=cost.reply_tokens_cascade"),
-        **fields("cost_alone=cost.cost_alone cost_cascade=cost.cost_cascade note=difference.reason"),
-    },
-    # A row for each pair of bounds that was tried of the answers that are there.
-    "cascade_bounds": {
-        **fields("criterion split statistic checker alone prompt low high"),
-        **_SETTLED,
-        **fields("value_cascade=value"),
-        **_DIFFERENCE,
         **_basis("difference"),
     },
     # A row for each judge and grade: the assessors' mean grade where the judge gives it.

@@ -64,8 +64,6 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         yield Finding("", (said,))
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
     yield from sections.TOGETHER.findings(calibration, criterion)
-    yield from sections.CASCADES.findings(calibration, criterion)
-    yield from sections.cascade_bounds(calibration, criterion)
     yield from sections.EQUIVALENCE.findings(calibration, criterion)
     if row:
         yield from confusion(row)
@@ -384,7 +382,7 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         yield Finding("", (ceiling(row_of(rows, chosen, split)),))
     if selection := selection_of(calibration, criterion):
         yield Finding("", (selected(selection),))
-    for section in (sections.PREFERENCES, sections.TOGETHER, sections.CASCADES, sections.EQUIVALENCE):
+    for section in (sections.PREFERENCES, sections.TOGETHER, sections.EQUIVALENCE):
         yield from section.findings(calibration, criterion)
 
 

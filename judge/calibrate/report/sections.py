@@ -5,11 +5,11 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from judge.calibrate.agreement import PREFERENCE
-from judge.calibrate.findings import Calibration, CascadeBounds, CascadeCost, CascadeRow, SystemAgreement
-from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, of, over, why_undefined
+from judge.calibrate.findings import Calibration, SystemAgreement
+from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, over, why_undefined
 from judge.calibrate.selection import ASSESSORS
 from judge.io.table import Heading, Table, p_cell
-from judge.io.text import code, escape, interval, number, p_value, printable
+from judge.io.text import code, interval, number, p_value, printable
 from judge.stats.discrimination import PROBABILITY
 from judge.stats.ranking import SYSTEM
 
@@ -161,29 +161,6 @@ SYSTEMS = TableSection(
     ),
     places=2,
 )
-CASCADES = TableSection(
-    field="cascades",
-    title=lambda rows: "Cascades",
-    text=lambda rows: (
-        f"{heading(rows[0].statistic)} of a judge alone and of a cascade, on the same items: a checker settles "
-        "those that it is sure of, and the judge is asked the rest. The difference is the cascade minus the judge "
-        "alone; the low end of its interval says how much agreement the cascade may cost."
-    ),
-    columns=(
-        *(("judge", "judge"), ("prompt", "prompt")),
-        ("settled", lambda row: f"{row.settled} of {row.items} ({_percent(row)})"),
-        *(("alone", "value_alone"), ("in the cascade", "value_cascade"), (DIFFERENCE, "difference")),
-        *(("n/topics", _of_difference), ("p max-T", lambda row: p_cell(row.p_max_t))),
-        *(
-            (
-                "calls to the judge",
-                lambda row: row.cost and f"{row.cost.calls_cascade} in place of {row.cost.calls_alone}",
-            ),
-            ("calls to the checker", lambda row: row.cost and row.cost.calls_checker),
-        ),
-        ("cost of both", lambda row: _money(row.cost)),
-    ),
-)
 TOGETHER = TableSection(
     field="together",
     title=lambda rows: "Asked together with other criteria",
@@ -213,39 +190,3 @@ GROUP_COSTS = TableSection(
         *(("reply tokens alone", "reply_tokens_alone"), ("together", "reply_tokens_together")),
     ),
 )
-
-
-def _money(cost: CascadeCost | None) -> str | None:
-    """What the cascade and the judge alone cost, where both are known and one costs something."""
-    if cost is None or cost.cost_alone is None or cost.cost_cascade is None:
-        return None
-    either = cost.cost_alone or cost.cost_cascade
-    return f"${cost.cost_cascade:.4g} in place of ${cost.cost_alone:.4g}" if either else None
-
-
-def cascade_bounds(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    """What cascades would be with other bounds."""
-    if tried := of(calibration.cascade_bounds, criterion):
-        parts: list[str | Table[Any]] = [
-            "The same answers under other bounds, so nothing was asked for this: the share that the checker would "
-            "settle, and the difference to the judge alone. These bounds are tried on the very grades that they "
-            "are compared with, so the best of them looks better than it is. Those that give other labels count as "
-            f"candidates in the ledger of looks. {code('cascade_bounds.tsv')} has intervals."
-        ]
-        for pair in dict.fromkeys((row.checker, row.alone, row.prompt) for row in tried):
-            parts.append("{} before {} under {}:".format(*map(escape, pair)))
-            parts.append(_bounds([row for row in tried if (row.checker, row.alone, row.prompt) == pair]))
-        yield Finding("Other bounds of the cascades", tuple(parts))
-
-
-def _bounds(rows: Sequence[CascadeBounds]) -> Table[Any]:
-    highs = sorted({row.high for row in rows})
-    cells = {(row.low, row.high): f"{_percent(row)}, {number(row.difference.value, signed=True)}" for row in rows}
-    lines = [
-        (f"{low:.12g}", *(cells.get((low, high), "") for high in highs)) for low in sorted({row.low for row in rows})
-    ]
-    return Table(lines, ("low", *(Heading(f"high {high:.12g}", empty="") for high in highs)))
-
-
-def _percent(row: CascadeRow | CascadeBounds) -> str:
-    return f"{100 * row.settled / row.items:.0f} %" if row.items else "-"

@@ -194,7 +194,7 @@ def forecast_bench(plan: BenchPlan) -> JobForecast:
     """Count what `bench_judges` would send beyond what the journal in the output folder holds."""
     inputs = BenchInputs(plan, keys=False)
     with Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, dry=True) as asking:
-        rows = asking.forecast(inputs.judge, inputs.tasks).rows
+        rows = asking.forecast(inputs.judge, inputs.tasks)
     return JobForecast({drawn.dataset.name: len(drawn.items) for drawn, _ in inputs.sets}, rows, inputs.notes)
 
 

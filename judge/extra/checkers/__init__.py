@@ -1,9 +1,8 @@
-"""Checkers: judges that give the probability of support and no text, and cascades that ask them first.
+"""Checkers: judges that give the probability of support and no text.
 
 checkers     what all of them share: questions, grades, their digests
 served       those behind a server: a classifier, a chat model
 onnx         a cross-encoder from a file
-cascade      a judge that asks a checker first; the cascades of a calibration
 
 Here are their names: `checker/<kind>[#settings][@threshold]`, which checks each sentence of a response against each
 used passage, or each nugget.

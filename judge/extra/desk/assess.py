@@ -123,7 +123,7 @@ class Work:
         if not any(item.criteria for item in self.items):
             raise UsageError(f"{plan.plan}: plans no label of {', '.join(criteria)}")
         self.turns = _turns(plan, pool, self.items, criteria)
-        made = f"{plan.made} of {next(iter(self.suggestions.values())).whole_judge}" if plan.judgments else plan.made
+        made = f"{plan.made} of {next(iter(self.suggestions.values())).judge}" if plan.judgments else plan.made
         self.settings = {
             "assessors": ", ".join(plan.assessors),
             "prompts": ", ".join(f"{prompt.prompt_id} ({prompt.digest[:12]})" for prompt in criteria.values()),
@@ -234,7 +234,7 @@ def _suggestions(
             other = f"{judgment.criterion}/{judgment.variant} ({judgment.criterion_digest[:12]})"
             own = f"{prompt.prompt_id} ({prompt.digest[:12]})"
             raise UsageError(f"{path}: grades under {other}; the desk asks under {own}")
-        judges.add(judgment.whole_judge)
+        judges.add(judgment.judge)
         found[response_id, judgment.criterion] = judgment
     if len(judges) != 1:
         raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(sorted(judges)) or 'none'}")
@@ -398,7 +398,7 @@ def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> dict[str,
         "unit": response.unit,
         "levels": _levels(criterion, choice, suggestion),
         "comment": choice.comment if choice else "",
-        "judge": suggestion.whole_judge if suggestion else None,
+        "judge": suggestion.judge if suggestion else None,
     }
 
 

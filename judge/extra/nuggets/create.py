@@ -392,7 +392,7 @@ def forecast_creation(plan: NuggetCreatePlan) -> JobForecast:
         forecast = asking.forecast(job.judge, job.tasks)
     passages = sum(source.passage is not None for source in job.listed)
     counts = {"turns": len(job.asked_turns), "passages": passages, "responses": len(job.listed) - passages}
-    return JobForecast(counts, forecast.rows)
+    return JobForecast(counts, forecast)
 
 
 def _written(job: Creation, notes: tuple[str, ...], account: JudgeAccount) -> NuggetCreation:

@@ -219,7 +219,7 @@ def forecast_nuggets(plan: NuggetMatchPlan) -> JobForecast:
         "responses": len({response.response_id for response, _ in inputs.questions}),
         "nuggets": len({nugget.nugget_id for _, nugget in inputs.questions}),
     }
-    return JobForecast(counts, forecast.rows)
+    return JobForecast(counts, forecast)
 
 
 class NuggetAnswers(Record, frozen=True):

@@ -355,7 +355,7 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
     with Asking(JournalPlace(plan.out, inputs.known), inputs.pool, inputs.turns, dry=True) as asking:
         forecast = asking.forecast(inputs.judge, inputs.tasks)
     twins = len(inputs.tasks) - len(inputs.items) * len(inputs.criteria)
-    return JobForecast({"items": len(inputs.items), "twins": twins}, forecast.rows)
+    return JobForecast({"items": len(inputs.items), "twins": twins}, forecast)
 
 
 def _check_out(inputs: ProbeInputs) -> bool:

@@ -190,7 +190,7 @@ def _check(inputs: RunInputs, folder: Path) -> None:
             raise UsageError(f"--logprobs: label probabilities are not read from {batches}")
     if plan.max_cost is not None:
         raise UsageError("--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less")
-    for option in ("cascade", "engine", "recheck"):
+    for option in ("engine", "recheck"):
         if getattr(plan, option) is not None:
             raise UsageError(f"--{option}: it goes with the calls of `judge run`, and no call is made here")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

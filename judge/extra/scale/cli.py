@@ -50,7 +50,7 @@ def requests(
 ) -> int:
     """Write what `judge run` would still ask as files that batch engines take: providers' batch APIs, `vllm run-batch`.
 
-    Nothing is sent. The options are those of `judge run`, but for a cascade, an engine and a recheck. `judge
+    Nothing is sent. The options are those of `judge run`, but for an engine and a recheck. `judge
     completions import` takes what comes back into the journal of --out, and the same command then writes what is still
     open: the repairs of unreadable replies, and what failed.
     """

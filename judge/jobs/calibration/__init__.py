@@ -9,7 +9,6 @@ import msgspec
 
 from judge.ask.account import JudgeAccount
 from judge.ask.asking import JobForecast
-from judge.ask.opening import address_option
 from judge.ask.progress import Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.results import FAILURES
@@ -33,7 +32,6 @@ from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
 from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
 from judge.jobs.calibration.look import looked_often
 from judge.jobs.manifest import read_manifest, reported
-from judge.judges.backends import judges_in
 from judge.judges.credentials import scrub, without_credentials
 from judge.judges.model import recorded_options
 from judge.pool.conversation import turns_shown
@@ -128,14 +126,11 @@ def _compared(
     openings = record.opening.number if record else None
     found = calibrate(panels, msgspec.structs.replace(inputs.options, openings=openings), steps)
     looks = record.rows([panel.criterion for panel in panels]) if record else ()
-    found = msgspec.structs.replace(found, cascade_bounds=tuple(labeled.bounds))
-    costs = labeled.cascade_costs
     return msgspec.structs.replace(
         found,
-        warnings=(*warnings, *found.warnings, *looked_often(found, looks)),
+        warnings=(*warnings, *found.warnings, *looked_often(looks)),
         looks=looks,
         group_costs=tuple(labeled.costs),
-        cascades=tuple(msgspec.structs.replace(row, cost=costs.get((row.judge, row.prompt))) for row in found.cascades),
     )
 
 
@@ -181,8 +176,7 @@ def certified(
         if column is None:
             continue
         origin = column.origin
-        judges = judges_in(column.judge)
-        made = _made(inputs.plan, origin.source if origin else "", endpoints.get(judges[-1]), cascade=len(judges) > 1)
+        made = _made(inputs.plan, origin.source if origin else "", endpoints.get(column.judge))
         options = made.get("options")
         row = rows.get((verdict.criterion, verdict.judge, verdict.split))
         entries.append(
@@ -222,22 +216,16 @@ def _others(verdict: TrustVerdict, row: AgreementRow | None) -> dict[str, Estima
     return {name: row.statistics[name] for name in sorted(named)} if row else {}
 
 
-def _made(plan: CalibrationPlan, source: str, endpoint: str | None, *, cascade: bool) -> dict[str, Any]:
+def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str, Any]:
     """How the judge was asked, by the plan or by the manifest beside the judgments; empty if neither says."""
     if plan.models:
         url = plan.options.base_url
         options = recorded_options(plan.options)
         options["base_url"] = scrub(without_credentials(url)) if url else endpoint
-        return {"options": {**options, **(address_option(plan.cascade_url) if cascade else {})}}
+        return {"options": options}
     try:
         manifest = read_manifest(Path(source).parent)
     except InputError:
         manifest = None
     configuration = manifest["configuration"] if manifest else {}
-    made: dict[str, Any] = {
-        name: value for name, value in configuration.items() if isinstance(value, _MADE.get(name, ()))
-    }
-    described = configuration.get("cascade")
-    if cascade and "options" in made and isinstance(described, dict) and isinstance(described.get("base_url"), str):
-        made["options"] = {**made["options"], **address_option(described["base_url"])}
-    return made
+    return {name: value for name, value in configuration.items() if isinstance(value, _MADE.get(name, ()))}

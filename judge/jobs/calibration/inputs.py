@@ -25,7 +25,6 @@ from judge.io.ids import Cluster
 from judge.io.plan import Option, Options, Seed, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.judges.backends.baseline import BASELINES
-from judge.plugins import need
 from judge.pool.lists import read_families
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
@@ -36,7 +35,7 @@ ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and 
 NEEDLESS = "they are about asking a judge, which --model names"
 _OF_ASKING = (
     *AskingOptions.model_fields,
-    *("samples", "together", "cascades", "cascade_url", "cascade_grid", "journal"),
+    *("samples", "together", "journal"),
 )
 
 
@@ -73,14 +72,6 @@ class ComparedJudges(Options, section="reading"):
     """Prompt, as criterion/variant or a file of your own, also one that judgments are under; may be repeated."""
     models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
     """A judge; may be repeated."""
-    cascades: Annotated[tuple[str, ...], Option("cascade", metavar="CHECKER@LOW:HIGH", repeat=True)] = ()
-    """Let a checker judge groundedness by sentences first, and keep what it is sure of: every sentence is supported
-    with a probability of at most LOW or at least HIGH; the model is asked the rest; compared with the model alone; may
-    be repeated."""
-    cascade_url: Annotated[str | None, Option(metavar="URL")] = None
-    """Address of that checker, where it is behind a server."""
-    cascade_grid: bool = False
-    """Compare a grid of other bounds of each cascade with gold too; asks nothing; each counts as a candidate."""
     together: bool = False
     """Ask the prompts also all in one call: what that costs in agreement, and what it saves."""
     samples: Annotated[int, Field(ge=1, le=MOST_SAMPLES), Option(metavar="N")] = 1
@@ -121,14 +112,10 @@ class CalibrationPlan(ComparedJudges, AskingOptions, section="deciding"):
         if not self.models:
             # Without a folder to write, nothing shows the conversations.
             self.refuse_unused((*_OF_ASKING, *(() if self.out else ("topics",))), NEEDLESS)
-        if self.cascade_grid and not self.cascades:
-            raise UsageError("a grid of bounds is about a cascade (--cascade-grid goes with --cascade)")
         if self.scale is None:
             self.refuse_unused(["polarity"], "it says which end of --scale is good")
         if self.test is None:
             self.refuse_unused(["seal"], "it is the seal of the grades in --test")
-        for cascade in self.cascades or (None,) * (self.cascade_url is not None):
-            need("cascades.run", "--cascade").check_cascade(cascade, self.cascade_url)
 
 
 class CalibrationInputs:

@@ -11,14 +11,14 @@ import msgspec
 from judge.ask.account import BYTES_PER_TOKEN, JudgeAccount, estimated_tokens
 from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.opening import address_option, check_prices, check_turns, open_one, recalls
+from judge.ask.opening import check_prices, check_turns, open_one, recalls
 from judge.ask.progress import JobProgress
 from judge.ask.prompt import check_unit, group_members
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.calibrate.certificate import certified_options
-from judge.calibrate.findings import CascadeBounds, CascadeCost, GroupCost
+from judge.calibrate.findings import GroupCost
 from judge.calibrate.intake import LabelSource, read_sources
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.selection import choose
@@ -31,10 +31,8 @@ from judge.io.text import shown
 from judge.jobs.calibration.inputs import ASKING, CalibrationInputs, CalibrationPlan, gold_tasks, make_comparison
 from judge.jobs.calibration.look import LookRecord, check_dev, open_test
 from judge.jobs.manifest import MANIFEST
-from judge.judges.backends import judges_in
 from judge.judges.model import recorded_options
 from judge.judges.records import Completion, Request
-from judge.plugins import need
 from judge.pool.bank import read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.records import Criterion
@@ -52,9 +50,6 @@ class LabeledGold(NamedTuple):
     files: Mapping[str, bytes] = {}
     """The files of what the models said, by name."""
     costs: Sequence[GroupCost] = ()
-    bounds: Sequence[CascadeBounds] = ()
-    cascade_costs: Mapping[tuple[str, str], CascadeCost] = {}
-    """What the calls of a cascade took, by its name and the prompt."""
     accounts: tuple[JudgeAccount, ...] = ()
     """What the calls to each model took."""
     endpoints: Mapping[str, str] = {}
@@ -173,11 +168,7 @@ class CalibrationJudges:
         models = [open_one(name, options, self.prompts, settings, keys=keys) for name in dict.fromkeys(plan.models)]
         self.judges = tuple(Judge((model,), options, settings) for model in models)
         """A judge for each model."""
-        self.cascades: Any = None
-        """The cascades of the plan (`PlannedCascades`); None without any."""
-        if plan.cascades:
-            self.cascades = need("cascades.calibrate", "--cascade")(plan, self.prompts, self.judges, keys=keys)
-        check_prices(plan.models, [*models, *(self.cascades.asked if self.cascades else ())], settings)
+        check_prices(plan.models, models, settings)
         self.dev = tuple(row for row in gold if row.split != "test")
         """The gold that is not held out."""
         unjudged = (Labels(plan.models[0], prompt.prompt_id, prompt.digest, "", "", ()) for prompt in self.prompts)
@@ -207,30 +198,18 @@ class CalibrationJudges:
 def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
     """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades."""
     opened = CalibrationJudges(inputs, progress)
-    judges, cascades, wanted = opened.judges, opened.cascades, opened.tasks(opened.dev, opened.prompts)
+    judges, wanted = opened.judges, opened.tasks(opened.dev, opened.prompts)
     results: list[Judgment | Failure] = []
-    tried: list[Panel] = []
     costs: list[GroupCost] = []
-    bounds: list[CascadeBounds] = []
-
-    def compared(said: Sequence[Judgment | Failure]) -> tuple[Panel, ...]:
-        tried.extend(panels := opened.panels(said))
-        return panels
-
     with opened.asking as asking:
         for judge in judges:
-            answers = asking.ask(judge, wanted)
-            results += answers
-            if cascades:
-                results += cascades.beside(asking, judge, wanted, answers)
-            if inputs.plan.cascade_grid:
-                bounds += cascades.bounds(judge, wanted, answers, compared)
+            results += asking.ask(judge, wanted)
             questions = asking.questions(judge.models[0])
             costs += group_costs(judge.name, questions, opened.prompts, lambda group: opened.tasks(opened.dev, group))
         # The judge of each criterion that is chosen by the grades that are not held out.
         panels = opened.panels(results)
         chosen = [column for panel in panels if (column := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
-        by_name = {judge.name: judge for judge in judges} | (cascades.judges if cascades else {})
+        by_name = {judge.name: judge for judge in judges}
         endpoints = {judge.name: model.endpoint for judge in judges for model in judge.models if model.endpoint}
         asked = _asked(inputs, chosen, endpoints)
 
@@ -243,7 +222,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         if opened.seal and any(isinstance(result, Failure) and result.reason == "budget" for result in results):
             raise OperationalError("the budget is spent before a judge is chosen: the test grades stay closed")
         # Asked before the seal is opened, so that the look names the very labels that it compares.
-        rows, sources, record = open_test(inputs, now, asked, opened.sources(results), held_out, tried)
+        rows, sources, record = open_test(inputs, now, asked, opened.sources(results), held_out)
         warnings = asking.notes([model for judge in judges for model in judge.models], results)
     return LabeledGold(
         rows=rows,
@@ -252,8 +231,6 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         warnings=warnings,
         files=_answer_files(results),
         costs=costs,
-        bounds=bounds,
-        cascade_costs=cascades.costs if cascades else {},
         accounts=asking.accounts,
         endpoints=endpoints,
     )
@@ -262,12 +239,12 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
 def _asked(inputs: CalibrationInputs, chosen: Sequence[Column], endpoints: Mapping[str, str]) -> dict[str, Any]:
     """What is asked of sealed grades, beside the panels."""
     plan = inputs.plan
-    judges = sorted({judges_in(column.judge)[-1] for column in chosen} & endpoints.keys())
+    judges = sorted({column.judge for column in chosen} & endpoints.keys())
     moved = {judge: endpoints[judge] for judge in judges}
     return {
         **({"endpoints": moved} if moved else {}),
         "gold": inputs.gold.digest,
-        "parameters": certified_options(recorded_options(plan.options) | address_option(plan.cascade_url)),
+        "parameters": certified_options(recorded_options(plan.options)),
         **_decided_by(plan),
     }
 
@@ -278,8 +255,7 @@ def forecast_models(inputs: CalibrationInputs) -> JobForecast:
     plan, gold, prompts = inputs.plan, inputs.gold.rows, opened.prompts
     wanted = opened.tasks(opened.dev, prompts)
     with opened.asking as asking:
-        rows = tuple(row for judge in opened.judges for row in asking.forecast(judge, wanted).rows)
-        rows += opened.cascades.forecast(asking, wanted) if opened.cascades else ()
+        rows = tuple(row for judge in opened.judges for row in asking.forecast(judge, wanted))
     criteria = {prompt.name: prompt for prompt in prompts}
     if opened.seal is None:
         held_out = len(opened.tasks([row for row in gold if row.split == "test"], tuple(criteria.values())))

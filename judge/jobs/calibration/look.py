@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.calibrate.certified import CertifiedSeal
-from judge.calibrate.findings import Calibration, Looks, Split
+from judge.calibrate.findings import Looks, Split
 from judge.calibrate.intake import LabelSource
 from judge.calibrate.panel import Column, Panel, constant
 from judge.calibrate.selection import candidates, choose
@@ -59,12 +59,11 @@ def open_test(
     asked: Mapping[str, Any],
     sources: tuple[LabelSource, ...],
     judged: Callable[[tuple[GoldRow, ...]], tuple[LabelSource, ...]],
-    tried: Sequence[Panel] = (),
 ) -> tuple[tuple[GoldRow, ...], tuple[LabelSource, ...], LookRecord | None]:
     """All rows, and the labels together with the baseline; opening sealed grades is logged, and the record returned.
 
     `asked`: what is asked of the gold, beside the panels. `judged`: from the held-out rows to the labels of all rows;
-    it may ask a judge. `tried`: the panels of other bounds of a cascade, which the look counts.
+    it may ask a judge.
     """
     test, dev = inputs.plan.test, inputs.gold.rows
     seal = seals.seal_of(test, inputs.plan.seal)
@@ -92,7 +91,7 @@ def open_test(
         both = (*dev, *rows)
         compared(both, sources)
         everything = with_baselines(inputs, both, judged(rows))
-        return gold_look(inputs, asked, compared(both, everything), tried)
+        return gold_look(inputs, asked, compared(both, everything))
 
     rows, opening = seals.open_sealed(Path(test), seal, now.isoformat(timespec="seconds"), look)
     record = seals.read_seal(seal)
@@ -100,15 +99,11 @@ def open_test(
     return (*dev, *rows), everything, LookRecord(opening, certified)
 
 
-def gold_look(
-    inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Sequence[Panel], tried: Sequence[Panel]
-) -> seals.Look:
+def gold_look(inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Sequence[Panel]) -> seals.Look:
     """The look that a calibration takes at the grades that its verdicts rest on.
 
     Two calibrations ask the same question only if they set the same labels beside the same responses. So whoever drops
     responses from a pool, or asks a judge anew, takes another look. The digests cover no grade by an assessor.
-    `tried` has the same gold beside labels that cannot be chosen here, such as those of other bounds of a cascade. They
-    count as candidates; test grades are never set beside them.
     """
     # The scale says which grades count as positive.
     question: list[Any] = [{**asked, "scales": [gold_scale(inputs, panel.criterion) for panel in panels]}]
@@ -130,25 +125,10 @@ def gold_look(
                 "labels": labels,
             }
         )
-        further = [] if split == "test" else _tried(tried, panel.criterion)
-        question += [{"criterion": panel.criterion, "tried": further}] if further else []
-        own = {_digest(of_judge)[:_SHORT] for of_judge in labels[: len(judged)]}
-        met[panel.criterion] = tuple(sorted(own.union(further)))
+        met[panel.criterion] = tuple(sorted({_digest(of_judge)[:_SHORT] for of_judge in labels[: len(judged)]}))
         columns = (*judged, *baselines, *([constant(panel, mask)] if judged else []))
         compared[panel.criterion] = seals.fewest(int((mask & (column.codes >= 0)).sum()) for column in columns)
     return _digest(question), compared, met
-
-
-def _tried(panels: Sequence[Panel], criterion: str) -> list[str]:
-    """The digests of the labels of every column, sorted."""
-    return sorted(
-        {
-            _digest(_labels(panel, column, panel.within(panel.split[0])))[:_SHORT]
-            for panel in panels
-            if panel.criterion == criterion
-            for column in candidates(panel)
-        }
-    )
 
 
 def _labels(panel: Panel, column: Column, mask: NDArray[np.bool_]) -> list[Any]:
@@ -166,11 +146,11 @@ def _digest(value: Any) -> str:
     return sha256(msgspec.json.encode(value, order="sorted"))
 
 
-def looked_often(calibration: Calibration, looks: Sequence[Looks]) -> tuple[str, ...]:
+def looked_often(looks: Sequence[Looks]) -> tuple[str, ...]:
     """A warning for each criterion whose sealed grades have met more than the one candidate that was chosen."""
     return tuple(
         f"{look.criterion}: {look.candidates} candidates have met these grades in "
         f"{count(look.number, 'different question')}; the more are tried, the likelier one is TRUSTED by chance"
         for look in looks
-        if (look.number > 1 or calibration.cascade_bounds) and look.candidates > 1
+        if look.number > 1 and look.candidates > 1
     )

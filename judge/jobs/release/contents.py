@@ -177,8 +177,6 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
     if options.get("base_url") is not None:
         options["base_url"] = _UNPUBLISHED
     configuration["options"] = options
-    if "cascade" in configuration:
-        configuration["cascade"] = _without_addresses(configuration["cascade"])
     # Whoever knows the names could try them out on the digest of a pool that has them.
     configuration["pool"] = content_digest(stored_pool(pool)["pool.jsonl"])
     configuration["runs"] = {names.runs[run]: "" for run in sorted(configuration.get("runs", {}))}
@@ -194,7 +192,6 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
     return {
         **{key: manifest[key] for key in _MANIFEST_KEPT if key in manifest},
         **({"jury": jury} if jury else {}),
-        **({"cascade": _without_addresses(manifest["cascade"])} if "cascade" in manifest else {}),
         "configuration": configuration,
         "runs": sorted(runs, key=lambda run: natural_key(run["run_id"])),
     }

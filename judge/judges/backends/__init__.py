@@ -1,7 +1,6 @@
 """Backends, one file for each: `open_model("backend/model")` returns the judge of that name."""
 
 import importlib
-import re
 
 import msgspec
 
@@ -31,22 +30,11 @@ BACKENDS: OpenTable[Backend] = OpenTable("judges", {
         ready="the address can be read"),
 })  # fmt: skip
 """Backend name to its row, those of annexes and of other packages with them."""
-_CASCADE = re.compile(r"([^/]+/.+?)@[0-9.e-]+:[0-9.e-]+\+(.+)", re.DOTALL)
 
 
 def backend_facts(judge: str) -> Backend:
     """What holds for a judge by its name alone; the defaults where the name is of no backend."""
     return BACKENDS.get(judge.partition("/")[0], Backend())
-
-
-def judges_in(name: str) -> tuple[str, ...]:
-    """The models behind the name of a judge, in the order of asking: two of a cascade, of another judge itself.
-
-    >>> judges_in("openai/gpt-x")
-    ('openai/gpt-x',)
-    """
-    found = _CASCADE.fullmatch(name)
-    return found.groups() if found and backend_facts(name).checker else (name,)
 
 
 def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:

@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 
-from judge.ask.account import Settings
-from judge.ask.asking import Judge
 from judge.ask.criteria import find_criterion
 from judge.errors import ContextLengthError, InputError, RejectedError, UsageError
-from judge.extra.checkers.cascade import Cascade, CascadeJudge, open_first, parse_cascade
 from judge.extra.checkers.checkers import PairScore
 from judge.extra.checkers.onnx import ModelFiles, OnnxChecker
 from judge.judges.backends import open_model
@@ -195,16 +192,6 @@ def test_two_models_in_folders_of_one_name_are_two_judges(tmp_path: Path) -> Non
     names = [open_model(f"checker/onnx/{folder}").name for folder in folders]
     assert names == [f"checker/onnx/nli~{ModelFiles(folder).digest[:8]}" for folder in folders]
     assert names[0] != names[1]
-    cascades = [parse_cascade(f"checker/onnx/{folder}@0.1:0.8") for folder in folders]
-    assert [cascade.checker for cascade in cascades] == [f"checker/onnx/{folder}" for folder in folders]
-    opened = [_opened(cascade) for cascade in cascades]
-    assert [judge.whole for judge in opened] == [f"{name}@0.1:0.8+openai/x" for name in names]
-    assert str(_opened(parse_cascade(f"checker/onnx/{folders[0]}@0.6:0.8")).cascade) == f"{names[0]}@0.6:0.8"
-
-
-def _opened(cascade: Cascade) -> CascadeJudge:
-    first = open_first(cascade, None, [CRITERION], ModelOptions(), Settings())
-    return CascadeJudge(cascade, first, Judge((), name="openai/x"))
 
 
 def by_expression(pattern: str) -> bytes:

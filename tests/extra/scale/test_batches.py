@@ -201,7 +201,7 @@ def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: Capture) 
     assert main(["completions", "import", "none.jsonl", "--requests", str(tmp_path), "--out", str(tmp_path / "o")]) == 2
 
 
-@pytest.mark.parametrize("option", ["recheck", "cascade", "cascade-url", "engine", "address", "workers"])
+@pytest.mark.parametrize("option", ["recheck", "engine", "address", "workers"])
 def test_options_for_calls_are_those_of_a_run_alone(tmp_path: Path, capsys: Capture, option: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         requests(tmp_path, 1, f"--{option}", "2")

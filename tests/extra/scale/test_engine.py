@@ -19,7 +19,6 @@ def _ray(monkeypatch: pytest.MonkeyPatch) -> None:
     ({"address": "head:6379"}, "--address and --workers are for an engine"),
     ({"workers": 2}, "--address and --workers are for an engine"),
     ({"engine": "spark"}, "engine: invalid choice: 'spark'"),
-    ({"engine": "ray", "cascade": "checker/overlap@0.1:0.9"}, "--engine ray cannot ask a cascade"),
     ({"engine": "ray", "workers": 0}, "workers: expected 1 or more, found 0"),
     ({"engine": "ray", "address": "head"}, "head: expected HOST:PORT"),
     ({"engine": "ray", "address": "ray://head:10001"}, "ray://head:10001: expected HOST:PORT"),
@@ -36,14 +35,14 @@ def test_options_that_fit_no_engine_are_refused(options: dict[str, Any], said: s
 @pytest.mark.parametrize("address", [None, "local", "head:6379", "[::1]:6379"])
 @pytest.mark.usefixtures("_ray")
 def test_addresses(address: str | None) -> None:
-    check_engine("ray", address, 3, cascade=False)
+    check_engine("ray", address, 3)
 
 
 @pytest.mark.usefixtures("_ray")
 def test_the_address_of_the_environment_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     with pytest.raises(UsageError, match="auto: expected HOST:PORT"):
-        check_engine("ray", None, None, cascade=False)
+        check_engine("ray", None, None)
 
 
 def test_an_absent_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +50,7 @@ def test_an_absent_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         UsageError, match=r"--engine ray needs ray, which is not installed: `pip install 'trec-judge\[ray\]'`"
     ):
-        check_engine("ray", None, None, cascade=False)
+        check_engine("ray", None, None)
 
 
 def test_without_an_engine_the_loop_asks() -> None:
