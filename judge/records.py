@@ -166,9 +166,7 @@ class Criterion(Record, frozen=True):
     file: str
     """The prompt file, as messages name it."""
     digest: str
-    """SHA-256 of the file's bytes, in hexadecimal; of a criterion asked together, over the digests of all of them."""
-    together: tuple["Criterion", ...] = ()
-    """The prompts that one request asks for, this criterion's among them; empty if it is asked alone."""
+    """SHA-256 of the file's bytes, in hexadecimal."""
     unit: JudgedUnit = "response"
     """What one judgment under this prompt is about."""
 

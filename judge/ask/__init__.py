@@ -1,9 +1,9 @@
 """Ask: the question to a judge, the meaning of its reply, and the loop that asks everything once.
 
 criteria   prompts, found by name; prompt_file: one file, checked on load
-prompt     what criteria are about: responses, dialogues, nuggets; which are asked together in one request; and a
-           criterion and a pooled response as messages, strangers' texts between tags that hold them
-verdict    reads a completion of one criterion or of a group, never with a default
+prompt     what criteria are about: responses, dialogues, nuggets; and a criterion and a pooled response as messages,
+           strangers' texts between tags that hold them
+verdict    reads a completion, never with a default
 questions  what one judge is asked, once more after an unreadable reply, and what the journal answers already
 account    how many tokens calls will have, what they took and cost, and their limits
 loop       all judgments of one judge: concurrency and interruption, in an event loop of its own

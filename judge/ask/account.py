@@ -18,7 +18,7 @@ from judge.records import Record
 BYTES_PER_TOKEN = 4.0
 """Of a text in UTF-8, where the judge has not counted enough prompts: about right for English and Chinese alike."""
 TYPICAL_REPLY = 150
-"""Tokens of a typical reply with its rationale, likewise; where criteria are asked together, for each of them."""
+"""Tokens of a typical reply with its rationale, likewise."""
 FEWEST = 10
 """The fewest counted calls from which an estimate is learned."""
 _PLAUSIBLE = (1.0, 12.0)
@@ -67,11 +67,6 @@ def prompt_bytes(messages: Sequence[Message]) -> int:
     return sum(len(text if text.isascii() else text.encode("utf-8", "replace")) for text in texts)
 
 
-def typical_reply(request: Request) -> int:
-    """The tokens of a typical reply to a request, which may ask for several grades."""
-    return TYPICAL_REPLY * max(1, len(request.together))
-
-
 def estimated_call(model: Model, request: Request, reply: int) -> tuple[int, int]:
     """Tokens that a call sends and those of its reply, where the provider counts none.
 
@@ -107,7 +102,7 @@ class CallSums:
         self.calls += 1
         if sent is None:
             self.requests += 1
-            self._typical += typical_reply(request)
+            self._typical += TYPICAL_REPLY
         else:
             self.requests += sent.requests
             self.told += sent.reply_tokens
@@ -270,7 +265,7 @@ class Budget:
             return None
         reserved = self.spent / self._calls if self._calls else 0.0
         if self._price is not None:
-            prompt, reply = estimated_call(self._model, request, typical_reply(request))
+            prompt, reply = estimated_call(self._model, request, TYPICAL_REPLY)
             reserved = max(reserved, self._price.cost(prompt, 0, reply))
         self._in_flight += reserved
         return reserved

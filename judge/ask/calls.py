@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 import tenacity
 
-from judge.ask.account import Budget, Settings, estimated_tokens, typical_reply
+from judge.ask.account import TYPICAL_REPLY, Budget, Settings, estimated_tokens
 from judge.ask.pace import Pace, Ticket
 from judge.ask.questions import Questions
 from judge.errors import AuthenticationError, CallError, Interrupted, OperationalError, RateLimitError, TransientError
@@ -287,7 +287,7 @@ def counted_reply(model: Model, request: Request) -> int:
     """
     sent = model.parameters(request)
     longest = sent.get("max_tokens") or sent.get("max_completion_tokens")
-    return longest if model.counts_longest and isinstance(longest, int) else typical_reply(request)
+    return longest if model.counts_longest and isinstance(longest, int) else TYPICAL_REPLY
 
 
 def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalError:

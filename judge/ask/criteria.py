@@ -1,14 +1,13 @@
 """prompts/<criterion>/<variant>.md → Criterion, by name; a new criterion or variant is a new file.
 
-A criterion named without a variant means the variant `graded`, or the only variant. A name such as
-`groundedness/graded+naturalness` is of a prompt that is asked together with others.
+A criterion named without a variant means the variant `graded`, or the only variant.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from judge.ask.prompt import DEFAULT, OF_NUGGETS, combine, group_members, only_asked_by
+from judge.ask.prompt import OF_NUGGETS, only_asked_by
 from judge.errors import UsageError
 from judge.io.files import StrPath, read_stored, several
 from judge.io.ids import groups_of, natural_key
@@ -16,6 +15,9 @@ from judge.io.installed import bundled
 from judge.io.text import did_you_mean
 from judge.plugins import added
 from judge.records import Criterion
+
+DEFAULT = "graded"
+"""The variant that a criterion's name alone means."""
 
 
 def load_criterion(path: StrPath) -> Criterion:
@@ -36,25 +38,10 @@ def find_criterion(name_or_path: StrPath, own: Mapping[str, Criterion] | None = 
     The user's `own` prompts, by `criterion/variant`, have precedence over bundled ones. A UsageError if there is
     neither a bundled prompt nor a file of that name. An InputError if the file is missing or has problems.
     """
-    name, own = os.fspath(name_or_path), own or {}
-    if name in own:
+    name = os.fspath(name_or_path)
+    if own is not None and name in own:
         return own[name]
-    # The prompts of a group go by name only, as a file of judgments may name them and must not make judge read a path.
-    known = _known()
-    members = group_members(name)
-    lacking = [member for member in members if member not in own and member not in known]
-    if members and not lacking:
-        group = combine([own.get(member) or load_criterion(known[member]) for member in members])
-        return next(criterion for criterion in group if criterion.prompt_id.startswith(f"{members[0]}+"))
-    try:
-        return load_criterion(prompt_path(name))
-    except UsageError as error:
-        if not members:
-            raise
-        raise UsageError(
-            f"no prompt called {name!r}: asked together are {', '.join(members)}, and no prompt called "
-            f"{', '.join(lacking)} is known here"
-        ) from error
+    return load_criterion(prompt_path(name))
 
 
 def choose_prompts(

@@ -6,27 +6,21 @@ and small forms too) is shown as `‹`. This also disarms the control tokens of 
 square-bracket control tokens (`[INST]`) begin with `⁅` instead. Control characters and lone surrogates become U+FFFD.
 Nothing is dropped, the text stays readable, and the pool keeps the original text. Passages are shown by number,
 because an id is a stranger's text too.
-
-A prompt that is asked together with others is a prompt of its own. Its name lists the others and its digest covers
-all of them, so that no certificate, calibration or folder mixes its grades with those of the prompt asked alone:
-`groundedness/graded` asked together with `naturalness/graded` is `groundedness/graded+naturalness`.
 """
 
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 
 from judge.ask.records import Task, Unreadable
 from judge.errors import UsageError
-from judge.io.files import sha256
 from judge.io.ids import groups_of
 from judge.io.words import split_sentences
 from judge.judges import forms
-from judge.judges.records import AnswerForm, AskedCriterion, Completion, Message, Request
+from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.records import Criterion, JudgedUnit, Passage
 from judge.runs.records import Exchange, Turn
 
@@ -77,72 +71,6 @@ def unit_of(criteria: Sequence[Criterion]) -> JudgedUnit:
     return next(iter(units), "response")
 
 
-GROUP_VERSION = 2
-"""Goes up whenever the same prompts, asked together, may give other messages or be read differently than before."""
-DEFAULT = "graded"
-"""The variant that a criterion's name alone means."""
-_JOINT, _OF = "+", "."
-"""`variant+criterion` and `variant+criterion.variant`: no file's variant has the first, no criterion the second."""
-
-
-def combine(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    """The same criteria, one prompt of each, asked together in one request, by name.
-
-    A UsageError if there are fewer than two, two are of one criterion, one labels sentences, or one is asked together
-    with others already.
-    """
-    parts = tuple(sorted(criteria, key=lambda criterion: criterion.name))
-    for part in parts:
-        if part.answer == "sentences":
-            raise UsageError(f"{part.prompt_id} labels every sentence, so it cannot be asked together with others")
-        if part.together:
-            raise UsageError(f"{part.prompt_id} is asked together with others already")
-    if len({part.unit for part in parts}) > 1:
-        raise UsageError(f"one request is about one response or one dialogue, not both: {_listed(parts)} (--together)")
-    for part, later in pairwise(parts):
-        if part.name == later.name:
-            raise UsageError(
-                f"{part.prompt_id} and {later.prompt_id}: one request asks for each criterion under one prompt "
-                "(--together)"
-            )
-    if len(parts) < 2:
-        raise UsageError(f"asking together needs two criteria or more, found {_listed(parts)} (--together)")
-    return tuple(_joined(part, parts) for part in parts)
-
-
-def _listed(parts: Sequence[Criterion]) -> str:
-    return ", ".join(part.prompt_id for part in parts) or "none"
-
-
-def _joined(own: Criterion, parts: tuple[Criterion, ...]) -> Criterion:
-    others = [part for part in parts if part is not own]
-    digests = [part.digest for part in parts]
-    short = (part.name if part.variant == DEFAULT else f"{part.name}{_OF}{part.variant}" for part in others)
-    return msgspec.structs.replace(
-        own,
-        variant=_JOINT.join([own.variant, *short]),
-        # Members of a group ask the same, but each is a prompt of its own.
-        digest=sha256(msgspec.json.encode(["together", GROUP_VERSION, own.name, digests])),
-        file=" with ".join([own.file, *(part.file for part in others)]),
-        together=parts,
-    )
-
-
-def group_members(prompt_id: str) -> tuple[str, ...]:
-    """The prompts of a group as `criterion/variant`, the one that is graded first; empty if it is asked alone.
-
-    >>> group_members("groundedness/graded+naturalness+relevance.ikat")
-    ('groundedness/graded', 'naturalness/graded', 'relevance/ikat')
-    >>> group_members("groundedness/graded")
-    ()
-    """
-    own, *others = prompt_id.split(_JOINT)
-    if not others or "/" not in own:
-        return ()
-    named = (other.partition(_OF) for other in others)
-    return (own, *(f"{name}/{variant or DEFAULT}" for name, _, variant in named))
-
-
 NO_ANSWER = "(no answer)"
 """What a dialogue has where the run did not answer."""
 
@@ -176,8 +104,8 @@ class Material(NamedTuple):
 
 
 def needs_turn(criterion: Criterion) -> bool:
-    """Whether a criterion, or one that is asked with it, shows the conversation, which comes from a topics file."""
-    return any(name in _FROM_TURN for part in criterion.together or (criterion,) for name in part.inputs)
+    """Whether a criterion shows the conversation, which comes from a topics file."""
+    return any(name in _FROM_TURN for name in criterion.inputs)
 
 
 def defuse(text: str) -> str:
@@ -285,10 +213,8 @@ def guidance(criterion: Criterion) -> tuple[str, ...]:
 def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form: AnswerForm) -> Request:
     """The request to a judge about one pooled response; only inputs that the prompt declares are shown.
 
-    Of criteria that are asked together, each has the same request, but for the fields `criterion`, `scale` and
-    `labels`. A response that lacks passages is not asked about those that need them. The turn may be None if the
-    criterion shows no conversation. A UsageError if the criterion needs a conversation and `turn` is None, or nuggets
-    and there is none, or it does not allow this form.
+    The turn may be None if the criterion shows no conversation. A UsageError if the criterion needs a conversation and
+    `turn` is None, or nuggets and there is none, or it does not allow this form.
     """
     criterion, response = task.criterion, task.response
     if form not in forms.supported_forms(criterion):
@@ -297,13 +223,13 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
     lacking = {"nugget": task.nugget is None, "candidates": not task.candidates}
     if any(lacking.get(name) for name in criterion.inputs):
         raise UsageError(only_asked_by(criterion))
-    parts = _asked_parts(task, passages)
-    inputs = {name for part in parts or (criterion,) for name in part.inputs}
-    texts = tuple(passages[key].text for key in response.passages) if "passages" in inputs else ()
-    numbered = split_sentences(response.text) if "sentences" in inputs else ()
+    texts = tuple(passages[key].text for key in response.passages) if "passages" in criterion.inputs else ()
+    numbered = split_sentences(response.text) if "sentences" in criterion.inputs else ()
     material = Material(task, texts, numbered, turn)
-    labeled = len(task.candidates) if "candidates" in inputs else len(numbered)
-    system, user = _of_group(parts, material, form) if parts else _of_one(criterion, material, form)
+    labeled = len(task.candidates) if "candidates" in criterion.inputs else len(numbered)
+    blocks = {name: BLOCKS[name](material) for name in criterion.inputs}
+    filled = {**blocks, "levels": _levels(criterion), "answer": forms.answer_instruction(criterion, form)}
+    system, user = _fill(criterion.system, filled), _fill(criterion.user, filled)
     return Request(
         response_id=response.response_id,
         turn_id=response.turn_id,
@@ -316,35 +242,9 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
         response=response.text,
         passages=texts,
         sample=task.sample,
-        together=_asked(parts),
         nugget=task.nugget if "nugget" in criterion.inputs else None,
         lists_nuggets=criterion.answer == "nuggets",
     )
-
-
-def _asked_parts(task: Task, passages: Mapping[str, Passage]) -> tuple[Criterion, ...]:
-    """The prompts that a group asks about a response: without all its passages, those that show none.
-
-    Empty if the criterion is asked alone, or no other is left.
-    """
-    keys, own = task.response.passages, task.criterion
-    if not own.together:
-        return ()
-    evidence = bool(keys) and all(key in passages for key in keys)
-    parts = tuple(part for part in own.together if evidence or part.name == own.name or "passages" not in part.inputs)
-    return parts if len(parts) > 1 else ()
-
-
-def _asked(parts: Sequence[Criterion]) -> tuple[AskedCriterion, ...]:
-    """What a request says of criteria that are asked together."""
-    return tuple(AskedCriterion(part.name, part.scale.labels) for part in parts)
-
-
-def _of_one(criterion: Criterion, material: Material, form: AnswerForm) -> tuple[str, str]:
-    """The system and the user text of a criterion that is asked alone."""
-    blocks = {name: BLOCKS[name](material) for name in criterion.inputs}
-    filled = {**blocks, "levels": _levels(criterion), "answer": forms.answer_instruction(criterion, form)}
-    return _fill(criterion.system, filled), _fill(criterion.user, filled)
 
 
 def _fill(template: str, filled: Mapping[str, str]) -> str:
@@ -360,38 +260,9 @@ def _pieces(template: str) -> tuple[str, ...]:
     return tuple(PLACEHOLDER.split(template))
 
 
-def _of_group(parts: Sequence[Criterion], material: Material, form: AnswerForm) -> tuple[str, str]:
-    """The system and the user text of criteria that are asked together: instructions for each, every input once."""
-    names = ", ".join(part.name for part in parts)
-    what = parts[0].unit
-    opening = (
-        f"You assess a {what} by {len(parts)} criteria: {names}. Each has its own instructions and grades below. "
-        f"Grade each criterion by its own instructions alone: a {what} may be good by one and bad by another."
-    )
-    chapters = (f"## {part.name}\n\n{_instructions(part)}" for part in parts)
-    inputs = {name for part in parts for name in part.inputs}
-    blocks = (BLOCKS[name](material) for name in _MOST_SHARED if name in inputs)
-    return "\n\n".join([opening, *chapters]), "\n".join([*blocks, forms.group_instruction(_asked(parts), form)])
-
-
-def _instructions(part: Criterion) -> str:
-    """All words of a prompt, without the places where inputs and the form of the answer would stand."""
-    text = _ALONE.sub("", f"{part.system}\n\n{part.user}")
-    tags = {name: _tag(name) for name in BLOCKS}
-    text = _fill(text, {**tags, "levels": _levels(part), "answer": "Answer as said at the end."})
-    shown = ", ".join(map(_tag, part.inputs))
-    return f"{_GAP.sub(_PARAGRAPH, text).strip()}\n\nLook only at {shown}."
-
-
-def _tag(name: str) -> str:
-    return {"passages": "<passage>", PAIR: "<first_response>, <second_response>"}.get(name, f"<{name}>")
-
-
 def repair(request: Request, completion: Completion, unreadable: Unreadable) -> Request:
     """The second and last request after an unreadable reply: it shows the reply, the problem, and how to answer."""
-    if request.together:
-        instruction = forms.group_instruction(request.together, request.form)
-    elif request.lists_nuggets:
+    if request.lists_nuggets:
         instruction = forms.nuggets_instruction(request.labels, request.form)
     else:
         instruction = forms.form_instruction(request.labels, request.form, per_sentence=request.sentences > 0)
@@ -410,14 +281,3 @@ def _levels(criterion: Criterion) -> str:
 
 
 PLACEHOLDERS = (*BLOCKS, "levels", "answer")
-
-_MOST_SHARED = (
-    *("ptkb", "context", "utterance", "resolved_utterance", "known", "passages", "source", "response"),
-    *("sentences", "candidates", "nugget", DIALOGUE, PAIR),
-)
-"""The inputs in the order in which a group shows them: what more responses share comes first, for prompt caches."""
-_ALONE = re.compile(
-    rf"^(?:.{{0,40}}:[ \t]*\n\s*)?[ \t]*\{{\{{\s*(?:{'|'.join((*BLOCKS, 'answer'))})\s*\}}\}}[ \t]*$", re.MULTILINE
-)
-"""A line with only the place of an input or of the answer's form, below a short heading that ends with a colon."""
-_GAP, _PARAGRAPH = re.compile(r"\n\s*\n"), "\n\n"

@@ -8,7 +8,7 @@ import msgspec
 from judge.ask.account import Account, TokenRates, learned_rates, prompt_bytes
 from judge.ask.prompt import render, repair
 from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Unreadable, Verdict, evidence_gap
-from judge.ask.verdict import CUT_OFF, parse, parse_group
+from judge.ask.verdict import CUT_OFF, parse
 from judge.errors import OperationalError
 from judge.judges.forms import supported_forms
 from judge.judges.journal import Journal, JournalView
@@ -37,9 +37,7 @@ def inquiry(criterion: Criterion, request: Request, parts: Sequence[Request] | N
 
     Its parts, where it has some, come before it, up to the first reply without an answer.
 
-    Where criteria are asked together, the repair names everything that was unreadable in the reply, so that it is the
-    same request for each of them. A verdict that was readable in the first reply stands. There is no repair of a label,
-    nor of a checker's reply: a checker reads no messages.
+    There is no repair of a label, nor of a checker's reply: a checker reads no messages.
     """
     if parts is not None:
         replies: list[Completion] = []
@@ -49,31 +47,14 @@ def inquiry(criterion: Criterion, request: Request, parts: Sequence[Request] | N
                 break
         request = msgspec.structs.replace(request, replies=tuple(replies))
     completion = yield request
-    verdicts = _verdicts(completion, criterion, request)
-    verdict = verdicts[criterion.name]
+    verdict = parse(completion, criterion, request.form, request.sentences)
     final = request.form == "label" or completion.finish_reason == NO_SCORE
     if final or not isinstance(verdict, Unreadable) or verdict.reason != "unreadable":
         return Answer(verdict, completion, request, repaired=False)
-    again = repair(request, completion, _complaint(verdicts))
+    again = repair(request, completion, verdict)
     completion = yield again
-    return Answer(_verdicts(completion, criterion, request)[criterion.name], completion, again, repaired=True)
-
-
-def _verdicts(completion: Completion, criterion: Criterion, request: Request) -> dict[str, Verdict | Unreadable]:
-    """What a completion says of each criterion that was asked, by name."""
-    if not request.together:
-        return {criterion.name: parse(completion, criterion, request.form, request.sentences)}
-    asked = {part.name for part in request.together}
-    return parse_group(completion, [part for part in criterion.together if part.name in asked], request.form)
-
-
-def _complaint(verdicts: Mapping[str, Verdict | Unreadable]) -> Unreadable:
-    """Everything that was unreadable in a reply; what is wrong with the whole reply is said once."""
-    unreadable = {name: verdict for name, verdict in verdicts.items() if isinstance(verdict, Unreadable)}
-    details = list(dict.fromkeys(verdict.detail for verdict in unreadable.values()))
-    if len(details) > 1 or len(unreadable) < len(verdicts):
-        details = [f"{name}: {verdict.detail}" for name, verdict in unreadable.items()]
-    return Unreadable("unreadable", "; ".join(details))
+    verdict = parse(completion, criterion, request.form, request.sentences)
+    return Answer(verdict, completion, again, repaired=True)
 
 
 def is_filler(completion: Completion, form: AnswerForm) -> bool:
@@ -270,11 +251,6 @@ class Questions:
             return None
         walks = (self._walked(task, form) for form in self.forms(task.criterion))
         return next((walked for walked in walks if not isinstance(walked, _Found)), None)
-
-    def calls(self, task: Task) -> dict[str, tuple[Request, Completion]]:
-        """The requests sent for the outcome of a task with their completions, by digest; empty without an outcome."""
-        found = self._found(task) if self.gap(task) is None else None
-        return {} if found is None else found.calls
 
     def _found(self, task: Task) -> "_Found | None":
         """What the journal holds of a task, up to the first form in which the reply was of use."""

@@ -1,15 +1,14 @@
 """Completion × scale → Verdict | Unreadable: one grammar on the reply's last verdict, never a default. Pure.
 
 The verdict is the last JSON object or the last line. A reply is unreadable if it names no grade of the scale, or if its
-grade is ambiguous; nothing is clamped, rounded or guessed. Of several criteria in one reply, each is read as strictly,
-and what is wrong with the verdict of one is no fault of the others.
+grade is ambiguous; nothing is clamped, rounded or guessed.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
-from functools import lru_cache, partial
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -53,11 +52,9 @@ _REFUSAL = re.compile(
 _BROKEN = "the reply holds a JSON object that cannot be parsed"
 _SHOWN = 80
 
-_Verdicts = dict[str, Verdict | Unreadable]
-
 
 class _NoVerdict(Exception):
-    """A reply, or what it says of one criterion, holds no verdict."""
+    """A reply holds no verdict."""
 
     def __init__(self, detail: str, *, refused: bool = False) -> None:
         super().__init__(detail)
@@ -69,24 +66,15 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
 
     So many numbered `sentences` had to be labeled; 0 when one grade is asked.
     """
-    if criterion.answer == "sentences":
-        return _read(completion, lambda reply: _of_sentences(reply, criterion, form, sentences, completion))
-    return _read(completion, lambda reply: _of_grade(reply, criterion, form, completion))
-
-
-def parse_group(completion: Completion, parts: Sequence[Criterion], form: AnswerForm) -> _Verdicts:
-    """What a completion says of each criterion that was asked, by name; GROUP_VERSION covers how it is read."""
-    return {part.name: _read(completion, partial(_of_part, part, parts, form, completion)) for part in parts}
-
-
-def _read(completion: Completion, read: Callable[[str], Verdict]) -> Verdict | Unreadable:
-    """What is read of a completion's text; what cannot be read may have been cut off."""
     reply = _reply_of(completion)
     if isinstance(reply, Unreadable):
         return reply
     try:
-        return read(reply)
+        if criterion.answer == "sentences":
+            return _of_sentences(reply, criterion, form, sentences, completion)
+        return _of_grade(reply, criterion, form, completion)
     except _NoVerdict as none:
+        # What cannot be read may have been cut off.
         return _TRUNCATED if completion.finish_reason in CUT_OFF else none.unreadable
 
 
@@ -237,47 +225,8 @@ def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | N
     return Verdict(unable.grade, rationale, sentences=labels, unable=True)
 
 
-def _of_part(
-    part: Criterion, parts: Sequence[Criterion], form: AnswerForm, completion: Completion, reply: str
-) -> Verdict:
-    """The verdict of one of several criteria: of its member of the last JSON object, or of its line at the end."""
-    name, names = part.name, tuple(each.name for each in parts)
-    lacking = f"the JSON object has none of {', '.join(names)}"
-    objects, outside = _objects(reply, names, lacking) if form == "json" else ([], reply)
-    claims = _claims(outside, _claim_of(names, _GRADE), name, part.scale.labels)
-    if not objects:
-        _refuse_cut(completion)
-        claimed, rationale = _last_lines(reply, names)
-        if len(claims | ({on_menu(claimed[name], part.scale.labels)} - {None})) > 1:
-            raise _NoVerdict(f"the reply gives different grades of {name}")
-        return _graded(claimed[name], rationale, part.scale)
-    if name not in objects[-1]:
-        raise _NoVerdict(f'the JSON object has no "{name}"')
-    *before, member = [each[name] for each in objects if name in each]
-    if not isinstance(member, dict) or "grade" not in member:
-        raise _NoVerdict(f'"{name}" is no object with a "grade"')
-    grades = [other.get("grade") if isinstance(other, dict) else None for other in before]
-    _refuse_contradiction(name, member["grade"], grades, claims, part.scale.labels)
-    return _graded(member["grade"], _rationale(member), part.scale)
-
-
-def _last_lines(reply: str, names: Sequence[str]) -> tuple[dict[str, str], str | None]:
-    """By name, the label in the lines that a reply ends with, and the rest of the reply as the rationale.
-
-    They must be of all names in their order: where a judge leaves one out, another line of this form may be quoted.
-    """
-    line_of = re.compile(rf"[\s*_`#-]*({_one_of(names)})[\s*_`]*[:：](.*)", re.IGNORECASE)
-    lines, before = _ending(reply, line_of, len(names))
-    claimed = {line[1].casefold(): line[2] for line in lines}
-    if tuple(claimed) != tuple(names):
-        forms = ", ".join(f"`{name}: LABEL`" for name in names)
-        told = f"the reply does not end with the lines {forms} in this order"
-        raise _NoVerdict(told) if lines else _no_verdict(reply, told)
-    return claimed, _clean(before)
-
-
-def _ending(text: str, form: re.Pattern[str], most: int | None = None) -> tuple[list[re.Match[str]], str]:
-    """The lines of a form that a text ends with, at most so many, and the text before them.
+def _ending(text: str, form: re.Pattern[str]) -> tuple[list[re.Match[str]], str]:
+    """The lines of a form that a text ends with, and the text before them.
 
     Blank lines stand between all of them or none: a line that is set apart from the others may be quoted. So may the
     first where text stands right before it and blank lines between it and the others.
@@ -288,7 +237,7 @@ def _ending(text: str, form: re.Pattern[str], most: int | None = None) -> tuple[
     for place in reversed([place for place, line in enumerate(lines) if line.strip(_NOTHING)]):
         match = form.fullmatch(lines[place])
         apart = bool(found) and found[-1][0] - place > 1
-        if match is None or len(found) == most or gaps | {apart} == {True, False}:
+        if match is None or gaps | {apart} == {True, False}:
             if gaps == {True} and not apart:
                 found.pop()
             break
@@ -297,12 +246,11 @@ def _ending(text: str, form: re.Pattern[str], most: int | None = None) -> tuple[
     return [match for _, match in reversed(found)], "\n".join(lines[: found[-1][0] if found else len(lines)])
 
 
-def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[str, Any]], str]:
+def _objects(reply: str, keys: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
     """The JSON objects of a reply with one of the keys, and the text outside; none if the reply holds no JSON.
 
     A broken object may hold the real verdict, and an intact object inside it may be a mere quotation. The last object
-    must end the reply, because the text after it may say that it was only a quotation. `lacking` is said if there are
-    objects, and none has a key.
+    must end the reply, because the text after it may say that it was only a quotation.
     """
     objects: list[tuple[dict[str, Any], int]] = []
     outside: list[str] = []
@@ -320,7 +268,8 @@ def _objects(reply: str, keys: Sequence[str], lacking: str) -> tuple[list[dict[s
     answers = [(members, end) for members, end in objects if any(key in members for key in keys)]
     if objects and not answers:
         refused = any(members.get("refusal") for members, _ in objects)
-        raise _NoVerdict("the reply is a refusal" if refused else lacking, refused=refused)
+        told = "the reply is a refusal" if refused else f'the JSON object has no "{keys[0]}"'
+        raise _NoVerdict(told, refused=refused)
     if answers and reply[answers[-1][1] :].strip(_NOTHING):
         raise _NoVerdict("the reply goes on after its JSON object")
     return [members for members, _ in answers], whole
@@ -331,27 +280,19 @@ def _answer(reply: str, keys: Sequence[str], menu: Sequence[str]) -> dict[str, A
 
     The text outside may not claim another label of the menu for the first key; it is empty where no grade is asked.
     """
-    objects, outside = _objects(reply, keys, f'the JSON object has no "{keys[0]}"')
+    objects, outside = _objects(reply, keys)
     if not objects:
         return None
     answer = objects[-1]
-    claims = _claims(outside, _CLAIM, "grade", menu) if menu else set()
+    claims = _claims(outside, menu) if menu else set()
     for key in keys:
         if key not in answer:
             raise _NoVerdict(f'the JSON object has no "{key}"')
-        others = [other[key] for other in objects if key in other]
-        _refuse_contradiction(key, answer[key], others, claims if key == keys[0] else set(), menu)
+        if any(other[key] != answer[key] for other in objects if key in other):
+            raise _NoVerdict(f'the reply has two JSON objects that differ in "{key}"')
+        if key == keys[0] and claims and claims != {on_menu(answer[key], menu)}:
+            raise _NoVerdict("the reply claims another grade than its JSON object")
     return answer
-
-
-def _refuse_contradiction(
-    key: str, claimed: object, others: Sequence[object], claims: Set[str], menu: Sequence[str]
-) -> None:
-    """Refuse what other objects, or claims of labels in the text outside of them, contradict."""
-    if any(other != claimed for other in others):
-        raise _NoVerdict(f'the reply has two JSON objects that differ in "{key}"')
-    if claims and claims != {on_menu(claimed, menu)}:
-        raise _NoVerdict("the reply claims another grade than its JSON object")
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -382,41 +323,30 @@ def _last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None]:
         raise _NoVerdict(f"the last verdict reads {_shown(lines[last])}, expected `Grade: LABEL`")
     if last < len(lines) - 1:
         raise _NoVerdict(f"the reply goes on after {_shown(lines[last])}")
-    labels = _claims(reply, _CLAIM, "grade", menu) | ({on_menu(match[1], menu)} - {None})
+    labels = _claims(reply, menu) | ({on_menu(match[1], menu)} - {None})
     if len(labels) > 1:
         raise _NoVerdict(f"the reply gives {len(labels)} different grades")
     return match[1], _clean("\n".join(lines[:last] + lines[last + 1 :]))
 
 
-@lru_cache(maxsize=64)
-def _claim_of(names: tuple[str, ...], then: str = "") -> re.Pattern[str]:
-    """A statement of what one of some names is, up to where its label would follow."""
-    return re.compile(rf"(?<![^\W_])({_one_of(names)})(?![^\W_])[\s*_`\"']*{then}(?:[:：=]|is\b)", re.IGNORECASE)
+_CLAIM = re.compile(r"(?<![^\W_])grade(?![^\W_])[\s*_`\"']*(?:[:：=]|is\b)", re.IGNORECASE)
+"""A statement of what the grade is, up to where its label would follow."""
 
 
-def _one_of(names: Sequence[str]) -> str:
-    """The names as alternatives of an expression; a name that begins like another is tried before it."""
-    return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-
-
-_CLAIM = _claim_of(("grade",))
-_GRADE = r"(?:grade[\s*_`\"']*)?"
-"""What may follow the name of a criterion in a claim; a grade that is said of no criterion is a claim about none."""
-
-
-def _claims(text: str, claim: re.Pattern[str], name: str, menu: Sequence[str]) -> set[str]:
-    """The labels of the menu that directly follow a claim about a name, such as `naturalness is`, in a text."""
+def _claims(text: str, menu: Sequence[str]) -> set[str]:
+    """The labels of the menu that directly follow a claim, such as `the grade is`, in a text."""
     text = text.replace(_MINUS, "-")
-    stated = (found.end() for found in claim.finditer(text) if found[1].casefold() == name)
-    matches = (_label_pattern(tuple(menu)).match(text, end) for end in stated)
+    matches = (_label_pattern(tuple(menu)).match(text, found.end()) for found in _CLAIM.finditer(text))
     return {label for match in matches if match and (label := on_menu(match[1], menu)) is not None}
 
 
 @lru_cache(maxsize=64)
 def _label_pattern(menu: tuple[str, ...]) -> re.Pattern[str]:
     """A label of the menu as its only group, with what may stand before it; the text has plain minus signs."""
+    # A label that begins like another is tried before it.
+    labels = "|".join(re.escape(label) for label in sorted(menu, key=len, reverse=True))
     # Not a part of a longer word or number, such as `2.5`, `2/3` or `1-2`.
-    return re.compile(rf"[\s*_`#\"'“‘(\[]*({_one_of(menu)})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])", re.IGNORECASE)
+    return re.compile(rf"[\s*_`#\"'“‘(\[]*({labels})(?:\.0+)?(?![^\W_]|[.,/\-–][0-9])", re.IGNORECASE)
 
 
 def on_menu(value: object, menu: Sequence[str]) -> str | None:

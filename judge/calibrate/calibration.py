@@ -27,7 +27,6 @@ from judge.calibrate.selection import (
     comparisons,
     equivalences,
     selection,
-    together_rows,
 )
 from judge.errors import UsageError
 from judge.io.ids import clustering
@@ -236,7 +235,6 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
         alternative=_defined(agreement.alternative(panel, column, split, options.epsilon) for column in judged),
         probabilities=_defined(agreement.probabilities(panel, column, part) for column, part in forecasts),
         equivalence=equivalence,
-        together=together_rows(panel, judged, split, compared),
         warnings=(
             *_warnings(panel, decided, chosen, choice, options),
             *_too_few_to_compare(panel, split),

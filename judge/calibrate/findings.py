@@ -198,18 +198,13 @@ class ProbabilityRow(JudgeRow, frozen=True):
     """Brier's score of one forecast for all: the shares of the assessors' grades."""
 
 
-class TwoJudgesRow(msgspec.Struct, frozen=True):
-    """What the findings about two judges on the items that both graded begin with."""
+class EquivalenceRow(msgspec.Struct, frozen=True):
+    """Two judges on the items that both graded, or a judge and the assessors, by two one-sided tests."""
 
     criterion: str
     split: Split
     statistic: str
     """Key of `STATISTICS`."""
-
-
-class EquivalenceRow(TwoJudgesRow, frozen=True):
-    """Two judges, or a judge and the assessors among themselves, by two one-sided tests."""
-
     a: str
     b: str
     """A judge, or `assessors`."""
@@ -217,37 +212,6 @@ class EquivalenceRow(TwoJudgesRow, frozen=True):
     """a minus b, with a 90 % interval."""
     margin: float
     word: Equivalence
-
-
-class TogetherRow(TwoJudgesRow, frozen=True):
-    """A prompt asked together with others against the same prompt asked alone, on the items that both graded."""
-
-    judge: str
-    alone: str
-    together: str
-    """The same with the criteria that were asked with it."""
-    value_alone: float | None
-    value_together: float | None
-    difference: Estimate
-    """The statistic together minus alone; its interval is over topics."""
-    p: float | None
-    p_max_t: float | None
-
-
-class GroupCost(msgspec.Struct, frozen=True):
-    """The calls behind one judge's grades of the same responses, one criterion a call and all in one.
-
-    A second call after an unreadable reply counts too. Tokens that the provider did not count are estimated.
-    """
-
-    judge: str
-    prompts: tuple[str, ...]
-    calls_alone: int
-    calls_together: int
-    prompt_tokens_alone: int
-    prompt_tokens_together: int
-    reply_tokens_alone: int
-    reply_tokens_together: int
 
 
 class Looks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -279,9 +243,6 @@ class Calibration(msgspec.Struct, frozen=True):
     preferences: tuple[PreferenceRow, ...] = ()
     probabilities: tuple[ProbabilityRow, ...] = ()
     equivalence: tuple[EquivalenceRow, ...] = ()
-    together: tuple[TogetherRow, ...] = ()
-    group_costs: tuple[GroupCost, ...] = ()
-    """By judge; empty unless `judge calibrate` asked both alone and together."""
     looks: tuple[Looks, ...] = ()
     """By criterion; empty where no sealed grades were opened."""
     cluster: Literal["theme"] | msgspec.UnsetType = msgspec.UNSET

@@ -1,6 +1,6 @@
 """Judges compared on the same items, the choice among them, what it costs, and what is as good as the chosen one."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -10,12 +10,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 import judge.calibrate.findings as findings
-from judge.ask.prompt import group_members
 from judge.calibrate.findings import Split
 from judge.calibrate.panel import Column, Panel
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
-from judge.stats.comparison import Comparison, after_choice, compare, nested_folds
+from judge.stats.comparison import after_choice, compare, nested_folds
 from judge.stats.tables import defined
 
 FEWEST_FOLD_TOPICS = 5
@@ -203,59 +202,6 @@ def _beside_assessors(
         return None
     of_judge, of_assessors = (panel.tables_against(reference, side) for side in (judge, assessors))
     return of_judge, of_assessors, int((reference >= 0).any(axis=0).sum())
-
-
-def together_rows(
-    panel: Panel, columns: Sequence[Column], split: Split, compared: Sequence[Comparison]
-) -> tuple[findings.TogetherRow, ...]:
-    """A row for each judge and prompt that was asked together with others, where the prompt was asked alone too.
-
-    `compared` has every pair of the columns on the split.
-    """
-
-    def prompt_alone(column: Column) -> tuple[str, str] | None:
-        members = group_members(column.prompt or "")
-        return (column.judge, members[0]) if members else None
-
-    rows = []
-    for column, alone, value, beside in _beside_alone(panel, columns, split, compared, prompt_alone):
-        asked: dict[str, Any] = {"judge": column.judge, "alone": str(alone.prompt), "together": str(column.prompt)}
-        rows.append(findings.TogetherRow(**beside, **asked, value_together=value))
-    return tuple(rows)
-
-
-def _beside_alone(
-    panel: Panel,
-    columns: Sequence[Column],
-    split: Split,
-    compared: Sequence[Comparison],
-    alone: Callable[[Column], tuple[str, str | None] | None],
-) -> Iterator[tuple[Column, Column, float | None, dict[str, Any]]]:
-    """Each column whose simpler way of asking was compared too: both, the column's value, and the fields of both rows.
-
-    `alone` gives the judge and prompt of the simpler way; None where the column is the simpler way itself.
-    """
-    name = primary_statistic(len(panel.grades))
-    named = {(column.judge, column.prompt): column for column in columns}
-    pairs = {(pair.b, pair.a): (pair, turned(pair.difference)) for pair in compared}
-    pairs |= {(pair.a, pair.b): (pair, pair.difference) for pair in compared}
-    for column in columns:
-        key = alone(column)
-        other = named.get(key) if key is not None else None
-        if other is not None:
-            pair, difference = pairs[column.name, other.name]
-            value_alone, value = common_values(panel, other, column, split, name)
-            beside = {"criterion": panel.criterion, "split": split, "statistic": name, "value_alone": value_alone}
-            yield column, other, value, {**beside, "difference": difference, "p": pair.p, "p_max_t": pair.p_max_t}
-
-
-def common_values(
-    panel: Panel, a: Column, b: Column, split: Split, statistic: str
-) -> tuple[float | None, float | None]:
-    """The statistic of two judges on the items of a split that both graded; None where it is undefined."""
-    (both,) = common_tables(panel, [(a, b)], split).values()
-    of_a, of_b = (defined(point(statistic, tables.sum(axis=0), panel.grades)) for tables in both)
-    return of_a, of_b
 
 
 def turned(difference: Estimate) -> Estimate:

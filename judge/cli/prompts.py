@@ -7,11 +7,11 @@ import msgspec
 from pydantic import Field
 
 from judge.ask import criteria as bundled
-from judge.ask.prompt import OF_NUGGETS, combine, render
+from judge.ask.prompt import OF_NUGGETS, render
 from judge.ask.records import Task
 from judge.cli.declared import JsonOutput
 from judge.cli.printing import print_json, print_listed, print_table, say
-from judge.errors import InputError, UsageError
+from judge.errors import InputError
 from judge.io.plan import Option, Options
 from judge.io.text import nearest
 from judge.judges.records import AnswerForm
@@ -39,28 +39,22 @@ def list_prompts(output: JsonOutput) -> int:
 class PromptPlan(Options):
     """The options of `judge prompts show`."""
 
-    prompt: Annotated[tuple[str, ...], Option(metavar="NAME|PATH", place="only")]
-    """Criterion, criterion/variant, or a prompt file; one, or several."""
+    prompt: Annotated[str, Option(metavar="NAME|PATH", place="only")]
+    """Criterion, criterion/variant, or a prompt file."""
     rendered: bool = False
     """As a judge sees it, with a sample response."""
-    together: bool = False
-    """Several prompts as one request, as a judge sees it (--rendered)."""
     form: Literal["json", "text", "label"] = "json"
     """Answer form of --rendered."""
 
 
 def show(plan: PromptPlan) -> int:
     """The text of a prompt."""
-    if len(plan.prompt) > 1 and not plan.together:
-        raise UsageError("several prompts are shown as one request: give --together, or one prompt at a time")
-    criteria = tuple(map(bundled.find_criterion, plan.prompt))
-    if plan.together:
-        criteria = combine(criteria)
-    if plan.rendered or criteria[0].together:
-        print(_rendered(criteria[0], plan.form))
+    criterion = bundled.find_criterion(plan.prompt)
+    if plan.rendered:
+        print(_rendered(criterion, plan.form))
         return 0
     plan.refuse_unused(["form"], "it is about --rendered")
-    print(bundled.prompt_path(plan.prompt[0]).read_text(encoding="utf-8").rstrip("\n"))
+    print(bundled.prompt_path(plan.prompt).read_text(encoding="utf-8").rstrip("\n"))
     return 0
 
 

@@ -185,8 +185,8 @@ def name_results(outcome: Outcome) -> None:
             say(f"`judge report {shown}` puts everything on one page")
             return
         try:
-            files = [part.file for criterion in outcome.criteria for part in criterion.together or (criterion,)]
-            own = [file for file in dict.fromkeys(files) if Path(file).is_file()]
+            files = dict.fromkeys(criterion.file for criterion in outcome.criteria)
+            own = [file for file in files if Path(file).is_file()]
             write_report(ReportPlan(folders=(out,), prompts=own, page_only=True))
         except Exception as error:  # noqa: BLE001 - the run is finished, and nothing about its report may say otherwise
             say(f"warning: no report: {printable(str(error) or type(error).__name__)}")

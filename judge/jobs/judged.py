@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.prompt import group_members
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury, read_results
 from judge.errors import InputError, UsageError, refuse
@@ -191,13 +190,8 @@ def _prompts(
     names = {prompt.partition("/")[0] for prompt in digests}
     prompts = sorted(digests)
     if wanted is not None and wanted not in names:
-        named = find_criterion(wanted)
-        own = {**own, named.prompt_id: named}
-        # A prompt that was asked together with others goes by the name of its file too.
-        prompts = [prompt for prompt in prompts if group_members(prompt)[:1] == (named.prompt_id,)]
-        if named.prompt_id in digests or not prompts:
-            return (named,)
-    elif wanted is not None:
+        return (find_criterion(wanted),)
+    if wanted is not None:
         prompts = [prompt for prompt in prompts if prompt.partition("/")[0] == wanted]
     try:
         return tuple(find_criterion(prompt, own) for prompt in prompts)

@@ -10,7 +10,7 @@ import judge.ask.opening as opening
 from judge.ask.asking import CallEngine, JournalPlace, Judge
 from judge.ask.criteria import choose_prompts
 from judge.ask.options import JudgeOptions, LoopOptions
-from judge.ask.prompt import check_unit, combine, needs_turn, unit_of
+from judge.ask.prompt import check_unit, needs_turn, unit_of
 from judge.ask.records import JOURNAL, tasks
 from judge.calibrate.certificate import Certificate, CertificateStatement, match_run, read_certificate, statement
 from judge.calibrate.recheck import parse_part
@@ -82,9 +82,6 @@ class RunOptions(Pooling, JudgedPrompts, JudgeOptions, LoopOptions, Call, sectio
     model: Annotated[tuple[str | Model, ...], Option(metavar="BACKEND/MODEL", repeat=True)] = ()
     """The judge (default: JUDGE_MODEL, else checker/overlap for groundedness and local/qwen2.5-1.5b for the rest), in
     Python also a `FunctionJudge`; may be repeated for a jury, or once to let a checker judge groundedness."""
-    together: bool = False
-    """Ask for all criteria of a response in one call; each is then a prompt of its own, with a calibration of its
-    own."""
     jury: Annotated[
         str | None, OneOf(juries()), Option(section="a jury: each model under each prompt, as one judge")
     ] = None
@@ -228,7 +225,7 @@ def _left_out(plan: Plan) -> tuple[str, ...]:
     """Why nothing here can judge the rest beside groundedness, where the user names neither judge nor criteria."""
     *first, rest = plan.judges
     extra = backend_facts(str(rest)).extra
-    if not first or plan.model or plan.criteria or plan.prompts or plan.together or extra is None:
+    if not first or plan.model or plan.criteria or plan.prompts or extra is None:
         return ()
     try:
         need_extra(extra, str(rest))
@@ -239,17 +236,13 @@ def _left_out(plan: Plan) -> tuple[str, ...]:
 
 def _choose(plan: Plan) -> dict[str, list[Criterion]]:
     """The prompts of each criterion: one, or several for a jury. A checker needs one by sentences."""
-    alone = plan.jury is None and not plan.together
-    checks = alone and any(backend_facts(str(name)).checker for name in plan.judges)
+    checks = plan.jury is None and any(backend_facts(str(name)).checker for name in plan.judges)
     instead = {name: f"{name}/sentences" for name in ("groundedness", "support")} if checks else {}
     default = DEFAULT_CRITERIA[:1] if _left_out(plan) else DEFAULT_CRITERIA
     chosen = choose_prompts(plan.criteria, plan.prompts, default, instead)
-    if plan.together:
-        group = combine([prompt for several in chosen.values() for prompt in several])
-        chosen = {prompt.name: [prompt] for prompt in group}
     if plan.jury is not None:
         return chosen
-    shared = alone and len(plan.model) == 2 and sum(map(opening.grades_support, plan.model)) == 1
+    shared = len(plan.model) == 2 and sum(map(opening.grades_support, plan.model)) == 1
     if (len(plan.model) > 1 and not shared) or plan.samples != 1 or plan.families is not None:
         raise UsageError(
             "several models, samples and families need a jury (--jury RULE), but for a checker beside another model; "

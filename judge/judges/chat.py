@@ -15,7 +15,7 @@ import msgspec
 
 from judge.errors import OperationalError, RejectedError, TransientError
 from judge.judges.credentials import Address, Secrets, known_secrets, proxy_for, read_key
-from judge.judges.forms import answer_schema, group_schema, nuggets_schema, with_probabilities
+from judge.judges.forms import answer_schema, nuggets_schema, with_probabilities
 from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal, shorten
 from judge.judges.limits import RateLimits, read_limits
 from judge.judges.model import ModelOptions
@@ -31,8 +31,6 @@ def response_format(request: Request) -> dict[str, Any]:
         return {}
     if request.lists_nuggets:
         schema = nuggets_schema(request.labels)
-    elif request.together:
-        schema = group_schema(request.together)
     else:
         schema = answer_schema(request.labels, request.sentences)
     verdict = {"name": "verdict", "strict": True, "schema": schema}

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from judge.judges.records import AnswerForm, AskedCriterion, Completion, Request
+from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
 _REASONS = "your reasons in at most three sentences"
@@ -26,8 +26,7 @@ _REASONS = "your reasons in at most three sentences"
 
 def supported_forms(criterion: Criterion) -> tuple[AnswerForm, ...]:
     """The answer forms that a criterion allows; `label` is not among them where one label is not the whole answer."""
-    several = criterion.answer != "grade" or criterion.together
-    return ("json", "text") if several else ("json", "text", "label")
+    return ("json", "text", "label") if criterion.answer == "grade" else ("json", "text")
 
 
 def answer_labels(criterion: Criterion) -> tuple[str, ...]:
@@ -87,28 +86,6 @@ def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: b
                 f"Give {_REASONS}. Then label every numbered sentence, in order, one line each, in this form, "
                 f"where LABEL is one of {menu}:\n1: LABEL"
             )
-
-
-def group_instruction(together: Sequence[AskedCriterion], form: AnswerForm) -> str:
-    """How to answer several criteria in one reply."""
-    if form == "json":
-        members = _quoted([asked.name for asked in together])
-        grades = "; ".join(f'of "{asked.name}" one of {_quoted(asked.labels)}' for asked in together)
-        return (
-            "Reply with one JSON object and nothing else. It has one member for each criterion, in this order: "
-            f'{members}. Each member is an object: first "rationale", {_REASONS}; then "grade": {grades}.'
-        )
-    menus = ", ".join(f"one of {', '.join(asked.labels)} for {asked.name}" for asked in together)
-    lines = "\n".join(f"{asked.name}: LABEL" for asked in together)
-    return (
-        f"For each criterion, give {_REASONS}. Then end with exactly one line for each criterion, in this order and "
-        f"this form, where LABEL is {menus}:\n{lines}"
-    )
-
-
-def group_schema(together: Sequence[AskedCriterion]) -> dict[str, Any]:
-    """JSON schema of one reply to several criteria: a member with rationale and grade for each, in order."""
-    return _closed_object({asked.name: answer_schema(asked.labels, 0) for asked in together})
 
 
 def answer_schema(labels: Sequence[str], sentences: int) -> dict[str, Any]:

@@ -30,14 +30,6 @@ class Message(Record, frozen=True):
     content: str
 
 
-class AskedCriterion(Record, frozen=True):
-    """One of several criteria that one request asks for."""
-
-    name: str
-    labels: tuple[str, ...]
-    """The labels to choose from."""
-
-
 class Request(Record, frozen=True, dict=True):
     """One request to a judge about one pooled response."""
 
@@ -57,8 +49,6 @@ class Request(Record, frozen=True, dict=True):
     """The raw texts of the passages, likewise."""
     sample: int = 0
     """Number of the repetition, from 0."""
-    together: tuple[AskedCriterion, ...] = ()
-    """The criteria that are asked together, in order; empty if only one is asked."""
     nugget: str | None = None
     """The raw text of the nugget that the response is matched with; no part of the digest; None if there is none."""
     lists_nuggets: bool = False

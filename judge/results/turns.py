@@ -192,10 +192,9 @@ def reciting_runs(pool: Pool, criteria: Iterable[Criterion]) -> dict[str, dict[s
 
 
 def _prompt_runs(criterion: Criterion) -> frozenset[tuple[str, ...]]:
-    """Every COPIED_RUN consecutive words of a prompt and, where several are asked together, of all of them."""
-    asked = criterion.together or (criterion,)
-    levels = (level for each in asked for level in (*each.scale.levels, *each.sentence_levels))
-    texts = (*(each.system for each in asked), *(level.description for level in levels))
+    """Every COPIED_RUN consecutive words of a prompt."""
+    levels = (*criterion.scale.levels, *criterion.sentence_levels)
+    texts = (criterion.system, *(level.description for level in levels))
     return frozenset(chain.from_iterable(word_runs(words_of(text)) for text in texts))
 
 

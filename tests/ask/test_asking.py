@@ -6,11 +6,13 @@ import pytest
 
 from judge.ask.account import Settings
 from judge.ask.asking import JOURNAL, Asking, JournalPlace, Judge
+from judge.ask.criteria import find_criterion
+from judge.ask.opening import open_one
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.records import Failure, Judgment, tasks
 from judge.ask.returned import judge_notes
-from judge.errors import Interrupted, OperationalError
-from judge.judges.model import Model, Price
+from judge.errors import Interrupted, OperationalError, UsageError
+from judge.judges.model import Model, ModelOptions, Price
 from tests.ask.test_loop import Scripted, criterion, pool
 
 pytestmark = pytest.mark.fast
@@ -121,3 +123,9 @@ def test_what_an_earlier_journal_answers_is_not_asked_again(tmp_path: Path) -> N
     with Asking(place, POOL, None) as asking:
         asking.ask(Judge([model]), WANTED)
     assert (row.recalled, row.calls, len(model.asked)) == (4, 2, 2)
+
+
+def test_a_judge_of_one_label_cannot_be_asked_for_labels_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judge.ask.opening.open_model", lambda name, options: Scripted(forms=("label",)))
+    with pytest.raises(UsageError, match=r"fake/scripted answers with one label only, .* groundedness/sentences"):
+        open_one("fake/scripted", ModelOptions(), [find_criterion("groundedness/sentences")], Settings())

@@ -42,7 +42,6 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ("crowd absent.csv --scale 0-3 --out new", _CROWD),
         ("gold import crowd absent.csv --out new", _CROWD),
         ("run --runs absent --out new --criteria naturalness", _DEFAULT),
-        ("run --runs absent --out new --together", _DEFAULT),
         ("run --runs absent --out new --criteria groundedness naturalness --dry-run", _DEFAULT),
         ("run --runs absent --out new --jury majority --model baseline/overlap --model local/smollm2-135m "
             "--criteria groundedness", _SMALL),

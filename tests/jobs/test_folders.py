@@ -130,7 +130,6 @@ OPTIONAL = (
     ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
         f"comparisons.tsv {_TABLES} {_PICTURES.format('-1')} {_PICTURES.format('-2')}"),
-    ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/joint.jsonl", f"comparisons.tsv together.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl --gold {{}}/three.jsonl", f"alternative.tsv comparisons.tsv {_TABLES}"),
     ("crowd", f"{_CROWD} --known {{}}/known.tsv", "removed.tsv"),
     ("crowd", f"{_CROWD} --bank {{}}/bank.json", "bank.json"),
@@ -289,8 +288,8 @@ def _calibration(folder: Path) -> None:
     world.write_columns(folder / "judge.qrel", {(turn, one.response_id): one.deserved for turn, one in places})
     world.write_pool(folder / "labels", world.pool(WORLD, words=lambda one: int(one.response_id[1:]) % 7))
     judges = {"server/good": world.labeled(WORLD, 0.1, 2), "server/bad": world.labeled(WORLD, 0.6, 3)}
-    asked = {"natural": "naturalness/graded", "joint": "groundedness/graded+naturalness"}
-    for name, prompt in {"judgments": "groundedness/graded", **asked}.items():
+    asked = {"judgments": "groundedness/graded", "natural": "naturalness/graded"}
+    for name, prompt in asked.items():
         made = [
             world.judgment(
                 one.turn_id, one.response_id, grade := grades[one.response_id], judge, prompt, expected=grade + 0.1

@@ -140,15 +140,6 @@ def test_the_members_of_a_jury_are_asked_again(mock: Mock, tmp_path: Path) -> No
     assert mock.stats()["requests"] == 2 * 6 + 2 * 2
 
 
-def test_one_call_asks_again_what_one_call_asked(mock: Mock, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    assert run(mock, out, "--criteria", "naturalness", "--together", "--limit", "8") == 0
-    before = mock.stats()["requests"]
-    assert run(mock, out, "--criteria", "naturalness", "--together", "--limit", "8", "--recheck", "3") == 0
-    assert [row["asked"] for row in manifest(out)["recheck"]["rows"]] == [3, 3]
-    assert mock.stats()["requests"] == before + 3
-
-
 def test_a_forecast_counts_the_second_answers(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     counts = json.loads(printed(capsys, run(mock, out, "--recheck", "10%", "--dry-run", "--json")))

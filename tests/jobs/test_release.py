@@ -23,7 +23,6 @@ from judge.jobs.release.contents import renamed_pool
 from judge.jobs.release.names import Pseudonyms, completed, read_pseudonyms, remaining
 from tests.calibration_world import contents
 from tests.conftest import PROJECT, complaint, put, refused
-from tests.mock import Mock
 
 WORDS = st.sampled_from(["run", "1", "run01", "a.b", "a.b.c", "(x|y)+", "response", "Überlauf", "my run", 'say "hi"'])
 
@@ -282,19 +281,6 @@ def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path
     assert json.loads((bundle / "qrels/response_groundedness.llm.qrel.json").read_bytes())["jury"]["warnings"] == after
     assert "harbor" not in "".join(content.decode() for content in contents(bundle).values())
     assert (bundle / "prompts/groundedness/graded.md").is_file()
-
-
-def test_prompts_that_were_asked_together_are_published_each(tmp_path: Path, mock: Mock) -> None:
-    example, out = PROJECT / "examples", tmp_path / "out"
-    arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl"), "--together"]
-    arguments += ["--model", "server/a", "--base-url", mock.base_url, "--limit", "5", "--out", str(out)]
-    assert main(arguments) == 0
-    outcome = release(out, tmp_path / "bundle")
-    assert [name for name in outcome.files if name.startswith("prompts/")] == [
-        "prompts/groundedness/graded.md",
-        "prompts/naturalness/graded.md",
-    ]
-    assert main(["leaderboard", str(outcome.out)]) == 0
 
 
 def test_a_prompt_that_has_changed_since_is_left_out_and_told(tmp_path: Path) -> None:

@@ -399,3 +399,19 @@ def test_a_pool_alone_is_taken_on_with_the_texts_of_its_passages(tmp_path, examp
         "holds results of another configuration (passages: other content there than now; pool: other content there "
         "than now)" in complaint(capsys, run(example, out, passages=None))
     )
+
+
+@pytest.mark.long
+def test_prompts_of_the_user_are_found_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (PROJECT / "prompts" / "groundedness" / "graded.md").read_text(encoding="utf-8")
+    (tmp_path / "mine.md").write_text(text.replace("version = 1", "version = 2"), encoding="utf-8")
+    given, out = ["--prompt", str(tmp_path / "mine.md")], tmp_path / "out"
+    arguments = ["--runs", str(RUNS), "--topics", str(TOPICS), "--passages", str(PASSAGES)]
+    assert main(["run", *arguments, *given, "--model", "baseline/overlap", "--out", str(out)]) == 0
+    assert (out / "report.html").exists()
+    capsys.readouterr()
+    assert "give each prompt of your own with --prompt PATH" in complaint(capsys, main(["leaderboard", str(out)]))
+    assert main(["leaderboard", str(out), *given]) == 0
+    assert "groundedness/mine" in capsys.readouterr().out
+    assert main(["report", str(out), *given]) == 0
+    assert main(["plan", str(out), *given]) == 0

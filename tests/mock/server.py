@@ -30,9 +30,6 @@ MENU = re.compile(r"LABEL is one of (.+):\n(Grade|1): LABEL")
 """How judge's own prompts ask for the text form: of one grade, or of a label for each sentence."""
 PLANTED = re.compile(r"\bGrade: ([0-9])\b")
 """A verdict that a text claims for itself."""
-GROUP = re.compile(r"where LABEL is (one of .+):\n")
-"""How they ask for a line for each of several criteria."""
-ONE_OF = re.compile(r"one of (.+?) for (\w+)")
 SENTENCES = re.compile(r"<(?:sentences|candidates)>\n(.*?)\n</(?:sentences|candidates)>", re.DOTALL)
 SOURCE = re.compile(r"<source>\n(.*?)\n</source>", re.DOTALL)
 
@@ -412,7 +409,6 @@ def verdict(request: dict[str, Any], options: Options) -> str:
         labels = labels_of(request, options)
         return labels[number % len(labels)]
     wanted = request.get("response_format")
-    menus = [(name, labels.split(", ")) for labels, name in ONE_OF.findall("".join(GROUP.findall(prompt)[-1:]))]
     if wanted and wanted.get("type") == "json_schema":
         schema = wanted["json_schema"]["schema"]
         if "nuggets" in schema["properties"]:
@@ -421,10 +417,6 @@ def verdict(request: dict[str, Any], options: Options) -> str:
             return json.dumps({"nuggets": nuggets, "grade": some if nuggets else none})
         if options.response_format == "honor":
             return json.dumps(instance(schema, number, sentences))
-        parts = {name: part for name, part in schema["properties"].items() if part["type"] == "object"}
-        menus = [(name, part["properties"]["grade"]["enum"]) for name, part in parts.items()]
-    if menus:
-        return "\n".join([REASON, *(f"{name}: {labels[number % len(labels)]}" for name, labels in menus)])
     asked = MENU.findall(prompt)
     labels = asked[-1][0].split(", ") if asked else options.labels
     chosen = [labels[(number + place) % len(labels)] for place in range(sentences)]

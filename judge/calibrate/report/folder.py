@@ -53,8 +53,7 @@ def _of_slope(part: str) -> Callable[[Any], object]:
 
 
 _JUDGE = fields("judge prompt criterion split")
-_DIFFERENCE = _ends("difference", "difference")
-_PAIR = {**fields("criterion split statistic a b"), **_DIFFERENCE}
+_PAIR = {**fields("criterion split statistic a b"), **_ends("difference", "difference")}
 TABLES: dict[str, TsvColumns] = {
     # A row for each pair of candidates; the difference is a's statistic minus b's.
     "comparisons": {**_PAIR, **fields("p p_max_t p_holm exact"), **_basis("difference")},
@@ -63,13 +62,6 @@ TABLES: dict[str, TsvColumns] = {
         **_PAIR,
         "margin": lambda row: float(row.margin),
         **fields("equivalence=word"),
-        **_basis("difference"),
-    },
-    # A row for each judge and prompt that was asked alone and together; the difference is together minus alone.
-    "together": {
-        **fields("criterion split statistic judge alone together value_alone value_together"),
-        **_DIFFERENCE,
-        **fields("p p_max_t"),
         **_basis("difference"),
     },
     # A row for each judge and grade: the assessors' mean grade where the judge gives it.

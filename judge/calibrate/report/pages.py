@@ -63,7 +63,6 @@ def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         said = f"The ledger of looks: {looked_at(look)}; its last line has the SHA-256 {code(look.head)}."
         yield Finding("", (said,))
     yield from _comparisons(of(calibration.comparisons, criterion), chosen)
-    yield from sections.TOGETHER.findings(calibration, criterion)
     yield from sections.EQUIVALENCE.findings(calibration, criterion)
     if row:
         yield from confusion(row)
@@ -246,7 +245,7 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
             for row in pairs
             if chosen in (row.a, row.b)
         ]
-        columns = ("against", sections.DIFFERENCE, "n/topics", "p", _MAX_T, "p Holm")
+        columns = ("against", Heading("difference [95 %]", signed=True), "n/topics", "p", _MAX_T, "p Holm")
         yield Finding(f"Comparisons on {grades_of(split)}", (text, Table(lines, columns, places=3)))
 
 
@@ -338,18 +337,15 @@ def calibration_markdown(calibration: Calibration) -> str:
         blocks = (block for finding in found for block in _blocks(finding))
         parts.append(f"\n## {prose(criterion)}\n")
         parts += (f"\n{block}\n" for block in (*(verdicts or [_NO_VERDICT]), *blocks))
-    parts += (
-        f"\n{block}\n" for finding in sections.GROUP_COSTS.findings(calibration) for block in _blocks(finding, "##")
-    )
     tables = (part for found in findings.values() for _, parts in found for part in parts if isinstance(part, Table))
     columns = Table((), (column for table in tables for column in table.columns)).captions()
     notes = (f"\n{textwrap.fill(told(paragraph), _WIDTH)}\n" for paragraph in (*NOTES, *columns))
     return "".join([*parts, "\n## How to read this\n", *notes])
 
 
-def _blocks(finding: Finding, level: str = "###") -> Iterator[str]:
+def _blocks(finding: Finding) -> Iterator[str]:
     if finding.title:
-        yield f"{level} {told(finding.title)}"
+        yield f"### {told(finding.title)}"
     for part in finding.parts:
         yield told(part) if isinstance(part, str) else part.body(words={0})
 
@@ -360,8 +356,6 @@ def summary(calibration: Calibration, columns: int = 80) -> str:
     names = criteria(calibration)
     for name in names:
         lines += ["", *(line for finding in _heart(calibration, name) for line in _drawn(finding, columns))]
-    for finding in sections.GROUP_COSTS.findings(calibration):
-        lines += ["", *_drawn(finding, columns)]
     for name in names:
         verdicts = [f"{one.word}: {verdict_text(one)}" for one in of(calibration.verdicts, name)] or [_NO_VERDICT]
         lines += ["", *(line for text in verdicts for line in fold(f"{printable(name)}: {plain(text)}", columns))]
@@ -382,7 +376,7 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         yield Finding("", (ceiling(row_of(rows, chosen, split)),))
     if selection := selection_of(calibration, criterion):
         yield Finding("", (selected(selection),))
-    for section in (sections.PREFERENCES, sections.TOGETHER, sections.EQUIVALENCE):
+    for section in (sections.PREFERENCES, sections.EQUIVALENCE):
         yield from section.findings(calibration, criterion)
 
 

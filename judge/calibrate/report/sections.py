@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 from judge.calibrate.agreement import PREFERENCE
 from judge.calibrate.findings import Calibration, SystemAgreement
-from judge.calibrate.report.lookup import Finding, grades_of, heading, merged, over, why_undefined
+from judge.calibrate.report.lookup import Finding, grades_of, merged, over, why_undefined
 from judge.calibrate.selection import ASSESSORS
-from judge.io.table import Heading, Table, p_cell
+from judge.io.table import Heading, Table
 from judge.io.text import code, interval, number, p_value, printable
 from judge.stats.discrimination import PROBABILITY
 from judge.stats.ranking import SYSTEM
 
-DIFFERENCE = Heading("difference [95 %]", signed=True)
 NOTE = Heading("note", empty="")
 
 
@@ -28,10 +27,9 @@ class TableSection(NamedTuple):
     """Headings with cells, each of a field or made of the record."""
     places: int = 3
 
-    def findings(self, calibration: Calibration, criterion: str | None = None) -> Iterator[Finding]:
-        """The section on the records of a criterion, or on all records; nothing where there are none."""
-        records = getattr(calibration, self.field)
-        rows = [row for row in records if criterion is None or row.criterion == criterion]
+    def findings(self, calibration: Calibration, criterion: str) -> Iterator[Finding]:
+        """The section on the records of a criterion; nothing where there are none."""
+        rows = [row for row in getattr(calibration, self.field) if row.criterion == criterion]
         cells = [attrgetter(cell) if isinstance(cell, str) else cell for _, cell in self.columns]
         lines = [tuple(cell(row) for cell in cells) for row in rows]
         if rows:
@@ -160,33 +158,4 @@ SYSTEMS = TableSection(
         (NOTE, _why_none),
     ),
     places=2,
-)
-TOGETHER = TableSection(
-    field="together",
-    title=lambda rows: "Asked together with other criteria",
-    text=lambda rows: (
-        f"{heading(rows[0].statistic)} of the same judge on the same items, with the criterion asked alone and "
-        "together with others in one call. The difference is together minus alone. A small difference with a wide "
-        "interval does not say that asking together costs nothing: the low end of the interval says how much it may "
-        "cost."
-    ),
-    columns=(
-        *(("judge", "judge"), ("asked as", "together"), ("alone", "value_alone"), ("together", "value_together")),
-        *((DIFFERENCE, "difference"), ("n/topics", _of_difference)),
-        *(("p", lambda row: p_cell(row.p)), ("p max-T", lambda row: p_cell(row.p_max_t))),
-    ),
-)
-GROUP_COSTS = TableSection(
-    field="group_costs",
-    title=lambda rows: "What asking together saves",
-    text=lambda rows: (
-        "The calls behind the grades of the same responses, each criterion in a call of its own and all in one. Second "
-        "calls after unreadable replies count too."
-    ),
-    columns=(
-        *(("judge", "judge"), ("criteria", lambda row: ", ".join(row.prompts))),
-        *(("calls alone", "calls_alone"), ("together", "calls_together")),
-        *(("prompt tokens alone", "prompt_tokens_alone"), ("together", "prompt_tokens_together")),
-        *(("reply tokens alone", "reply_tokens_alone"), ("together", "reply_tokens_together")),
-    ),
 )

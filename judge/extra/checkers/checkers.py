@@ -175,7 +175,7 @@ def is_checkable(criterion: Criterion) -> bool:
     """Whether checkers have the labels that a prompt's sentences need."""
     needed = _LABELS.get(criterion.name)
     labels = {level.label for level in criterion.sentence_levels}
-    return needed is not None and needed <= labels and not criterion.together
+    return needed is not None and needed <= labels
 
 
 def claims(sentence: str) -> bool:

@@ -9,7 +9,6 @@ import msgspec
 from pydantic import Field
 
 from judge.ask.criteria import find_criterion
-from judge.ask.prompt import group_members
 from judge.ask.results import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
 from judge.calibrate.intake import OffScale, parse_scale
 from judge.errors import InputError, UsageError, refuse
@@ -127,7 +126,7 @@ def _one(path: Path, every: Sequence[Labels], wanted: str | None) -> tuple[Label
         and (
             wanted is None
             or labels.prompt.partition("/")[0] == wanted
-            or (prompt and prompt.prompt_id in (labels.prompt, *group_members(labels.prompt)[:1]))
+            or (prompt is not None and prompt.prompt_id == labels.prompt)
         )
     ]
     held = ", ".join(f"{labels.judge} under {labels.prompt}" for labels in every) or "nothing"

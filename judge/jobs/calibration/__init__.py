@@ -130,7 +130,6 @@ def _compared(
         found,
         warnings=(*warnings, *found.warnings, *looked_often(looks)),
         looks=looks,
-        group_costs=tuple(labeled.costs),
     )
 
 

@@ -10,7 +10,6 @@ from pydantic import Field
 from judge.ask.criteria import default_prompts, find_criterion
 from judge.ask.opening import MOST_SAMPLES, ask_free, takes
 from judge.ask.options import AskingOptions
-from judge.ask.prompt import combine
 from judge.ask.records import Task
 from judge.ask.results import JUDGMENTS, labels_of
 from judge.calibrate import CalibrationOptions
@@ -35,7 +34,7 @@ ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and 
 NEEDLESS = "they are about asking a judge, which --model names"
 _OF_ASKING = (
     *AskingOptions.model_fields,
-    *("samples", "together", "journal"),
+    *("samples", "journal"),
 )
 
 
@@ -72,8 +71,6 @@ class ComparedJudges(Options, section="reading"):
     """Prompt, as criterion/variant or a file of your own, also one that judgments are under; may be repeated."""
     models: Annotated[tuple[str, ...], Option("model", metavar="BACKEND/MODEL", repeat=True)] = ()
     """A judge; may be repeated."""
-    together: bool = False
-    """Ask the prompts also all in one call: what that costs in agreement, and what it saves."""
     samples: Annotated[int, Field(ge=1, le=MOST_SAMPLES), Option(metavar="N")] = 1
     """Ask each question N times, for test-retest."""
 
@@ -137,8 +134,6 @@ class CalibrationInputs:
         """The scale of grades in columns."""
         self.prompts = _by_id(map(find_criterion, plan.prompts))
         """The prompts, by `criterion/variant`; those behind labels and the baseline join them."""
-        if plan.together:
-            self.prompts |= _by_id(combine(tuple(self.prompts.values())))
         only = None if plan.criterion is None else os.fspath(plan.criterion)
         if only is not None and ("/" in only or only.endswith(".md")):
             prompt = find_criterion(only)

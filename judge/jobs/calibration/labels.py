@@ -1,24 +1,21 @@
-"""The labels that a calibration sets beside gold, read from files or given by the models it asks, and their costs."""
+"""The labels that a calibration sets beside gold, read from files or given by the models it asks."""
 
-import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
 
-from judge.ask.account import BYTES_PER_TOKEN, JudgeAccount, estimated_tokens
+from judge.ask.account import JudgeAccount
 from judge.ask.asking import Asking, JobForecast, JournalPlace, Judge
-from judge.ask.criteria import bundled_criteria, find_criterion
+from judge.ask.criteria import bundled_criteria
 from judge.ask.opening import check_prices, check_turns, open_one, recalls
 from judge.ask.progress import JobProgress
-from judge.ask.prompt import check_unit, group_members
-from judge.ask.questions import Questions
+from judge.ask.prompt import check_unit
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.calibrate.certificate import certified_options
-from judge.calibrate.findings import GroupCost
 from judge.calibrate.intake import LabelSource, read_sources
 from judge.calibrate.panel import Column, Panel
 from judge.calibrate.selection import choose
@@ -26,13 +23,12 @@ from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.rows import GoldRow, match
 from judge.gold.seal import Seal, read_sealed, seal_of
 from judge.io.files import jsonl_bytes, published, sha256
-from judge.io.ids import groups_of, natural_key
+from judge.io.ids import natural_key
 from judge.io.text import shown
 from judge.jobs.calibration.inputs import ASKING, CalibrationInputs, CalibrationPlan, gold_tasks, make_comparison
 from judge.jobs.calibration.look import LookRecord, check_dev, open_test
 from judge.jobs.manifest import MANIFEST
 from judge.judges.model import recorded_options
-from judge.judges.records import Completion, Request
 from judge.pool.bank import read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.records import Criterion
@@ -49,7 +45,6 @@ class LabeledGold(NamedTuple):
     warnings: tuple[str, ...]
     files: Mapping[str, bytes] = {}
     """The files of what the models said, by name."""
-    costs: Sequence[GroupCost] = ()
     accounts: tuple[JudgeAccount, ...] = ()
     """What the calls to each model took."""
     endpoints: Mapping[str, str] = {}
@@ -110,12 +105,12 @@ def _find_prompts(prompts: dict[str, Criterion], columns: Sequence[Labels]) -> l
             continue
         if labels.prompt not in prompts:
             known = bundled | prompts
-            if not all(name in known for name in group_members(labels.prompt) or (labels.prompt,)):
+            if labels.prompt not in known:
                 raise UsageError(
                     f"{labels.source}: no prompt called {shown(labels.prompt)} comes with judge: give the file "
                     "of a prompt of your own with --prompt PATH"
                 )
-            prompts[labels.prompt] = find_criterion(labels.prompt, known)
+            prompts[labels.prompt] = known[labels.prompt]
         prompt = prompts[labels.prompt]
         if prompt.digest != labels.prompt_digest and not is_jury(labels.judge):
             # Warnings are published with the findings.
@@ -200,12 +195,9 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
     opened = CalibrationJudges(inputs, progress)
     judges, wanted = opened.judges, opened.tasks(opened.dev, opened.prompts)
     results: list[Judgment | Failure] = []
-    costs: list[GroupCost] = []
     with opened.asking as asking:
         for judge in judges:
             results += asking.ask(judge, wanted)
-            questions = asking.questions(judge.models[0])
-            costs += group_costs(judge.name, questions, opened.prompts, lambda group: opened.tasks(opened.dev, group))
         # The judge of each criterion that is chosen by the grades that are not held out.
         panels = opened.panels(results)
         chosen = [column for panel in panels if (column := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
@@ -230,7 +222,6 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         record=record,
         warnings=warnings,
         files=_answer_files(results),
-        costs=costs,
         accounts=asking.accounts,
         endpoints=endpoints,
     )
@@ -280,58 +271,3 @@ def _answer_files(results: Sequence[Judgment | Failure]) -> dict[str, bytes]:
         JUDGMENTS: jsonl_bytes(result for result in ordered if isinstance(result, Judgment)),
         FAILURES: jsonl_bytes(result for result in ordered if isinstance(result, Failure)),
     }
-
-
-PaidCall = tuple[Request, Completion]
-
-
-def group_costs(
-    judge: str,
-    questions: Questions,
-    prompts: Sequence[Criterion],
-    tasks: Callable[[Sequence[Criterion]], tuple[Task, ...]],
-) -> tuple[GroupCost, ...]:
-    """A row for each group whose criteria were all asked together and alone."""
-    asked = {prompt.digest: prompt for prompt in prompts}
-    grouped = (prompt for prompt in prompts if prompt.together)
-    groups = groups_of((tuple(part.digest for part in prompt.together), prompt) for prompt in grouped)
-    rows: list[GroupCost] = []
-    for digests, group in groups.items():
-        if len(group) < len(digests) or not set(digests) <= asked.keys():
-            continue
-        parts = [asked[digest] for digest in digests]
-        tasks_alone = tasks(parts)
-        alone, together = calls_of(questions, tasks_alone), calls_of(questions, tasks(group))
-        rows.append(
-            GroupCost(
-                judge=judge,
-                prompts=tuple(dict.fromkeys(task.criterion.prompt_id for task in tasks_alone)),
-                calls_alone=len(alone),
-                calls_together=len(together),
-                prompt_tokens_alone=sum(map(prompt_tokens_of, alone)),
-                prompt_tokens_together=sum(map(prompt_tokens_of, together)),
-                reply_tokens_alone=sum(map(reply_tokens_of, alone)),
-                reply_tokens_together=sum(map(reply_tokens_of, together)),
-            )
-        )
-    return tuple(rows)
-
-
-def calls_of(questions: Questions, tasks: Iterable[Task]) -> list[PaidCall]:
-    """Every call behind the outcomes of the tasks, once."""
-    calls: dict[str, PaidCall] = {}
-    for task in tasks:
-        calls |= questions.calls(task)
-    return list(calls.values())
-
-
-def prompt_tokens_of(call: PaidCall) -> int:
-    """The tokens of a call's prompt, estimated where the provider did not count them."""
-    request, completion = call
-    return completion.prompt_tokens or estimated_tokens(request)
-
-
-def reply_tokens_of(call: PaidCall) -> int:
-    """The tokens of a call's reply, likewise."""
-    _, completion = call
-    return completion.completion_tokens or math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)

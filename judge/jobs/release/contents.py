@@ -155,7 +155,7 @@ def _without_addresses(value: Any) -> Any:
 
 
 def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tuple[str, Path | None]]:
-    """The prompts behind the results by id, those of juries and groups each; None for a file that has changed."""
+    """The prompts behind the results by id, those of juries each; None for a file that has changed."""
     known = {prompt_id: find_criterion(path) for prompt_id, path in own.items()}
     asked = {
         (f"{reply.criterion}/{reply.variant}", reply.criterion_digest)
@@ -165,9 +165,8 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
     }
     for prompt_id, digest in sorted(asked):
         criterion = find_criterion(prompt_id, known)
-        for part in criterion.together or (criterion,):
-            file = own.get(part.prompt_id) or prompt_path(part.prompt_id)
-            yield part.prompt_id, file if criterion.digest == digest else None
+        file = own.get(prompt_id) or prompt_path(prompt_id)
+        yield prompt_id, file if criterion.digest == digest else None
 
 
 def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dict[str, Any]:

@@ -28,13 +28,13 @@ class Overlap(Model):
     free = True
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse all but graded groundedness, support and nuggets, asked alone."""
+        """Refuse all but graded groundedness, support and nuggets."""
         for criterion in criteria:
             graded = criterion.answer == "grade" and criterion.unit != "dialogue"
-            if criterion.name not in ("groundedness", "support", "nugget") or not graded or criterion.together:
+            if criterion.name not in ("groundedness", "support", "nugget") or not graded:
                 raise UsageError(
                     f"{self.name} compares words with the used passages and can grade groundedness and support only, "
-                    f"{'asked alone, ' if criterion.together else ''}not {criterion.prompt_id}"
+                    f"not {criterion.prompt_id}"
                     + (": checker/overlap labels sentences" if criterion.answer == "sentences" else "")
                     + (", which is about dialogues" if criterion.unit == "dialogue" else "")
                 )

@@ -49,7 +49,7 @@ class ServerModel(Model):
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages."""
-        key = (request.form, request.labels, request.sentences, request.together, request.lists_nuggets)
+        key = (request.form, request.labels, request.sentences, request.lists_nuggets)
         if key not in self._parameters:
             self._parameters[key] = {
                 "model": self._model,

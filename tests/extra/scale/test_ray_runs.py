@@ -202,7 +202,6 @@ def test_a_budget_is_kept_by_all_workers_together(nodes: RayNodes, second: int, 
 
 
 @pytest.mark.parametrize(("model", "more"), [
-    ("server/mock", ("--together",)),
     ("server/mock", ("--prompt", "groundedness", "--logprobs")),
     ("server/mock", ("--prompt", "completeness", "--samples", "2", "--jury", "median")),
     ("baseline/overlap", ("--prompt", "groundedness")),
