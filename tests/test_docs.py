@@ -88,9 +88,6 @@ ONLY_READ = {
     "faithbench summedits --out local-qwen2.5-1.5b/": "the weights of a model are fetched",
     "judge bench --data data/ --model local/smollm2-135m --limit 50 --threads 2 --dataset begin-wow begin-cmu "
     "attributionbench faithbench summedits --out local-smollm2-135m/": "the weights of a model are fetched",
-    "judge run --runs runs/ --topics topics.json --passages passages.jsonl --model server/MODEL --base-url "
-    "http://gpu1:8000/v1 --base-url http://gpu2:8000/v1 --concurrency 64 --out served/": "no such servers are here; "
-    "tests/jobs/test_servers.py starts several",
     "judge batch submit round-1/": "no batch API is here; tests/extra/scale/test_batches.py plays one",
     "judge batch status round-1/": "likewise",
     "judge batch collect round-1/ --out out/": "likewise",

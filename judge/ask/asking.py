@@ -5,7 +5,7 @@ Nothing else opens a journal to ask, calls the loop, keeps a budget over several
 
 import contextlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -17,14 +17,12 @@ from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, failure, filler_notes
 from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task, Tasks
 from judge.ask.results import StoredResults, stored
-from judge.ask.returned import by_criterion, model_notes, server_notes
+from judge.ask.returned import by_criterion, model_notes
 from judge.errors import Interrupted, OperationalError
 from judge.io.folder import make_folder
 from judge.io.text import count
-from judge.judges.credentials import scrub, without_credentials
 from judge.judges.journal import Journal, JournalView
 from judge.judges.model import Model, ModelOptions
-from judge.judges.records import Completion
 from judge.pool.records import Pool
 from judge.records import Record
 from judge.runs.records import Turn
@@ -103,12 +101,6 @@ class Judge:
         """US dollars per million tokens of each model, as far as they are known."""
         known = {model.name: price_of(model, self.settings.known_prices) for model in self.models}
         return {name: None if price is None else price.per_million() for name, price in known.items()}
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """The addresses of a judge that is asked at several, without credentials; empty where there is one."""
-        urls = (self.options.base_url or "", *self.options.replicas)
-        return tuple(scrub(without_credentials(url)) for url in urls) if self.options.replicas else ()
 
     def configuration(self) -> dict[str, object]:
         """What the configuration of a folder says of the judge besides its name and options."""
@@ -293,21 +285,14 @@ class Asking:
         return (*self.not_judged, *model_notes(replies), *filler_notes((model.name for model in models), self.journal))
 
     def served_notes(self, judge: Judge, replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
-        """What the models of a judge say of their replies, and a sentence for each judge whose servers differ."""
+        """What the models of a judge say of their replies."""
         notes: tuple[str, ...] = ()
         for model in sorted(judge.models, key=lambda model: model.name):
             own = (reply for reply in replies if isinstance(reply, Judgment) and reply.judge == model.name)
             # A completion that several judgments share is one.
-            once = {reply.request_digest: reply for reply in own}
-            notes += model.notes(completion for _, completion in self._completions(once.values()))
-        return (*notes, *server_notes(self._completions(replies))) if judge.servers else notes
-
-    def _completions(self, replies: Iterable[Judgment | Failure]) -> Iterator[tuple[str, Completion]]:
-        """The model and the completion of every judgment."""
-        for reply in replies:
-            completion = self.journal.get(reply.request_digest) if isinstance(reply, Judgment) else None
-            if completion is not None:
-                yield reply.judge, completion
+            digests = dict.fromkeys(reply.request_digest for reply in own)
+            notes += model.notes(filter(None, map(self.journal.get, digests)))
+        return notes
 
 
 def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, longest: int) -> ModelForecast:

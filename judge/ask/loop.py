@@ -217,9 +217,17 @@ class Loop:
     def _tell(self) -> None:
         if self._report is None:
             return
-        done, total, budget = len(self._results), len(self._wanted), self.calls.budget
-        costs = budget.spent, budget.estimated, tuple(self._model.servers)
-        self._report(Progress(done, total, self._recalled, self._failures, *costs, self.calls.limited()))
+        self._report(
+            Progress(
+                done=len(self._results),
+                total=len(self._wanted),
+                recalled=self._recalled,
+                failures=self._failures,
+                cost=self.calls.budget.spent,
+                estimated=self.calls.budget.estimated,
+                limited=self.calls.limited(),
+            )
+        )
 
     def _first(self, number: int) -> tuple[str, Request]:
         """Digest and first request of a task; made for many tasks in a row, which takes half the CPU."""

@@ -147,8 +147,8 @@ def ask_free(name: str, wanted: Sequence[Task], pool: Pool, turns: Mapping[str, 
 
 
 def judging_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, object]:
-    """The judge's options that may change a grade; patience, speed and further servers of the same model do not."""
-    needless = {"timeout", "threads", "replicas"}
+    """The judge's options that may change a grade; patience and speed do not."""
+    needless = {"timeout", "threads"}
     return {name: value for name, value in all_options(options, models).items() if name not in needless}
 
 

@@ -33,9 +33,8 @@ def _checked_price(text: str) -> str:
 class JudgeOptions(Options, section="asking"):
     """How a judge is asked."""
 
-    base_url: Annotated[tuple[str, ...], Option(metavar="URL", repeat=True)] = ()
-    """Address of server/…, or another than the usual one for openai/… and litellm/…; repeated for several servers of
-    one model (server/… only)."""
+    base_url: Annotated[str | None, Option(metavar="URL")] = None
+    """Address of server/…, or another than the usual one for openai/… and litellm/…."""
     temperature: Amount = 0.0
     """Sampling temperature."""
     max_tokens: Annotated[Positive, Option(metavar="N")] = 1024
@@ -52,15 +51,14 @@ class JudgeOptions(Options, section="asking"):
     @property
     def options(self) -> ModelOptions:
         """The options as a model takes them."""
-        addresses = {"base_url": self.base_url[0] if self.base_url else None, "replicas": self.base_url[1:]}
-        return ModelOptions(**self.part(JudgeOptions) | addresses)
+        return ModelOptions(**self.part(JudgeOptions))
 
 
 class LoopOptions(Options, section="the loop"):
     """How many calls and how much money asking may use."""
 
     concurrency: Annotated[Positive, Option(metavar="N")] = 16
-    """Calls in flight, at all addresses together."""
+    """Calls in flight."""
     attempts: Annotated[Positive, Option(metavar="N")] = 6
     """Most attempts of a call whose failure may pass."""
     rpm: Annotated[Positive | None, Option(metavar="N")] = None

@@ -2,13 +2,10 @@
 
 import contextlib
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from judge.io.steps import ProgressLine, Step, Steps, quiet
-from judge.io.text import count
-from judge.judges.endpoints import Endpoint
 from judge.judges.weights import FetchReport
 
 
@@ -25,8 +22,6 @@ class Progress(NamedTuple):
     """US dollars that this process has spent."""
     estimated: int = 0
     """Calls whose cost rests on our own estimate, because the provider gave no counts that can be true."""
-    servers: tuple[Endpoint, ...] = ()
-    """How each server does, as it changes, where a judge is asked at several addresses."""
     limited: str = ""
     """How a rate limit holds the calls back, in few words; empty if it does not."""
 
@@ -39,7 +34,6 @@ class Progress(NamedTuple):
             self.failures + more.failures,
             self.cost + more.cost,
             self.estimated + more.estimated,
-            self.servers + more.servers,
             more.limited,
         )
 
@@ -52,27 +46,16 @@ class Reporter:
         self._judge = judge
         self._line = line
         self._last: Progress | None = None
-        self._set_aside: set[str] = set()
 
     def __call__(self, progress: Progress) -> None:
         """Show the progress; cheap enough to be called after every judgment."""
         self._last = progress
-        self._name_set_aside(progress.servers)
         if progress.done == progress.total:
             self.close()
         else:
             self._line(Step(self._judge, progress.done, progress.total, free=progress.recalled, note=_extra(progress)))
         if self._then is not None:
             self._then(progress)
-
-    def _name_set_aside(self, servers: tuple[Endpoint, ...]) -> None:
-        """Say why a server gets no calls for now, whenever this begins."""
-        for server in servers:
-            if server.trouble is None:
-                self._set_aside.discard(server.url)
-            elif server.url not in self._set_aside:
-                self._set_aside.add(server.url)
-                self._line.say(f"{self._judge}: {server.url} is set aside, and tried again later: {server.trouble}")
 
     def close(self) -> None:
         """Say how it ended, once."""
@@ -82,7 +65,7 @@ class Reporter:
         asked = last.done - last.recalled
         # Where all comes from the journal, a rate of 0 would read as a judge that stands still.
         rate = f"{asked / max(self._line.seconds, 1e-9):.1f}/s" if asked else ""
-        told = [f"{last.done}/{last.total} judged", rate, _extra(last), _shares(last)]
+        told = [f"{last.done}/{last.total} judged", rate, _extra(last)]
         self._line.say(f"{self._judge}: {', '.join(filter(None, told))}")
 
 
@@ -150,17 +133,6 @@ def _extra(progress: Progress) -> str:
     if progress.cost:
         basis = f" (tokens of {progress.estimated} replies estimated)" if progress.estimated else ""
         parts.append(f"${progress.cost:.4f}{basis}")
-    if aside := sum(server.trouble is not None for server in progress.servers):
-        parts.append(f"{aside} of {count(len(progress.servers), 'server')} set aside")
     if progress.limited and progress.done < progress.total:
         parts.append(progress.limited)
     return ", ".join(parts)
-
-
-def _shares(progress: Progress) -> str:
-    """How many calls each of several servers answered."""
-    answered: Counter[str] = Counter()
-    for server in progress.servers:
-        answered[server.url] += server.answered
-    shares = ", ".join(f"{url} {calls}" for url, calls in answered.items())
-    return f"calls answered: {shares}" if answered.total() else ""

@@ -1,4 +1,4 @@
-"""Notes about replies: the models that answered, what servers say, how sure a judge is, who judged what. Pure."""
+"""Notes about replies: the models that answered, how sure a judge is, who judged what. Pure."""
 
 import math
 import re
@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import groups_of
-from judge.io.text import count, decimals, printable, shown
+from judge.io.text import count, decimals, printable
 from judge.judges.backends import backend_facts
 from judge.judges.credentials import MASK
-from judge.judges.records import Completion
 
 _SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|latest))*")
 """What providers add to a model's name: the date or the version of what they serve under it today."""
@@ -40,27 +39,6 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
             what = "another model than the one asked" if other else "several models"
             so = "Grades of several models are not one judge's." if len(models) > 1 else "The grades are that model's."
             notes.append(f"{judge}: its replies name {what}: {counts}. {so}")
-    return tuple(notes)
-
-
-def server_notes(replies: Iterable[tuple[str, Completion]]) -> tuple[str, ...]:
-    """A sentence for each judge whose servers say different things of themselves.
-
-    Of the names of judges, each with a completion, those that name no server are passed over.
-    """
-    said: dict[str, dict[str, Counter[str]]] = {}
-    for judge, reply in replies:
-        if reply.endpoint is not None:
-            itself = f"model {shown(reply.model)}, fingerprint {shown(reply.system_fingerprint)}"
-            said.setdefault(judge, {}).setdefault(reply.endpoint, Counter())[itself] += 1
-    notes = []
-    for judge, servers in sorted(said.items()):
-        if len({frozenset(counts) for counts in servers.values()}) > 1:
-            each = "; ".join(
-                f"{url} {', '.join(f'{itself} ({number})' for itself, number in sorted(counts.items()))}"
-                for url, counts in sorted(servers.items())
-            )
-            notes.append(f"{judge}: its servers may not serve one model: {each}.")
     return tuple(notes)
 
 

@@ -95,7 +95,6 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
     rare: dict[str, Any] = {
         "cluster": None if plan.cluster == "topic" else plan.cluster,
         "recheck": outcome.rechecked.recorded() if outcome.rechecked else None,
-        "servers": list(judge.servers) or None,
     }
     if notes is not None:
         counts["members"] = Counter(map(_kind, notes.said))

@@ -1,12 +1,11 @@
 """The interface of a judge: its options, its price, and one call that is one attempt."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from judge.errors import UsageError
-from judge.judges.endpoints import Endpoint
 from judge.judges.limits import RateLimits
 from judge.judges.prices import FREE as FREE
 from judge.judges.prices import Price as Price
@@ -19,8 +18,6 @@ class ModelOptions(msgspec.Struct, frozen=True):
 
     base_url: str | None = None
     """The address, where it is not the usual one of the backend; part of no digest."""
-    replicas: tuple[str, ...] = ()
-    """Further addresses that serve the same model as `base_url` (`server/…` only); part of no digest."""
     temperature: float = 0.0
     max_tokens: int = 1024
     """Most tokens of a completion."""
@@ -33,15 +30,10 @@ class ModelOptions(msgspec.Struct, frozen=True):
     """Ask for the probability of every label, and so for one label without reasons where a grade is asked."""
 
 
-def refuse_options(options: ModelOptions, judge: str, *names: Literal["threads", "replicas"]) -> None:
-    """Refuse options that mean nothing for a judge."""
-    why = {
-        "threads": f"--threads is for local models; {judge} does not run here",
-        "replicas": f"--base-url may be repeated for server/… only; {judge} is asked at one address",
-    }
-    for name in names:
-        if getattr(options, name):
-            raise UsageError(why[name])
+def refuse_threads(options: ModelOptions, judge: str) -> None:
+    """Refuse a number of threads for a judge that does not run here."""
+    if options.threads is not None:
+        raise UsageError(f"--threads is for local models; {judge} does not run here")
 
 
 def recorded_options(options: ModelOptions) -> dict[str, Any]:
@@ -76,8 +68,6 @@ class Model:
     """The address to which the environment moves the judge, as records show it; part of no digest."""
     limits: RateLimits | None = None
     """What the provider said of its rate limits with its last reply, an error included; None if nothing."""
-    servers: Sequence[Endpoint] = ()
-    """How each of several addresses does; empty where there is one."""
     uses_cores = False
     """Whether a call computes on all cores of this machine."""
     free = False

@@ -4,7 +4,7 @@ import pytest
 from judge.ask.criteria import find_criterion
 from judge.ask.questions import Answer, outcome
 from judge.ask.records import Judgment, Task, Verdict
-from judge.ask.returned import certainty_notes, entropy, model_notes, server_notes
+from judge.ask.returned import certainty_notes, entropy, model_notes
 from judge.judges.records import Completion, provider_name
 from tests.ask.test_prompt import pooled, turn
 from tests.ask.test_prompt import render as rendered
@@ -83,40 +83,6 @@ def test_each_judge_has_a_note_of_its_own() -> None:
         msgspec.structs.replace(JUDGMENT, judge=judge, model="other") for judge in ("server/b", "server/a", "server/b")
     ]
     assert [note.partition(":")[0] for note in model_notes(both)] == ["server/a", "server/b"]
-
-
-def reply(endpoint: str | None, model: str = "m", fingerprint: str | None = "f") -> Completion:
-    return Completion("Grade: 1", "stop", model, system_fingerprint=fingerprint, endpoint=endpoint)
-
-
-@pytest.mark.parametrize(
-    "replies",
-    [
-        [],
-        [reply("http://a"), reply("http://b"), reply("http://a")],
-        [reply(None), reply(None, "other")],
-        [reply("http://a"), reply(None, "other")],
-        # Each server changed on the way, and in the same way.
-        [reply("http://a"), reply("http://a", "n"), reply("http://b"), reply("http://b", "n")],
-    ],
-)
-def test_servers_that_say_the_same_of_themselves_are_no_news(replies: list[Completion]) -> None:
-    assert server_notes(("server/m", one) for one in replies) == ()
-
-
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        (reply("http://b", "n"), "http://b model 'n', fingerprint 'f' (1)"),
-        (reply("http://b", "m", "g"), "http://b model 'm', fingerprint 'g' (1)"),
-        (reply("http://b", "m", None), "http://b model 'm', fingerprint null (1)"),
-    ],
-)
-def test_servers_that_say_different_things_are_named_with_their_counts(other: Completion, words: str) -> None:
-    replies = [reply("http://a"), other, reply("http://a")]
-    (note,) = server_notes([*(("server/m", one) for one in replies), ("server/k", reply("http://b"))])
-    start = "server/m: its servers may not serve one model: http://a model 'm', fingerprint 'f' (2); "
-    assert note == f"{start}{words}."
 
 
 def test_entropy_is_in_bits_and_of_shares() -> None:

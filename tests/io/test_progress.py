@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from judge.ask.progress import Progress, Reporter, fetch_reporter
-from judge.errors import TransientError
 from judge.io.steps import FIRST, ProgressLine, Step, counted, quiet, stepped
-from judge.judges.endpoints import Endpoint
 from tests.conftest import Terminal, run_python
 
 
@@ -198,25 +196,3 @@ def test_a_pipe_gets_data_alone(tmp_path: Path) -> None:
     assert done.stdout == "done\n"
     assert done.stderr.startswith("reading runs: ")
     assert "\x1b" not in done.stderr
-
-
-def test_several_servers_are_told_apart() -> None:
-    stream, clock = io.StringIO(), Clock()
-    line = ProgressLine(stream, clock=clock, ticking=False)
-    first, second = servers = (Endpoint("http://a/v1"), Endpoint("http://b/v1"))
-    with line, closing(Reporter("server/m", line)) as reporter:
-        first.answered, second.trouble = 1, TransientError("status 500\x1b[2J")
-        reporter(Progress(1, 4, 0, 0, 0.0, servers=servers))
-        clock.now += 4
-        first.answered = 2
-        reporter(Progress(2, 4, 0, 0, 0.0, servers=servers))
-        second.trouble, second.answered = None, 1
-        reporter(Progress(3, 4, 0, 0, 0.0, servers=servers))
-        second.trouble = TransientError("status 502")
-        reporter(Progress(4, 4, 0, 0, 0.0, servers=servers))
-    assert stream.getvalue().splitlines() == [
-        "server/m: http://b/v1 is set aside, and tried again later: status 500\\x1b[2J",
-        "server/m: 2/4, 0.2/s, 8 s left, 1 of 2 servers set aside",
-        "server/m: http://b/v1 is set aside, and tried again later: status 502",
-        "server/m: 4/4 judged, 1.0/s, 1 of 2 servers set aside, calls answered: http://a/v1 2, http://b/v1 1",
-    ]

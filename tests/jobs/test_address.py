@@ -84,19 +84,6 @@ def test_a_calibration_is_made_again_where_its_judge_has_no_address(tmp_path: Pa
     assert {name: (out / name).read_bytes() for name in before} == before
 
 
-def test_further_servers_of_the_same_model_make_no_other_configuration() -> None:
-    def configured(*replicas: str) -> dict[str, object]:
-        plan = Plan(
-            runs=bundled("examples") / "runs",
-            criteria=["naturalness"],
-            model="server/m",
-            base_url=["http://localhost:1/v1", *replicas],
-        )
-        return RunInputs(plan).configured
-
-    assert configured("http://localhost:2/v1", "http://localhost:3/v1") == configured()
-
-
 @pytest.mark.parametrize(
     ("models", "asked_there"),
     [

@@ -710,9 +710,9 @@ def test_paid_answers_are_recalled_without_a_server_and_without_an_address(tmp_p
     before = contents(tmp_path / "out")
     assert tried(LATER, **plan).calibration == first.calibration
     assert contents(tmp_path / "out") == before
-    assert tried(**plan | {"base_url": ()}).calibration.agreement == first.calibration.agreement
+    assert tried(**plan | {"base_url": None}).calibration.agreement == first.calibration.agreement
     with pytest.raises(UsageError, match="needs --base-url"):
-        tried(**plan | {"base_url": (), "out": tmp_path / "elsewhere"})
+        tried(**plan | {"base_url": None, "out": tmp_path / "elsewhere"})
 
 
 def test_a_recording_is_asked_again_on_test_grades(tmp_path: Path, split: Path, asked: Asked) -> None:

@@ -7,6 +7,7 @@ import pty
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ import pytest
 from judge.judges.journal_tools import read_journal, verify_journal
 from tests.conftest import INPUTS, PROJECT, json_lines, run_here, start_python
 from tests.jobs.test_run import files, results
-from tests.mock import Mock, wait_for_paid
+from tests.mock import Mock, start_mock, wait_for_paid
 from tests.time_limit import PATIENCE
 
 pytestmark = pytest.mark.long
@@ -334,3 +335,21 @@ def test_two_commands_on_one_journal(mock: Mock, tmp_path: Path) -> None:
     finally:
         first.kill()
         first.communicate()
+
+
+def test_where_the_server_is_dead_the_run_ends_and_goes_on_later(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    url = f"http://127.0.0.1:{port}/v1"
+    asked = ["run", *INPUTS, "--model", "server/mock", "--base-url", url, "--out", str(tmp_path / "out")]
+    done = run_here(*asked, "--concurrency", "8", "--attempts", "2")
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+    told = done.stderr.splitlines()[-1]
+    assert "judge: server/mock does not answer: 8 calls in a row were given up after 2 attempts each" in told
+    assert url in told
+    with start_mock("--port", str(port)):
+        assert run_here(*asked).returncode == 0
+    # One response of the example has no text of its passage.
+    assert len(json_lines(tmp_path / "out" / "judgments.jsonl")) == 2 * 77 - 1

@@ -232,7 +232,6 @@ def test_the_addresses_that_a_certificate_compares_stay_at_home(judged: Path, tm
     def certified(manifest: dict[str, Any]) -> None:
         manifest["certificate"] = {"calibrated": False, "banner": banner, "matches": [match]}
         manifest["configuration"]["options"]["base_url"] = here
-        manifest["servers"] = [here, there]
 
     sidecar = "qrels/response_groundedness.llm.qrel.json"
     changes = {"manifest.json": certified, sidecar: lambda sidecar: sidecar.update(calibration=banner)}

@@ -48,7 +48,7 @@ def test_a_judge_needs_no_more_than_a_name_and_complete() -> None:
     model.check([])
     model.prepare(lambda step, done, total: None)
     assert (model.sent(request), model.parts(request), model.endpoint, model.limits) == (None, None, None, None)
-    assert not (model.free or model.uses_cores or model.servers)
+    assert not (model.free or model.uses_cores)
     with pytest.raises(NotImplementedError):
         model.parameters(request)
 

@@ -226,9 +226,8 @@ class ServedChecker(Checker):
             self._connection = None
 
     def _address(self) -> Address:
-        if self._options.base_url is None or self._options.replicas:
-            kind = UsageError if self._options.replicas else MissingKeyError
-            raise kind(f"{self._called} needs one --base-url{self.address_needed}")
+        if self._options.base_url is None:
+            raise MissingKeyError(f"{self._called} needs one --base-url{self.address_needed}")
         return read_address(self._options.base_url)
 
     def _connected(self) -> Connection:

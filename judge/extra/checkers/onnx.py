@@ -19,7 +19,7 @@ from judge.io.files import json_of, read_stored
 from judge.io.installed import need_extra, package_errors
 from judge.io.processes import usable_cores
 from judge.judges.http_errors import shorten
-from judge.judges.model import ModelOptions, refuse_options
+from judge.judges.model import ModelOptions
 from judge.judges.weights import cached_digest
 from judge.records import Criterion
 
@@ -71,7 +71,6 @@ class OnnxChecker(Checker):
         """Load the model, and refuse files that are missing, broken or of another kind of model as an InputError."""
         super().check(criteria)
         need_extra("onnx", self._called)
-        refuse_options(self._options, self._called, "replicas")
         if self._options.base_url is not None:
             raise UsageError(f"--base-url is for judges that run elsewhere; {self._called} runs here")
         self._open()

@@ -20,7 +20,7 @@ from judge.judges.chat import encoded
 from judge.judges.credentials import Address
 from judge.judges.forms import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.judges.http_errors import shorten
-from judge.judges.model import ModelOptions, SentRequests, refuse_options
+from judge.judges.model import ModelOptions, SentRequests, refuse_threads
 from judge.judges.records import NO_SCORE, STOPPED, Completion, Message, Request
 from judge.records import Criterion
 
@@ -175,7 +175,7 @@ class ChatChecker(ServedChecker):
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse a number of threads and a file that holds no instruction, which is an InputError, too."""
         super().check(criteria)
-        refuse_options(self._options, self._called, "threads")
+        refuse_threads(self._options, self._called)
         _ = self._instruction
 
     def rule(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
 
 def options_beside(name: str | Model, options: ModelOptions) -> ModelOptions:
     """The options of one of several judges; a judge that computes on this machine takes no address."""
-    bare = msgspec.structs.replace(options, base_url=None, replicas=())
+    bare = msgspec.structs.replace(options, base_url=None)
     return bare if open_model(name, bare).uses_cores else options
 
 

@@ -24,7 +24,7 @@ from judge.judges.credentials import moved, read_address, refuse_unrecorded
 from judge.judges.forms import asked_logprobs, with_probabilities
 from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
 from judge.judges.limits import read_limits
-from judge.judges.model import Model, ModelOptions, Price, refuse_options
+from judge.judges.model import Model, ModelOptions, Price, refuse_threads
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
@@ -71,7 +71,7 @@ class LitellmModel(Model):
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse missing keys, a malformed address, and parameters that litellm would not pass on."""
-        refuse_options(self._options, self.name, "threads", "replicas")
+        refuse_threads(self._options, self.name)
         refuse_unrecorded(os.environ)
         if self._options.base_url is not None and read_address(self._options.base_url).user is not None:
             raise errors.UsageError("--base-url must hold no user name: litellm sends the provider's key")

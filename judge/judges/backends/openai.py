@@ -14,7 +14,7 @@ from judge.errors import UsageError
 from judge.judges.backends.server import ServerModel
 from judge.judges.credentials import Address, needed_key, read_address, refuse_unrecorded, without_credentials
 from judge.judges.forms import label_tokens
-from judge.judges.model import ModelOptions, Price, refuse_options
+from judge.judges.model import ModelOptions, Price, refuse_threads
 from judge.judges.records import Request
 from judge.records import Criterion
 
@@ -40,7 +40,7 @@ class OpenAIModel(ServerModel):
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse a missing key, a malformed address, and a temperature where the model takes none."""
-        refuse_options(self._options, self.name, "threads", "replicas")
+        refuse_threads(self._options, self.name)
         refuse_unrecorded(os.environ)
         source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"
         if self._base_url is not None and read_address(self._base_url, source).user is not None:
@@ -55,8 +55,8 @@ class OpenAIModel(ServerModel):
         """OpenAI's list price from litellm's data file; None at another address."""
         return list_price(self._model) if self._base_url is None else None
 
-    def _addresses(self) -> list[Address]:
-        return [read_address(self._base_url or USUAL)]
+    def _address(self) -> Address:
+        return read_address(self._base_url or USUAL)
 
     def _headers(self) -> dict[str, str]:
         return payers()

@@ -1,20 +1,19 @@
-"""`server/<model>`: any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), or several, straight on aiohttp."""
+"""`server/<model>`: any OpenAI-compatible server (vLLM, llama.cpp, Ollama, …), straight on aiohttp."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.errors import MissingKeyError, StructureUnsupported, UsageError
+from judge.errors import MissingKeyError, StructureUnsupported
 from judge.judges.chat import KEY, Connection, encoded, response_format
 from judge.judges.credentials import Address, read_address, read_key
-from judge.judges.endpoints import Endpoints
 from judge.judges.forms import asked_logprobs, label_grammar
-from judge.judges.model import Model, ModelOptions, refuse_options
+from judge.judges.model import Model, ModelOptions, refuse_threads
 from judge.judges.records import Completion, Request
 from judge.records import Criterion
 
 
 class ServerModel(Model):
-    """A judge at one address, or at several that serve the same model; each call is one HTTP request."""
+    """A judge at an address; each call is one HTTP request."""
 
     backend = "server"
     variable = KEY
@@ -29,23 +28,20 @@ class ServerModel(Model):
             self.forms = ("label", "json", "text")
         self.counts_longest = ".azure." in (self._base_url or "")
         self._parameters: dict[tuple[object, ...], dict[str, Any]] = {}
-        self._connections: list[Connection] = []
-        self._endpoints: Endpoints | None = None
+        self._connection: Connection | None = None
 
     @property
     def address(self) -> str | None:
-        """The first address; None for the usual one of the backend."""
+        """The address; None for the usual one of the backend."""
         return None if self._base_url is None else read_address(self._base_url).url
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a malformed key, and a malformed, repeated or missing address."""
-        refuse_options(self._options, self.name, "threads")
+        """Refuse a malformed key, and a malformed or missing address."""
+        refuse_threads(self._options, self.name)
         read_key(KEY)
         if self._base_url is None:
             raise MissingKeyError(f"{self.name} needs --base-url, the address of an OpenAI-compatible server")
-        urls = [address.url for address in self._addresses()]
-        if repeated := sorted({url for url in urls if urls.count(url) > 1}):
-            raise UsageError(f"--base-url names {', '.join(repeated)} more than once")
+        read_address(self._base_url)
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages."""
@@ -61,40 +57,30 @@ class ServerModel(Model):
         return self._parameters[key]
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; where there are several servers, one after the other until one answers."""
+        """Ask once."""
         body = encoded(self.parameters(request), request)
-        if not self._connections:
-            self._open()
-        first, *more = self._connections
+        if self._connection is None:
+            self.check([])
+            self._connection = Connection(
+                self._address(), self._options, variable=self.variable, headers=self._headers()
+            )
         try:
-            return await (self._endpoints or first).post(body, request)
+            return await self._connection.post(body, request)
         except StructureUnsupported:
             if request.form == "label":
                 # A server that cannot be held to the labels is asked in other forms from now on.
                 self.forms = ("json", "text")
             raise
         finally:
-            # Of several servers, each has limits of its own.
-            self.limits = None if more else first.limits
+            self.limits = self._connection.limits
 
     async def aclose(self) -> None:
-        """Close all connections; they are opened again if the judge is asked again."""
-        for connection in self._connections:
-            await connection.aclose()
+        """Close the connections; they are opened again if the judge is asked again."""
+        if self._connection is not None:
+            await self._connection.aclose()
 
-    def _open(self) -> None:
-        self.check([])
-        addresses, headers = self._addresses(), self._headers()
-        self._connections = [
-            Connection(address, self._options, variable=self.variable, headers=headers) for address in addresses
-        ]
-        if len(addresses) > 1:
-            posts = {address.url: each.post for address, each in zip(addresses, self._connections, strict=True)}
-            self._endpoints = Endpoints(posts)
-            self.servers = self._endpoints.all
-
-    def _addresses(self) -> list[Address]:
-        return [read_address(url) for url in (self._base_url or "", *self._options.replicas)]
+    def _address(self) -> Address:
+        return read_address(self._base_url or "")
 
     def _headers(self) -> dict[str, str]:
         """Further headers of each request."""
