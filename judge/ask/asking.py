@@ -15,7 +15,7 @@ from judge.ask.account import Account, CallSums, JudgeAccount, Settings, price_o
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, failure, filler_notes
-from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task, Tasks
+from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task
 from judge.ask.results import StoredResults, stored
 from judge.ask.returned import by_criterion, model_notes
 from judge.errors import Interrupted, OperationalError
@@ -76,7 +76,7 @@ class JobForecast(Record, frozen=True):
 
 
 class Judge:
-    """One that judges: a model, or several models that are asked one after the other; subclasses combine judges.
+    """One that judges: a model, or several models that are asked one after the other.
 
     `name` is how records name the judge; by default as its models. `parts` is criterion to the name of the model that
     judges it, in the order of the criteria; empty where each model judges all.
@@ -101,14 +101,6 @@ class Judge:
         """US dollars per million tokens of each model, as far as they are known."""
         known = {model.name: price_of(model, self.settings.known_prices) for model in self.models}
         return {name: None if price is None else price.per_million() for name, price in known.items()}
-
-    def configuration(self) -> dict[str, object]:
-        """What the configuration of a folder says of the judge besides its name and options."""
-        return {}
-
-    def tasks(self, wanted: Tasks) -> Tasks:
-        """What is asked, for the judgments that are wanted."""
-        return wanted
 
     def of(self, model: Model, wanted: Sequence[Task]) -> Sequence[Task]:
         """Those of the tasks that a model is asked."""

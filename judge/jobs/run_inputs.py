@@ -171,11 +171,12 @@ class RunInputs:
         wanted = tasks(self.pooled.pool, self.criteria, partial=plan.missing_passages == "judge-without")
         self.tasks = wanted if plan.limit is None else wanted.spread(plan.limit)
         """The judgments to make: a response under a prompt each."""
-        self.asked = self.judge.tasks(self.tasks)
+        self.asked = self.tasks if self.jury is None else self.jury.tasks(self.tasks)
         """What each model is asked."""
-        of_judge = configuration(self.pooled.configured, self.criteria, self.judge.name, options)
-        self.configured = of_judge | self.judge.configuration()
+        self.configured = configuration(self.pooled.configured, self.criteria, self.judge.name, options)
         """Everything that determines the judgments, for the manifest."""
+        if self.jury is not None:
+            self.configured |= self.jury.configuration()
         self.left_out = _left_out(plan)
         """In words, what is not judged because nothing here can."""
 
