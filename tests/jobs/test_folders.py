@@ -72,7 +72,7 @@ _REGIN = "crowd cast-regin {}/release/response_evaluation"
 _LINKS = f"--topics {PROJECT}/examples/topics.json"
 _BANK = PROJECT / "examples/nuggets.jsonl"
 _RANKED = "runs.* rankings.* pairs.* swaps.* holes.* tau_range.*"
-_TABLES = "systems.tsv probabilities.tsv"
+_TABLES = "diagnostics.tsv systems.tsv probabilities.tsv"
 _PICTURES = "agreement{0}.svg agreement{0}.png confusion{0}.svg confusion{0}.png"
 
 WRITERS = {
@@ -125,7 +125,7 @@ OPTIONAL = (
     ("calibrate",
         f"{_CALIBRATE} --gold {{}}/split --test {{}}/split --pool {{}}/judged --model baseline/overlap --families "
         "{}/teams.tsv --prompt groundedness/graded --prompt groundedness/yes_no --gold-scale groundedness/graded",
-        "judgments.jsonl failures.jsonl comparisons.tsv systems.tsv probabilities.tsv"),
+        "judgments.jsonl failures.jsonl comparisons.tsv diagnostics.tsv systems.tsv probabilities.tsv"),
     ("calibrate", f"{_STORED}/judgments.jsonl", f"comparisons.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl --margin 0.1", f"comparisons.tsv equivalence.tsv {_TABLES}"),
     ("calibrate", f"{_STORED}/judgments.jsonl {{}}/labels/natural.jsonl --gold {{}}/gold.jsonl {{}}/natural.jsonl",
@@ -166,7 +166,7 @@ OPTIONAL = (
     ("reproduce", "reproduce ikat2023 {}/ikat2023", "means.* intervals.* pairs.*"),
     ("reproduce", "reproduce llmjudge {}/llmjudge",
         "agreement.* ranking.* pairs.* stability.* off_scale_labels.* table_?_*"),
-    ("report", "report {}/judged --gold {}/example.gold.jsonl",
+    ("report", f"report {{}}/judged --gold {PROJECT}/gold/example.gold.jsonl",
         "report/corrected.svg report/agreement-*.svg report/confusion-*.svg"),
     ("nuggets-score",
         f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/judged.jsonl --gold {{}}/people.jsonl",
@@ -215,7 +215,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    shutil.copy(PROJECT / "gold" / "example.gold.jsonl", folder)
     _calibration(folder)
     release(folder / "ikat2023")
     label_files(folder / "llmjudge", {"a-one": lines(COHEN, 1), "a-two": lines([*COHEN[:-1], (1, 5)], 1)})

@@ -24,17 +24,16 @@ from tests.calibration_world import contents
 from tests.conftest import INPUTS, PROJECT, put
 
 EXAMPLE = PROJECT / "examples"
+GOLD = PROJECT / "gold" / "example.gold.jsonl"
 OVERLAP = ["--criteria", "groundedness", "--model", "baseline/overlap"]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the output folder `out`, gold, and the calibration `cal`."""
+    """A folder with the output folder `out` and the calibration `cal`."""
     place = tmp_path_factory.mktemp("made")
     assert main(["run", *INPUTS, *OVERLAP, "--out", str(place / "out")]) == 0
-    # A copy, because the looks at gold are counted beside it.
-    shutil.copy(PROJECT / "gold" / "example.gold.jsonl", place / "gold.jsonl")
-    gold = ["--gold", str(place / "gold.jsonl"), "--gold-scale", "groundedness/graded"]
+    gold = ["--gold", str(GOLD), "--gold-scale", "groundedness/graded"]
     prompts = ["--prompt", "groundedness/graded", "--prompt", "groundedness/yes_no", "--model", "baseline/overlap"]
     drawn = ["--replicates", "200", "--permutations", "200"]
     pool = ["--pool", str(place / "out")]
@@ -137,7 +136,7 @@ def test_the_same_folder_gives_the_same_bytes(out: Path, tmp_path: Path) -> None
 
 
 def test_gold_adds_agreement_and_corrected_means(made: Path, tmp_path: Path) -> None:
-    outcome = write_report(ReportPlan(folders=made / "out", gold=made / "gold.jsonl", out=tmp_path))
+    outcome = write_report(ReportPlan(folders=made / "out", gold=GOLD, out=tmp_path))
     added = ["Leaderboard, corrected by people's grades", "How far to believe the judge",
              "Agreement with people: groundedness"]  # fmt: skip
     assert headings(outcome.page)[2:5] == added
@@ -149,7 +148,7 @@ def test_gold_adds_agreement_and_corrected_means(made: Path, tmp_path: Path) -> 
 
 
 def test_gold_that_does_not_say_how_it_was_drawn_gives_agreement_alone(made: Path, tmp_path: Path) -> None:
-    rows = [json.loads(line) for line in (made / "gold.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in GOLD.read_text(encoding="utf-8").splitlines()]
     for row in rows:
         del row["inclusion_probability"]
     gold = put(tmp_path / "gold.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -327,7 +326,7 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
         (ReportPlan(folders=broken, out=tmp_path / "r"), "not the findings of a calibration"),
         (ReportPlan(folders=(out, made / "cal")), "--out DIR says where"),
         (ReportPlan(folders=(out, out), out=tmp_path / "r"), "named twice"),
-        (ReportPlan(folders=made / "cal", gold=made / "gold.jsonl", out=tmp_path / "r"), "has its own gold"),
+        (ReportPlan(folders=made / "cal", gold=GOLD, out=tmp_path / "r"), "has its own gold"),
         (ReportPlan(folders=out, criterion="naturalness", out=tmp_path / "r"), "no judgment under naturalness"),
         (ReportPlan(folders=out, gold=tmp_path / "no.jsonl", out=tmp_path / "r"), "cannot be read"),
     ]
@@ -348,8 +347,7 @@ def test_gold_off_the_scale_of_one_folder_names_the_folder_its_prompt_and_the_wa
     judgments = (two / "judgments.jsonl").read_text(encoding="utf-8")
     others = judgments.replace('"groundedness"', '"naturalness"').replace('"yes_no"', '"graded"')
     (two / "judgments.jsonl").write_text(judgments + others, encoding="utf-8")
-    shutil.copy(made / "gold.jsonl", tmp_path / "gold.jsonl")
-    plan = ReportPlan(folders=(made / "out", tmp_path / "one"), gold=tmp_path / "gold.jsonl", out=tmp_path / "r")
+    plan = ReportPlan(folders=(made / "out", tmp_path / "one"), gold=GOLD, out=tmp_path / "r")
     with pytest.raises(InputError) as refused:
         write_report(plan)
     assert str(refused.value) == (
@@ -359,13 +357,13 @@ def test_gold_off_the_scale_of_one_folder_names_the_folder_its_prompt_and_the_wa
     )
     assert {problem.code for problem in refused.value.problems} == {"off_scale"}
     with pytest.raises(InputError, match=r"or on another of its criteria with --criterion$"):
-        write_report(ReportPlan(folders=two, gold=tmp_path / "gold.jsonl", out=tmp_path / "r"))
+        write_report(ReportPlan(folders=two, gold=GOLD, out=tmp_path / "r"))
     assert not (tmp_path / "r").exists()
-    write_report(ReportPlan(folders=two, gold=tmp_path / "gold.jsonl", criterion="naturalness", out=tmp_path / "r"))
+    write_report(ReportPlan(folders=two, gold=GOLD, criterion="naturalness", out=tmp_path / "r"))
 
 
 def test_sealed_gold_stays_closed(made: Path, tmp_path: Path) -> None:
-    rows = (made / "gold.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    rows = GOLD.read_text(encoding="utf-8").splitlines(keepends=True)
     gold = put(tmp_path / "groundedness.jsonl", "".join(row for row in rows if '"groundedness"' in row))
     split = ["--test", "0.34", "--seed", "1", "--out", str(tmp_path / "split")]
     assert main(["gold", "split", str(gold), *split]) == 0
@@ -391,8 +389,7 @@ def hostile(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / "runs" / file).write_text(json.dumps(run), encoding="utf-8")
     inputs = ["--runs", str(place / "runs"), *INPUTS[2:]]
     assert main(["run", *inputs, *OVERLAP, "--out", str(place / "out")]) == 0
-    shutil.copy(made / "gold.jsonl", place / "gold.jsonl")
-    assert main(["report", str(place / "out"), "--gold", str(place / "gold.jsonl")]) == 0
+    assert main(["report", str(place / "out"), "--gold", str(GOLD)]) == 0
     return place / "out" / "report.html"
 
 
