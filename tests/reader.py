@@ -349,7 +349,7 @@ MADE: dict[str, Callable[[Path], None]] = {
     "docs/run.md: judge.toml": _settings,
     "LLMJudge/llmjudge_test.qrel": _text(_pairs(0)),
     "LLMJudge-benchmark/*.txt": lambda path: _text(_pairs(1, "q0 0 p9 5\n"))(path.with_name("team-judge.txt")),
-    **_several(lambda path: void(shutil.copytree(CARDS / path.name, path)), "local-qwen2.5-1.5b local-smollm2-135m"),
+    "local-smollm2-135m": lambda path: void(shutil.copytree(CARDS / path.name, path)),
     "mi_turns.txt": _text("1_2\n"),
     "docs/scale.md: a.txt": _text("".join(f"1-1_{turn}\n" for turn in range(1, 7))),
     "docs/scale.md: b.txt": _text("".join(f"{topic}-1_{turn}\n" for topic in (2, 3) for turn in range(1, 6))),

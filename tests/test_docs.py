@@ -84,8 +84,6 @@ ONLY_READ = {
     ".venv/bin/pip install --upgrade 'pip>=25.1' && .venv/bin/pip install -e '.[all]' --group dev": "packages are "
     "fetched",
     ".venv/bin/judge models pull smollm2-135m && .venv/bin/python -m pytest": "the weights of a model are fetched",
-    "judge bench --data data/ --model local/qwen2.5-1.5b --limit 24 --threads 2 --dataset begin-wow attributionbench "
-    "faithbench summedits --out local-qwen2.5-1.5b/": "the weights of a model are fetched",
     "judge bench --data data/ --model local/smollm2-135m --limit 50 --threads 2 --dataset begin-wow begin-cmu "
     "attributionbench faithbench summedits --out local-smollm2-135m/": "the weights of a model are fetched",
     "judge batch submit round-1/": "no batch API is here; tests/extra/scale/test_batches.py plays one",

@@ -1,7 +1,7 @@
 """Bench: judges on public labels by people.
 
 datasets    how labels are read; grounded, graded: a reader a family of them
-card        the judge card, made of answers; page: as Markdown, and cards side by side
+card        the judge card, of what `judge calibrate` finds; page: as Markdown, and cards side by side
 job         `judge bench`
 
 Here are the public datasets: which are below a folder, how to get the others, and their items as a pool for a judge.
@@ -87,6 +87,11 @@ class Drawn:
         self.items = tuple(self.every[place] for place in self.places)
         self.ids = tuple(f"{dataset.name}.{place + 1}" for place in self.places)
         """The response id of each drawn item; the same whichever other items are drawn."""
+        units = sorted({item.unit for item in self.every}, key=natural_key)
+        self.topics = {unit: f"{dataset.name}.{number}" for number, unit in enumerate(units, 1)}
+        """The topic id of each unit."""
+        self.turn_ids = tuple(f"{self.topics[self.every[place].unit]}_{place + 1}" for place in self.places)
+        """The turn of each drawn item, which it has for itself."""
         self.has_texts = all(item.response is not None for item in self.every)
         """Whether a judge can be asked about the items."""
         self.digest = digest(jsonl_bytes(self.every).decode())
@@ -105,18 +110,14 @@ def bench_pool(samples: Sequence[Drawn]) -> tuple[Pool, dict[str, Turn]]:
     responses: list[PooledResponse] = []
     turns: dict[str, Turn] = {}
     for drawn in samples:
-        units = sorted({item.unit for item in drawn.every}, key=natural_key)
-        topics = {unit: f"{drawn.dataset.name}.{number}" for number, unit in enumerate(units, 1)}
-        for item, place, response_id in zip(drawn.items, drawn.places, drawn.ids, strict=True):
+        for item, turn_id, response_id in zip(drawn.items, drawn.turn_ids, drawn.ids, strict=True):
             for text in item.passages:
                 key = keys.setdefault(text, f"P{len(keys) + 1:06d}")
                 passages.setdefault(key, Passage(key, text, "collection"))
-            text, topic_id = item.response or "", topics[item.unit]
-            turn_id, words = f"{topic_id}_{place + 1}", len(text.split())
-            used, tokens = (
-                tuple(dict.fromkeys(map(keys.__getitem__, item.passages))),
-                TokenCount(words, words, words, None),
-            )
+            text, topic_id = item.response or "", drawn.topics[item.unit]
+            words = len(text.split())
+            used = tuple(dict.fromkeys(map(keys.__getitem__, item.passages)))
+            tokens = TokenCount(words, words, words, None)
             responses.append(PooledResponse(response_id, turn_id, topic_id, text, used, tokens, False, ()))
             context = tuple(Exchange(utterance, response) for utterance, response in item.context)
             turns[turn_id] = Turn(turn_id, topic_id, item.utterance, None, context, ())

@@ -9,10 +9,9 @@ from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_acc
 from judge.errors import UsageError
 from judge.extra.bench import DatasetsPlan, list_datasets
 from judge.extra.bench.job import BenchPlan, bench_judges, forecast_bench
-from judge.extra.bench.page import CardsPlan, card_grids, compare_bench, judge_grids, verdict
+from judge.extra.bench.page import CardsPlan, card_grids, compare_bench, judge_grids
 from judge.io.plan import Options
 from judge.io.text import count
-from judge.judges.backends import backend_facts
 
 
 class StoredJudges(Options, section="asking"):
@@ -44,15 +43,12 @@ def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: Ta
     grids = card_grids(cards[0]) if len(cards) == 1 else judge_grids(cards)
     print_grids(grids, output.format)
     say_accounts(outcome.accounts)
-    for card in cards:
-        for note in card.notes:
-            say(f"note: {note}")
-        if card.rungs and not backend_facts(card.judge).baseline:
-            say(f"{card.judge}: {verdict(card)}")
+    for note in dict.fromkeys(note for card in cards for note in card.notes):
+        say(f"note: {note}")
     say(f"{count(len(cards), 'judge card')} in {plan.out}")
     if asks_again(failure.reason for failure in outcome.failures):
         return 3
-    return 0 if any(dataset.answered for card in cards for dataset in card.datasets) else 1
+    return 0 if any(dataset.judge.n for card in cards for dataset in card.datasets) else 1
 
 
 def compare(plan: CardsPlan, output: TableFormat) -> int:

@@ -15,6 +15,7 @@ from judge.ask.options import AskingOptions
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.records import Failure, Judgment, Task
+from judge.ask.results import labels_of
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
 from judge.extra.bench import Drawn, bench_pool, choose_datasets
@@ -23,16 +24,13 @@ from judge.extra.bench.card import (
     ITEMS,
     PAGE,
     Answers,
-    BenchItem,
     Expense,
     JudgeCard,
-    asked_items,
-    basis,
+    ScaledLabels,
     dataset_card,
     items_bytes,
     parse_card,
-    rung_cards,
-    stored_items,
+    stored_labels,
 )
 from judge.extra.bench.datasets import Dataset
 from judge.extra.bench.page import card_page
@@ -158,12 +156,8 @@ def _prompts(plan: BenchPlan, chosen: Sequence[Dataset]) -> dict[str, Criterion]
     return defaults | {name: prompt for name, (prompt,) in given.items()}
 
 
-_Overlap = Mapping[str, tuple[tuple[BenchItem, ...], Criterion]]
-"""Dataset to the answers of word overlap and the prompt that they are under."""
-
-
-def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> _Overlap:
-    """The answers of word overlap under the prompt of each dataset that it can grade under, else the default one."""
+def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> dict[str, ScaledLabels]:
+    """The labels of word overlap by dataset, under its prompt if overlap can grade under that, else the default one."""
     graded: list[tuple[Drawn, Criterion]] = []
     for drawn, prompt in sets:
         criterion = drawn.dataset.criterion
@@ -173,7 +167,13 @@ def _overlap(sets: Iterable[tuple[Drawn, Criterion | None]]) -> _Overlap:
             graded.append((drawn, under))
     pool, turns, tasks = _posed(graded)
     results = {result.response_id: result for result in (ask_free(OVERLAP, tasks, pool, turns) if tasks else ())}
-    return {drawn.dataset.name: (asked_items(drawn, under, results)[0], under) for drawn, under in graded}
+    return {drawn.dataset.name: _labels(drawn, under, results) for drawn, under in graded}
+
+
+def _labels(drawn: Drawn, prompt: Criterion, results: Mapping[str, Judgment | Failure]) -> ScaledLabels:
+    """What a judge said of the drawn items of a dataset, by response id."""
+    (labels,) = labels_of((results[name] for name in drawn.ids), drawn.dataset.name, drawn.digest)
+    return ScaledLabels(labels, prompt.scale)
 
 
 def bench_judges(
@@ -209,16 +209,12 @@ def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
     progress.steps(Step("making the card"))
     by_id = {result.response_id: result for result in results}
     overlap = {} if backend_facts(judge.name).baseline else _overlap(inputs.sets)
-    answers = []
-    for drawn, prompt in inputs.sets:
-        items, expected = asked_items(drawn, prompt, by_id)
-        words, under = overlap.get(drawn.dataset.name, (None, None))
-        compared = basis(drawn.dataset, prompt.scale)
-        answers.append(Answers(drawn, items, compared, words, under, expected, prompt))
+    answers = [
+        Answers(drawn, _labels(drawn, prompt, by_id), overlap.get(drawn.dataset.name)) for drawn, prompt in inputs.sets
+    ]
     counted = took.counted == took.completions
     card = _card(
         judge.name,
-        "asked",
         plan,
         answers,
         models_returned=tuple(sorted({row.model for row in results if isinstance(row, Judgment) and row.model})),
@@ -230,6 +226,7 @@ def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
             cost=took.cost if took.priced == took.completions else None,
         ),
         notes=(*inputs.notes, *notes),
+        versions={"parser": PARSER_VERSION, "renderer": RENDERER_VERSION},
     )
     # What depends on the day, of the calls that the journal has.
     timing = {"calls": took.completions} | {name: getattr(took, name) for name in _TIMING}
@@ -262,30 +259,34 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     names = safe_names(judges)
     for judge in stepped("making cards", judges, steps):
         answers = [
-            Answers(drawn, *stored_items(drawn, stored[judge]), *overlap.get(drawn.dataset.name, (None, None)))
+            Answers(drawn, stored_labels(drawn, judge, stored[judge]), overlap.get(drawn.dataset.name))
             for drawn, stored in sets
             if judge in stored
         ]
-        cards.append(_card(judge, "stored", plan, answers))
+        cards.append(_card(judge, plan, answers))
         made = card_files(cards[-1], answers)
         files |= {f"{names[judge]}/{name}": content for name, content in made.items()}
     replace_folder(out, files, RECORD)
     return BenchOutcome(tuple(cards))
 
 
-def _card(judge: str, kind: Any, plan: BenchPlan, answers: Sequence[Answers], **more: Any) -> JudgeCard:
-    versions: dict[str, str | int] = {"judge": __version__}
-    if kind == "asked":
-        versions |= {"parser": PARSER_VERSION, "renderer": RENDERER_VERSION}
+def _card(
+    judge: str,
+    plan: BenchPlan,
+    answers: Sequence[Answers],
+    versions: Mapping[str, str | int] | None = None,
+    notes: Sequence[str] = (),
+    **more: Any,
+) -> JudgeCard:
+    made = [dataset_card(each, plan.resampling_seed) for each in answers]
     return JudgeCard(
         judge=judge,
-        kind=kind,
         limit=plan.limit,
         seed=plan.resampling_seed,
-        versions=versions,
-        datasets=tuple(dataset_card(each, plan.resampling_seed) for each in answers),
-        rungs=rung_cards(answers),
+        versions={"judge": __version__, **(versions or {})},
+        datasets=tuple(dataset for dataset, _ in made),
         items_digest=sha256(items_bytes(answers)),
+        notes=(*notes, *(note for _, of_dataset in made for note in of_dataset)),
         **more,
     )
 

@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import judge.extra.bench.card as bench_card
+from judge.ask.opening import OVERLAP
+from judge.calibrate.findings import AgreementRow, SystemAgreement
+from judge.calibrate.panel import CONSTANT
+from judge.calibrate.selection import turned
 from judge.errors import InputError, UsageError
 from judge.io.files import file_in, read_stored
 from judge.io.ids import nested
 from judge.io.plan import Option, Options
 from judge.io.table import Cell, Table, TsvColumns, fields, records_table
-from judge.io.text import count, decimals, escape, interval, markdown_cell, prose, shown, table
-from judge.judges.backends import backend_facts
+from judge.io.text import count, decimals, escape, markdown_cell, prose, shown, table
 from judge.records import Estimate
-from judge.stats.discrimination import auc, auc_difference
+from judge.stats.discrimination import Contest, auc, auc_difference
 from judge.stats.ranking import SYSTEM
 from judge.stats.tables import defined
 
@@ -26,65 +29,41 @@ SHORT_DIGEST = 12
 
 
 def card_grids(card: bench_card.JudgeCard) -> tuple[Table[Any], ...]:
-    """How the judge ranks items beside word overlap, how far its grades agree with people's, and how it ranks runs."""
-    notes = [
-        "AUC: how often an item that people graded as positive scores above one that they did not. Intervals are 95 % "
-        "over units: topics, or source documents.",
-        "Worst case: every missing answer taken as the wrong one. Judge - overlap: the paired difference of AUC.",
-    ]
-    for rung in card.rungs:
-        notes.append(
-            f"The {rung.rung} rung ({', '.join(rung.datasets)}): judge - overlap "
-            f"{interval(rung.over_overlap, PLACES, signed=True)}, {rung.against_overlap}."
-        )
-    if len(card.rungs) > 1:
-        level = decimals(100 * (1 - bench_card.ALPHA / len(card.rungs)), 1)
-        notes.append(f"The intervals of the {len(card.rungs)} rungs are {level} %, so that all hold together at 95 %.")
-    parts = [f"{each.name}, {each.total} of {each.released}" for each in card.datasets if each.total < each.released]
-    if parts:
-        notes.append(f"A part of the release is here: {'; '.join(parts)}.")
-    absent = [f"{each.name}: {bench_card.missing_words(each)}" for each in card.datasets if each.missing]
-    if absent:
-        notes.append(f"Without an answer: {'; '.join(absent)}.")
-    ranks = records_table(RANKS, card.datasets, "Ranking", notes, PLACES)
-    words = (
-        "Same: the share of equal grades. Kappa and alpha are 0 for agreement by chance. Of grades: the numbers of the "
-        "judge's scale are those of the data's, whatever the words. Of positive: grades are compared as positive or "
-        "not. Balanced accuracy: the mean of the shares of positive "
-        "and of other items that the judge calls so. Worst case, constant (a judge that always gives the commonest "
-        "grade), people (each assessor against the consensus of the others) and beside people (the judge against the "
-        "same) are weighted kappa where there is one, else kappa; for the constant, the share of equal grades.",
+    """How far the judge agrees with people beside word overlap, a constant and people, and how it ranks runs."""
+    agrees = records_table(
+        AGREES,
+        card.datasets,
+        "Agreement",
+        [
+            "As `judge calibrate` finds it with the labels of people as gold. Kappa is weighted where grades are "
+            "compared with grades, and plain where both count as positive or not. Intervals are 95 % over units: "
+            "topics, or source documents.",
+            "Worst case: every missing grade taken as the farthest one. Judge - overlap: the paired difference of "
+            "kappa, with p by exchanging whole units. Constant: the share of equal grades if the judge always gave the "
+            "commonest one. People: kappa of each against the consensus of the others.",
+            "AUC: how often the expected grade of an item that people graded as positive is the better one.",
+        ],
+        PLACES,
     )
-    agrees = records_table(AGREES, card.datasets, "Agreement", words, PLACES)
-    by_runs = [(each.name, by, of) for each in card.datasets for by, of in each.runs.items()]
+    by_runs = [(each, row) for each in card.datasets for row in each.systems]
     if not by_runs:
-        return ranks, agrees
-    notes = [
-        "Runs with items of half of the units or more; a score is the mean over a run's units, on the items that the "
-        "judge answered. Intervals are of the agreement to expect on other units, and lie low: resampled orders are "
-        "noisier.",
-        "Half to half: tau-b of people's order on a random half of the units with theirs on the other half (a noise "
-        "ceiling: only a judge with less noise exceeds it), and of the judge's with theirs. It is no ceiling of tau-b, "
-        "which is over all units.",
-        *(f"{name} by {by}: {of['tau_b'].reason}." for name, by, of in by_runs if of["tau_b"].reason),
-        *(f"Published for {each.name}: {each.published}" for each in card.datasets if each.published),
-    ]
-    return ranks, agrees, records_table(RUNS, by_runs, "Runs", notes, PLACES)
+        return (agrees,)
+    notes = (
+        "Runs with items of half of the units or more, by their mean grade: the judge against people. Half to half: "
+        "tau-b of people's order on a random half of the units with theirs on the other half (a noise ceiling: only a "
+        "judge with less noise exceeds it), and of the judge's with theirs. It is no ceiling of tau-b, which is over "
+        "all units.",
+    )
+    return agrees, records_table(RUNS, by_runs, "Runs", notes, PLACES)
 
 
 def card_page(card: bench_card.JudgeCard) -> str:
     """The card as Markdown."""
-    lead = (
-        "This judge is word overlap, the baseline that a judge has to beat above the easy rung."
-        if backend_facts(card.judge).baseline
-        else verdict(card)
-    )
     parts = [
         f"# Judge card: {prose(card.judge)}",
-        prose(lead),
         prose(" ".join(_facts(card))),
-        *(prose(note) for note in card.notes),
         *(grid.markdown().rstrip("\n") for grid in card_grids(card)),
+        *(["## Notes", "\n".join(f"- {prose(note)}" for note in card.notes)] if card.notes else []),
         "## Data",
         table(
             tuple(DATA),
@@ -98,38 +77,9 @@ def card_page(card: bench_card.JudgeCard) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def verdict(card: bench_card.JudgeCard) -> str:
-    """Whether the judge is worth its price, in a sentence."""
-    if not card.rungs:
-        return "No dataset of this card says whether the judge ranks responses better than word overlap does."
-    phrases = {
-        "better": "is better than word overlap",
-        "worse": "is worse than word overlap",
-        "not told apart": "is not told apart from word overlap",
-        "not compared": "could not be compared with word overlap",
-    }
-    words = "; ".join(
-        f"on the {rung.rung} rung {'it' if place else 'the judge'} {phrases[rung.against_overlap]}"
-        for place, rung in enumerate(card.rungs)
-    )
-    of_rungs = {name for rung in card.rungs for name in rung.datasets}
-    if any(each.missing for each in card.datasets if each.name in of_rungs):
-        words += " (of the items that it answered)"
-    above = [rung for rung in card.rungs if rung.rung != "easy"]
-    if not above:
-        worth = "a judge is worth its price above the easy rung only, and no dataset of such a rung is here"
-    elif all(rung.against_overlap == "better" for rung in above):
-        worth = "it is better where word overlap fails, so it can be worth a price"
-    elif any(rung.against_overlap == "better" for rung in above):
-        worth = "above the easy rung it can be worth a price in part"
-    else:
-        worth = "above the easy rung nothing here shows that it is worth a price"
-    return f"O{words[1:]}: {worth}."
-
-
 def _facts(card: bench_card.JudgeCard) -> list[str]:
     facts = []
-    if card.kind == "stored":
+    if card.options is None:
         facts.append("Its labels were released with the data; judge asked nobody.")
     if card.models_returned:
         facts.append(f"Replies name {', '.join(card.models_returned)}.")
@@ -148,44 +98,65 @@ def _facts(card: bench_card.JudgeCard) -> list[str]:
     return facts
 
 
-def _worst(each: bench_card.DatasetCard, name: str) -> float | None:
-    return each.worst_case.get(name) if each.missing else None
+def _primary(row: AgreementRow | None) -> Estimate | None:
+    return None if row is None else row.statistics[row.primary]
 
 
-def _of_runs(name: str) -> Callable[[tuple[str, str, bench_card.CardMeasures]], Estimate | None]:
-    return lambda row: row[2].get(name)
+def _beside(each: bench_card.DatasetCard, judge: str) -> AgreementRow | None:
+    """The row of another judge than that of the card."""
+    return next((row for row in each.agreement[1:] if row.judge == judge), None)
 
 
-RANKS: TsvColumns = {
-    **fields("dataset=name rung"),
-    "items": lambda each: f"{each.items} of {each.total}" if each.items != each.total else str(each.items),
-    **fields("units"),
-    "answered": lambda each: f"{decimals(100 * each.answered / each.items, 1)} %",
-    **fields("AUC=judge.auc"),
-    "worst case": lambda each: _worst(each, "auc"),
-    "word overlap": lambda each: (each.overlap or {}).get("auc"),
-    "judge - overlap": lambda each: each.over_overlap,
-}
+def _over_overlap(each: bench_card.DatasetCard) -> Estimate | None:
+    """The judge minus word overlap."""
+    for pair in each.comparisons:
+        return pair.difference if pair.a == each.judge.name else turned(pair.difference)
+    return None
+
+
+def _constant(each: bench_card.DatasetCard) -> str | None:
+    row = _beside(each, CONSTANT)
+    same = None if row is None else row.statistics.get("percent")
+    return None if same is None or same.value is None else f"{decimals(same.value, PLACES)} same"
+
+
+def _worst(each: bench_card.DatasetCard) -> float | None:
+    return each.judge.worst_case.get(each.judge.primary) if each.judge.n < each.judge.gold else None
+
+
+def _without(each: bench_card.DatasetCard) -> str | None:
+    return ", ".join(f"{number} {reason}" for reason, number in each.judge.without_grade.items()) or None
+
+
+def _of_runs(name: str) -> Callable[[tuple[bench_card.DatasetCard, SystemAgreement]], Estimate | None]:
+    return lambda row: row[1].statistics.get(name)
+
+
 AGREES: TsvColumns = {
-    **fields("dataset=name of=compared same=judge.percent.value kappa=judge.kappa"),
-    "weighted kappa": lambda each: each.judge.get("wkappa"),
-    **fields("alpha=judge.alpha_ordinal"),
-    "balanced accuracy": lambda each: each.judge.get("balanced_accuracy"),
-    "worst case": lambda each: _worst(each, bench_card.primary(each)),
-    "constant": lambda each: (
-        None if (same := each.constant.get("percent")) is None else f"{decimals(same, PLACES)} same"
-    ),
-    "people": lambda each: (each.people or {}).get(bench_card.primary(each)),
-    "beside people": lambda each: (each.beside_people or {}).get(bench_card.primary(each)),
+    **fields("dataset=name"),
+    "items": lambda each: f"{each.judge.gold} of {each.total}" if each.judge.gold != each.total else str(each.total),
+    **fields("units=judge.topics"),
+    "without a grade": _without,
+    "of": lambda each: "positive" if each.judge.binary else "grades",
+    **fields("same=judge.statistics.percent.value"),
+    "kappa": lambda each: _primary(each.judge),
+    "worst case": _worst,
+    "word overlap": lambda each: _primary(_beside(each, OVERLAP)),
+    "judge - overlap": _over_overlap,
+    "p": lambda each: next((pair.p for pair in each.comparisons), None),
+    "constant": _constant,
+    **fields("people=judge.ceiling AUC=judge.statistics.auc"),
 }
 RUNS: TsvColumns = {
-    "dataset": lambda row: row[0], "runs by": lambda row: row[1], "runs": lambda row: row[2]["tau_b"].n,
-    "units": lambda row: row[2]["tau_b"].topics, **{fact.label: _of_runs(name) for name, fact in SYSTEM.items()},
-    "people half to half": _of_runs(bench_card.PEOPLE_HALVES), "judge half to half": _of_runs(bench_card.JUDGE_HALVES),
-    "word overlap": _of_runs(bench_card.OVERLAP_TAU),
-}  # fmt: skip
+    "dataset": lambda row: row[0].name,
+    "judge": lambda row: row[1].judge,
+    "runs": lambda row: row[1].runs,
+    **{fact.label: _of_runs(name) for name, fact in SYSTEM.items()},
+    "people half to half": lambda row: row[1].halves.human,
+    "judge half to half": lambda row: row[1].halves.judge,
+}
 DATA: TsvColumns = {
-    **fields("dataset=name criterion prompt"),
+    **fields("dataset=name criterion=judge.criterion prompt=judge.prompt"),
     "prompt digest": lambda each: each.prompt_digest and each.prompt_digest[:SHORT_DIGEST],
     "data digest": lambda each: each.digest[:SHORT_DIGEST],
     **fields("unit licence source"),
@@ -224,54 +195,45 @@ def compare_cards(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
 
 
 def judge_grids(cards: Sequence[bench_card.JudgeCard]) -> tuple[Table[Any], ...]:
-    """AUC and agreement of judges by datasets, and how far they order the runs of these as people do."""
+    """Agreement of judges by datasets, and how far they order the runs of these as people do."""
     names = _names([card.judge for card in cards])
     columns = _columns(cards)
     refusals = _refusals(columns, names)
-    refused = tuple(f"{names[place]} on {column}: {reason}." for (place, column), reason in refusals.items())
     sound = {
-        column: [each for place, each in there.items() if (place, column) not in refusals]
+        column: {place: each for place, each in there.items() if (place, column) not in refusals}
         for column, there in columns.items()
     }
-    mixed = {column for column, of in sound.items() if len({each.compared for each in of} - {"scores"}) > 1}
-
-    def agreement(dataset: bench_card.DatasetCard) -> Estimate | None:
-        if dataset.name in mixed:
-            return dataset.judge.get(bench_card.POSITIVE) or dataset.judge.get("kappa")
-        return dataset.judge.get(bench_card.primary(dataset))
 
     def grid(title: str, cell: Callable[[bench_card.DatasetCard], Estimate | None], *notes: str) -> Table[Any]:
         lines = []
         for place, name in enumerate(names):
             cells: list[Cell] = [name]
-            for column, there in columns.items():
+            for there in sound.values():
                 dataset = there.get(place)
-                estimate = cell(dataset) if dataset is not None and (place, column) not in refusals else None
-                cells.append(estimate or NO_CELL)
+                cells.append((cell(dataset) if dataset is not None else None) or NO_CELL)
             lines.append(tuple(cells))
         return Table(lines, ("judge", *columns), title, notes, PLACES)
 
-    unequal = tuple(
-        f"On {column} judges answered different items, {min(answered)} to {max(answered)} of them: only paired "
-        "differences are on the same ones."
-        for column, of in sound.items()
-        if len(answered := {dataset.answered for dataset in of}) > 1
-    )
-    return (
-        grid("AUC", lambda dataset: dataset.judge.get("auc"), "Intervals are 95 % over units.", *unequal),
-        grid("Balanced accuracy", lambda dataset: dataset.judge.get("balanced_accuracy")),
-        grid(
-            "Agreement",
-            agreement,
-            "Weighted kappa where all judges of a column are compared by grades, else kappa of positive or not.",
-            *refused,
-        ),
-        *(
-            grid(f"Tau-b of runs by {by}", lambda dataset, by=by: dataset.runs.get(by, {}).get("tau_b"))  # type: ignore[misc]
-            for by in (bench_card.MEAN, bench_card.SHARE)
-            if any(by in dataset.runs for of in sound.values() for dataset in of)
-        ),
-    )
+    notes = ["Weighted kappa where grades are compared with grades, else kappa of positive or not. 95 % over units."]
+    for column, there in sound.items():
+        binary = [names[place] for place, each in there.items() if each.judge.binary]
+        if 0 < len(binary) < len(there):
+            notes.append(f"On {column} {', '.join(binary)} is compared as positive or not, other judges by grades.")
+        answered = {each.judge.n for each in there.values()}
+        if len(answered) > 1:
+            notes.append(
+                f"On {column} judges graded different items, {min(answered)} to {max(answered)} of them: only paired "
+                "differences are on the same ones."
+            )
+    notes += [f"{names[place]} on {column}: {reason}." for (place, column), reason in refusals.items()]
+    grids = [grid("Agreement", lambda dataset: _primary(dataset.judge), *notes)]
+    if any(each.systems for there in sound.values() for each in there.values()):
+        grids.append(grid("Tau-b of runs", _tau_b))
+    return tuple(grids)
+
+
+def _tau_b(dataset: bench_card.DatasetCard) -> Estimate | None:
+    return next((row.statistics.get("tau_b") for row in dataset.systems if row.name == dataset.judge.name), None)
 
 
 def _columns(cards: Sequence[bench_card.JudgeCard]) -> Columns:
@@ -308,7 +270,7 @@ def _refusals(columns: Columns, names: Sequence[str]) -> dict[tuple[int, str], s
 
 
 def _prompt(dataset: bench_card.DatasetCard) -> str:
-    return f"{dataset.prompt} ({(dataset.prompt_digest or '')[:SHORT_DIGEST]})"
+    return f"{dataset.judge.prompt} ({(dataset.prompt_digest or '')[:SHORT_DIGEST]})"
 
 
 def _differences(cards: Sequence[ReadCard], names: Sequence[str]) -> list[tuple[Cell, ...]]:
@@ -324,11 +286,23 @@ def _differences(cards: Sequence[ReadCard], names: Sequence[str]) -> list[tuple[
         }
         _check_gold(column, answers, names)
         for a, b in combinations(answers, 2):
-            pairs = bench_card.contest(answers[a], answers[b])
+            pairs = _contest(answers[a], answers[b])
             of_a, of_b = (defined(auc(scores, pairs.positive)) for scores in (pairs.a, pairs.b))
             difference = auc_difference([pairs])
             lines.append((column, names[a], names[b], difference.n, of_a, of_b, difference))
     return lines
+
+
+def _contest(a: Sequence[bench_card.BenchItem], b: Sequence[bench_card.BenchItem]) -> Contest:
+    """Two judges' scores of the items that both ranked, in the order of the first."""
+    others = {item.item_id: item.score for item in b}
+    pairs = [(item, other) for item in a if item.score is not None and (other := others.get(item.item_id)) is not None]
+    return Contest(
+        a=[item.score or 0.0 for item, _ in pairs],
+        b=[other for _, other in pairs],
+        positive=[item.positive for item, _ in pairs],
+        topics=[item.unit for item, _ in pairs],
+    )
 
 
 def _check_gold(column: str, answers: Mapping[int, Sequence[bench_card.BenchItem]], names: Sequence[str]) -> None:
