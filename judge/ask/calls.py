@@ -36,9 +36,6 @@ _UNREADABLE = 20
 _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
 
-Recording = tuple[Completion, "asyncio.Future[None] | None"]
-"""A completion, and what writes it to the disk; None where it is there."""
-
 
 class Clock(NamedTuple):
     """The time of a loop; in a test, it passes as soon as somebody sleeps."""
@@ -137,11 +134,11 @@ class Calls:
         """Wait so long, or until the calls are stopped."""
         await asyncio.wait([self._sleep(seconds)])
 
-    async def completion(self, digest: str, request: Request) -> Recording:
-        """The completion of a request, from the journal or from the judge.
+    async def completion(self, digest: str, request: Request) -> "tuple[Completion, asyncio.Future[None] | None]":
+        """The completion of a request, from the journal or from the judge, and what writes it to the disk.
 
-        A new one begins to be recorded; one that is made of replies is not paid for. A CallError if the call failed. An
-        OperationalError if no further call can succeed, or the calls are stopped.
+        The second is None where it is there. One that is made of replies is not paid for. A CallError if the call
+        failed. An OperationalError if no further call can succeed, or the calls are stopped.
         """
         recorded = self._journal.get(digest)
         if recorded is not None:

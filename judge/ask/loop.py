@@ -197,17 +197,13 @@ class Loop:
         """Take one task after the other; while a reply is written to the disk, another worker has the slot."""
         while True:
             async with self.calls.slots:
-                if (number := self._next()) is None:
+                if not self._waiting or self.calls.stopped is not None:
                     return
+                # In turn from both ends while calls are given up.
+                number = self._waiting.pop() if self.calls.given_up % 2 else self._waiting.popleft()
                 judged = await self._judge(number, self._wanted[number])
             if judged is not None:
                 await self._close(number, *judged)
-
-    def _next(self) -> int | None:
-        """The number of the next task, in turn from both ends while calls are given up; None if none is left."""
-        if not self._waiting or self.calls.stopped is not None:
-            return None
-        return self._waiting.pop() if self.calls.given_up % 2 else self._waiting.popleft()
 
     def _settle(self, number: int, settled: Judgment | Failure) -> None:
         self._results.put(number, settled)

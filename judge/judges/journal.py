@@ -155,9 +155,9 @@ class Journal(JournalView):
 
         Errors are those of `Store.insert`.
         """
-        given = list(rows)
-        new = self.store.insert(given) if given else 0
-        self._known.update(hash(row[0]) for row in given)
+        rows = list(rows)
+        new = self.store.insert(rows) if rows else 0
+        self._known.update(hash(row[0]) for row in rows)
         return new
 
     def adopt(self, path: StrPath) -> None:
