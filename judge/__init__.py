@@ -62,10 +62,6 @@ if TYPE_CHECKING:
     from judge.extra.probe.job import ProbePlan as ProbePlan
     from judge.extra.probe.job import probe_judges as probe_judges
     from judge.extra.pyterrier import pyterrier as pyterrier
-    from judge.extra.reproduce import ReproductionPlan as ReproductionPlan
-    from judge.extra.reproduce import reproduce_published as reproduce_published
-    from judge.extra.reproduce.cast_regin import ReginPlan as ReginPlan
-    from judge.extra.reproduce.cast_regin import remake_cast_regin as remake_cast_regin
     from judge.extra.scale import write_requests as write_requests
     from judge.extra.scale.batches import CompletionsPlan as CompletionsPlan
     from judge.extra.scale.batches import collect_batches as collect_batches

@@ -119,13 +119,6 @@ ANNEXES = {
             "profiles.dragun2025": "judge.extra.citations.years:DRAGUN2025",
         },
     ),
-    "reproduce": Annex(
-        {
-            "reproduce": "a published table made again from its released files, beside the published one",
-            "crowd cast-regin": "check CAsT-ReGIn, make it again, match and evaluate runs over it",
-        },
-        {"sources.rag2024": "judge.extra.reproduce.published.rag2024:labels_as_gold"},
-    ),
     "autojudge": Annex({}),
     "pyterrier": Annex({}),
     "logs": Annex({}, {"labels.logs": "judge.extra.logs:read_log"}),

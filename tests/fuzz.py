@@ -46,8 +46,6 @@ from judge.calibrate.recheck import RecheckedItem, change_lines, recheck_rows
 from judge.crowd.known import KnownFile
 from judge.crowd.layout import Layout
 from judge.crowd.platforms import read_questions
-from judge.crowd.released import read_study
-from judge.crowd.released import read_turns as read_subset
 from judge.crowd.tables import read_tables
 from judge.errors import InputError, JudgeError
 from judge.extra.bench import DATASETS
@@ -59,7 +57,7 @@ from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank
 from judge.extra.nuggets.labels import join, read_matches
-from judge.extra.reproduce.published import reproduce_publication
+from judge.extra.nuggets.study import read_study
 from judge.gold.draft import ImportOptions, read_bank
 from judge.gold.plan import read_plan
 from judge.gold.rows import parse_gold, read_gold
@@ -529,16 +527,6 @@ def _nuggets(content: bytes, name: str) -> None:
         assert sorted(nugget.text for nugget in again.nuggets) == sorted(nugget.text for nugget in bank.nuggets)
 
 
-def _reproduced(folder: Path, content: bytes, *, name: str, file: str) -> None:
-    """A publication of which one file is damaged and the others are sound."""
-    for other in ("groundedness_judgement-gpt4.txt", "naturallness_judgement-gpt4.txt"):
-        if name == "ikat2023" and other != file:
-            _file(folder, SEEDS["gpt4"][1], other)
-    if name == "llmjudge":
-        _file(folder, b"q1 0 p1 0\nq1 0 p2 1\nq2 0 p3 3\n", "llmjudge_test.qrel")
-    reproduce_publication(name, _file(folder, content, file).parent)
-
-
 # Valid files.
 
 SEEDS = {
@@ -753,6 +741,7 @@ READERS: dict[str, Reader] = {
     "bench-usr": Reader(_stored("usr"), partial(_dataset, name="usr-topical", file="tc_usr_data.json")),
     "bench-workers": Reader(_stored("workers"),
         partial(_dataset, name="transparentcis-relevance", file="output_processed.csv")),
+    "gold-rag2024": Reader(_stored("support"), partial(_import, source="rag2024")),
     "gold-plan": Reader(_stored("plan"), _parse(read_plan)),
     "bank": Reader(lambda: _examples("examples/regin/*.json"), _read(read_bank, "bank.json")),
     "seal": Reader(_stored("seal"), partial(_sealed, name=SEAL)),
@@ -769,7 +758,6 @@ READERS: dict[str, Reader] = {
     "crowd-known": Reader(_stored("known"),
         _read(lambda path: KnownFile(path).known({"relevance": GRADES}), "known.csv")),
     "crowd-questions": Reader(_stored("questions"), _read(read_questions, "map.csv")),
-    "turn-list": Reader(_stored("turn_list"), _read(read_subset, "turns.txt")),
     "prompts": Reader(lambda: _examples("prompts/*/*.md"), _read(load_criterion, "p.md")),
     "card": Reader(lambda: _examples("docs/cards/[bg]*/card.json"), _read(_compared_cards, "card.json")),
     "certificate": Reader(lambda: (msgspec.json.encode(certificate()),), _read(read_certificate, "certificate.json")),
@@ -787,12 +775,7 @@ READERS: dict[str, Reader] = {
         _read(partial(read_run_ids, known={"run-a", "run-b"}), "runs.txt")),
     "teams": Reader(_stored("teams"), _read(read_teams, "t.tsv")),
     "families": Reader(_stored("families"), _read(read_families, "families.tsv")),
-    "published-labels": Reader(_stored("gpt4"),
-        partial(_reproduced, name="ikat2023", file="naturallness_judgement-gpt4.txt")),
-    "published-answers": Reader(_stored("answers_2024"),
-        partial(_reproduced, name="cone-rag", file="gold_response_and_nuggets_human.json")),
-    "published-judges": Reader(_stored("published_judges"), partial(_reproduced, name="llmjudge", file="a-b.txt")),
-    "published-matches": Reader(_stored("matches"), _read(read_study, "matches.txt")),
+    "study-matches": Reader(_stored("matches"), _read(read_study, "matches.txt")),
     "desk": Reader(_desk_stores, _read(_desk_store, "labels.sqlite")),
     "journal": Reader(_journals, _read(read_journal, "journal.sqlite")),
     "journal-lines": Reader(_exported, _read(read_journal, "journal.jsonl")),

@@ -21,10 +21,6 @@ from judge.cli import main
 from judge.extra.nuggets.forms import read_bank
 from judge.io.words import containment
 from tests.conftest import PROJECT, put
-from tests.extra.reproduce.test_llmjudge import COHEN
-from tests.extra.reproduce.test_llmjudge import lines as label_lines
-from tests.extra.reproduce.test_llmjudge import release as label_files
-from tests.extra.reproduce.test_published import release
 
 EXAMPLE = PROJECT / "examples"
 GOLD = PROJECT / "gold" / "example.gold.jsonl"
@@ -340,9 +336,6 @@ MADE: dict[str, Callable[[Path], None]] = {
     "cards/overlap": lambda path: void(shutil.copytree(CARDS / "baseline-overlap", path)),
     "cards/gpt-4.1-mini": lambda path: void(shutil.copytree(CARDS / "gpt-4-turbo", path)),
     "cards": lambda path: void([_need("cards/overlap"), _need("cards/gpt-4.1-mini")]),
-    "LLMJudge-benchmark": lambda path: void(
-        label_files(path, {"a-one": label_lines(COHEN, 1), "a-two": label_lines(COHEN[::-1], 1)})
-    ),
     "known.tsv": _text("turn_id\tresponse_id\tcriterion\tacceptable\n1-1_1\tR00001\trelevance\t0\n"),
     "docs/crowd.md: out/bank.json": _text('{"R1": "one", "R2": "two", "R3": "three"}'),
     "docs/prompts.md: dev.jsonl": _yes_or_no,
@@ -354,8 +347,6 @@ MADE: dict[str, Callable[[Path], None]] = {
     "docs/scale.md: a.txt": _text("".join(f"1-1_{turn}\n" for turn in range(1, 7))),
     "docs/scale.md: b.txt": _text("".join(f"{topic}-1_{turn}\n" for topic in (2, 3) for turn in range(1, 6))),
     "CAsT-ReGIn": _regin,
-    "iKAT/2023": lambda path: void(release(_folder(path / "evaluation" / "automatic_eval_results"))),
-    "iKAT/2023/evaluation/automatic_eval_results": lambda path: void(release(_folder(path))),
     "data": _benchmark,
 }
 """What the pages name, to what makes it; for one page alone, after the page's name."""

@@ -58,7 +58,7 @@ def options_of(command: str) -> set[str]:
 def test_every_command_and_option_in_a_document_exists(document: str) -> None:
     text = (PROJECT / document).read_text(encoding="utf-8")
     for command, rest in re.findall(
-        r"^[ `]*(?:\.venv/bin/)?judge (crowd cast-regin|(?:batch|completions|evaluate|nuggets|serve) [a-z-]+|[a-z]+)"
+        r"^[ `]*(?:\.venv/bin/)?judge ((?:batch|completions|evaluate|nuggets|serve) [a-z-]+|[a-z]+)"
         r"([^\n`|]*)",
         text,
         re.MULTILINE,

@@ -1,6 +1,5 @@
 """The pages that people read first show what their commands print."""
 
-import json
 import re
 import shlex
 
@@ -8,7 +7,6 @@ import pytest
 
 from docs.site import topics_picture
 from docs.site.page_outputs import OPERATORS, differs, play, steps
-from judge.cli import main
 from tests.conftest import PROJECT
 from tests.test_docs import READ_FIRST, parsed, put_there, reader  # noqa: F401
 
@@ -64,15 +62,3 @@ def test_every_picture_has_a_text_and_is_there(page: str) -> None:
     path = PROJECT / page
     for text, place in re.findall(r"!\[(.*?)\]\((.*?)\)", path.read_text(encoding="utf-8")):
         assert len(text) > 20 and (path.parent / place).is_file(), place
-
-
-def test_the_published_means_on_the_page_of_claims_are_those_that_are_made_again(shared, capsys) -> None:
-    assert main(["reproduce", "ikat2023", str(shared / "ikat/2023/gpt4_judgments"), "--json"]) == 0
-    made = json.loads(capsys.readouterr().out)
-    printed = {each["row"]: each["published"] for each in made["numbers"] if each["measure"] == "groundedness"}
-    rows = [row for row in made["beyond"][0]["rows"] if row["criterion"] == "groundedness"]
-    text = (PROJECT / "docs" / "explanation" / "claims.md").read_text(encoding="utf-8")
-    for row in rows:
-        value, low, high = (f"{row['over_topics'][key]:.2f}".removeprefix("0") for key in ("value", "low", "high"))
-        published = printed.get(row["run"], "-").removeprefix("0")
-        assert f"| {row['run']} | {published} | {value} [{low}, {high}] | {row['letters']} |" in text

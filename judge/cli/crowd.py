@@ -17,10 +17,7 @@ _SHOWN = 12
 
 
 def crowd(plan: CrowdPlan, output: JsonOutput) -> int:
-    """Turn the labels of many workers into one grade per item, with an audit trail.
-
-    `judge crowd cast-regin DIR --out OUT` reads the published resource instead of tables of labels.
-    """
+    """Turn the labels of many workers into one grade per item, with an audit trail."""
     try:
         with progress("reading labels") as steps:
             outcome = grade_crowd(plan, steps)

@@ -7,7 +7,6 @@ known      leaves workers who contradict a known item out of that topic
 workers    each worker's agreement with the rest, and signs of spam
 study      runs all of these on a set of tables, and says how reliable the crowd is, over all and by topic
 outputs    pool, bank, qrels, gold, and how they came about
-released   CAsT-ReGIn and CONE-RAG's human study as published, read
 joint      judges beside a crowd's workers under one model, as a diagnostic
 jury       the same aggregators over LLM judges
 """

@@ -64,7 +64,7 @@ def crowd_files(
     graded_items = {item for of_item in grades.values() for item in of_item}
     items = sorted(graded_items, key=natural_order)
     graded = {item.turn_id for item in items}
-    if unknown := [turn_id for turn_id in turns or () if turn_id not in graded]:
+    if unknown := sorted(set(turns or ()) - graded, key=natural_key):
         message = "no item of this turn has a grade"
         problems = [Problem("unknown_turn", "error", "turns", turn_id, "", message) for turn_id in unknown]
         raise InputError(f"{len(unknown)} turns of the subset are not turns of the labels", problems)

@@ -2,7 +2,7 @@
 
 rows     reads gold files strictly and matches their rows to a pool
 check    lists every problem of gold files
-sources  reads grades as others publish them; draft turns them into gold rows
+sources  reads grades as others publish them (rag2024 those of TREC RAG 2024); draft turns them into gold rows
 seal     separates the dev part from the test part, and guards the latter; its ledger records each look at it
 plan     draws the responses to label next, by sampling, which also deals them to assessors
 sheets/  shows it to assessors, as tables, pages, and batches of platforms

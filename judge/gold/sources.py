@@ -15,12 +15,12 @@ import msgspec
 from judge.errors import InputError, UsageError
 from judge.gold.draft import Draft, ImportOptions, SourceContent, complete, read_bank
 from judge.gold.plan import PlanRow
+from judge.gold.rag2024 import labels_as_gold
 from judge.gold.rows import GoldRow, text_digest
 from judge.io.files import numbered
 from judge.io.ids import groups_of, natural_key, parse_qrels
 from judge.io.tabular import TableRow, read_table, read_text
 from judge.io.text import count, shown, storable
-from judge.plugins import OpenTable
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool
 from judge.records import file_problem
@@ -376,6 +376,11 @@ def typed(cells: Mapping[str, str]) -> dict[str, Any]:
 
 GoldSource = Callable[[Sequence[Path], ImportOptions], SourceContent]
 
-SOURCES: OpenTable[GoldSource] = OpenTable(
-    "sources", {"begin": _begin, "cast-regin": _cast_regin, "csv": _csv, "desk": desk_content, "qrels": _qrels}
-)
+SOURCES: dict[str, GoldSource] = {
+    "begin": _begin,
+    "cast-regin": _cast_regin,
+    "csv": _csv,
+    "desk": desk_content,
+    "qrels": _qrels,
+    "rag2024": labels_as_gold,
+}

@@ -146,8 +146,8 @@ def interval_plot(
     """A row for each name, in the order given, as (SVG, PNG); a name without a value has a row too.
 
     `unit`: what `n` of an estimate counts, in the plural: `turns`. `marks`: another value for each row, drawn beside
-    its own, such as a published one; None draws none. `margin`: a band from minus to plus this number is drawn behind
-    the rows, with a line at 0.
+    its own; None draws none. `margin`: a band from minus to plus this number is drawn behind the rows, with a line
+    at 0.
     """
     with styled():
         figure, axes = blank(len(rows))

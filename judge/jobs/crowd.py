@@ -16,7 +16,6 @@ from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdLabels, CrowdSettings
 from judge.crowd.layout import TASK, LabelProblems, Layout, Scales
 from judge.crowd.outputs import FILTER_MIN, ItemGrade, crowd_files, item_grades, write_crowd
 from judge.crowd.platforms import read_questions
-from judge.crowd.released import read_turns
 from judge.crowd.sheets import frame_digest
 from judge.crowd.study import Study, cautions, study
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
@@ -30,6 +29,7 @@ from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Pairs, Po
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.pool.bank import pool_file, read_pool_folder
+from judge.pool.lists import read_turns
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Problem
 from judge.stats.consensus import SHARES, TIES

@@ -4,22 +4,18 @@ Higher scores rank first. Where runs tie, `tau_ap`, `rbo` and `top_k_overlap` ar
 ties of either side, so that a ranking with ties does not fully agree with itself; `kendall_tau_b`, `tau_ap_b` and those
 of TIED are between two rankings in which ties are meant, and are 1 wherever the rankings are the same.
 J. Urbano & M. Marrero (2017), The treatment of ties in AP correlation, ICTIR, 321-324.
-
-Judges are ordered by a statistic of agreement; what is asked is whether other topics, or another statistic, would order
-them alike.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.records import Estimate
-from judge.stats.agreement import STATISTICS
-from judge.stats.resampling import FEWEST_RESAMPLED, pooled, topic_draws, undefined_too_often
+from judge.stats.resampling import FEWEST_RESAMPLED, topic_draws, undefined_too_often
 from judge.stats.tables import Floats, Undefined
 
 Scores = Sequence[float] | Floats
@@ -377,61 +373,10 @@ def _estimate(value: float, resampled: Floats, R: int, T: int) -> Estimate:
     return Estimate(value, float(low), float(high), R, T)
 
 
-def halves_tau(
-    tables: Sequence[NDArray[Any]], name: str, grades: Sequence[int], rng: np.random.Generator, splits: int = SPLITS
-) -> float | Undefined:
-    """Mean tau-b of the judges' order on random halves of the topics, each half against the other.
-
-    Each judge has C of every topic (T x k x k), the topics in one order. A half has half the topics, so the order on
-    all of them is steadier than this mean says.
-    E. M. Voorhees & C. Buckley (2002), The effect of topic set size on retrieval experiment error, SIGIR, 316-323.
-    """
-    stacked = np.asarray(tables, dtype=np.float64)
-    J, T = stacked.shape[:2]
-    if J < 2 or T < FEWEST_RESAMPLED:
-        return Undefined("fewer than 2 judges" if J < 2 else f"fewer than {FEWEST_RESAMPLED} topics")
-    taus = _in_lots(batched_tau_b, *(_worths(stacked, W, name, grades) for W in _halves(T, splits, rng)))
-    undefined = undefined_too_often(taus, "halves")
-    return Undefined(undefined) if undefined else float(np.nanmean(taus))
-
-
-def orders_tau(
-    tables: Sequence[NDArray[Any]],
-    names: tuple[str, str],
-    grades: Sequence[int],
-    rng: np.random.Generator,
-    *,
-    replicates: int = 2000,
-) -> Estimate:
-    """Tau-b of the judges' orders by two statistics, with a 95 % percentile interval over resampled topics.
-
-    `n` counts the judges. The interval has the properties of `system_agreement`'s: it describes how the two orders
-    would agree on other topics. The tables are those of `halves_tau`.
-    """
-    stacked = np.asarray(tables, dtype=np.float64)
-    J, T = stacked.shape[:2]
-    if J < 2:
-        return Estimate(None, None, None, J, T, "fewer than 2 judges")
-
-    def taus(W: Floats) -> Floats:
-        return _in_lots(batched_tau_b, *(_worths(stacked, W, name, grades) for name in names))
-
-    value = float(taus(np.ones((1, T)))[0])
-    if np.isnan(value):
-        return Estimate(None, None, None, J, T, "a judge has no value, or all have the same")
-    return _estimate(value, taus(topic_draws(T, replicates, rng).astype(np.float64)), J, T)
-
-
 def _halves(T: int, splits: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Which topics are in each of two random halves (splits x T)."""
     first = (rng.permuted(np.tile(np.arange(T), (splits, 1)), axis=1) < T // 2).astype(np.float64)
     return first, 1 - first
-
-
-def _worths(stacked: Floats, W: Floats, name: str, grades: Sequence[int]) -> Floats:
-    """The statistic of every judge under topic weights W (B x T), turned so that the greatest is the best (B x J)."""
-    statistic = STATISTICS[name]
-    return np.stack([statistic.worth(statistic(pooled(W, C), grades)) for C in stacked], axis=1)
 
 
 _Mask = NDArray[np.bool_]

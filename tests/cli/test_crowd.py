@@ -276,13 +276,6 @@ def test_the_likely_cause_of_a_wrong_scale_is_the_scale(tmp_path: Path) -> None:
         run(table, "--scale", "r=0-3", "--out", tmp_path / "out")
 
 
-@pytest.mark.parametrize("wrong", [[], ["a", "b"], ["a", "--scale", "0-3"], ["a", "--known", "k.tsv"]])
-def test_cast_regin_has_options_of_its_own(wrong: list[str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["crowd", "cast-regin", *wrong, "--out", str(tmp_path / "o")])
-    assert not (tmp_path / "o").exists()
-
-
 def skewed(folder: Path) -> Path:
     """Of 40 items, 36 have the grade 3; of six workers, two are right in all, and four err in turn on every second."""
     lines = ["worker,turn_id,response_id,label"]

@@ -156,7 +156,6 @@ def test_every_option_stands_in_the_script_of_a_shell(shell: str) -> None:
         ("judge run --criteria na", {"naturalness"}),
         ("judge run --runs x --max-c", {"--max-cost"}),
         ("judge gold plan --per", {"--per-run"}),
-        ("judge crowd cast-regin x --eval", {"--evaluate"}),
         ("judge run --runs ", set()),
         ("judge eval", {"evaluate"}),
         ("judge evaluate ", {"responses", "passages", "statements", "spans", "qrels"}),

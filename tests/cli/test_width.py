@@ -102,8 +102,6 @@ ELSEWHERE = {
     "batch status": "extra/scale/test_batches.py",
     "batch collect": "extra/scale/test_batches.py",
     "completions import": "extra/scale/test_batches.py",
-    "crowd cast-regin": "extra/reproduce/test_regin.py",
-    "reproduce": "extra/reproduce/test_reproduction.py",
 }
 """Command to the test that reads its JSON, where it needs a world of its own."""
 FILES = {

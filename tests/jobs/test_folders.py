@@ -16,22 +16,17 @@ import pytest
 from docs.site.files import COLUMNS, entries
 from judge.ask.criteria import criterion_names
 from judge.cli import main
-from judge.crowd.released import KINDS, read_resource
-from judge.extra.reproduce.regin import regenerate
 from judge.io.ids import topic_of
 from tests import calibration_world as world
 from tests.conftest import PROJECT
-from tests.extra.reproduce.test_llmjudge import COHEN, lines
-from tests.extra.reproduce.test_llmjudge import release as label_files
-from tests.extra.reproduce.test_published import release
 from tests.mock import start_mock
 
 WORLD = world.items(topics=8)
 RUNS = PROJECT / "examples/runs"
 CALLERS = set(
     """
-    jobs/validation crowd/outputs jobs/calibration/__init__ extra/reproduce/cast_regin jobs/leaderboard
-    jobs/gold extra/evaluate/responses extra/evaluate/spans extra/bench/job extra/reproduce/__init__
+    jobs/validation crowd/outputs jobs/calibration/__init__ jobs/leaderboard
+    jobs/gold extra/evaluate/responses extra/evaluate/spans extra/bench/job
     extra/evaluate/measured extra/evaluate/qrels extra/nuggets/create extra/nuggets/questions
     extra/nuggets/scoring extra/probe/job jobs/folder jobs/release/__init__ jobs/run report/job
     """.split()
@@ -68,7 +63,6 @@ _REPLAYED = "--model replay/{}/judged/journal.sqlite"
 _CALIBRATE = "calibrate --replicates 200 --permutations 200"
 _STORED = f"{_CALIBRATE} --gold {{}}/gold.jsonl --judgments {{}}/labels"
 _CROWD = "crowd {}/labels.csv --scale 0-3"
-_REGIN = "crowd cast-regin {}/release/response_evaluation"
 _LINKS = f"--topics {PROJECT}/examples/topics.json"
 _BANK = PROJECT / "examples/nuggets.jsonl"
 _RANKED = "runs.* rankings.* pairs.* swaps.* holes.* tau_range.*"
@@ -81,7 +75,6 @@ WRITERS = {
     "calibrate": Writer("calibration.sha256",
         f"{_CALIBRATE} --gold {{}}/gold.qrel --judgments {{}}/judge.qrel --criterion groundedness"),
     "crowd": Writer("crowd.sha256", _CROWD),
-    "cast-regin": Writer("cast-regin.sha256", _REGIN),
     "gold-sheet": Writer("sheet.sha256", "gold sheet --pool {}/judged --to csv"),
     "leaderboard": Writer("corrected.sha256", f"leaderboard {{}}/judged --gold {PROJECT}/gold/example.gold.jsonl"),
     "evaluate-responses": Writer("responses.sha256", "evaluate responses {}/judged"),
@@ -98,7 +91,6 @@ WRITERS = {
     "nuggets-score": Writer("scores.sha256",
         f"nuggets score --pool {{}}/judged --bank {_BANK} --matches {{}}/people.jsonl"),
     "validate": Writer("pages.sha256", "validate --runs {}/one", "--report-dir"),
-    "reproduce": Writer("reproduction.sha256", "reproduce cone-rag {}/topics-2024"),
     "report": Writer("report.sha256", "report {}/judged"),
     "release": Writer("run.sha256", "release {}/judged"),
 }  # fmt: skip
@@ -144,14 +136,9 @@ OPTIONAL = (
     ("gold-sheet", "gold sheet --pool {}/judged --to html", "sheet.html"),
     ("gold-sheet", "gold sheet --pool {}/judged --to mturk", "batch.csv form.html"),
     ("gold-sheet", "gold sheet --pool {}/judged --to labelstudio", "tasks.json config.xml"),
-    ("cast-regin", "crowd cast-regin {}/release", "clarifying_question_evaluation/*"),
-    ("cast-regin", "crowd cast-regin {}/release --mi-turns {}/turns.txt",
-        "clarifying_question_evaluation/* clarifying_question_evaluation/qrels/question_relevance_mi_subset.qrel"),
     ("probe", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --prompt groundedness/graded "
         "--prompt groundedness/yes_no --replace", "probe-?.svg probe-?.png"),
     ("probe", f"probe {{}}/judged {_OVERLAP} --items 3 --kinds invariance --certificate {{}}/cal", "certificate.json"),
-    ("cast-regin", f"{_REGIN} --runs {{}}/matched", "response_runs/r.run not_matched.tsv"),
-    ("cast-regin", f"{_REGIN} --runs {{}}/matched --evaluate", "response_runs/r.run not_matched.tsv evaluation.tsv"),
     ("evaluate-responses", f"evaluate responses {{}}/judged --topics {PROJECT}/examples/topics.json",
         "ptkb.tsv ptkb.json ptkb.md ptkb.tex"),
     ("evaluate-passages", f"evaluate passages --runs {{}}/one --qrels {{}}/passages.qrel {_LINKS}",
@@ -163,9 +150,6 @@ OPTIONAL = (
     ("validate", "validate --runs {}/two", "quarry-copied.md"),
     ("spans", "evaluate spans --gold {}/gold.spans --run {}/run.spans {}/ranked.res --qrels {}/ranked.qrel",
         "passages.*"),
-    ("reproduce", "reproduce ikat2023 {}/ikat2023", "means.* intervals.* pairs.*"),
-    ("reproduce", "reproduce llmjudge {}/llmjudge",
-        "agreement.* ranking.* pairs.* stability.* off_scale_labels.* table_?_*"),
     ("report", f"report {{}}/judged --gold {PROJECT}/gold/example.gold.jsonl",
         "report/corrected.svg report/agreement-*.svg report/confusion-*.svg"),
     ("nuggets-score",
@@ -173,7 +157,6 @@ OPTIONAL = (
         "corrected.*"),
     ("release", "release {}/judged --keep-names", "response_runs/*.run"),
     ("release", "release {}/checked", "sentences.tsv citations.tsv prompts/groundedness/sentences.md"),
-    ("reproduce", "reproduce cast-regin {}/release", "retests.* lengths.*"),
 )  # fmt: skip
 """Command, a call that makes more files than the plain one, and patterns of these."""
 
@@ -216,18 +199,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     _calibration(folder)
-    release(folder / "ikat2023")
-    label_files(folder / "llmjudge", {"a-one": lines(COHEN, 1), "a-two": lines([*COHEN[:-1], (1, 5)], 1)})
-    (folder / "topics-2024").mkdir()
-    topics = [{"number": "1", "title": "t", "ptkb": {}, "turns": [{"turn_id": 1, "utterance": "?"}]}]
-    (folder / "topics-2024/2024_test_topics.json").write_text(json.dumps(topics), encoding="utf-8")
-    for kind in KINDS.values():
-        _release(folder / "release" / kind.folder, kind.name)
     _public(folder / "public")
-    (folder / "matched").mkdir()
-    answers = [{"turn_id": "1_1", "responses": [{"rank": 1, "text": "Text 1.", "provenance": []}]}]
-    run = {"run_name": "r", "run_type": "automatic", "turns": answers}
-    (folder / "matched/r.json").write_text(json.dumps(run), encoding="utf-8")
     call(folder, "--out", folder / "judged", f"{_RUN} {_OVERLAP}")
     call(folder, "--out", folder / "checked", f"{_RUN} {_CHECKED} {_FEW}")
     with start_mock() as mock:
@@ -299,24 +271,6 @@ def _calibration(folder: Path) -> None:
         (folder / f"labels/{name}.jsonl").write_bytes(world.jsonl(made))
 
 
-def _release(folder: Path, name: str) -> None:
-    """A part of CAsT-ReGIn with two turns."""
-    kind = KINDS[name]
-    (folder / "qrels").mkdir(parents=True)
-    judgments = {
-        f"1_{turn}": {
-            kind.list_field: [
-                {kind.id_field: f"R{turn}", kind.text_field: f"Text {turn}.", **dict.fromkeys(kind.labels, turn)}
-            ]
-        }
-        for turn in (1, 2)
-    }
-    (folder / kind.judgments).write_text(json.dumps(judgments), encoding="utf-8")
-    (folder / kind.bank).write_text(json.dumps({f"R{turn}": f"Text {turn}." for turn in (1, 2)}), encoding="utf-8")
-    for path, content in regenerate(read_resource(folder)[0]).items():
-        (folder / path).write_bytes(content)
-
-
 def call(inputs: Path, option: str, out: Path, arguments: str) -> int:
     """Exit code of a command."""
     return main([*(word.replace("{}", str(inputs)) for word in arguments.split()), option, str(out)])
@@ -378,7 +332,6 @@ def test_an_optional_file_goes_with_its_option(called, plain, command, arguments
 PICTURED = (
     *((name, WRITERS[name].plain) for name in ("calibrate", "leaderboard", "evaluate-responses", "probe", "report")),
     ("evaluate-qrels", "evaluate qrels {}/judged {}/judged"),
-    ("reproduce", "reproduce llmjudge {}/llmjudge"),
 )
 
 

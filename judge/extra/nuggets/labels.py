@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from judge.crowd.released import STUDY_LINE, read_study
 from judge.errors import InputError, refuse
 from judge.extra.nuggets import (
     BankProblems,
@@ -22,6 +21,7 @@ from judge.extra.nuggets import (
     NuggetBank,
     first_object,
 )
+from judge.extra.nuggets.study import STUDY_LINE, read_study
 from judge.gold.rows import text_digest
 from judge.io.files import BOM, StrPath, decode_lines, file_in, read_content
 from judge.io.ids import topic_of
@@ -73,17 +73,7 @@ def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
     content = read_content(path).removeprefix(BOM)
     first = content.lstrip().partition(b"\n")[0].decode(errors="replace").strip()
     if STUDY_LINE.fullmatch(first) and not first_object(content):
-        return tuple(
-            MatchedNugget(
-                turn_id=turn_id,
-                nugget_id=f"{turn_id}/{nugget}",
-                label="supports" if yes else "does_not",
-                run_id=run_id,
-                # The same pair in another task is another person's label of it.
-                assessor=f"task {task}",
-            )
-            for task, turn_id, nugget, run_id, yes in read_study(path)
-        )
+        return read_study(path)
     assigned = any(isinstance(first_object(content).get(name), list) for name in ASSIGNED_BY)
     return _assignments(content, str(path)) if assigned else parse_matches(content, str(path))
 

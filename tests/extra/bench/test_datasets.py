@@ -387,7 +387,7 @@ def test_cast_regin_tells_of_turns_without_a_topic_and_bad_grades(tmp_path: Path
     put(tmp_path / "part/qrels/response_judgments.json", judged("133_1-1", "R1", "No") | bad)
     told = problems("cast-regin-naturalness", tmp_path)
     assert [message.partition(":")[0] for message in told] == [
-        "wrong_grade $['132_1-1'].Responses[0].Naturalness",
+        "wrong_type $['132_1-1'].Responses[0].Naturalness",
         "unknown_turn turn 133_1-1",
     ]
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from judge.crowd.released import GRADES, RELEVANT, read_resource
 from judge.errors import InputError
 from judge.extra.bench.datasets import Dataset, DatasetReading, LabeledResponse, find_file, find_files, is_there
 from judge.io.files import text_of
@@ -73,28 +73,42 @@ JUDGMENTS = "qrels/response_judgments.json"
 TOPICS = "2022_evaluation_topics_tree_v1.0.json"
 
 
+_Grade = Annotated[int, msgspec.Meta(ge=0, le=3)]
+
+
+class _JudgedResponse(msgspec.Struct):
+    item_id: str = msgspec.field(name="Response ID")
+    text: str = msgspec.field(name="Response Text")
+    relevance: _Grade = msgspec.field(name="Relevance")
+    naturalness: _Grade = msgspec.field(name="Naturalness")
+    conciseness: _Grade = msgspec.field(name="Conciseness")
+
+
+class _JudgedTurn(msgspec.Struct):
+    responses: list[_JudgedResponse] = msgspec.field(name="Responses")
+
+
 def _cast_regin(criterion: str, folder: Path, reading: DatasetReading) -> None:
     """The crowd's grades of responses of CAsT 2022, with the conversations before them."""
     file, topics = find_file(folder, JUDGMENTS), find_file(folder, TOPICS)
     turns = turns_by_id(read_topics(topics))
-    responses = next(part for part in read_resource(file.parent.parent) if part.kind.name == "response")
-    reading.problems.extend(responses.problems)
-    for row in responses.rows:
-        where = f"turn {row.turn_id}"
-        turn = turns.get(row.turn_id)
+    for turn_id, judged in reading.members(file, _JudgedTurn).items():
+        where = f"turn {turn_id}"
+        turn = turns.get(turn_id)
         if turn is None:
             reading.problem("unknown_turn", file, where, f"not among the turns of {topics}")
             continue
-        item_id, grade = f"{row.turn_id}/{row.item_id}", row.grades[criterion]
         context = tuple((earlier.utterance, earlier.response) for earlier in turn.context)
-        response = LabeledResponse(item_id, turn.topic_id, grade, (), row.text, (), turn.utterance, context)
-        reading.add(file, where, response)
+        for row in judged.responses:
+            item_id, grade = f"{turn_id}/{row.item_id}", getattr(row, criterion)
+            response = LabeledResponse(item_id, turn.topic_id, grade, (), row.text, (), turn.utterance, context)
+            reading.add(file, where, response)
 
 
 def _cast_regin_part(criterion: str) -> Dataset:
     return Dataset(
         name=f"cast-regin-{criterion}", title=f"CAsT-ReGIn, {criterion}: one grade of a crowd", criterion=criterion,
-        grades=tuple(GRADES), positive=tuple(grade for grade in GRADES if grade >= RELEVANT), unit="topic",
+        grades=(0, 1, 2, 3), positive=(2, 3), unit="topic",
         licence="no licence file",
         source=f"grill-lab/CAsT-ReGIn: response_evaluation/{JUDGMENTS}; daltonj/treccastweb: 2022/{TOPICS}",
         files=(JUDGMENTS, TOPICS), fill=partial(_cast_regin, criterion), size=2479,

@@ -1,0 +1,89 @@
+"""TREC RAG 2024: the labels of citations by NIST's assessors, as gold.
+
+N. Thakur, R. Pradeep, S. Upadhyay, D. Campos, N. Craswell & J. Lin (2025), Support Evaluation for the TREC 2024 RAG
+Track, arXiv:2504.15205; the labels are released with webis-de/ir_axioms.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from judge.errors import refuse
+from judge.gold.draft import Draft, ImportOptions, SourceContent
+from judge.gold.rows import citation_digest
+from judge.io.files import line_problem, numbered_lines
+from judge.io.tabular import collected
+from judge.io.text import count, shown
+from judge.records import Problem
+from judge.runs.document import decode
+
+GRADES: dict[str, int | None] = {"2": 2, "1": 1, "0": 0, "-1": None, "3": None}
+"""Label to grade; -1 and 3 are of citations that nobody judged."""
+_EXPECTED = f"run_id, topic_id and sentences with citations, each with reference and support ({', '.join(GRADES)})"
+
+_Citation = tuple[Any, str, int | None]
+"""The sentence, the passage and the grade."""
+
+
+def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
+    """The labels as gold of citations, named by sentence and passage; unjudged ones and sentences without text go.
+
+    Where several runs have one citation in a topic, its first label counts.
+    """
+    content = SourceContent(defaults={"criterion": "support", "assessor": "nist"})
+    first: dict[tuple[str, str], int] = {}
+    left = others = 0
+    for path in paths:
+        made = "postedit" if "with_prediction" in path.name else "blind"
+        rows: dict[str, dict[str, list[_Citation]]] = {}
+        with collected(content.problems, "unreadable_file", path):
+            rows = _rows(path)
+        cited = ((run, topic, *of) for run, topics in rows.items() for topic in topics for of in topics[topic])
+        for run_id, topic, sentence, passage_id, grade in cited:
+            if grade is None or not isinstance(sentence, str) or not sentence.strip():
+                left += 1
+                continue
+            turn_id, name = f"{topic}_1", citation_digest(sentence, passage_id)
+            if (turn_id, name) in first:
+                others += first[turn_id, name] != grade
+                continue
+            first[turn_id, name] = grade
+            about = {"turn_id": turn_id, "text_sha256": name, "grade": grade, "made": made}
+            content.drafts.append(Draft(str(path), f"{run_id} {topic}", about))
+    if left:
+        content.notes.append(f"{count(left, 'citation')} left out: nobody judged them, or their sentence has no text")
+    if others:
+        content.notes.append(f"{count(others, 'citation')} of another run with another label left out")
+    return content
+
+
+def _rows(path: Path) -> dict[str, dict[str, list[_Citation]]]:
+    """Run to topic to the citations; an InputError lists every line that is no labeled response."""
+    rows: dict[str, dict[str, list[_Citation]]] = {}
+    problems: list[Problem] = []
+    for number, line in numbered_lines(path):
+        # Texts may be NaN, which is no JSON.
+        row, unread = decode(line.encode(), str(path), number)
+        if unread is None:
+            try:
+                topics = rows.setdefault(str(row["run_id"]), {})
+                topic = str(row.get("topic_id") or row["qid"])
+                if topic in topics:
+                    unread = line_problem("duplicate_row", path, number, f"a run and topic again: {shown(row)}")
+                else:
+                    topics[topic] = _citations(row)
+            except (AttributeError, KeyError, TypeError):
+                unread = line_problem("wrong_type", path, number, f"expected {_EXPECTED}, found {shown(row)}")
+        problems += [unread] if unread is not None else []
+    refuse(problems, "not usable as labels")
+    return rows
+
+
+def _citations(row: Any) -> list[_Citation]:
+    citations: list[_Citation] = []
+    for sentence in row["sentences"]:
+        for cited in sentence["citations"]:
+            if not isinstance(cited["reference"], str):
+                raise TypeError
+            citations.append((sentence["text"], cited["reference"], GRADES[str(cited["support"])]))
+    return citations
