@@ -17,7 +17,7 @@ from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.calibrate.certificate import certified_options
 from judge.calibrate.intake import LabelSource, read_sources
-from judge.calibrate.panel import Column, Panel
+from judge.calibrate.panel import Column
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.rows import GoldRow, match
@@ -185,10 +185,6 @@ class CalibrationJudges:
         """What models said, as labels."""
         return (LabelSource(labels_of(results, str(self.asking.place.out), sha256(b"")), self.asking.pool),)
 
-    def panels(self, results: Sequence[Judgment | Failure]) -> tuple[Panel, ...]:
-        """The gold that is not held out, beside what models said."""
-        return make_comparison(self.inputs, self.dev, self.sources(results))[0]
-
 
 def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
     """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades."""
@@ -199,7 +195,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
         for judge in judges:
             results += asking.ask(judge, wanted)
         # The judge of each criterion that is chosen by the grades that are not held out.
-        panels = opened.panels(results)
+        panels, _ = make_comparison(inputs, opened.dev, opened.sources(results))
         chosen = [column for panel in panels if (column := choose(panel, "dev" if panel.split[0] == "dev" else "all"))]
         by_name = {judge.name: judge for judge in judges}
         endpoints = {judge.name: model.endpoint for judge in judges for model in judge.models if model.endpoint}
