@@ -76,37 +76,37 @@ def answers_of(
     matches: list[records.MatchedNugget] = []
     missing: list[records.LabelFailure] = []
     for (response, nugget), result in zip(questions, results, strict=True):
-        if isinstance(result, Failure) or result.unable:
-            missing.append(
-                records.LabelFailure(
+        if isinstance(result, Judgment) and not result.unable:
+            matches.append(
+                records.MatchedNugget(
                     turn_id=response.turn_id,
                     nugget_id=nugget.nugget_id,
+                    label=labels[result.grade],
                     response_id=response.response_id,
-                    reason=result.reason if isinstance(result, Failure) else "unable",
-                    detail=result.detail if isinstance(result, Failure) else "the judge said that it cannot tell",
+                    text_sha256=text_digest(response.text),
+                    nugget_sha256=digest(nugget.text),
                     judge=result.judge,
-                    raw=result.raw if isinstance(result, Failure) else result.rationale,
+                    expected=result.expected,
+                    probabilities=result.probabilities,
+                    rationale=result.rationale,
+                    model=result.model,
+                    prompt=f"{result.criterion}/{result.variant}",
+                    prompt_digest=result.criterion_digest,
                     request_digest=result.request_digest,
+                    repaired=result.repaired,
                 )
             )
             continue
-        matches.append(
-            records.MatchedNugget(
+        missing.append(
+            records.LabelFailure(
                 turn_id=response.turn_id,
                 nugget_id=nugget.nugget_id,
-                label=labels[result.grade],
                 response_id=response.response_id,
-                text_sha256=text_digest(response.text),
-                nugget_sha256=digest(nugget.text),
+                reason=result.reason if isinstance(result, Failure) else "unable",
+                detail=result.detail if isinstance(result, Failure) else "the judge said that it cannot tell",
                 judge=result.judge,
-                expected=result.expected,
-                probabilities=result.probabilities,
-                rationale=result.rationale,
-                model=result.model,
-                prompt=f"{result.criterion}/{result.variant}",
-                prompt_digest=result.criterion_digest,
+                raw=result.raw if isinstance(result, Failure) else result.rationale,
                 request_digest=result.request_digest,
-                repaired=result.repaired,
             )
         )
     return matches, missing
@@ -127,7 +127,7 @@ class NuggetJobPlan(AskingOptions):
     topics: Annotated[Path | None, Option(metavar="FILE")] = None
     """Topics file, for a prompt that shows the conversation."""
     limit: Annotated[Positive | None, Option(metavar="N")] = None
-    """Ask only about N turns, responses or pairs, spread over the pool."""
+    """Ask only about N turns or pairs, spread over the pool."""
     model: Annotated[str, Option(metavar="BACKEND/MODEL")]
     """The judge."""
     out: Annotated[Path, Option(short="o", metavar="DIR")]

@@ -132,10 +132,10 @@ def shares(
     }
 
 
-def readable(text: str) -> str:
+def _readable(text: str) -> str:
     r"""A text as people read it: line breaks kept, control characters and lone surrogates replaced.
 
-    >>> readable("a\r\nb\x1b[1m")
+    >>> _readable("a\r\nb\x1b[1m")
     'a\nb\ufffd[1m'
     """
     return _UNREADABLE.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -170,23 +170,23 @@ def _item(
     said: list[tuple[str, str]] = []
     if turn is not None:
         for exchange in turn.context:
-            said += [("User", readable(exchange.utterance)), ("System", _answer(exchange.response, response))]
-        said.append(("User", readable(turn.utterance)))
+            said += [("User", _readable(exchange.utterance)), ("System", _answer(exchange.response, response))]
+        said.append(("User", _readable(turn.utterance)))
     passages = response.passages if "passages" in inputs else ()
     return SheetItem(
         turn_id=response.turn_id,
         response_id=response.response_id,
         criteria=tuple(sorted(criteria)),
-        statements=tuple(readable(each.text) for each in turn.ptkb) if turn is not None and "ptkb" in inputs else (),
+        statements=tuple(_readable(each.text) for each in turn.ptkb) if turn is not None and "ptkb" in inputs else (),
         conversation=tuple((who, text) for who, text in said if text),
         response=_answer(response.shown, response),
-        passages=tuple(readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages),
+        passages=tuple(_readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages),
     )
 
 
 def _answer(text: str, item: PooledResponse) -> str:
     """What the run said; of a dialogue also where it said nothing."""
-    return readable(text) or (NO_ANSWER if item.unit == "dialogue" else "")
+    return _readable(text) or (NO_ANSWER if item.unit == "dialogue" else "")
 
 
 def _ordered(items: Iterable[SheetItem], seed: str) -> tuple[SheetItem, ...]:
