@@ -22,7 +22,7 @@ from judge.jobs.judged import read_judged
 from judge.judges.journal import Journal
 from judge.judges.journal_store import Row, new_row, request_digest
 from judge.judges.records import Completion
-from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl, runs_jsonl
+from judge.pool.bank import excluded_tsv, passages_jsonl, pool_jsonl
 from judge.pool.records import Pool, PooledResponse, RunEntry
 from judge.records import Passage
 from judge.report.page import Browser, browse
@@ -83,7 +83,7 @@ def make_folder(folder: Path, judgments: int) -> None:
     (folder / "pool.jsonl").write_bytes(pool_jsonl(pool))
     (folder / "passages.jsonl").write_bytes(passages_jsonl(pool))
     (folder / "excluded.tsv").write_bytes(excluded_tsv(()))
-    (folder / "runs.jsonl").write_bytes(runs_jsonl(pool))
+    (folder / "runs.jsonl").write_bytes(jsonl_bytes(pool.runs))
     rows: list[Row] = []
 
     def judged() -> Iterator[Judgment]:
@@ -123,9 +123,9 @@ def make_folder(folder: Path, judgments: int) -> None:
 
 
 def write_page(folder: Path, browser: Browser) -> Path:
-    """A page that holds the browser alone, with its files beside it."""
+    """A page that holds the browser alone."""
     style = look() + browser.style
-    rules = policy([browser.script], [style], further=bool(browser.files))
+    rules = policy([browser.script], [style])
     page = folder / "report.html"
     page.write_text(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" '
@@ -133,9 +133,6 @@ def write_page(folder: Path, browser: Browser) -> Path:
         f"{browser.markup}</main><script>{browser.script}</script></body></html>",
         encoding="utf-8",
     )
-    for name, content in browser.files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(content)
     return page
 
 
@@ -191,10 +188,9 @@ def main() -> None:
             page = write_page(folder, browser)
             seconds = time.perf_counter() - start
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            beside = sum(map(len, browser.files.values()))
             print(
-                f"{judgments:,} judgments: written in {seconds:.1f} s, page {page.stat().st_size / 1e6:.1f} MB, "
-                f"{len(browser.files)} files of {beside / 1e6:.1f} MB; memory {made} MB when made, at most {peak} MB"
+                f"{judgments:,} judgments: written in {seconds:.1f} s, page {page.stat().st_size / 1e6:.1f} MB; "
+                f"memory {made} MB when made, at most {peak} MB"
             )
             if options.browser:
                 print(measure(page, options.browser))

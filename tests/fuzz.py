@@ -666,7 +666,7 @@ def _cross_encoder(folder: Path, content: bytes, *, name: str) -> None:
 
 def _reported(path: Path) -> None:
     content = compose([CalibrationFolder("out", path.parent, read_calibration(path))], ())
-    report_page(content, Browser(Markup(), "", "", {}))
+    report_page(content, Browser(Markup(), "", ""))
     report_markdown(content, ())
 
 

@@ -59,16 +59,13 @@ def render_page(folder: Path, name: str, **values: Any) -> str:
     return templates(folder).get_template(name).render(**values)
 
 
-def policy(scripts: Sequence[str], styles: Sequence[str] = (), *, further: bool = False) -> str:
+def policy(scripts: Sequence[str], styles: Sequence[str] = ()) -> str:
     """The Content-Security-Policy of a page that stands alone: nothing is loaded, and only these texts take effect.
 
-    `scripts`: the inline scripts, exactly as they stand between their tags. `further`: whether these scripts may add
-    others to the page, such as files of data beside it. A script in the page's markup stays without effect all the
-    same.
+    `scripts`: the inline scripts, exactly as they stand between their tags.
     """
-    trusted = " 'strict-dynamic'" if further else ""
     return (
-        f"default-src 'none'; script-src {_sources(scripts)}{trusted}; style-src {_sources(styles)}; img-src data:; "
+        f"default-src 'none'; script-src {_sources(scripts)}; style-src {_sources(styles)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 

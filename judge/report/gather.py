@@ -248,8 +248,8 @@ def _opinion(line: Disagreement, said: JudgeGrade, asked: Mapping[_Said, listed.
     return msgspec.structs.replace(given, off=listed.spread([said.difference, 0]))
 
 
-MOST_ITEMS = 50_000
-"""About how many judgments a page shows: it would need minutes to open, and nobody reads as many."""
+MOST_ITEMS = 20_000
+"""About how many judgments a page shows: with prompts and passages they take 65 MB, and nobody reads as many."""
 _Key = tuple[str, str, str | None, tuple[str, ...], str]
 
 

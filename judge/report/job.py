@@ -91,7 +91,7 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     steps(Step("listing judgments"))
     shown = {each.name: each.judged if isinstance(each, RunFolder) else each.path for each in folders}
     browser = browse(shown, gold, plan.criterion, plan.prompts)
-    files = {PAGE: report_page(content, browser), **browser.files}
+    files = {PAGE: report_page(content, browser)}
     warnings = tuple(line for folder in folders if isinstance(folder, RunFolder) for line in folder.judged.warnings)
     if not plan.page_only:
         steps(Step("drawing"))

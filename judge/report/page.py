@@ -18,12 +18,8 @@ from judge.jobs.judged import JudgedFolder
 from judge.records import Estimate
 from judge.report import Content
 from judge.report.gather import gather
-from judge.report.listing import listing
+from judge.report.listing import json_block, listing
 
-INLINE = 10 << 20
-"""The most bytes of packed tables inside the page; more of them lie in files beside it."""
-BESIDE = "report-data"
-"""The folder of these files."""
 _PAGES = Path(__file__).parent / "pages"
 
 
@@ -31,14 +27,9 @@ class Browser(NamedTuple):
     """The parts of a page that show judgments; `page` puts them into the report."""
 
     markup: Markup
-    """The section's content, with inert blocks of data."""
+    """The section's content, with the data in an inert block."""
     style: str
     script: str
-    files: Mapping[str, bytes]
-    """Files beside the page, by name; none unless the judgments are too many for one page.
-
-    The script adds them to the page as scripts, so the page's policy has to let it.
-    """
 
 
 def browse(
@@ -46,29 +37,16 @@ def browse(
     gold: Sequence[Path] = (),
     criterion: str | None = None,
     prompts: Sequence[StrPath] = (),
-    inline: int = INLINE,
 ) -> Browser:
     """The judgments of folders by name, as `gather` takes them, or a sample of very many.
 
-    `inline`: the most bytes of packed tables inside the page. An InputError if a file is damaged. A UsageError if there
-    is no such prompt.
+    An InputError if a file is damaged. A UsageError if there is no such prompt.
     """
-    columns, tables = listing(gather(folders, gold, criterion, prompts))
-    # By the name that the script asks for it.
-    chunks = {f"{name}-{n}": chunk for name, table in tables.items() for n, (_, chunk) in enumerate(table)}
-    files: dict[str, bytes] = {}
-    if sum(map(len, chunks.values())) > inline:
-        # Scripts, since a page that was opened from a disk may load nothing else.
-        files = {
-            f"{BESIDE}/{name}.js": f'document.currentScript.packed="{chunk}";\n'.encode()
-            for name, chunk in chunks.items()
-        }
-    blocks = {"columns": columns} | ({} if files else chunks)
+    data = Markup(json_block(listing(gather(folders, gold, criterion, prompts))))  # noqa: S704 - begins no tag
     return Browser(
-        markup=Markup(render_page(_PAGES, "browser.html.j2", blocks=blocks, beside=BESIDE if files else "")),  # noqa: S704 - of a template that escapes
+        markup=Markup(render_page(_PAGES, "browser.html.j2", data=data)),  # noqa: S704 - of a template that escapes
         style=(_PAGES / "browser.css").read_text(encoding="utf-8"),
         script=(_PAGES / "browser.js").read_text(encoding="utf-8"),
-        files=files,
     )
 
 
@@ -109,7 +87,7 @@ def report_page(content: Content, browser: Browser) -> bytes:
         browser=browser,
         style=Markup(style),  # noqa: S704 - our own style sheets
         scripts=[Markup(text) for text in scripts],  # noqa: S704 - our own scripts
-        policy=policy(scripts, [style], further=bool(browser.files)),
+        policy=policy(scripts, [style]),
         kind=lambda part: type(part).__name__,
         shown=shown_cells,
         pictured=pictured,

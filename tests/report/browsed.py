@@ -150,7 +150,7 @@ def _journal(path: Path, sent: dict[str, tuple[str, str]]) -> None:
 def write_page(folder: Path, browser: Browser) -> str:
     """A page with nothing but the browser, under the policy of a report; returns its address."""
     style = look() + browser.style
-    rules = policy([browser.script], [style], further=bool(browser.files))
+    rules = policy([browser.script], [style])
     page = put(
         folder / "page.html",
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Judgments</title>'
@@ -159,6 +159,4 @@ def write_page(folder: Path, browser: Browser) -> str:
         f"<style>{style}</style></head><body><main><h1>Report</h1><section><h2>Judgments</h2>{browser.markup}"
         f"</section></main><script>{browser.script}</script></body></html>",
     )
-    for name, content in browser.files.items():
-        put(folder / name, content)
     return page.as_uri()

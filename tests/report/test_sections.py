@@ -24,7 +24,7 @@ from judge.results.tables import tie_letters
 from judge.runs.check import CODES
 
 HOSTILE = "</style></script><img src=x onerror=alert(1)>{{ 7 * 7 }}\n# `x` | <b>"
-NOTHING = Browser(Markup(), "", "", {})
+NOTHING = Browser(Markup(), "", "")
 
 
 def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:

@@ -1,13 +1,11 @@
 // The browser of judgments. Every text of the data was written by somebody else: it goes into the page as text, by
-// textContent, and never as markup. The data lies in inert blocks of the page, or in files beside it.
+// textContent, and never as markup. The data lies in an inert block of the page, as JSON.
 "use strict";
 (() => {
   const ROWS = 50; // of a page of the list
   const LONG = 20000; // characters of a text that are shown at once
   const EXCERPT = 240;
-  const KEPT = 24; // unpacked chunks of a table that is not searched
   const OURS = "#browse:"; // how the hash of a state begins
-  const NOT_THERE = 0, GRADED = 1, REASONS = 2;
   const FACETS = ["run", "topic", "turn", "criterion", "side", "grade", "differs"];
   const PARTS = ["q", ...FACETS, "sort", "page", "item"]; // of a state
   const DIFFERS = {
@@ -34,71 +32,20 @@
     return element;
   }
 
-  // ---- Data: packed chunks, unpacked when they are needed ----
-
-  async function unpack(packed) {
-    const compressed = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
-    const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return JSON.parse(await new Response(stream).text());
-  }
-
-  // A page from a disk may not fetch a file, but it may run one as a script.
-  function fromFile(name) {
-    return new Promise((resolve, reject) => {
-      const script = make("script", { src: `${root.dataset.beside}/${name}.js` });
-      script.onload = () => { script.remove(); resolve(script.packed); };
-      script.onerror = () => reject(new Error(`${script.getAttribute("src")} is not beside this page`));
-      document.head.append(script);
-    });
-  }
-
-  async function chunkOf(name) {
-    const block = document.getElementById(`judge-${name}`);
-    return unpack(block ? block.textContent : await fromFile(name));
-  }
-
-  class DataTable {
-    constructor(name, starts, all) {
-      Object.assign(this, { name, starts, all, chunks: new Map() });
-    }
-
-    chunk(number) {
-      let found = this.chunks.get(number);
-      if (!found) {
-        found = chunkOf(`${this.name}-${number}`);
-        found.catch(() => this.chunks.delete(number));
-        this.chunks.set(number, found);
-        if (!this.all && this.chunks.size > KEPT) this.chunks.delete(this.chunks.keys().next().value);
-      }
-      return found;
-    }
-
-    async get(index) {
-      let low = 0, high = this.starts.length - 1;
-      while (low < high) {
-        const middle = (low + high + 1) >> 1;
-        if (this.starts[middle] <= index) low = middle;
-        else high = middle - 1;
-      }
-      return (await this.chunk(low))[index - this.starts[low]];
-    }
-  }
-
-  let data; // the columns
-  let tables;
+  let data; // the document, with columns of its items
   let order = []; // the rows that pass the filters, in the order of the list
   let state = {};
 
-  // An even reference is of a searched text, an odd one of another.
-  const text = async (reference) =>
-    reference === undefined || reference < 0 ? null : tables[reference % 2 ? "stored" : "searched"].get(reference >> 1);
+  // A passage, or a part of a prompt.
+  const shared = (place) => (place === null ? null : data.texts[place]);
+  const said = (row, side) => data.items[row].sides[side];
 
   // ---- State: it lives in the hash, so that a link shows the same ----
 
   function stateOf(hash) {
     const told = hash.startsWith(OURS) ? Object.fromEntries(new URLSearchParams(hash.slice(OURS.length))) : {};
     const turn = data.turns.indexOf(told.turn);
-    return turn < 0 ? told : { ...told, topic: data.topics[data.turn_topic[turn]] };
+    return turn < 0 ? told : { ...told, topic: data.topics[data.topicOf[turn]] };
   }
 
   function hashOf(wanted) {
@@ -109,69 +56,37 @@
     history.replaceState(null, "", hashOf(state));
   }
 
-  async function change(changes) {
+  function change(changes) {
     // What is typed counts at once, though typing alone waits for a pause.
     state = { ...state, page: undefined, q: at("q").value, ...changes };
     if ("topic" in changes) state.turn = undefined;
     replaceHash();
-    await showList();
+    showList();
   }
 
   // ---- Search ----
 
-  const lowered = new Map();
   const hits = new Map();
 
-  async function loweredChunk(number) {
-    if (!lowered.has(number)) lowered.set(number, (await tables.searched.chunk(number)).map((one) => one.toLowerCase()));
-    return lowered.get(number);
-  }
-
-  async function searchedTexts(word, told) {
-    const { starts } = tables.searched;
-    const found = [];
-    let pending = [];
-    for (let number = 0; number < starts.length; number++) {
-      pending.push(loweredChunk(number));
-      if (pending.length === 8 || number === starts.length - 1) {
-        for (const chunk of await Promise.all(pending)) for (const one of chunk) found.push(one.includes(word) ? 1 : 0);
-        pending = [];
-        if (starts.length > 16) told(number + 1, starts.length);
-      }
-    }
-    return Uint8Array.from(found);
-  }
-
-  // For one word: which texts, turns, sets of runs and judges have it.
-  async function hitsOf(word, told) {
+  // For one word: which rows have it in a text or a name.
+  function hitsOf(word) {
     if (!hits.has(word)) {
-      const has = (name) => name.toLowerCase().includes(word);
+      const has = (text) => (text ?? "").toLowerCase().includes(word);
+      const turns = data.told.map((turn) => has(turn.name) || has(turn.utterance));
       const runs = data.runs.map(has);
-      const texts = await searchedTexts(word, told);
-      hits.set(word, {
-        texts,
-        turns: data.turns.map((name, turn) => has(name) || texts[data.utterance[turn] >> 1] === 1),
-        sets: data.run_sets.map((set) => set.some((run) => runs[run])),
-        judges: data.judges.map(has),
-        names: data.rows.name.map(has),
-      });
+      hits.set(word, data.items.map((item, row) =>
+        turns[data.rows.turn[row]] || has(item.name) || has(item.text) || data.rows.runs[row].some((run) => runs[run])
+        || Object.values(item.sides).some((one) => has(one.judge) || has(one.rationale ?? one.detail))));
       if (hits.size > 16) hits.delete(hits.keys().next().value);
     }
     return hits.get(word);
   }
 
-  function rowHas(row, hit) {
-    const { text: texts, turn, runs } = data.rows;
-    if (hit.texts[texts[row] >> 1] || hit.turns[turn[row]] || hit.sets[runs[row]] || hit.names[row]) return true;
-    return data.said.some((said) => said.state[row] && (hit.texts[said.words[row] >> 1] || hit.judges[said.judge[row]]));
-  }
-
-  async function searchTest(query, told) {
+  function searchTest(query) {
     const wanted = query.normalize("NFC").toLowerCase().split(/\s+/).filter(Boolean);
     if (!wanted.length) return null;
-    const found = [];
-    for (const word of wanted) found.push(await hitsOf(word, told));
-    return (row) => found.every((hit) => rowHas(row, hit));
+    const found = wanted.map(hitsOf);
+    return (row) => found.every((hit) => hit[row]);
   }
 
   // ---- Filters: a value of a facet is a number; a row counts where every other filter lets it pass ----
@@ -179,11 +94,8 @@
   const kinds = Object.keys(DIFFERS);
 
   function gapOf(row, kind) {
-    const { gap_gold: gold, gap_judges: judges, gap_jury: jury } = data.rows;
-    if (kind === "gold") return gold[row] ?? 0;
-    if (kind === "judges") return judges[row] ?? 0;
-    if (kind === "jury") return jury[row] ?? 0;
-    return Math.max(gold[row] ?? 0, judges[row] ?? 0, jury[row] ?? 0);
+    const { gaps } = data.items[row];
+    return ["gold", "judges", "jury"].includes(kind) ? gaps[kind] ?? 0 : Math.max(0, ...Object.values(gaps));
   }
 
   // The kinds of disagreement on a row, a bit for each.
@@ -191,10 +103,13 @@
     bits | ((kind === "none" ? gapOf(row) === 0 : gapOf(row, kind) > 0) ? 1 << number : 0), 0);
 
   // What a side says of a row, as a number of the facet of grades; -1 where it does not have the response.
-  function codeOf(said, row) {
-    if (said.state[row] === NOT_THERE) return -1;
-    return said.state[row] === GRADED ? data.grades.indexOf(said.grade[row]) : data.grades.length + said.state[row] - REASONS;
+  function codeOf(side, row) {
+    const one = said(row, side);
+    if (!one) return -1;
+    return one.grade === null ? data.grades.length + data.reasons.indexOf(reasonOf(one)) : data.grades.indexOf(one.grade);
   }
+
+  const reasonOf = (one) => one.reason ?? "no grade";
 
   // The names of a facet's values, in order.
   function valuesOf(facet) {
@@ -205,15 +120,12 @@
   // For each facet: a test of a row for a value, and the counting of a row's values.
   const FILTERS = {
     run: {
-      test: (value) => {
-        const sets = data.run_sets.map((set) => set.includes(value));
-        return (row) => sets[data.rows.runs[row]];
-      },
-      count: (row, counts) => { for (const run of data.run_sets[data.rows.runs[row]]) counts[run] += 1; },
+      test: (value) => (row) => data.rows.runs[row].includes(value),
+      count: (row, counts) => { for (const run of data.rows.runs[row]) counts[run] += 1; },
     },
     topic: {
-      test: (value) => (row) => data.turn_topic[data.rows.turn[row]] === value,
-      count: (row, counts) => { counts[data.turn_topic[data.rows.turn[row]]] += 1; },
+      test: (value) => (row) => data.topicOf[data.rows.turn[row]] === value,
+      count: (row, counts) => { counts[data.topicOf[data.rows.turn[row]]] += 1; },
     },
     turn: {
       test: (value) => (row) => data.rows.turn[row] === value,
@@ -256,7 +168,7 @@
       .filter((facet) => wanted[facet] !== -1)
       .map((facet) => [facet, FILTERS[facet].test(wanted[facet])]);
     const passing = [];
-    for (let row = 0; row < data.rows.turn.length; row++) {
+    for (let row = 0; row < data.items.length; row++) {
       if (test && !test(row)) continue;
       let fails = 0, failing = null;
       for (const [facet, passes] of active) if (!passes(row)) { fails += 1; failing = facet; }
@@ -286,8 +198,8 @@
 
   function gradeFor(row) {
     const side = data.sides.indexOf(state.side);
-    const grades = side >= 0 ? [data.said[side].grade[row]] : data.said.map((said) => said.grade[row]);
-    return grades.find((grade) => grade !== null && grade !== undefined) ?? null;
+    const given = side >= 0 ? [said(row, side)] : Object.values(data.items[row].sides);
+    return given.find((one) => one && one.grade !== null)?.grade ?? null;
   }
 
   function sorted(rows) {
@@ -299,7 +211,7 @@
       const grade = gradeFor(row);
       return grade === null ? Infinity : lowest ? grade : -grade; // who has no grade comes last
     };
-    const keys = new Float64Array(data.rows.turn.length);
+    const keys = new Float64Array(data.items.length);
     for (const row of rows) keys[row] = key(row);
     return rows.sort((a, b) => (keys[a] === keys[b] ? a - b : keys[a] - keys[b]));
   }
@@ -329,7 +241,7 @@
   // A choice of turns is offered within a topic; all turns of a track would be too long a list.
   function fillTurns() {
     const topic = data.topics.length === 1 ? 0 : data.topics.indexOf(state.topic);
-    const turns = data.turns.map((_, turn) => turn).filter((turn) => data.turn_topic[turn] === topic);
+    const turns = data.turns.map((_, turn) => turn).filter((turn) => data.topicOf[turn] === topic);
     const options = turns.map((turn) => make("option", { value: data.turns[turn], "data-number": turn }));
     at("turn").replaceChildren(make("option", { value: "" }, ALL.turn), ...options);
     at("turn").closest("[data-facet]").hidden = !turns.length;
@@ -361,27 +273,18 @@
 
   // ---- The list ----
 
-  let turnOf = 0; // tells a later request from an earlier one
-
-  async function showList() {
-    const mine = ++turnOf;
-    const told = (done, all) => {
-      if (mine === turnOf) at("status").textContent = `Searching: ${done} of ${all} parts of the texts.`;
-    };
-    const test = await searchTest(state.q ?? "", told);
-    if (mine !== turnOf) return false;
-    const { passing, counts } = filterRows(test);
+  function showList() {
+    const { passing, counts } = filterRows(searchTest(state.q ?? ""));
     order = sorted(passing);
     showCounts(counts);
     showPage();
-    return true;
   }
 
   const pages = () => Math.max(1, Math.ceil(order.length / ROWS));
   const pageNumber = () => Math.min(Math.max(1, Math.trunc(Number(state.page)) || 1), pages());
 
   function statusText() {
-    const all = data.rows.turn.length;
+    const all = data.items.length;
     const part = order.length === all ? "" : `${order.length.toLocaleString("en")} of `;
     const shown = part + plural(all, "judgment");
     const apart = order.reduce((sum, row) => sum + (data.differs[row] & 1), 0);
@@ -419,8 +322,8 @@
     { head: "Turn", cell: (row) => cell(make("bdi", { class: "id" }, data.turns[data.rows.turn[row]])) },
     { head: "Run", when: () => data.runs.length, cell: runsCell },
     { head: "Criterion", when: () => data.criteria.length > 1, cell: (row) => cell(data.criteria[data.rows.criterion[row]]) },
-    { head: "Judge", when: () => data.sides.length === 1, cell: (row) => cell(make("bdi", {}, data.judges[data.said[0].judge[row]])) },
-    { head: "Gold", when: () => data.gold, cell: (row) => cell(data.rows.gold[row] === null ? "–" : gradeElement(data.rows.gold[row])) },
+    { head: "Judge", when: () => data.sides.length === 1, cell: (row) => cell(make("bdi", {}, said(row, 0).judge)) },
+    { head: "Gold", when: () => data.gold, cell: (row) => cell(data.items[row].gold === null ? "–" : gradeElement(data.items[row].gold)) },
   ];
 
   function sideColumns() {
@@ -433,19 +336,19 @@
 
   function gradesTallied(row) {
     const tally = new Map();
-    data.said.forEach((_, side) => {
-      const code = data.codes[side][row];
+    for (const codes of data.codes) {
+      const code = codes[row];
       if (code >= 0) tally.set(code, (tally.get(code) ?? 0) + 1);
-    });
+    }
     return [...tally].sort((a, b) => a[0] - b[0]).flatMap(([code, count]) =>
       [code < data.grades.length ? gradeElement(data.grades[code]) : words(data.gradeNames[code]), ` × ${count} `]);
   }
 
   function sideGrade(side, row) {
-    const said = data.said[side];
-    if (said.state[row] === NOT_THERE) return make("span", { class: "note" }, "not judged");
-    if (said.state[row] !== GRADED) return make("span", { class: "badge warn" }, words(data.reasons[said.state[row] - REASONS]));
-    return gradeElement(said.grade[row], said.off[row] > 0);
+    const one = said(row, side);
+    if (!one) return make("span", { class: "note" }, "not judged");
+    if (one.grade === null) return make("span", { class: "badge warn" }, words(reasonOf(one)));
+    return gradeElement(one.grade, one.off > 0);
   }
 
   function gradeElement(grade, differs = false) {
@@ -456,9 +359,8 @@
   }
 
   function responseCell(row) {
-    const excerpt = make("span", { class: "browse-excerpt" });
-    text(data.rows.text[row]).then((whole) => { excerpt.textContent = shortened(whole ?? "(no text on record)"); }, showFault);
-    const name = data.rows.name[row];
+    const { name, text } = data.items[row];
+    const excerpt = make("span", { class: "browse-excerpt" }, shortened(text ?? "(no text on record)"));
     const link = make("a", { href: hashOf({ ...state, item: name }), class: "id", "data-row": row }, bare(name));
     return make("th", { scope: "row" }, link, excerpt);
   }
@@ -466,7 +368,7 @@
   const shortened = (whole) => (whole.length > EXCERPT ? `${whole.slice(0, EXCERPT)}…` : whole);
 
   function runsCell(row) {
-    const runs = data.run_sets[data.rows.runs[row]].map((run) => data.runs[run]);
+    const runs = data.rows.runs[row].map((run) => data.runs[run]);
     const more = runs.length > 2 ? ` and ${runs.length - 2} more` : "";
     const shown = runs.slice(0, 2).flatMap((run, place) => [place ? ", " : "", make("bdi", {}, run)]);
     return make("td", { class: "runs" }, ...shown, more);
@@ -479,41 +381,36 @@
 
   // ---- One item ----
 
-  async function showItem(name) {
-    const mine = ++turnOf;
-    const row = data.rows.name.indexOf(name);
+  function showItem(name) {
+    const row = rowOf(name);
     if (row < 0) {
       at("status").textContent = `This report has no judgment ${name}.`;
       return;
     }
-    const detail = await tables.items.get(row);
-    const parts = await itemParts(row, detail);
-    if (mine !== turnOf) return;
-    at("item").replaceChildren(...parts);
+    at("item").replaceChildren(...itemParts(row, data.items[row]));
     at("list").hidden = at("filters").hidden = at("status").hidden = at("notes").hidden = true;
     at("item").hidden = false;
     at("item-title").focus({ preventScroll: true });
     root.scrollIntoView({ block: "start" });
   }
 
-  async function itemParts(row, detail) {
-    const [conversation, response, passages] = await Promise.all([
-      conversationPart(row), responsePart(row, detail), passagesPart(row, detail),
-    ]);
+  const rowOf = (name) => data.items.findIndex((item) => item.name === name);
+
+  function itemParts(row, detail) {
     return [
       navigation(row),
       heading(row),
       facts(row, detail),
       make("div", { class: "browse-texts" },
-        make("div", {}, make("section", { class: "browse-asked" }, ...conversation), make("section", {}, ...response)),
-        make("div", { class: "browse-evidence" }, await gradesPart(row, detail), make("section", {}, ...passages))),
+        make("div", {}, make("section", { class: "browse-asked" }, ...conversationPart(row)), make("section", {}, ...responsePart(detail))),
+        make("div", { class: "browse-evidence" }, gradesPart(row, detail), make("section", {}, ...passagesPart(detail)))),
       ...sentParts(detail),
     ];
   }
 
   function heading(row) {
-    const id = make("bdi", { class: "id" }, bare(data.rows.name[row]));
-    const criterion = data.criteria[data.rows.criterion[row]];
+    const id = make("bdi", { class: "id" }, bare(data.items[row].name));
+    const { criterion } = data.items[row];
     return make("h3", { id: "browse-item-title", tabindex: "-1" }, "Response ", id, `, ${criterion}`);
   }
 
@@ -538,7 +435,7 @@
 
   function facts(row, detail) {
     const runs = detail.runs.flatMap(([run, where], number) =>
-      [number ? ", " : "", make("bdi", {}, data.runs[run]), where && ` (${where})`]);
+      [number ? ", " : "", make("bdi", {}, run), where && ` (${where})`]);
     const entries = [["Turn", make("bdi", { class: "id" }, data.turns[data.rows.turn[row]])]];
     if (runs.length) entries.push([detail.runs.length === 1 ? "Run" : "Runs", make("span", {}, ...runs)]);
     const pairs = entries.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)));
@@ -549,59 +446,49 @@
   const wordsOf = (whole) => new Set(whole.toLowerCase().match(/[\p{L}\p{N}]{4,}/gu) ?? []);
 
   // A text with the words marked that another one has as well; without any it is one piece.
-  function marked(whole, shared) {
-    if (!shared.size) return [whole];
+  function marked(whole, common) {
+    if (!common.size) return [whole];
     const pieces = whole.split(/([\p{L}\p{N}]{4,})/u);
-    return pieces.map((piece, place) => (place % 2 && shared.has(piece.toLowerCase()) ? make("mark", {}, piece) : piece));
+    return pieces.map((piece, place) => (place % 2 && common.has(piece.toLowerCase()) ? make("mark", {}, piece) : piece));
   }
 
   // A stranger's text in its own box; the rest of a very long one comes on request.
-  function textBox(whole, tag = "div", shared = new Set()) {
-    const box = make(tag, { class: "stranger", dir: "auto" }, ...marked(whole.slice(0, LONG), shared));
+  function textBox(whole, tag = "div", common = new Set()) {
+    const box = make(tag, { class: "stranger", dir: "auto" }, ...marked(whole.slice(0, LONG), common));
     if (whole.length <= LONG) return [box];
     const more = make("button", { type: "button" }, `Show all ${whole.length.toLocaleString("en")} characters`);
     more.addEventListener("click", () => { box.textContent = whole; more.remove(); });
     return [box, more];
   }
 
-  async function conversationPart(row) {
-    const turn = data.rows.turn[row];
-    const told = await tables.turns.get(turn);
-    const utterance = await text(data.utterance[turn]);
-    if (told === null) return [make("p", { class: "note" }, "The conversation of this turn is not on record.")];
-    const resolved = await text(told.resolved);
-    const parts = [make("h4", {}, "Utterance"), ...textBox(utterance ?? "")];
+  function conversationPart(row) {
+    const { utterance, resolved, context, ptkb } = data.told[data.rows.turn[row]];
+    if (utterance === undefined) return [make("p", { class: "note" }, "The conversation of this turn is not on record.")];
+    const parts = [make("h4", {}, "Utterance"), ...textBox(utterance)];
     if (resolved) parts.push(make("p", { class: "note" }, "Resolved: ", make("bdi", {}, resolved)));
-    const { context, ptkb } = told;
     const folded = [];
-    if (context.length) folded.push(later(`Conversation before it (${plural(context.length, "exchange")})`, () => exchanges(context)));
-    if (ptkb.length) folded.push(later(`PTKB (${plural(ptkb.length, "statement")})`, () => statements(ptkb)));
+    if (context.length) folded.push(later(`Conversation before it (${plural(context.length, "exchange")})`, () => context.map(exchange)));
+    if (ptkb.length) folded.push(later(`PTKB (${plural(ptkb.length, "statement")})`, () => [make("ul", {}, ...ptkb.map(statement))]));
     return folded.length ? [...parts, make("div", { class: "browse-folded" }, ...folded)] : parts;
   }
 
-  async function exchanges(context) {
-    const one = async ([asked, said]) => make("div", { class: "browse-exchange" },
-      make("p", {}, "User"), ...textBox((await text(asked)) ?? ""), make("p", {}, "System"), ...textBox((await text(said)) || "(none)"));
-    return Promise.all(context.map(one));
-  }
+  const exchange = ([asked, answered]) => make("div", { class: "browse-exchange" },
+    make("p", {}, "User"), ...textBox(asked), make("p", {}, "System"), ...textBox(answered || "(none)"));
 
-  async function statements(ptkb) {
-    const one = async ([, reference, linked]) => make("li", { dir: "auto" }, (await text(reference)) ?? "",
-      linked ? make("span", { class: "badge accent" }, "linked to this turn") : "");
-    return [make("ul", {}, ...(await Promise.all(ptkb.map(one))))];
-  }
+  const statement = ([text, linked]) => make("li", { dir: "auto" }, text,
+    linked ? make("span", { class: "badge accent" }, "linked to this turn") : "");
 
   // A closed part, whose content is made when it is opened.
   function later(title, content, attributes = {}) {
     const details = make("details", attributes, make("summary", {}, title));
-    details.addEventListener("toggle", async () => {
-      if (details.open && details.childElementCount === 1) details.append(...(await content()));
+    details.addEventListener("toggle", () => {
+      if (details.open && details.childElementCount === 1) details.append(...content());
     });
     return details;
   }
 
-  async function responsePart(row, detail) {
-    const whole = await text(data.rows.text[row]);
+  function responsePart(detail) {
+    const whole = detail.text;
     const title = make("h4", {}, "Response ");
     if (detail.cut) title.append(make("span", { class: "badge warn" }, "cut at the token limit"));
     if (whole === null) return [title, make("p", { class: "note" }, "The text of this response is not on record.")];
@@ -609,7 +496,7 @@
     const named = detail.checked
       ? "The passage named beside a sentence is the one that most likely supports it, as the checker has it."
       : "The passage named beside a sentence holds most of its words: it was computed, and no judge named it.";
-    return [title, await sentencesList(detail), make("p", { class: "note" }, `The verdicts are the judge's. ${named}`)];
+    return [title, sentencesList(detail), make("p", { class: "note" }, `The verdicts are the judge's. ${named}`)];
   }
 
   function labelers(detail) {
@@ -625,10 +512,9 @@
     return labelers(detail).length ? [make("p", { class: "banner warn" }, told)] : [];
   }
 
-  async function sentencesList(detail) {
+  function sentencesList(detail) {
     const labeling = labelers(detail).filter(({ labels }) => labels.length === detail.sentences.length);
-    const texts = await Promise.all(detail.sentences.map(text));
-    const items = texts.map((sentence, number) => sentenceElement(sentence, number, labeling, detail));
+    const items = detail.sentences.map((sentence, number) => sentenceElement(sentence, number, labeling, detail));
     return make("ol", { class: "browse-sentences" }, ...items);
   }
 
@@ -662,34 +548,34 @@
     return button;
   }
 
-  async function passagesPart(row, detail) {
+  function passagesPart(detail) {
     const title = make("h4", {}, `Used passages (${detail.passages.length})`);
     if (!detail.passages.length) return [title, make("p", { class: "note" }, "The response names no passage.")];
-    const lacking = detail.passages.filter(([, reference]) => reference < 0).length;
+    const lacking = detail.passages.filter(([, place]) => place === null).length;
     const said = `${lacking} of ${plural(detail.passages.length, "passage")} without a text: no judge saw the whole evidence.`;
     const note = lacking ? [make("p", { class: "banner warn" }, said)] : [];
-    const shared = wordsOf((await text(data.rows.text[row])) ?? "");
-    const all = await Promise.all(detail.passages.map((passage, number) => passageElement(passage, number, shared)));
+    const common = wordsOf(detail.text ?? "");
+    const all = detail.passages.map((passage, number) => passageElement(passage, number, common));
     const rest = all.splice(OPEN);
     const more = rest.length ? [make("details", {}, make("summary", {}, plural(rest.length, "more passage")), ...rest)] : [];
     return [title, ...note, ...all, ...more];
   }
 
-  async function passageElement([id, reference, source], number, shared) {
-    const whole = await text(reference);
+  function passageElement([id, place, source], number, common) {
+    const whole = shared(place);
     const name = make("p", { class: "browse-passage-id" }, make("strong", {}, `${number + 1}. `), make("bdi", { class: "id" }, id), " ",
       source === "run" ? make("span", { class: "badge warn" }, "text from a run") : null);
-    const content = whole === null ? [make("p", { class: "note" }, "No text is on record for this passage.")] : textBox(whole, "div", shared);
+    const content = whole === null ? [make("p", { class: "note" }, "No text is on record for this passage.")] : textBox(whole, "div", common);
     return make("div", { class: "browse-passage", id: `browse-passage-${number}`, tabindex: "-1" }, name, ...content);
   }
 
   // ---- What judges and assessors say ----
 
-  const sideEntries = (detail) => Object.entries(detail.sides).map(([side, said]) => [Number(side), said]);
+  const sideEntries = (detail) => Object.entries(detail.sides).map(([side, one]) => [Number(side), one]);
 
-  async function gradesPart(row, detail) {
-    const cards = await Promise.all(sideEntries(detail).map(([side, said]) => sideCard(row, side, said)));
-    if (detail.gold.length) cards.unshift(goldCard(row, detail));
+  function gradesPart(row, detail) {
+    const cards = sideEntries(detail).map(([side, one]) => sideCard(row, side, one));
+    if (detail.assessors.length) cards.unshift(goldCard(row, detail));
     return make("div", { class: "browse-cards" }, ...cards);
   }
 
@@ -708,8 +594,8 @@
   }
 
   function goldCard(row, detail) {
-    const rows = detail.gold.map(([assessor, grade, made]) => [make("bdi", {}, assessor), gradeElement(grade), made]);
-    return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, data.rows.gold[row], null, null),
+    const rows = detail.assessors.map(([assessor, grade, made]) => [make("bdi", {}, assessor), gradeElement(grade), made]);
+    return make("section", { class: "browse-card gold" }, make("h4", {}, "Gold"), verdict(row, detail.gold, null, null),
       smallTable("Gold of each assessor", ["Assessor", "Grade", "Made"], rows));
   }
 
@@ -719,15 +605,15 @@
       make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))))));
   }
 
-  async function sideCard(row, side, said) {
+  function sideCard(row, side, said) {
     const name = data.sides.length > 1 ? data.sides[side] : said.judge;
     const parts = [make("h4", {}, make("bdi", {}, name)), verdict(row, said.grade, said.reason, side)];
-    parts.push(...(await saidParts(said, name)));
-    if (said.votes) parts.push(...(await votesPart(said.votes, name)));
+    parts.push(...saidParts(said, name));
+    if (said.votes) parts.push(...votesPart(said.votes, name));
     return make("section", { class: said.votes ? "browse-card jury" : "browse-card" }, ...parts);
   }
 
-  async function saidParts(said, name) {
+  function saidParts(said, name) {
     const notes = [];
     if (said.judge !== name) notes.push(said.judge);
     if (said.prompt && !name.includes(said.prompt)) notes.push(`prompt ${said.prompt}`);
@@ -736,9 +622,8 @@
     if (said.probabilities) notes.push(`entropy ${entropy(said.probabilities).toFixed(2)} bits`);
     if (said.repaired) notes.push("asked a second time, because the first reply was unreadable");
     const parts = notes.length ? [make("p", { class: "note" }, make("bdi", {}, notes.join(" · ")))] : [];
-    const [rationale, detail] = await Promise.all([text(said.rationale), text(said.detail)]);
-    if (detail !== null) parts.push(...textBox(detail));
-    if (rationale !== null && !said.votes) parts.push(...textBox(rationale));
+    if (said.detail !== undefined) parts.push(...textBox(said.detail));
+    if (said.rationale !== undefined && !said.votes) parts.push(...textBox(said.rationale));
     if (said.probabilities) parts.push(probabilities(said.probabilities, name));
     return parts;
   }
@@ -764,13 +649,13 @@
     return vote.judge + prompts + sample;
   }
 
-  async function votesPart(votes, name) {
-    const one = async (vote) => [
+  function votesPart(votes, name) {
+    const one = (vote) => [
       make("bdi", {}, voteName(vote, votes)),
       vote.grade === null ? make("span", { class: "badge warn" }, words(vote.reason ?? "no grade")) : gradeElement(vote.grade),
-      make("bdi", {}, (await text(vote.rationale)) ?? (await text(vote.detail)) ?? ""),
+      make("bdi", {}, vote.rationale ?? vote.detail ?? ""),
     ];
-    return [make("h5", {}, "Votes of the jury"), smallTable(`Votes of ${name}`, ["Member", "Grade", "Rationale"], await Promise.all(votes.map(one)))];
+    return [make("h5", {}, "Votes of the jury"), smallTable(`Votes of ${name}`, ["Member", "Grade", "Rationale"], votes.map(one))];
   }
 
   // ---- What was sent, and what came back ----
@@ -787,14 +672,10 @@
     })];
   }
 
-  async function messages(said) {
-    const one = async ([role, pieces]) => {
-      const whole = (await Promise.all(pieces.map(text))).join("");
-      return [make("p", { class: "note" }, role), ...textBox(whole, "pre")];
-    };
-    const sent = (await Promise.all((said.sent ?? []).map(one))).flat();
-    const reply = await text(said.reply);
-    return reply === null ? sent : [...sent, make("p", { class: "note" }, "reply"), ...textBox(reply || "(empty)", "pre")];
+  function messages(said) {
+    const one = ([role, places]) => [make("p", { class: "note" }, role), ...textBox(places.map(shared).join(""), "pre")];
+    const sent = (said.sent ?? []).flatMap(one);
+    return said.reply === undefined ? sent : [...sent, make("p", { class: "note" }, "reply"), ...textBox(said.reply || "(empty)", "pre")];
   }
 
   // ---- Moving about ----
@@ -807,20 +688,19 @@
       replaceHash(); // the place that one step back leads to, from any item
       history.pushState(null, "", location.href);
     }
-    state = { ...state, item: data.rows.name[row], page: page > 1 ? String(page) : undefined };
+    state = { ...state, item: data.items[row].name, page: page > 1 ? String(page) : undefined };
     replaceHash();
-    showItem(state.item).catch(showFault);
+    showItem(state.item);
   }
 
   function closeItem() {
-    const row = data.rows.name.indexOf(state.item);
+    const row = rowOf(state.item);
     state = { ...state, item: undefined };
     history.pushState(null, "", hashOf(state));
     leaveItem(row);
   }
 
   function leaveItem(row) {
-    turnOf += 1;
     at("item").hidden = true;
     at("item").replaceChildren();
     at("list").hidden = at("filters").hidden = at("status").hidden = false;
@@ -843,7 +723,7 @@
 
   function move(step) {
     if (at("item").hidden) moveInList(step);
-    else openRow(neighbor(data.rows.name.indexOf(state.item), step));
+    else openRow(neighbor(rowOf(state.item), step));
   }
 
   // Keys work where the focus is in the browser, or nowhere while the browser is on the screen.
@@ -873,28 +753,28 @@
     event.preventDefault();
   }
 
-  async function follow() {
+  function follow() {
     if (!location.hash.startsWith(OURS)) return;
     const before = state.item;
     state = stateOf(location.hash);
-    if (!(await showList())) return;
-    if (state.item) await showItem(state.item);
-    else if (!at("item").hidden) leaveItem(data.rows.name.indexOf(before));
+    showList();
+    if (state.item) showItem(state.item);
+    else if (!at("item").hidden) leaveItem(rowOf(before));
   }
 
   function listen() {
     let timer;
     at("q").addEventListener("input", () => {
       clearTimeout(timer);
-      timer = setTimeout(() => change({}).catch(showFault), 120);
+      timer = setTimeout(() => change({}), 120);
     });
     at("filters").addEventListener("submit", (event) => event.preventDefault());
     for (const name of [...FACETS, "sort"]) {
-      at(name).addEventListener("change", () => change({ [name]: at(name).value || undefined }).catch(showFault));
+      at(name).addEventListener("change", () => change({ [name]: at(name).value || undefined }));
     }
     at("clear").addEventListener("click", () => {
       at("q").value = "";
-      change(Object.fromEntries(FACETS.map((name) => [name, undefined]))).catch(showFault);
+      change(Object.fromEntries(FACETS.map((name) => [name, undefined])));
       at("q").focus();
     });
     at("help").addEventListener("click", () => at("keys").showModal());
@@ -907,24 +787,34 @@
       openRow(Number(link.dataset.row));
     });
     document.addEventListener("keydown", onKey);
-    addEventListener("popstate", () => follow().catch(showFault));
+    addEventListener("popstate", follow);
   }
 
-  function showFault(fault) {
-    at("status").hidden = false;
-    at("status").textContent = `The judgments cannot be shown: ${fault.message}.`;
-  }
+  const places = (names) => new Map(names.map((name, place) => [name, place]));
 
-  function prepare(unpacked) {
-    data = unpacked;
-    tables = Object.fromEntries(Object.entries(data.tables).map(([name, { starts }]) =>
-      [name, new DataTable(name, starts, name === "searched")]));
-    const grades = new Set(data.said.flatMap((said) => said.grade).filter((grade) => grade !== null));
-    data.grades = [...grades].sort((a, b) => a - b);
+  function prepare(read) {
+    const { items, turns: told } = read;
+    const turns = told.map((turn) => turn.name);
+    const topics = [...new Set(told.map((turn) => turn.topic))];
+    const criteria = read.criteria.map((criterion) => criterion.name);
+    const answers = items.flatMap((item) => Object.values(item.sides));
+    data = {
+      ...read, told, turns, topics, criteria,
+      topicOf: told.map((turn) => topics.indexOf(turn.topic)),
+      levels: read.criteria.map((criterion) => criterion.levels),
+      grades: [...new Set(answers.map((one) => one.grade))].filter((grade) => grade !== null).sort((a, b) => a - b),
+      reasons: [...new Set(answers.filter((one) => one.grade === null).map(reasonOf))],
+    };
+    const [turnPlace, runPlace, criterionPlace] = [turns, data.runs, criteria].map(places);
+    data.rows = {
+      turn: items.map((item) => turnPlace.get(item.turn)),
+      criterion: items.map((item) => criterionPlace.get(item.criterion)),
+      runs: items.map((item) => [...new Set(item.runs.map(([run]) => runPlace.get(run)))].sort((a, b) => a - b)),
+    };
     data.gradeNames = [...data.grades.map(String), ...data.reasons];
-    data.codes = data.said.map((said) => Int16Array.from(said.state, (_, row) => codeOf(said, row)));
-    data.differs = Uint8Array.from(data.rows.turn, (_, row) => differences(row));
-    data.gold = data.rows.gold.some((grade) => grade !== null);
+    data.codes = data.sides.map((_, side) => Int16Array.from(items, (_item, row) => codeOf(side, row)));
+    data.differs = Uint8Array.from(items, (_, row) => differences(row));
+    data.gold = items.some((item) => item.gold !== null);
     data.apart = data.differs.some((bits) => bits & 1);
     const [response, turn, run, criterion, judge, gold] = columns;
     data.columns = [response, turn, run, criterion, judge, ...sideColumns(), gold].filter(({ when }) => !when || when());
@@ -938,21 +828,23 @@
     at("notes").hidden = !data.notes.length;
   }
 
-  async function start() {
-    prepare(await chunkOf("columns"));
-    if (!data.rows.turn.length) {
+  function start() {
+    const block = document.getElementById("judge-data");
+    prepare(JSON.parse(block.textContent));
+    block.remove();
+    if (!data.items.length) {
       at("status").textContent = "There is no judgment to show.";
       return;
     }
     at("list").hidden = at("filters").hidden = false;
     listen();
     state = stateOf(location.hash);
-    await showList();
+    showList();
     if (!location.hash.startsWith(OURS)) return;
-    if (state.item) await showItem(state.item);
+    if (state.item) showItem(state.item);
     else root.scrollIntoView({ block: "start" });
   }
 
-  // After the first paint: the page above is readable before anything is unpacked.
-  requestAnimationFrame(() => setTimeout(() => start().catch(showFault)));
+  // After the first paint: the page above is readable before anything is read.
+  requestAnimationFrame(() => setTimeout(start));
 })();
