@@ -748,7 +748,6 @@ READERS: dict[str, Reader] = {
     "ledger": Reader(_stored("ledger"), partial(_sealed, name=LEDGER)),
     "salt": Reader(_stored("salt"), partial(_sealed, name="test.salt")),
     "crowd": Reader(_stored("long", "tasks", "mturk", "answers"), _read(_crowd, "labels.csv")),
-    "crowd-toloka": Reader(_stored("toloka"), _read(_crowd, "assignments.tsv")),
     "crowd-studio": Reader(_stored("studio"), _read(_crowd, "project.json")),
     "crowd-judgments": Reader(_stored("judgments"), _read(_crowd, "judgments.json")),
     "crowd-submissions": Reader(_stored("submissions"),

@@ -2,7 +2,7 @@
 
 labels     workers' labels of one criterion, as arrays, and ways to one grade for each item, in a table
 tables     tables of labels, read (sheets) and checked; layout is how, and what is wrong
-platforms  exports of MTurk, Toloka and Label Studio; wide surveys and Prolific's submissions
+platforms  exports of MTurk and Label Studio; wide surveys and Prolific's submissions
 known      leaves workers who contradict a known item out of that topic
 workers    each worker's agreement with the rest, and signs of spam
 study      runs all of these on a set of tables, and says how reliable the crowd is, over all and by topic

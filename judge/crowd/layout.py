@@ -29,7 +29,7 @@ LABEL_OF = "label:"
 ITEM_GROUPS = ("response_id", "question_id", "item_id")
 """The groups of a pattern that may name the item."""
 FIELDS: dict[str, tuple[str, ...]] = {
-    "worker": ("worker", "worker_id", "performer", "assessor"),
+    "worker": ("worker", "worker_id", "assessor"),
     "turn_id": ("turn_id",),
     "response_id": ("response_id", "item_id", "question_id"),
     "second_id": ("second_id",),

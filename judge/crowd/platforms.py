@@ -1,12 +1,12 @@
 """Exports of task platforms and surveys as long tables, one row a label; Prolific's submissions say whose labels count.
 
 A row of MTurk's batch results and of Label Studio's annotations is one worker on one task, which may show several items
-and ask for several criteria; a row of Toloka's assignments is one task of a worker's page. A platform is a row of
-`PLATFORMS`.
+and ask for several criteria. A platform is a row of `PLATFORMS`. Its columns are read by the names that the platform
+gives; what a requester calls otherwise than a field or a criterion is named by the user.
 
-A form may spread one answer over several columns. `Answer.grade.0` … `Answer.grade.3` are the buttons of one question,
-of which the chosen one is true; `Answer.grade-0.on`, `Answer.grade-1.on` are the same built of single buttons;
-`Answer.category.label` is the choice of a classifier; `Answer.taskAnswers` holds all of these as JSON.
+MTurk may spread one answer over several columns. `Answer.grade.0` … `Answer.grade.3` are the buttons of one question,
+of which the chosen one is true; `Answer.grade.label` is the choice of a classifier; `Answer.taskAnswers` holds all of
+these as JSON.
 """
 
 import re
@@ -28,13 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-GENERAL = {
-    *("", "answer", "category", "choice", "choices", "grade", "judgment", "label", "labels", "radio", "rating"),
-    *("result", "score", "value"),
-}
-"""Names of an answer that are taken for the label where only one criterion is asked and no answer has its name."""
 _SLOT = re.compile(r"(.+?)(?:_([0-9]{1,6}))?", re.DOTALL)
-_NUMBERED = re.compile(r"(?:(.*)[-_.])?(-?[0-9]{1,9})", re.DOTALL)
 _CLASSIFIER = ".label"
 _MOST_ANSWERS = 1_000
 """The most different values in the answers of a table: each becomes a column."""
@@ -55,32 +49,17 @@ def _answers_of(sheet: LabelSheet, columns: Sequence[str], prefix: str) -> list[
     """The answers in the columns whose names begin with the prefix, in the order of the table."""
     single: dict[str, str] = {}
     buttons: dict[str, dict[str, str]] = {}
-    alone: dict[str, str] = {}
     for column in columns:
         name = column.removeprefix(prefix)
         if name.endswith(_CLASSIFIER):
             single[name.removesuffix(_CLASSIFIER)] = column
-        elif "." not in name or not _is_boolean(sheet, column):
-            single[name] = column
-        else:
+        elif "." in name and _is_boolean(sheet, column):
             stem, _, value = name.partition(".")
-            if name.endswith(".on") or stem == value:
-                stem = name.removesuffix(".on") if name.endswith(".on") else stem
-                if numbered := _NUMBERED.fullmatch(stem):
-                    buttons.setdefault(numbered[1] or "", {})[numbered[2]] = column
-                else:
-                    alone[stem] = column
-            else:
-                buttons.setdefault(stem, {})[value] = column
-    if len(alone) > 1 and _one_each(sheet, list(alone.values())):
-        buttons.setdefault("", {}).update(alone)
-        alone = {}
+            buttons.setdefault(stem, {})[value] = column
+        else:
+            single[name] = column
     answers = [FormAnswer(*_slotted(name), (column,), text_of(column)) for name, column in single.items()]
     answers += [FormAnswer(*_slotted(name), tuple(of.values()), _chosen(of)) for name, of in buttons.items()]
-    # A box of its own: checked is 1.
-    answers += [
-        FormAnswer(*_slotted(name), (column,), _true(column).cast(int).cast(str)) for name, column in alone.items()
-    ]
     return sorted(answers, key=lambda answer: (int(answer.slot or 0), columns.index(answer.columns[0])))
 
 
@@ -95,22 +74,13 @@ def _is_boolean(sheet: LabelSheet, column: str) -> bool:
     return bool(texts) and texts <= {"true", "false"}
 
 
-def _one_each(sheet: LabelSheet, columns: Sequence[str]) -> bool:
-    """Whether each row chose exactly one of the columns."""
-    import polars as pl
-
-    return bool((sheet.texts(pl.sum_horizontal(_true(column).cast(int) for column in columns)) == 1).all())
-
-
 def _chosen(buttons: Mapping[str, str]) -> "pl.Expr":
     import polars as pl
 
-    chosen = [pl.when(_true(column)).then(pl.lit(value)) for value, column in buttons.items()]
+    chosen = [
+        pl.when(text_of(column).str.to_lowercase() == "true").then(pl.lit(value)) for value, column in buttons.items()
+    ]
     return pl.concat_str(chosen, separator=" and ", ignore_nulls=True)
-
-
-def _true(column: str) -> "pl.Expr":
-    return text_of(column).str.to_lowercase() == "true"
 
 
 def _unfolded(sheet: LabelSheet, column: str, prefix: str, problems: LabelProblems) -> LabelSheet:
@@ -168,8 +138,6 @@ class Platform(Record, frozen=True, kw_only=True):
     """The values of the column `status` of rows that have no vote, in lower case."""
     packed: str | None = None
     """The column that holds all answers as JSON."""
-    control: str | None = None
-    """What stands before the columns of known answers."""
     about: tuple[str, ...] = ()
     """Columns about the row, which are no answers."""
 
@@ -191,7 +159,6 @@ def platform_rows(
     import polars as pl
 
     sheet = without(sheet, platform.status, platform.left_out, problems)
-    _warn_of_controls(sheet, platform, problems)
     if platform.packed in sheet.columns:
         sheet = _unfolded(sheet, str(platform.packed), platform.answers, problems)
     inputs = _inputs(sheet.columns, platform, layout)
@@ -218,7 +185,8 @@ def platform_rows(
     lacking += [name for name in given if name not in sheet.columns and not _is_stem(name, sheet.columns, platform)]
     if lacking or not answers:
         field = "worker" if lacking == [worker] else "response_id"
-        message = f"no column {', '.join(dict.fromkeys(lacking))}: name it, as in --column {field}=NAME"
+        heads = ", ".join(map(shown, sheet.columns[:20]))
+        message = f"no column {', '.join(dict.fromkeys(lacking))}; found {heads}: name it, as in --column {field}=NAME"
         if not lacking:
             heads = ", ".join(map(shown, columns[:20])) or "none"
             wanted = " or ".join(map(shown, layout.known or ())) or "a label"
@@ -281,9 +249,8 @@ def _named(
         return list(of_name)
     if whole is None and not by_row:
         return []
-    names = {answer.name for answer in answers}
-    names = names if len(names) == 1 and platform.answers else names & GENERAL
-    return [(whole, answer) for answer in answers if answer.name in names] if len(names) == 1 else []
+    name = next((name for name in FIELDS["label"] if any(answer.name == name for answer in answers)), None)
+    return [(whole, answer) for answer in answers if answer.name == name]
 
 
 def _is_stem(name: str, names: Sequence[str], platform: Platform) -> bool:
@@ -291,30 +258,10 @@ def _is_stem(name: str, names: Sequence[str], platform: Platform) -> bool:
     return any(column.startswith((f"{name}.", f"{name}_", f"{platform.answers}{name}")) for column in names)
 
 
-def _warn_of_controls(sheet: LabelSheet, platform: Platform, problems: LabelProblems) -> None:
-    import polars as pl
-
-    control = platform.control
-    columns = [name for name in sheet.columns if control and name.startswith(control)]
-    if not columns:
-        return
-    given = sheet.numbers[sheet.texts(pl.any_horizontal(text_of(name) != "" for name in columns)).to_numpy()]
-    if len(given):
-        message = (
-            f"{len(given):,} labels of control tasks ({control}…) are read as any other; name the items in --known; "
-            "this is the first"
-        )
-        problems.append(sheet.problem("control_tasks", int(given[0]), message, "warning"))
-
-
 PLATFORMS: dict[str, Platform] = {
     "mturk": Platform(
         marks=("WorkerId",), inputs="Input.", answers="Answer.", seconds="WorkTimeInSeconds", status="AssignmentStatus",
         left_out=("rejected",), packed="Answer.taskAnswers",
-    ),
-    "toloka": Platform(
-        marks=("ASSIGNMENT:worker_id",), inputs="INPUT:", answers="OUTPUT:", status="ASSIGNMENT:status",
-        left_out=("rejected", "skipped", "expired"), control="GOLDEN:",
     ),
     "label-studio": Platform(
         marks=("annotator", "annotation_id"), inputs="", answers="", seconds="lead_time",
@@ -385,7 +332,9 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
     worker = layout.columns.get("worker") or next((name for name in SURVEY_WORKERS if name in sheet.columns), None)
     lacking = [name for name in (worker, seconds, *questions) if name and name not in sheet.columns]
     messages = [f"no column {', '.join(map(shown, lacking))}"] if lacking else []
-    messages += [] if worker else [f"no column that names the participant: expected one of {', '.join(SURVEY_WORKERS)}"]
+    if worker is None:
+        heads = ", ".join(map(shown, sheet.columns[:20]))
+        messages.append(f"no column that names the participant; found {heads}: name it, as in --column worker=NAME")
     messages += [] if questions else [_NO_QUESTION if layout.wide is None else "no column fits --wide"]
     if criterion is None and any(question.criterion is None for question in questions.values()):
         messages.append("the columns do not say the criterion, and no one criterion is given (--criterion)")

@@ -220,11 +220,11 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
 
 
 def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
-    lacking = [] if "worker" in columns else ["no column of workers"]
+    lacking = [] if "worker" in columns else ["no column of workers (--column worker=NAME)"]
     item = "response_id" in columns and ("turn_id" in columns or layout.turns is not None)
     lacking += [] if item or "task" in columns else [_NO_ITEM]
     labels = any(field.startswith(LABEL_OF) for field in columns)
-    lacking += [] if labels or "label" in columns else ["no column of labels"]
+    lacking += [] if labels or "label" in columns else ["no column of labels (--column label=NAME)"]
     if not labels and "criterion" not in columns and layout.only is None:
         lacking.append("no column of criteria, and no one criterion is given (--criterion, --column criterion=NAME)")
     return lacking

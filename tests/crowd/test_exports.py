@@ -59,20 +59,14 @@ def batch(answers: Sequence[str], *given: Sequence[object], inputs: Sequence[str
         # A text field or <select> called after the criterion, and one with a name of its own beside a comment.
         batch(["groundedness"], ["2"], ["0"]),
         batch(["grade", "comment"], ["2", "fine, 3 of 3"], ["0", ""]),
-        batch(["some question"], ["2"], ["0"]),
         # crowd-classifier.
-        batch(["category.label"], ["Mostly grounded"], ["not grounded."]),
+        batch(["label.label"], ["Mostly grounded"], ["not grounded."]),
         batch(["groundedness.label", "sure.label"], ["Mostly grounded", "yes"], ["Not  grounded", "no"]),
         # <input type="radio" name="grade" value="2">: a column for each value.
         batch(["grade.0", "grade.2", "grade.3"], ["false", "true", "false"], ["true", "false", "false"]),
         batch(["grade.Mostly grounded", "grade.Not grounded"], ["TRUE", "FALSE"], ["FALSE", "TRUE"]),
-        # crowd-radio-button: a column for each button, whose value is its name or "on".
-        batch(["grade-0.on", "grade-2.on"], ["false", "true"], ["true", "false"]),
-        batch(["0.on", "2.on", "agreed.on"], ["false", "true", "true"], ["true", "false", "true"]),
-        batch(["2.2", "0.0"], ["true", "false"], ["false", "true"]),
-        batch(["Mostly grounded.on", "Not grounded.on"], ["true", "false"], ["false", "true"]),
         # crowd-form: all answers as JSON in one column.
-        batch(["taskAnswers"], ['[{"q":{"label":"Mostly grounded"}}]'], ['[{"q":{"label":"Not grounded"}}]']),
+        batch(["taskAnswers"], ['[{"grade":{"label":"Mostly grounded"}}]'], ['[{"grade":{"label":"Not grounded"}}]']),
         batch(["taskAnswers"], ['[{"grade":{"0":false,"2":true},"why":"a"}]'], ['[{"grade":{"0":true,"2":false}}]']),
         batch(["taskAnswers"], ['[{"grade":2,"more":{"a":[1,2]}}]'], ['[{"grade":"0"}]']),
     ],
@@ -83,9 +77,25 @@ def test_mturk_answers_in_every_form(tmp_path: Path, content: str) -> None:
     assert labels.seconds.tolist() == [60.0, 60.0]
 
 
-def test_a_box_of_its_own_is_one_where_checked(tmp_path: Path) -> None:
-    path = put(tmp_path / "b.csv", batch(["radio.on"], ["true"], ["false"]))
-    assert [row[3] for row in rows(read(path, scales={"correct": (0, 1)})["correct"])] == [1, 0]
+@pytest.mark.parametrize(
+    ("answers", "given"),
+    [
+        (["some question"], (["2"], ["0"])),
+        (["category.label", "sure.label"], (["2", "yes"], ["0", "no"])),
+        (["rating.0", "rating.2"], (["false", "true"], ["true", "false"])),
+    ],
+)
+def test_what_a_requester_calls_otherwise_is_named(
+    tmp_path: Path, answers: list[str], given: tuple[list[str], list[str]]
+) -> None:
+    path = put(tmp_path / "b.csv", batch(answers, *given))
+    code, said = problem_of(path)
+    assert code == "missing_column"
+    found = ", ".join(repr(f"Answer.{name}") for name in answers)
+    assert said.endswith(f"the answers are {found}: name it, as in --column label=NAME")
+    named = answers[0].partition(".")[0]
+    assert rows(read(path, columns={"label": f"Answer.{answers[0]}"})["groundedness"]) == LABELED
+    assert rows(read(path, columns={"label": named})["groundedness"]) == LABELED
 
 
 def test_of_several_chosen_buttons_none_is_the_label(tmp_path: Path) -> None:
@@ -109,7 +119,7 @@ def test_packed_answers_without_end_are_a_problem(tmp_path: Path) -> None:
     missing, endless = world.problems_of(put(tmp_path / "b.csv", batch(["taskAnswers"], *given)), scales=ONE)
     assert (missing.code, endless.code, endless.path) == ("missing_column", "not_json", "line 3: Answer.taskAnswers")
     assert "more than 1,000 answers" in endless.message
-    path = put(tmp_path / "b.csv", batch(["taskAnswers", "x"], ["[{", "1"], ["[" * 100_000, "1"]))
+    path = put(tmp_path / "b.csv", batch(["taskAnswers", "groundedness"], ["[{", "1"], ["[" * 100_000, "1"]))
     assert faults(path) == [("not_json", f"line {line}: Answer.taskAnswers") for line in (2, 3)]
 
 
@@ -162,47 +172,10 @@ def test_the_kind_of_a_table_can_be_said(tmp_path: Path) -> None:
     assert rows(read(path, kind="long", columns={"worker": "WorkerId"})["groundedness"]) == LABELED
 
 
-# Toloka.
-
-TOLOKA = ("INPUT:turn_id", "INPUT:response_id", "INPUT:text", "OUTPUT:result", "GOLDEN:result", "HINT:text",
-          "ASSIGNMENT:link", "ASSIGNMENT:task_id", "ASSIGNMENT:assignment_id", "ASSIGNMENT:worker_id",
-          "ASSIGNMENT:status", "ASSIGNMENT:started")  # fmt: skip
-
-
-def toloka(*given: tuple[str, str, str, str]) -> str:
-    """Assignments; Toloka leaves a line without cells between the pages of its workers."""
-    lines = []
-    for worker, label, golden, status in given:
-        about = ["https://x", "t", "a", worker, status, "2024-01-01T10:00:00.000"]
-        lines += [["1_1", "R1", "A text", label, golden, "", *about], [""] * len(TOLOKA)]
-    return table(TOLOKA, lines, "\t")
-
-
-def test_toloka_assignments(tmp_path: Path) -> None:
-    given = [("A1", "Mostly grounded", "", "APPROVED"), ("A2", "0", "", "ACCEPTED"), ("A3", "9", "", "REJECTED")]
-    path = put(tmp_path / "assignments_from_pool_1.tsv", toloka(*given))
-    labels, warnings = warned(path, words=lambda *_: LEVELS)
-    assert rows(labels["groundedness"]) == LABELED
-    assert [(problem.code, problem.path) for problem in warnings] == [
-        ("label_in_words", "line 2: OUTPUT:result"),
-        ("row_left_out", "line 6"),
-    ]
-    assert warnings[0].message == "groundedness, 1 time a text for a grade: 'Mostly grounded' = 2; this is the first"
-    path.write_text(toloka(*given).replace("OUTPUT:result", "OUTPUT:groundedness"), encoding="utf-8")
-    assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
-    assert len(faults(path)) == 1
-
-
-def test_control_tasks_of_toloka_are_told(tmp_path: Path) -> None:
-    path = put(tmp_path / "a.tsv", toloka(("A1", "2", "2", "APPROVED"), ("A2", "0", "2", "APPROVED")))
-    labels, warnings = warned(path)
-    assert rows(labels["groundedness"]) == LABELED
-    assert [(problem.code, problem.path) for problem in warnings] == [("control_tasks", "line 2")]
-
-
 def test_a_task_may_name_its_criterion(tmp_path: Path) -> None:
-    content = toloka(("A1", "2", "", "APPROVED"), ("A2", "0", "", "APPROVED")).replace("INPUT:text", "INPUT:criterion")
-    path = put(tmp_path / "a.tsv", content.replace("A text", "groundedness"))
+    content = batch(["label"], ["2"], ["0"], inputs=("turn_id", "response_id"))
+    content = content.replace("Input.turn_id", "Input.criterion,Input.turn_id").replace(",1_1,", ",groundedness,1_1,")
+    path = put(tmp_path / "b.csv", content)
     assert rows(read(path, scales=SCALE)["groundedness"]) == LABELED
     assert rows(read(path, scales={**ONE, "relevance": SCALE}, criteria=["groundedness"])["groundedness"]) == LABELED
 
@@ -256,12 +229,13 @@ def test_label_studio_json_min_and_csv(tmp_path: Path, name: str) -> None:
         {**about, name: [{"rating": 2}], "annotator": "A1", "annotation_id": 7},
         {**about, name: "Not grounded", "annotator": "A2", "annotation_id": 8},
     ]
+    columns = {} if name == "groundedness" else {"label": name}
     path = put(tmp_path / "project.json", json.dumps(entries))
-    assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
+    assert rows(read(path, words=lambda *_: LEVELS, columns=columns)["groundedness"]) == LABELED
     header = list(entries[0])
     cells = [[json.dumps(v) if isinstance(v, list) else v for v in entry.values()] for entry in entries]
     path = put(tmp_path / "project.csv", table(header, cells))
-    assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
+    assert rows(read(path, words=lambda *_: LEVELS, columns=columns)["groundedness"]) == LABELED
 
 
 def test_a_list_of_records_is_a_table(tmp_path: Path) -> None:
@@ -342,10 +316,9 @@ def test_submissions_of_prolific_leave_out_who_was_rejected(tmp_path: Path) -> N
 # Others.
 
 
-def test_crowd_kit_with_labels_in_words_and_its_older_column(tmp_path: Path) -> None:
-    for worker in ("worker", "performer"):
-        path = put(tmp_path / "t.csv", f"task,{worker},label\n1_1/R1,A1,Mostly grounded\n1_1/R1,A2,not grounded\n")
-        assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
+def test_crowd_kit_with_labels_in_words(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.csv", "task,worker,label\n1_1/R1,A1,Mostly grounded\n1_1/R1,A2,not grounded\n")
+    assert rows(read(path, words=lambda *_: LEVELS)["groundedness"]) == LABELED
 
 
 def test_words_are_asked_for_by_criterion_and_scale(tmp_path: Path) -> None:
@@ -371,15 +344,10 @@ def test_transparentcis_in_the_dress_of_every_platform(shared: Path, tmp_path: P
         ["HITId", "WorkerId", "Input.turn_id", "Input.response_id", *(f"Answer.relevance.{n}" for n in (1, 2, 3, 4))],
         [["H", w, turn, item, *cells] for (w, turn, item, _), cells in zip(ids, chosen, strict=True)],
     )
-    toloka_tsv = table(
-        ["INPUT:turn_id", "INPUT:response_id", "OUTPUT:label", "ASSIGNMENT:worker_id", "ASSIGNMENT:status"],
-        [[turn, item, label, w, "APPROVED"] for w, turn, item, label in ids],
-        "\t",
-    )
     made = [annotation(1, w, {"relevance": {"choices": [str(label)]}}) for w, _, _, label in ids]
     shown = [{"turn_id": turn, "response_id": item} for _, turn, item, _ in ids]
     studio = json.dumps([{"data": data, "annotations": [one]} for data, one in zip(shown, made, strict=True)])
     kit = table(["task", "worker", "label"], [[f"{turn}/{item}", w, label] for w, turn, item, label in ids])
-    contents = {"mturk.csv": mturk, "toloka.tsv": toloka_tsv, "studio.json": studio, "kit.csv": kit}
+    contents = {"mturk.csv": mturk, "studio.json": studio, "kit.csv": kit}
     for name, content in contents.items():
         assert rows(read(put(tmp_path / name, content), scales=scales)["relevance"]) == ids, name

@@ -202,9 +202,9 @@ def test_a_hundred_thousand_digits_are_a_fault_and_no_traceback(tmp_path: Path) 
     long = "9" * 120_000
     path = put(tmp_path / "t.csv", f"{HEADER}a,1_1,R1,relevance,{long}\na,1_1,{long},relevance,2\n")
     assert faults(path) == [("wrong_label", "line 2"), ("wrong_id", "line 3")]
-    # A number of so many digits numbers no item; the one answer there is is the label.
+    # A number of so many digits numbers no item.
     path = put(tmp_path / "m.csv", f"WorkerId,Input.turn_id,Input.item_id,Answer.r_{long}\na,1_1,R1,2\n")
-    assert rows(read(path, scales={"r": SCALE})["r"]) == [("a", "1_1", "R1", 2)]
+    assert faults(path, scales={"r": SCALE}) == [("missing_column", "line 1")]
 
 
 def test_of_many_faults_the_first_are_listed_and_the_others_counted(tmp_path: Path) -> None:
@@ -382,7 +382,8 @@ def test_mturk_faults_name_the_column(tmp_path: Path) -> None:
     assert faults(path, scales=ONE) == [("missing_column", "line 1")]
     path = put(tmp_path / "m.csv", f"{MTURK}w1,A,20,1_1,R1,R2,3,0,\n".replace("WorkerId", "Id"))
     (problem,) = problems_of(path, scales=ONE)
-    assert problem.message == "no column WorkerId: name it, as in --column worker=NAME"
+    assert problem.message.startswith("no column WorkerId; found 'Id', 'AssignmentId', ")
+    assert problem.message.endswith(": name it, as in --column worker=NAME")
     assert [row[0] for row in rows(read(path, scales=ONE, columns={"worker": "Id"})["relevance"])] == ["w1", "w1"]
 
 

@@ -460,9 +460,6 @@ def test_the_labeling_interface_is_well_formed_and_names_what_the_tasks_have(wor
     [
         ("long.csv", "task,worker,label\n1-1_2/R00002,w,Mostly grounded\n1-1_2/R100000,w,0\n"),
         ("columns.tsv", "worker\tturn_id\tresponse_id\tgroundedness\nw\t1-1_2\tR00002\t2\nw\t1-1_2\tR100000\t0\n"),
-        ("toloka.tsv",
-            "INPUT:turn_id\tINPUT:response_id\tOUTPUT:groundedness\tASSIGNMENT:worker_id\tASSIGNMENT:status\n"
-            "1-1_2\tR00002\t2\tw\tAPPROVED\n1-1_2\tR100000\t0\tw\tAPPROVED\n1-1_2\tR99999\t1\tw\tREJECTED\n"),
         ("qualtrics.csv",
             "ResponseId,Finished,1-1_2.R00002.groundedness,1-1_2.R100000.groundedness,1-1_2.R99999.groundedness\n"
             'Response ID,Finished,Q1,Q2,Q3\n"{""ImportId"":""_recordId""}",x,y,z,q\nw,True,2,Not grounded,\n'),
