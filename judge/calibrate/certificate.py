@@ -17,7 +17,7 @@ from judge.io.installed import __version__
 from judge.io.text import count, printable, shown
 from judge.records import Criterion
 
-SCHEMA = 2
+SCHEMA = 3
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
 PARAMETERS = ("temperature", "max_tokens", "seed", "base_url")
 """The options of a judge that certificates record."""

@@ -27,7 +27,7 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Problem
 from judge.runs.topics import stored_topics
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the folder's layout and of the manifest."""
 MANIFEST = "manifest.json"
 RECORD = "run.sha256"

@@ -22,7 +22,7 @@ from judge.io.files import StrPath
 from judge.judges.records import AnswerForm, Completion, Message, Request
 from judge.records import Record
 
-SCHEMA_VERSION = "3"
+SCHEMA_VERSION = "4"
 
 
 class RowLine(msgspec.Struct):

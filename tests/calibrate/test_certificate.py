@@ -90,16 +90,16 @@ def test_the_same_again_keeps_its_date_and_another_result_does_not(tmp_path: Pat
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{}", b"[]", b"null", b"\xff\xfe", b"\x00", b"[" * 100_000, b'{"schema": 2}', b"not json",
+        b"", b"{}", b"[]", b"null", b"\xff\xfe", b"\x00", b"[" * 100_000, b'{"schema": 3}', b"not json",
         msgspec.json.encode({**msgspec.to_builtins(certificate()), "surplus": 1}),
         msgspec.json.encode({**msgspec.to_builtins(certificate()), "certified": [{"criterion": "groundedness"}]}),
         msgspec.json.encode(certificate()).replace(b"TRUSTED", b"BELIEVED"),
-        msgspec.json.encode(certificate()).replace(b'"schema":2', b'"schema":1'),
+        msgspec.json.encode(certificate()).replace(b'"schema":3', b'"schema":2'),
     ],
 )  # fmt: skip
 def test_a_damaged_certificate_is_refused(tmp_path: Path, content: bytes) -> None:
     path = put(tmp_path / "certificate.json", content)
-    with pytest.raises(InputError, match=r"certificate\.json: (not a certificate|certificate of layout 1)"):
+    with pytest.raises(InputError, match=r"certificate\.json: (not a certificate|certificate of layout 2)"):
         read_certificate(path)
 
 

@@ -169,7 +169,7 @@ def test_parameters_and_versions_are_those_of_the_manifest_beside_the_judgments(
     assert (one.parser, one.renderer) == (41, 42)
 
 
-@pytest.mark.parametrize("manifest", ["{", '{"schema": 2, "configuration": {"options": 7, "parser": "x"}}'])
+@pytest.mark.parametrize("manifest", ["{", '{"schema": 3, "configuration": {"options": 7, "parser": "x"}}'])
 def test_a_strange_manifest_beside_judgments_certifies_nothing(gold: Path, judgments: Path, manifest: str) -> None:
     judgments.with_name("manifest.json").write_text(manifest, encoding="utf-8")
     (one,) = tried(gold=[gold], judgments=[judgments]).certificate.certified

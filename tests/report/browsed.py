@@ -85,7 +85,7 @@ def write_folder(
     if topics:
         path = put(folder.parent / "topics.json", json.dumps(TOPICS))
         configured = {"topics": sha256(path.read_bytes())}
-        manifest = {"schema": 2, "configuration": configured, "options": {"topics": str(path)}, "status": "complete"}
+        manifest = {"schema": 3, "configuration": configured, "options": {"topics": str(path)}, "status": "complete"}
         put(folder / "manifest.json", json.dumps(manifest))
     return folder
 

@@ -22,7 +22,7 @@ from judge.io.ids import groups_of
 from judge.io.text import MAX_ID, digest, shown
 from judge.records import Level, Problem, Record, Scale
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the card's layout."""
 CARD, PAGE, ITEMS = "card.json", "card.md", "items.jsonl"
 DECIMALS = 9

@@ -45,7 +45,7 @@ PRAGMA cache_size = -16384;
 CREATE TABLE question (place INTEGER PRIMARY KEY, digest TEXT NOT NULL, content BLOB NOT NULL);
 CREATE UNIQUE INDEX by_digest ON question (digest);
 CREATE TABLE price (judge TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 """
 """The file is made in a folder that gets its name last, so a crash leaves nothing that would be read."""
 _DAMAGE = (sqlite3.Error, msgspec.MsgspecError, TypeError, zlib.error)
@@ -108,7 +108,7 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
         with self._readable():
             self._file = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)
             (self.number,) = self._file.execute("SELECT count(*) FROM question").fetchone()
-            if self._file.execute("PRAGMA user_version").fetchone() != (1,):
+            if self._file.execute("PRAGMA user_version").fetchone() != (2,):
                 self._file.close()
                 raise InputError(f"{self._path}: of an older version of judge, which has to take what comes back")
             prices = self._file.execute("SELECT judge, content FROM price").fetchall()
