@@ -2,20 +2,20 @@
 
 Each process is a plain new Python that imports this package: nothing of the caller's program runs a second time, so it
 works from scripts without a main guard, from notebooks and on every platform. The results come in the order of the
-items.
+items, and are those of the function called here: what a process cannot do or cannot send back is done here.
 """
 
 import os
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from judge.errors import OperationalError
 from judge.io.files import allow_files, largest_file
 
 if TYPE_CHECKING:
@@ -45,34 +45,38 @@ def processes_of(size: int, worth: int) -> int:
 
 
 def mapped(function: Callable[[_Item], _Made], items: Sequence[_Item], processes: int) -> Generator[_Made, None, None]:
-    """The function of each item, in their order; both can be pickled, and what it makes is small.
-
-    An OperationalError if a process is ended by another hand.
-    """
+    """The function of each item, in their order; both can be pickled, and what it makes is small."""
     if processes < 2:
         yield from map(function, items)
         return
     # Imported here, because that takes as long as reading a small file.
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
     context = get_context("spawn")
     end, lifeline = context.Pipe(duplex=False)
     executor: ProcessPoolExecutor | None = None
+    futures: deque[Future[_Made]] = deque()
     try:
-        with _plain_start():
-            executor = ProcessPoolExecutor(min(processes, len(items)), context, _begin, (function, largest_file(), end))
-        # Once more, because Python's own process beside the pool, once started, lets signals through again.
-        with _plain_start():
-            futures = [executor.submit(_apply, item) for item in items]
-        for future in futures:
-            yield future.result()
-    except BrokenProcessPool as error:
-        raise OperationalError(
-            "a process that worked beside this one was ended, as happens where memory runs out; give the same command "
-            "again"
-        ) from error
+        try:
+            with _plain_start():
+                executor = ProcessPoolExecutor(
+                    min(processes, len(items)), context, _begin, (function, largest_file(), end)
+                )
+            # Once more, because Python's own process beside the pool, once started, lets signals through again.
+            with _plain_start():
+                futures.extend(executor.submit(_apply, item) for item in items)
+        except (OSError, ImportError, AssertionError, NotImplementedError, BrokenProcessPool):
+            # No process can be started, or no semaphore made, as without /dev/shm; a daemon may have no children.
+            futures.clear()
+        for item in items:
+            future = futures.popleft() if futures else None
+            if future is not None and future.exception() is None:
+                yield future.result()
+            else:
+                # Also where a process was ended, as where memory runs out; an error is met again, and raised here.
+                yield function(item)
     finally:
         # They end with the connection, whatever they are doing.
         lifeline.close()
@@ -84,7 +88,8 @@ def mapped(function: Callable[[_Item], _Made], items: Sequence[_Item], processes
 @contextmanager
 def _plain_start() -> Iterator[None]:
     """Let processes start without the caller's program and the files of the current folder, deaf to Ctrl-C."""
-    main, safe_path = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
+    main = sys.modules["__main__"]
+    safe_path = os.environ.get("PYTHONSAFEPATH")
     # Ctrl-C reaches every process of the terminal; the one that starts these ends them.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if hasattr(signal, "pthread_sigmask") else None
     sys.modules["__main__"] = ModuleType("__main__")
@@ -111,6 +116,11 @@ def _begin(function: Callable[[Any], Any], most: int, end: "Connection") -> None
     """Make this process ready for items."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(end,), daemon=True).start()
+    # What a library prints must not come between the answers of the process that asked.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
     allow_files(most)
     _Own.function = function
 

@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.errors import InputError, OperationalError
+from judge.errors import InputError
 from judge.gold.rows import read_gold
 from judge.io import processes
 from judge.io.files import LARGEST_FILE, allow_files, read_stored
@@ -67,14 +68,56 @@ def test_an_error_is_raised_here_at_its_item_with_all_that_it_says(tmp_path: Pat
     assert carried.value.problems == here.value.problems != ()
 
 
-def test_a_process_that_is_killed_is_one_error() -> None:
-    killing = f"__import__('os').kill(__import__('os').getpid(), {int(signal.SIGKILL)})"
-    with (
-        closing(mapped(eval, ["1 + 1", killing, "2 + 2"], 2)) as made,
-        pytest.raises(OperationalError, match="a process that worked beside this one was ended") as caught,
-    ):
-        list(made)
-    assert caught.value.exit_code == 3
+def test_what_cannot_be_sent_back_is_made_here() -> None:
+    with closing(mapped(eval, ["lambda: 1", "2"], 2)) as made:
+        function, number = made
+    assert (function(), number) == (1, 2)
+
+
+def test_the_work_of_a_process_that_dies_is_done_here() -> None:
+    here = os.getpid()
+    ending = f"__import__('os').kill(__import__('os').getpid(), {int(signal.SIGKILL)})"
+    dying = f"'here' if __import__('os').getpid() == {here} else {ending}"
+    with closing(mapped(eval, [dying, "1 + 1", dying, "2 + 2"], 2)) as made:
+        assert list(made) == ["here", 2, "here", 4]
+
+
+def test_what_is_printed_does_not_come_between_the_answers(capfd: pytest.CaptureFixture[str]) -> None:
+    items = [
+        "print('hello') or 1",
+        "__import__('os').write(1, b'hello') and 2",
+        "__import__('os').write(2, b'hello') and 3",
+    ]
+    with closing(mapped(eval, items, 2)) as made:
+        assert list(made) == [1, 2, 3]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_python_that_cannot_be_started_is_no_error(tmp_path: Path) -> None:
+    script = """
+        import multiprocessing
+        from judge.io.processes import mapped
+        multiprocessing.set_executable("/nowhere/python")
+        print(list(mapped(str.upper, ["a", "b"], 2)))
+    """
+    done = run_python(put(tmp_path / "script.py", textwrap.dedent(script)))
+    assert (done.returncode, done.stdout) == (0, "['A', 'B']\n"), done.stderr
+
+
+@pytest.mark.parametrize("error", [OSError, ImportError, NotImplementedError])
+def test_a_system_without_semaphores_is_no_error(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
+    with closing(mapped(str.upper, ["a", "b"], 2)) as made:
+        assert list(made) == ["A", "B"]
+
+
+def test_a_process_that_may_have_no_children_does_its_work_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # type: ignore[attr-defined]
+    with closing(mapped(str.upper, ["a", "b"], 2)) as made:
+        assert list(made) == ["A", "B"]
 
 
 def test_files_have_the_same_limit_there(tmp_path: Path, limit: None) -> None:
