@@ -11,8 +11,10 @@ import msgspec
 from judge.ask.results import JUDGMENTS
 from judge.calibrate.findings import Calibration
 from judge.calibrate.recheck import RecheckedItem
+from judge.calibrate.report.folder import SCHEMA
 from judge.errors import InputError
 from judge.io.files import StrPath, read_stored, sha256
+from judge.io.installed import __version__
 from judge.io.text import shown
 from judge.jobs.calibration import RECORD as CALIBRATION_RECORD
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
@@ -29,6 +31,12 @@ from judge.stats.agreement import STATISTICS
 
 FINDINGS = "calibration.json"
 _Content = TypeVar("_Content")
+
+
+class _Layout(msgspec.Struct):
+    """The part of the findings that says how to read the rest."""
+
+    schema: int
 
 
 class RunFolder(msgspec.Struct, frozen=True):
@@ -128,7 +136,10 @@ def check_finished(folder: Path) -> None:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """The findings that `judge calibrate` wrote; an InputError if the file is not as judge writes it."""
+    """The findings that `judge calibrate` wrote; an InputError if the file has another layout or is not as written."""
+    layout = _decoded(path, "the findings of a calibration", msgspec.json.Decoder(_Layout).decode).schema
+    if layout != SCHEMA:
+        raise InputError(f"{path}: findings of layout {layout}, this is judge {__version__} (layout {SCHEMA})")
     calibration = _decoded(path, "the findings of a calibration", msgspec.json.Decoder(Calibration).decode)
     if wrong := next(_contradictions(calibration), None):
         raise InputError(f"{path}: not the findings of a calibration as judge writes them: {wrong}")

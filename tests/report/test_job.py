@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import judge
+from judge.calibrate.report.folder import SCHEMA as FINDINGS_SCHEMA
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.files import sha256
@@ -316,6 +317,9 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
     (tmp_path / "empty").mkdir()
     broken = Path(shutil.copytree(made / "cal", tmp_path / "broken"))
     (broken / "calibration.json").write_text("{", encoding="utf-8")
+    other = Path(shutil.copytree(made / "cal", tmp_path / "other"))
+    findings = json.loads((other / "calibration.json").read_bytes())
+    put(other / "calibration.json", json.dumps({**findings, "schema": 1, "slopes": None}))
     out = made / "out"
     refused: list[tuple[ReportPlan, str]] = [
         (ReportPlan(folders=unfinished, out=tmp_path / "r"), "the run is not finished"),
@@ -324,6 +328,10 @@ def test_what_cannot_be_reported_on_is_refused_and_nothing_is_written(made: Path
         (ReportPlan(folders=tmp_path / "empty", out=tmp_path / "r"), "neither judgments.jsonl nor calibration.json"),
         (ReportPlan(folders=tmp_path / "none", out=tmp_path / "r"), "no such folder"),
         (ReportPlan(folders=broken, out=tmp_path / "r"), "not the findings of a calibration"),
+        (
+            ReportPlan(folders=other, out=tmp_path / "r"),
+            rf"calibration\.json: findings of layout 1, this is judge \S+ \(layout {FINDINGS_SCHEMA}\)$",
+        ),
         (ReportPlan(folders=(out, made / "cal")), "--out DIR says where"),
         (ReportPlan(folders=(out, out), out=tmp_path / "r"), "named twice"),
         (ReportPlan(folders=made / "cal", gold=GOLD, out=tmp_path / "r"), "has its own gold"),
