@@ -439,7 +439,8 @@ def _workers_tsv(study: Study) -> str:
 
     def own(worker: str, criterion: str) -> Iterator[float | None]:
         for key in keys:
-            values, place = parameters[criterion].get(key), places[criterion].get(worker)
+            values = parameters[criterion].get(key)
+            place = places[criterion].get(worker)
             value = np.nan if values is None or place is None else float(values[place])
             yield value if np.isfinite(value) else None
 

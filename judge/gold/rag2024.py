@@ -43,7 +43,8 @@ def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceConte
             if grade is None or not isinstance(sentence, str) or not sentence.strip():
                 left += 1
                 continue
-            turn_id, name = f"{topic}_1", citation_digest(sentence, passage_id)
+            turn_id = f"{topic}_1"
+            name = citation_digest(sentence, passage_id)
             if (turn_id, name) in first:
                 others += first[turn_id, name] != grade
                 continue

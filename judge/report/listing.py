@@ -16,9 +16,7 @@ from judge.report.items import BrowsedItem, BrowsedItems, Opinion, gaps, off_gol
 from judge.runs.records import Turn
 
 _DIGITS = 3
-"""Decimals of the gaps, shares and probabilities that a page shows."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
+"""Decimals of the gaps between grades, and of how far a passage supports a sentence."""
 
 # A fenced text holds no `<`, so every such line is ours, and what stands between two of them is one text.
 _TAG = re.compile(r"(<[a-z_]+(?: n=\"[0-9]+\")?>\n|\n</[a-z_]+>\n?)")
@@ -88,6 +86,10 @@ def labeled_sentences(item: BrowsedItem) -> tuple[str, ...]:
     labeled = {len(said.sentences) for top in item.opinions.values() for said in (top, *top.votes) if said.sentences}
     sentences = split_sentences(item.text) if labeled and item.text is not None else ()
     return sentences if len(sentences) in labeled else ()
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a character, which UTF-8 cannot hold."""
 
 
 def json_block(value: object) -> str:

@@ -67,6 +67,16 @@ def test_every_other_set_of_responses_is_another_question(tmp_path: Path, split:
     ]  # fmt: skip
 
 
+def test_a_judge_by_another_name_is_no_other_candidate(tmp_path: Path, split: Path) -> None:
+    grades = labeled(WORLD, 0.5, 1)
+    found = []
+    for name in ("server/a", "server/b"):
+        judged = write_output(tmp_path / name, WORLD, {name: grades})
+        looks = entry(tried(**sealed(split, judgments=[judged]))).looks
+        found.append((looks.number, looks.candidates))
+    assert found == [(1, 1), (2, 1)]
+
+
 def test_other_positive_grades_are_another_question(tmp_path: Path, split: Path) -> None:
     prompt = (PROJECT / "prompts" / "groundedness" / "graded.md").read_text(encoding="utf-8")
     assert "positive = [2, 3]" in prompt

@@ -203,7 +203,8 @@ def stored_labels(drawn: Drawn, judge: str, values: Mapping[str, float]) -> Scal
 def bench_panel(answers: Answers) -> Panel:
     """The labels of people, of the judge and of word overlap side by side."""
     drawn = answers.drawn
-    dataset, scale = drawn.dataset, dataset_scale(drawn.dataset)
+    dataset = drawn.dataset
+    scale = dataset_scale(dataset)
     ranked = _ranked_runs(drawn) if dataset.runs else frozenset()
     gold: dict[tuple[str, str], list[GoldRow]] = {}
     for item, turn_id, response_id in zip(drawn.items, drawn.turn_ids, drawn.ids, strict=True):

@@ -243,7 +243,8 @@ def match_nuggets(
     there.
     """
     inputs = QuestionInputs(plan)
-    judge, questions = inputs.judge, inputs.questions
+    judge = inputs.judge
+    questions = inputs.questions
 
     def manifest(status: str, labels: Any = None, missing: Any = None, models: Any = None) -> bytes:
         facts = {"pairs": len(questions), "labels": labels, "missing": missing, "models": models}

@@ -189,7 +189,8 @@ class CalibrationJudges:
 def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) -> LabeledGold:
     """The gold rows, and what the models said; only the chosen judge is asked about responses with test grades."""
     opened = CalibrationJudges(inputs, progress)
-    judges, wanted = opened.judges, opened.tasks(opened.dev, opened.prompts)
+    judges = opened.judges
+    wanted = opened.tasks(opened.dev, opened.prompts)
     results: list[Judgment | Failure] = []
     with opened.asking as asking:
         for judge in judges:
