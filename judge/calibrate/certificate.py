@@ -19,10 +19,8 @@ from judge.records import Criterion
 
 SCHEMA = 3
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
-PARAMETERS = ("temperature", "max_tokens", "seed", "base_url")
+PARAMETERS = ("temperature", "max_tokens", "seed", "base_url", "logprobs")
 """The options of a judge that certificates record."""
-NEWER_PARAMETERS = ("logprobs",)
-"""Further ones, which records name only where they are set: earlier records do not know them."""
 
 
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,8 +69,7 @@ class CertificateStatement(msgspec.Struct, frozen=True):
 
 def certified_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Of a judge's options, as records show them, those that may change a grade."""
-    newer = {name: options[name] for name in NEWER_PARAMETERS if name in options}
-    return {name: options.get(name) for name in PARAMETERS} | newer
+    return {name: options.get(name) for name in PARAMETERS}
 
 
 def make_certificate(certified: Sequence[Certified], date: str) -> Certificate:
@@ -130,8 +127,8 @@ def match_run(
 ) -> tuple[Match, ...]:
     """Every item of the certificate beside that of the run, by criterion.
 
-    Of the judge's options only PARAMETERS and NEWER_PARAMETERS are compared, and the models that the provider named by
-    criterion only once there are any.
+    Of the judge's options only PARAMETERS are compared, and the models that the provider named by criterion only once
+    there are any.
     """
     by_criterion = {entry.criterion: entry for entry in certificate.certified}
     matches: list[Match] = []
@@ -148,8 +145,7 @@ def match_run(
             ("renderer", entry.renderer, RENDERER_VERSION),
         ]
         known = entry.parameters if entry.parameters is not None else dict.fromkeys(PARAMETERS, "unknown")
-        names = (*PARAMETERS, *(name for name in NEWER_PARAMETERS if name in known or name in parameters))
-        pairs += [(name, known.get(name), parameters.get(name)) for name in names]
+        pairs += [(name, known.get(name), parameters.get(name)) for name in PARAMETERS]
         if models_returned is not None:
             pairs.append(("model returned", entry.models_returned, tuple(models_returned.get(criterion.name, ()))))
         matches += [Match(criterion.name, item, _shown(certified), _shown(own)) for item, certified, own in pairs]

@@ -140,7 +140,7 @@ class Slope(msgspec.Struct, frozen=True):
     criterion: str
     split: Split
     what: Literal["log2_words", "turn_depth"]
-    """The property: length in words (log2), the place of the turn, or being the one of two that the judge prefers."""
+    """The property: length in words (log2), or the place of the turn."""
     slope: Estimate
     """Grades for each unit of the property."""
 

@@ -350,7 +350,7 @@ def _settings(pooling: Pooling, hashes: Hashes | None) -> dict[str, Any]:
 
     ruled = pooling.select_runs in RUN_RULES
     return {
-        # A pool of responses does not name its unit, as those of earlier versions do not.
+        # A pool of responses names no unit.
         **({"unit": pooling.unit} if pooling.unit not in (None, "response") else {}),
         "depth": pooling.depth,
         "over_limit": pooling.over_limit,

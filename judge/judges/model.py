@@ -37,7 +37,7 @@ def refuse_threads(options: ModelOptions, judge: str) -> None:
 
 
 def recorded_options(options: ModelOptions) -> dict[str, Any]:
-    """The options as records show them; records are older than `logprobs`, so it is there only if it is set."""
+    """The options as records show them: `logprobs` only if it is set."""
     recorded: dict[str, Any] = msgspec.to_builtins(options)
     return {name: value for name, value in recorded.items() if name != "logprobs" or value}
 

@@ -171,28 +171,6 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
     return low, high
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """The score interval of a proportion: the values that a two-sided normal test of p does not reject.
-
-    E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference, JASA 22(158), 209-212.
-
-    The ends solve (x/n - p)² = z² p (1 - p) / n; for 0 of n they are 0 and z² / (n + z²):
-
-    >>> z = t_quantile(0.95, math.inf)
-    >>> f"{z**2 / (10 + z**2):.6f}", f"{wilson(0, 10)[1]:.6f}"
-    ('0.277533', '0.277533')
-
-    A ValueError if `successes` is not in 0 to n, or n is 0.
-    """
-    if not 0 <= successes <= n or n == 0:
-        raise ValueError(f"{successes} of {n}: expected 0 to n of one or more")
-    share, z2 = successes / n, t_quantile(level, math.inf) ** 2
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    # At 0 and n the end is a bound, which rounding would miss.
-    return (middle - half if successes else 0.0), (middle + half if successes < n else 1.0)
-
-
 def slope_interval(
     x: NDArray[np.float64], y: NDArray[np.float64], topics: NDArray[np.int64], *, level: float = 0.95
 ) -> Estimate:

@@ -38,7 +38,7 @@ ESTIMATES = {
     "INCONCLUSIVE": Estimate(0.41, 0.32, 0.49, 120, 24),
 }
 """An interval above, below and around the bound .4 of the requirement."""
-OPTIONS = {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None}
+OPTIONS = {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None, "logprobs": None}
 
 
 def certified(criterion: Criterion = GRADED, **changed: object) -> Certified:
@@ -356,12 +356,12 @@ def test_credentials_in_the_address_are_compared_and_shown_without(tmp_path: Pat
         assert b"secret" not in b"".join(contents(tmp_path / "out").values())
 
 
-def test_an_option_that_older_records_do_not_know_is_compared_where_one_side_has_it() -> None:
+def test_an_option_that_records_show_only_where_it_is_set_is_compared() -> None:
     plain = certified_options(recorded_options(ModelOptions()))
     asked = certified_options(recorded_options(ModelOptions(logprobs=True)))
-    assert plain == {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None}
+    assert plain == OPTIONS
     assert asked == {**plain, "logprobs": True}
     of = certificate()
-    matches = match_run(of, (GRADED,), "baseline/overlap", OPTIONS | asked)
+    matches = match_run(of, (GRADED,), "baseline/overlap", asked)
     assert {match.item: (match.certified, match.found) for match in matches}["logprobs"] == ("none", "True")
-    assert "logprobs" not in {match.item for match in match_run(of, (GRADED,), "baseline/overlap", OPTIONS)}
+    assert matched(of, logprobs=True) == ["logprobs"]

@@ -515,7 +515,7 @@ def test_what_was_asked_is_what_is_stored(tmp_path: Path, gold: Path, asked: Ask
     stored = tried(gold=[gold], judgments=[tmp_path / "out" / "judgments.jsonl"], pool=tmp_path / "pool")
     assert stored.calibration.agreement == now.calibration.agreement
     (one,) = now.certificate.certified
-    assert one.parameters == {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None}
+    assert one.parameters == {**dict.fromkeys(PARAMETERS), "temperature": 0.0, "max_tokens": 1024}
     assert one.models_returned == ("overlap-1",)
 
 

@@ -59,7 +59,7 @@ def test_an_export_is_replayed(path: Path, tmp_path: Path) -> None:
 
 
 def test_an_export_has_no_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An older version of judge may have recorded what today is removed before."""
+    """A journal may hold a key that was not set when its answer was recorded, and so was not removed then."""
     monkeypatch.setenv("OPENAI_API_KEY", "sesame-open-up")
     told = msgspec.structs.replace(completion("Grade: 1"), raw='{"echo": "sesame-open-up"}')
     export_journal(filled(tmp_path / "journal.sqlite", {"a": told, "b": "Grade: 2"}), tmp_path / "j.jsonl")

@@ -55,12 +55,6 @@ def test_the_files_byte_for_byte(small: Pool) -> None:
     assert json.loads(bytes(stored_pool(small)["bank.json"])) == {"R00000": '"é"', "R00001": "y"}
 
 
-def test_a_key_of_an_earlier_version_is_named_as_such(small: Pool) -> None:
-    lines = passages_jsonl(small).replace(sha("P\u2028").encode(), sha("P\u2028")[:12].encode())
-    problems = refused(read_pool, pool_jsonl(small), lines, "out")
-    assert "as an earlier version wrote: pool anew" in problems[0].message
-
-
 def test_excluded_rows_are_ordered_and_cannot_break_a_line() -> None:
     made = [
         Exclusion("r10", "1_1", 2, "below_depth", "x"),

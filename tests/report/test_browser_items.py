@@ -278,7 +278,7 @@ def test_the_judges_of_two_calibrations_are_told_apart(tmp_path: Path) -> None:
     assert sides == ["may: server/a, groundedness/mine", "june: server/a, groundedness/mine"]
 
 
-def test_a_calibration_of_an_earlier_version_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_calibration_without_its_items_says_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / "calibration.json").write_text("{}", encoding="utf-8")
     read = gather(opened([tmp_path]))
     assert (read.sides, list(read.items)) == ((), [])

@@ -69,12 +69,12 @@ def test_every_reason_of_an_exclusion_has_words() -> None:
     """The reasons of the pool have words; errors of runs have words of their own."""
     assert EXCLUDED.keys() == set(get_args(LeftOut))
     reasons = [*EXCLUDED, *(f"screen_{code}" for code in get_args(ScreenCode)), *CODES]
-    assert [reason for reason in reasons if "earlier version" in excluded_words(reason, "response")] == []
+    assert [reason for reason in reasons if "without a description" in excluded_words(reason, "response")] == []
     assert excluded_words("below_depth", "response") == "ranked lower than the responses that are judged"
     assert excluded_words("below_depth", "dialogue") == "ranked lower than the response that stands in the dialogue"
     assert excluded_words("screen_not_english", "response") == "the screen: not in English"
     assert excluded_words("bad_rank", "response") == CODES["bad_rank"].meaning
-    assert excluded_words("of_old", "response") == "a problem of an earlier version's list"
+    assert excluded_words("unheard_of", "response") == "a problem without a description"
 
 
 @pytest.mark.parametrize(

@@ -103,17 +103,15 @@ def test_interval_holds_the_mean_and_does_not_depend_on_order(items, shuffle) ->
 
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.8, 0.95]))
-def test_the_intervals_of_a_proportion_are_those_of_statsmodels(counts: tuple[int, int], level: float) -> None:
-    for interval, method in ((means.clopper_pearson, "beta"), (means.wilson, "wilson")):
-        theirs = proportion_confint(*counts, alpha=1 - level, method=method)
-        assert interval(*counts, level) == pytest.approx(theirs, abs=1e-9)
+def test_the_interval_of_a_proportion_is_that_of_statsmodels(counts: tuple[int, int], level: float) -> None:
+    theirs = proportion_confint(*counts, alpha=1 - level, method="beta")
+    assert means.clopper_pearson(*counts, level) == pytest.approx(theirs, abs=1e-9)
 
 
 @pytest.mark.parametrize(("successes", "n"), [(-1, 5), (6, 5), (0, 0)])
 def test_counts_that_cannot_be_are_refused(successes: int, n: int) -> None:
-    for interval in (means.clopper_pearson, means.wilson):
-        with pytest.raises(ValueError, match="expected 0 to n"):
-            interval(successes, n)
+    with pytest.raises(ValueError, match="expected 0 to n"):
+        means.clopper_pearson(successes, n)
 
 
 @pytest.mark.parametrize(

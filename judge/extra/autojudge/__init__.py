@@ -38,7 +38,7 @@ _OFF = {"base_url": "http://localhost:9", "attempts": 1}
 """How an endpoint that is off is asked: at port 9 (discard), where nobody listens."""
 _RUNNERS = {"filebase", "outdir", "description", "qrels", "corpus"}
 """Settings that are no options of ours."""
-_CALLS = {"runs", "topics", "passages", "model", "base_url", "out", "replace", "journal", "extend"}
+_CALLS = {"runs", "topics", "passages", "model", "base_url", "out", "replace", "extend"}
 """Options that no setting gives, because the call says them."""
 _NUGGETS = {"sources", "most", "creation", "merging", "importance", "prompt"}
 """Options about nuggets alone."""

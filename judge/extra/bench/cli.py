@@ -32,7 +32,7 @@ def bench(plan: BenchPlan, judges: StoredJudges, trial: DryRunOption, output: Ta
         raise UsageError("expected either a judge to ask (--model) or those whose labels are there (--stored)")
     if judges.stored:
         needless = "they are about asking a judge (--model)"
-        plan.refuse_unused((*ASKING, "prompts", "journal"), needless)
+        plan.refuse_unused((*ASKING, "prompts"), needless)
         trial.refuse_unused(["dry_run"], needless)
     if trial.dry_run:
         _print_forecast(forecast_bench(plan))

@@ -227,7 +227,7 @@ class ServedChecker(Checker):
 
     def _address(self) -> Address:
         if self._options.base_url is None:
-            raise MissingKeyError(f"{self._called} needs one --base-url{self.address_needed}")
+            raise MissingKeyError(f"{self._called} needs --base-url{self.address_needed}")
         return read_address(self._options.base_url)
 
     def _connected(self) -> Connection:

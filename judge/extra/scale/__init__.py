@@ -110,7 +110,7 @@ class QuestionFile(contextlib.AbstractContextManager["QuestionFile"]):
             (self.number,) = self._file.execute("SELECT count(*) FROM question").fetchone()
             if self._file.execute("PRAGMA user_version").fetchone() != (2,):
                 self._file.close()
-                raise InputError(f"{self._path}: of an older version of judge, which has to take what comes back")
+                raise InputError(f"{self._path}: of another version of judge, which has to take what comes back")
             prices = self._file.execute("SELECT judge, content FROM price").fetchall()
             self.prices: Mapping[str, Price] = {judge: msgspec.json.decode(text, type=Price) for judge, text in prices}
 

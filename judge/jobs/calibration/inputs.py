@@ -32,10 +32,7 @@ from judge.runs.topics import topic_turns
 
 ASKING = "asking needs --prompt, --pool (the responses that the gold is of) and --out (for the journal)"
 NEEDLESS = "they are about asking a judge, which --model names"
-_OF_ASKING = (
-    *AskingOptions.model_fields,
-    *("samples", "journal"),
-)
+_OF_ASKING = (*AskingOptions.model_fields, "samples")
 
 
 class ComparedJudges(Options, section="reading"):

@@ -71,7 +71,7 @@ _FILE = re.compile(r"[^\s:]*[^\s:.][./][^\s:]")
 
 def problem_words(code: str) -> str:
     """What a problem of a run is."""
-    return CODES[code].meaning if code in CODES else "a problem of an earlier version's list"
+    return CODES[code].meaning if code in CODES else "a problem without a description"
 
 
 def excluded_words(reason: str, unit: JudgedUnit) -> str:

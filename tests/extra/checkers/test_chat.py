@@ -259,7 +259,7 @@ def test_a_silent_server_gives_no_token_counts(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(("name", "options", "error", "message"), [
-    ("m", ModelOptions(), UsageError, "checker/chat/m needs one --base-url"),
+    ("m", ModelOptions(), UsageError, "checker/chat/m needs --base-url"),
     ("m", ModelOptions(base_url="ftp://a"), UsageError, "must be an address"),
     ("m", ModelOptions(base_url="http://a:1", threads=2), UsageError, "--threads is for local models"),
     ("m#supports=1", ModelOptions(base_url="http://a:1"), UsageError, "it takes instruction"),

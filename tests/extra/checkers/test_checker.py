@@ -136,7 +136,7 @@ def test_other_prompts_are_refused_with_advice_that_can_be_followed(prompt: str,
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (ModelOptions(), "needs one --base-url with its path, such as http://localhost:8000/score"),
+    (ModelOptions(), "needs --base-url with its path, such as http://localhost:8000/score"),
     (ModelOptions(base_url="http://localhost:8000/v1"), "expected an address that says what it serves"),
 ])  # fmt: skip
 def test_a_server_needs_an_address_that_says_what_it_serves(options: ModelOptions, message: str) -> None:

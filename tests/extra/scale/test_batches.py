@@ -183,11 +183,11 @@ def test_an_import_that_is_cut_short_goes_on(tmp_path: Path, capsys: Capture, mo
     assert (taken["taken"], taken["repeated"], taken["open"]) == (len(asked) - 4, 4, 0)
 
 
-def test_what_an_older_version_handed_over_is_refused(tmp_path: Path, capsys: Capture) -> None:
+def test_what_another_version_handed_over_is_refused(tmp_path: Path, capsys: Capture) -> None:
     requests(tmp_path, 1)
     with sqlite3.connect(tmp_path / "round-1/questions.sqlite") as file:
         file.execute("PRAGMA user_version = 0")
-    assert "of an older version of judge" in complaint(capsys, take(tmp_path, 1, write(tmp_path / "back.jsonl", [])))
+    assert "of another version of judge" in complaint(capsys, take(tmp_path, 1, write(tmp_path / "back.jsonl", [])))
 
 
 def test_what_cannot_be_handed_over_is_refused(tmp_path: Path, capsys: Capture) -> None:
