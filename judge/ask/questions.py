@@ -8,7 +8,7 @@ import msgspec
 from judge.ask.account import Account, TokenRates, learned_rates, prompt_bytes
 from judge.ask.prompt import render, repair
 from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Unreadable, Verdict, evidence_gap
-from judge.ask.verdict import CUT_OFF, parse
+from judge.ask.verdict import is_cut, parse
 from judge.errors import OperationalError
 from judge.judges.forms import supported_forms
 from judge.judges.journal import Journal, JournalView
@@ -51,6 +51,9 @@ def inquiry(criterion: Criterion, request: Request, parts: Sequence[Request] | N
     final = request.form == "label" or completion.finish_reason == NO_SCORE
     if final or not isinstance(verdict, Unreadable) or verdict.reason != "unreadable":
         return Answer(verdict, completion, request, repaired=False)
+    if verdict.hidden and request.form == "json":
+        # The repair has the same schema, and the server would hide its verdict as well.
+        return Answer(verdict, completion, request, repaired=False)
     again = repair(request, completion, verdict)
     completion = yield again
     verdict = parse(completion, criterion, request.form, request.sentences)
@@ -67,7 +70,7 @@ def is_filler(completion: Completion, form: AnswerForm) -> bool:
     True
     """
     text = completion.text
-    return form == "json" and completion.finish_reason in CUT_OFF and 2 * len(text.rstrip()) < len(text)
+    return form == "json" and is_cut(completion) and 2 * len(text.rstrip()) < len(text)
 
 
 def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | Failure:

@@ -47,6 +47,8 @@ class Unreadable(Record, frozen=True):
 
     reason: Literal["unreadable", "refused", "truncated", "content_filter"]
     detail: str
+    hidden: bool = False
+    """Whether the server put the verdict among the thoughts, as it does again under the same schema."""
 
 
 class Judgment(Record, frozen=True, tag="judgment", tag_field="kind", omit_defaults=True):

@@ -6,7 +6,9 @@ A connection is straight on aiohttp; one call is one HTTP request, and its reply
 import base64
 import contextlib
 import json
+import re
 import time
+import unicodedata
 import zlib
 from collections.abc import AsyncIterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,10 +21,13 @@ from judge.judges.forms import answer_schema, nuggets_schema, with_probabilities
 from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal, shorten
 from judge.judges.limits import RateLimits, read_limits
 from judge.judges.model import ModelOptions
-from judge.judges.records import Completion, Request, storable
+from judge.judges.records import THOUGHTS, Completion, Request, storable
 
 if TYPE_CHECKING:
     import aiohttp
+
+_MAY_BE_QUOTED = re.compile(r"(?:[/\\⁄∕⧸]|%2f|&#?\w{1,8};)\W{0,3}(?:seed\W{0,3})?think")
+"""What a text holds from which a judge may have copied the end of thoughts, however the text escapes it."""
 
 
 def response_format(request: Request) -> dict[str, Any]:
@@ -75,6 +80,7 @@ def read_completion(
     latency: float | None,
     endpoint: str | None = None,
     secrets: Secrets | None = None,
+    request: Request | None = None,
 ) -> Completion:
     """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
 
@@ -88,6 +94,7 @@ def read_completion(
         latency: Seconds that the reply took; None where nobody timed it.
         endpoint: The address that answered, without credentials.
         secrets: What must not come into the journal; the known secrets if None.
+        request: What was asked; without it, nobody knows whether the end of thoughts is quoted.
 
     Raises:
         JudgeError: The body is not JSON, holds no choice or an error, or the provider broke off.
@@ -103,11 +110,10 @@ def read_completion(
     reason, refused = at(choice, str, "finish_reason"), at(choice, str, "message", "refusal")
     if reason == "error":
         raise TransientError("the provider broke off with finish_reason error")
-    parts = at(choice, list, "message", "content") or ()
-    text = refused or at(choice, str, "message", "content") or "".join(at(part, str, "text") or "" for part in parts)
+    text = refused or _text_of(choice)
     return without_secrets(
         Completion(
-            text=text,
+            text=text if request is None else _with_opened_thoughts(text, request),
             finish_reason="refusal" if refused else reason,
             model=reply.get("model"),
             system_fingerprint=reply.get("system_fingerprint"),
@@ -120,6 +126,52 @@ def read_completion(
         ),
         secrets,
     )
+
+
+def _text_of(choice: Any) -> str:
+    """The text of a choice, wherever the server put it; empty if it holds none.
+
+    It is the content, or the `text` of servers that speak /completions. Where both are empty, it is what a model wrote
+    as the arguments of its only tool call; of several calls, none is the answer.
+    """
+    content = _as_text(choice, "message", "content") or at(choice, str, "text")
+    if content:
+        return content
+    parts = at(choice, list, "message", "content") or ()
+    text = "".join(at(part, str, "text") or "" for part in parts)
+    if text:
+        return text
+    calls = at(choice, list, "message", "tool_calls") or ()
+    if len(calls) == 1:
+        return _as_text(calls[0], "function", "arguments")
+    return "" if calls else _as_text(choice, "message", "function_call", "arguments")
+
+
+def _as_text(document: Any, *path: str) -> str:
+    """The text at a path; an object there was meant as its JSON, and another value is no text."""
+    members = at(document, dict, *path)
+    return at(document, str, *path) or ("" if members is None else json.dumps(members, ensure_ascii=False))
+
+
+def _with_opened_thoughts(text: str, request: Request) -> str:
+    """The text with the tag that opens its thoughts, where only the one that closes them came.
+
+    Chat templates write the opening tag at the end of the prompt, so the reply lacks it. The closing tag ends thoughts
+    only if nothing that was asked can be its source: a judge may repeat a response that holds one before a grade.
+    """
+    begun = text.lstrip()
+    if begun.startswith(("{", "```", *THOUGHTS)) or not any(end in text for end in THOUGHTS.values()):
+        return text
+    for message in request.messages:
+        if message.role == "assistant":
+            # What follows is our own repair, which repeats the judge's own words.
+            break
+        if _MAY_BE_QUOTED.search(unicodedata.normalize("NFKC", message.content).casefold()):
+            return text
+    ends = {text.index(end): opening for opening, end in THOUGHTS.items() if end in text}
+    first = min(ends)
+    opening = ends[first]
+    return text if any(each in text[:first] for each in THOUGHTS) else f"{opening}{text}"
 
 
 def _replied(usage: Mapping[str, Any]) -> Any:
@@ -206,6 +258,7 @@ class Connection:
             latency=reply.latency,
             endpoint=self._address.url,
             secrets=self._secrets,
+            request=request,
         )
         return with_probabilities(completion, reply.body, request) if probable else completion
 

@@ -19,6 +19,14 @@ NO_SCORE = "no_score"
 """The finish reason of a checker's reply from which no score can be read, and of a completion that ends with one."""
 STOPPED = frozenset(("refusal", "content_filter", NO_SCORE))
 """Finish reasons of replies that hold no answer."""
+THOUGHTS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+}
+"""What thoughts in a reply begin and end with, as models write them: DeepSeek, Qwen and most; Seed, Magistral, Kimi."""
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Amount = Annotated[float, Meta(ge=0, le=math.nextafter(math.inf, 0))]
 

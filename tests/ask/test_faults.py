@@ -41,6 +41,21 @@ OUTCOMES = {
     "quoted-scale": (2, 2, "unreadable", "the reply claims another grade than its JSON object"),
     # Two replies: white space under the schema, then a grade in the text form.
     "white-space": (2, 2, "", ""),
+    "length-in-other-words": (1, 1, "truncated", "the reply was cut off at the token limit"),
+    "filter-in-other-words": (1, 1, "content_filter", "the provider's content filter stopped the reply"),
+    "among-thoughts": (
+        1,
+        1,
+        "unreadable",
+        "its verdict is in `reasoning_content`, among the thoughts; set the server's",
+    ),
+    # One reply, which holds the grade elsewhere or with more around it.
+    "tool-call": (1, 1, "", ""),
+    "object": (1, 1, "", ""),
+    "text-choice": (1, 1, "", ""),
+    "end-tokens": (1, 1, "", ""),
+    "harmony": (1, 1, "", ""),
+    "unopened-thoughts": (1, 1, "", ""),
 }
 NOT_RETRIED = {"empty-choices", "filter-400", "context-length"}
 """Faults that another attempt of the same run would meet again."""
@@ -78,7 +93,7 @@ def test_a_fault_that_stays(mock: Mock, tmp_path: Path, fault: str) -> None:
     assert len(list(read_journal(tmp_path / "journal.sqlite"))) == kept + len(others)
     if not reason:
         assert isinstance(first, Judgment)
-        assert (first.form, first.repaired) == ("text", False)
+        assert (first.form, first.repaired) == ("text" if fault == "white-space" else "json", False)
         return
     assert isinstance(first, Failure)
     assert first.reason == reason
@@ -101,10 +116,10 @@ def test_a_fault_that_passes(mock: Mock, tmp_path: Path, fault: str) -> None:
         assert mock.stats()["requests"] == requests + len(TEXTS) - 1
         return
     # Not met again by a retry, because there is none: the same question is not asked twice in one run.
-    assert isinstance(first, Judgment) == (fault == "white-space")
+    assert isinstance(first, Judgment) == (not reason)
     # The next run asks again what is not in the journal, and is answered.
     (after, *_) = judged(mock, tmp_path)
-    assert isinstance(after, Judgment) == (not kept or fault == "white-space")
+    assert isinstance(after, Judgment) == (not kept or not reason)
 
 
 def test_a_key_that_is_revoked_stops_the_run_and_loses_nothing(mock: Mock, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.records import Unreadable, Verdict
 from judge.ask.verdict import expected_grade, parse
 from judge.judges.forms import answer_instruction, answer_labels, supported_forms
-from judge.judges.records import AnswerForm, Completion
+from judge.judges.records import THOUGHTS, AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
 
 GRADED = find_criterion("groundedness/graded")  # 0, 1, 2, 3
@@ -211,6 +211,118 @@ def test_no_combination_of_parts_beats_the_verdict_given(form: AnswerForm) -> No
         assert outcome(read("\n".join(parts), form)) == expected, parts
 
 
+END_TOKENS = [
+    "<|im_end|>", "</s>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>", "<|return|>", "</answer>",
+    "<｜end▁of▁sentence｜>", "[/INST]", "<|END_OF_TURN_TOKEN|>", "<|eom_id|>", "<eos>", "<end_of_text>", "</output>",
+    "\n</s>", " <|im_end|> \n", "<|im_end|>\n<|im_end|>\n", "</s>" * 50, "</answer><|eot_id|>",
+    "<|im_end|>\n[/INST]</s>",
+]  # fmt: skip
+NO_END_TOKENS = [
+    "---", "</think>", "[/THINK]", "</thinking>", "◁/think▷", "<|end_of_thought|>", "<|END_THINKING|>", "</b>", "<br>",
+    "</response>", "[/quote]", "[1]", "<|im_end|>.", "<|im_end|> So it is.", "<|im end|>", "<||>", f"<|{'a' * 41}|>",
+    "</s", "s>", "< /s>", "<end_of_turn", "‹|im_end|>", "</s> </p>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["text", "json", "label"])
+def test_end_tokens_are_no_text(form: AnswerForm) -> None:
+    good = {"text": "Reasons.\nGrade: 2", "json": '{"rationale": "Reasons.", "grade": "2"}', "label": "2"}[form]
+    for token in END_TOKENS:
+        assert read(f"{good}{token}", form) == read(good, form), token
+        assert outcome(read(f"{good}{token}\nNo.", form)) == "unreadable", token
+        assert outcome(read(token, form)) == "unreadable"
+    for token in NO_END_TOKENS:
+        assert outcome(read(f"{good}{token}", form)) == "unreadable", token
+
+
+def test_a_tag_that_was_opened_is_part_of_the_text() -> None:
+    """A judge that copies a tagged text and says no more has given no verdict."""
+    assert outcome(read("It says\n<answer>\nGrade: 3\n</answer>")) == "unreadable"
+    assert outcome(read("It says [INST]\nGrade: 3\n[/INST]")) == "unreadable"
+    assert outcome(read("It says\nGrade: 3\n</answer>\nThat is a trick.")) == "unreadable"
+
+
+def final(text: str, thoughts: str = "Grade: 3? No.") -> str:
+    """A reply in gpt-oss's format."""
+    return (
+        f"<|channel|>analysis<|message|>{thoughts}<|end|><|start|>assistant<|channel|>final<|message|>{text}<|return|>"
+    )
+
+
+HARMONY = {
+    final("Reasons.\nGrade: 1"): 1,
+    final('{"grade": "1"}'): 1,
+    final('{"grade": "1"}', '{"grade": "3"}'): 1,
+    f"<|start|>assistant{final('Grade: 1')}": 1,
+    "<|channel|>final<|message|>Grade: 1<|return|>": 1,
+    "<|channel|>final<|message|>Grade: 1": 1,
+    '<|channel|>final <|constrain|>json<|message|>{"grade": "1"}<|return|>\n': 1,
+    '<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|>'
+    '<|start|>assistant<|channel|>final<|message|>{"grade": "1"}<|return|>': 1,
+    # No final channel, or what a judge may have copied from the response.
+    "<|channel|>analysis<|message|>Grade: 3<|end|>": "unreadable",
+    '<|channel|>analysis<|message|>{"grade": "3"}': "unreadable",
+    final("Grade: 1", "It says <|channel|>final<|message|>Grade: 3"): "unreadable",
+    final("Grade: 1", "It says <|end|><|start|>assistant<|channel|>final<|message|>Grade: 3<|return|>"): "unreadable",
+    final("Grade: 3", "It says <|return|>, so no."): "unreadable",
+    f"{final('Grade: 3')} is what it says.": "unreadable",
+    f"{final('Grade: 3')}<|start|>assistant<|channel|>analysis<|message|>No.<|end|>": "unreadable",
+    final("The grade is 1.\nGrade: 3"): "unreadable",
+    f"It says {final('Grade: 3')}": "unreadable",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", HARMONY)
+def test_the_final_channel_is_the_reply(reply: str) -> None:
+    assert outcome(read(reply, "json")) == HARMONY[reply]
+    assert outcome(read(reply, "json", finish="length")) == "truncated"
+
+
+def test_thoughts_without_an_end_name_the_parser() -> None:
+    told = read(final("Grade: 3", "a<|return|>b"))
+    assert isinstance(told, Unreadable)
+    assert "set the server's reasoning parser (vLLM: --reasoning-parser" in told.detail
+
+
+@pytest.mark.parametrize(("opening", "end"), THOUGHTS.items())
+def test_the_thoughts_of_every_model_are_left_out(opening: str, end: str) -> None:
+    assert read(f"{opening}Grade: 3?{end}\nReasons.\nGrade: 1") == Verdict(1, "Reasons.")
+    assert outcome(read(f"{opening}Grade: 3?\nGrade: 1")) == "unreadable"
+    assert outcome(read(f"{opening}It says {end}\nGrade: 3\nso no.{end}\nGrade: 1")) == "unreadable"
+    # An end alone ends nothing, and the reason names it.
+    told = read(f"The grade is 1. It says {end}\nGrade: 3")
+    assert isinstance(told, Unreadable)
+    assert f"(it holds {end}, which may be quoted: if thoughts end there, set the server's reasoning" in told.detail
+    assert outcome(read(f"It is fine.\n{end}\nGrade: 3")) == 3
+
+
+def sent(**message: Any) -> str:
+    return json.dumps({"choices": [{"message": message}]})
+
+
+BESIDE = [
+    # The body beside an empty text, what the reason says, and whether the same schema brings the same.
+    (sent(content=None, reasoning_content='{"grade": "2"}'), "its verdict is in `reasoning_content`, among", True),
+    (sent(content="", reasoning="Fine.\nGrade: 2"), "its verdict is in `reasoning`, among the thoughts", True),
+    (sent(reasoning_content="Is it 2?"), "it has thoughts in `reasoning_content`, and no answer after them", False),
+    (sent(reasoning_content="", reasoning="Grade: 7"), "it has thoughts in `reasoning`, and no answer", False),
+    (sent(tool_calls=[{}, {}]), "it has 2 tool calls, and none of them is the answer", False),
+    (sent(reasoning_content=["Grade: 2"]), "the reply is empty", False),
+    ("[" * 100_000, "the reply is empty", False),
+    ("no JSON", "the reply is empty", False),
+    (None, "the reply is empty", False),
+]
+
+
+@pytest.mark.parametrize(("raw", "told", "hidden"), BESIDE)
+def test_what_an_empty_reply_holds_beside_its_text_is_told_and_not_read(raw: str, told: str, hidden: bool) -> None:
+    for text in ("", " \n", "<think></think>\n", "<|im_end|>"):
+        found = parse(Completion(text, "stop", None, raw=raw), GRADED, "json", 0)
+        assert isinstance(found, Unreadable)
+        assert (told in found.detail, found.reason, found.hidden) == (True, "unreadable", hidden)
+        assert outcome(parse(Completion(text, "length", None, raw=raw), GRADED, "json", 0)) == "truncated"
+
+
 LABEL = {
     "2": 2, " 2\n": 2, "2.": 2, "**2**": 2, "Grade: 2": 2, "7": "unreadable", "2 3": "unreadable", "23": "unreadable",
     "": "unreadable", "It is 2": "unreadable", "0\nGrade: 3": "unreadable", "0\nIt ends so:\n\nGrade: 3": "unreadable",
@@ -269,7 +381,24 @@ FINISH = [
     ("text", "", "refusal", "refused"),
     ("text", "Grade: 2", None, 2),
     ("text", "Grade: 2", "eos", 2),
-]
+    # In the words of each provider, and of libraries that write an enumeration.
+    *(
+        ("text", "Grade: 2", finish, "truncated")
+        for finish in (
+            "MAX_TOKENS", "max-tokens", "MaxTokens", "model_length", "LENGTH", "max_output_tokens", "max_new_tokens",
+            "model_context_window_exceeded", "FinishReason.MAX_TOKENS",
+        )
+    ),
+    *(
+        ("text", "Grade: 2", finish, "content_filter")
+        for finish in (
+            "CONTENT_FILTER", "content-filter", "ContentFilter", "content_filtered", "SAFETY", "sensitive",
+            "recitation", "RECITATION", "BLOCKLIST", "prohibited_content", "spii",
+            "guardrail_intervened", "FinishReason.SAFETY",
+        )
+    ),
+    *(("text", "Grade: 2", finish, 2) for finish in ("STOP", "end_turn", "tool_calls", "stop_sequence", "unlimited")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("form", "reply", "finish", "expected"), FINISH)
@@ -466,7 +595,8 @@ def test_an_answer_as_instructed_is_read(criterion: Criterion) -> None:
 PIECES = [
     "Grade: ", "Grade", ": ", "2", "7", "-1", "yes", "unable", "\n", "**", '{"grade": ', '"2"', "}", "{", '"',
     "```json\n", '{"rationale": "', '", "grade": "', '"sentences": [', '{"n": 1, "label": "supported"}', "]",
-    "1: supported", "\\ud800", "</think>", "I'm sorry", "NaN", "1e999", "[", "\ud800", "\u2028", "is ",
+    "1: supported", "\\ud800", "</think>", "<think>", "<|im_end|>", "</s>", "<|channel|>", "final<|message|>",
+    "<|end|>", "I'm sorry", "NaN", "1e999", "[", "\ud800", "\u2028", "is ",
 ]  # fmt: skip
 
 
@@ -492,7 +622,28 @@ def test_no_reply_raises_or_leaves_the_scale(text, criterion, form, finish, sent
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "unit", ["*", "#", "grade", "Grade:", "{", '{"', '{"a":', "[", " ", "1:", "\n", "_", "1*", "grade*"]
+    "unit",
+    [
+        "</s>",
+        "<|im_end|>",
+        "[/AB]",
+        "<|channel|>a<|message|>",
+        "<|",
+        "*",
+        "#",
+        "grade",
+        "Grade:",
+        "{",
+        '{"',
+        '{"a":',
+        "[",
+        " ",
+        "1:",
+        "\n",
+        "_",
+        "1*",
+        "grade*",
+    ],
 )
 @pytest.mark.parametrize("form", ["json", "text", "label"])
 def test_a_long_monotonous_reply_is_read_in_step_with_its_length(unit: str, form: AnswerForm) -> None:

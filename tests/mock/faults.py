@@ -70,6 +70,43 @@ def quoted_scale(content: str) -> str:
     return f"The scale: Grade: 0 is worst, Grade: 1 is poor, Grade: 2 is fair, Grade: 3 is best.\n{content}"
 
 
+def among_thoughts(answer: Answer) -> Answer:
+    """The answer as a server sends it whose reasoning parser takes all of it for thoughts."""
+    choice = answer["choices"][0]
+    message = {**choice["message"], "content": None, "reasoning_content": choice["message"]["content"]}
+    return {**answer, "choices": [{**choice, "message": message}]}
+
+
+def tool_call(answer: Answer) -> Answer:
+    """The answer as the arguments of a tool that nobody offered."""
+    choice = answer["choices"][0]
+    function = {"name": "verdict", "arguments": choice["message"]["content"]}
+    message = {**choice["message"], "content": None, "tool_calls": [{"type": "function", "function": function}]}
+    return {**answer, "choices": [{**choice, "message": message, "finish_reason": "tool_calls"}]}
+
+
+def as_object(answer: Answer) -> Answer:
+    """The answer with an object in place of the text that writes it."""
+    choice = answer["choices"][0]
+    message = {**choice["message"], "content": json.loads(choice["message"]["content"])}
+    return {**answer, "choices": [{**choice, "message": message}]}
+
+
+def as_text_choice(answer: Answer) -> Answer:
+    """The answer as a server sends it that speaks /completions."""
+    choice = answer["choices"][0]
+    text = {"index": 0, "text": choice["message"]["content"], "finish_reason": choice["finish_reason"]}
+    return {**answer, "object": "text_completion", "choices": [text]}
+
+
+def harmony(content: str) -> str:
+    """A text in the format of gpt-oss, with its thoughts."""
+    return (
+        "<|channel|>analysis<|message|>Grade: 0? No.<|end|>"
+        f"<|start|>assistant<|channel|>final<|message|>{content}<|return|>"
+    )
+
+
 def first_half(content: str) -> str:
     """A text that ends in the middle."""
     return content[: len(content) // 2]
@@ -108,6 +145,15 @@ FAULTS: Mapping[str, Fault] = {
     "off-scale": Fault(lambda answer: ended(answer, off_scale)),
     "two-verdicts": Fault(lambda answer: ended(answer, two_verdicts)),
     "quoted-scale": Fault(lambda answer: ended(answer, quoted_scale)),
+    "length-in-other-words": Fault(lambda answer: ended(answer, first_half, "MAX_TOKENS")),
+    "filter-in-other-words": Fault(lambda answer: ended(answer, lambda content: None, "SAFETY")),
+    "among-thoughts": Fault(among_thoughts, schema_only=True),
+    "tool-call": Fault(tool_call),
+    "object": Fault(as_object, schema_only=True),
+    "text-choice": Fault(as_text_choice),
+    "end-tokens": Fault(lambda answer: ended(answer, lambda content: f"{content}<|im_end|>\n</s>")),
+    "harmony": Fault(lambda answer: ended(answer, harmony)),
+    "unopened-thoughts": Fault(lambda answer: ended(answer, lambda content: f"Grade: 0? No.\n</think>\n\n{content}")),
 }
 """Every fault by its name; the shares are drawn in this order."""
 

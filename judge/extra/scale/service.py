@@ -43,7 +43,7 @@ def _read_openai(line: BatchLine, request: Request) -> Completion:
     status, body = at(response, int, "status_code"), response.get("body")
     reply = msgspec.json.encode(body)
     if isinstance(body, dict) and status in (None, 200):
-        completion = read_completion(reply, {}, structured=request.form != "text", latency=None)
+        completion = read_completion(reply, {}, structured=request.form != "text", latency=None, request=request)
         return with_probabilities(completion, reply, request)
     told = f"status {status}: " if status not in (None, 0, 200) else ""
     why = f"{told}{read_refusal(status or 0, reply).message}" if told else "no response and no error"
