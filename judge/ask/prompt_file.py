@@ -1,8 +1,8 @@
 """The bytes of a prompt file → Criterion, or every problem with its line or key. Pure.
 
 A prompt file is TOML between two `+++` lines, then Markdown under the headings `# System` and `# User`. The variant's
-name is the file's; the digest is that of the file's bytes. pydantic, which is slow to load, checks the keys and their
-types, so this module is imported when a file is read.
+name is the file's; the digest is that of the file's text, whatever its line ends and with or without a byte order mark.
+pydantic, which is slow to load, checks the keys and their types, so this module is imported when a file is read.
 """
 
 import json
@@ -92,11 +92,13 @@ def parse_criterion(stored: bytes, variant: str, name: str) -> Criterion:
 def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Criterion | None:
     """The criterion in a file's bytes; useless if anything was added to `problems`."""
     try:
-        lines = stored.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+        text = stored.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = stored.count(b"\n", 0, error.start) + 1
-        problems.append((f"line {line}", "prompt_syntax", f"not UTF-8: {error.reason} at byte {error.start}"))
+        told = f"not UTF-8: {error.reason} at byte {error.start}; save the file as UTF-8"
+        problems.append((f"line {line}", "prompt_syntax", told))
         return None
+    lines = text.split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE][:2]
     if len(fences) < 2 or fences[0]:
         message = "expected TOML front matter between a first line `+++` and a second line `+++`"
@@ -133,7 +135,7 @@ def _read(stored: bytes, variant: str, file: str, problems: list[_Found]) -> Cri
         system=parts.get(_SYSTEM, ""),
         user=parts.get(_USER, ""),
         file=file,
-        digest=sha256(stored),
+        digest=sha256(text.encode()),
         unit=front.unit,
     )
 

@@ -131,14 +131,29 @@ def test_labels_for_sentences_and_their_roll_up(tmp_path: Path) -> None:
     assert criterion.rollup == Rollup("kind", ((0.5, 1), (0.0, 0)), "plain")
 
 
-@pytest.mark.parametrize(
-    "changed", [GOOD.replace("\n", "\r\n"), "\ufeff" + GOOD, GOOD.replace("{{answer}}", "{{ answer }}")]
-)
-def test_line_ends_byte_order_mark_and_inner_spaces_do_not_matter(tmp_path: Path, changed: str) -> None:
+CRLF = GOOD.replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize("changed", [CRLF, "\ufeff" + GOOD, "\ufeff" + CRLF, CRLF.replace("\r\n", "\n", 5)])
+def test_a_copy_with_other_line_ends_or_a_byte_order_mark_is_the_same_prompt(tmp_path: Path, changed: str) -> None:
+    as_checked_out = put(tmp_path / "mine.md", changed.encode())
+    assert load_criterion(as_checked_out) == load(tmp_path, GOOD)
+
+
+def test_inner_spaces_of_a_placeholder_do_not_matter_to_what_is_asked(tmp_path: Path) -> None:
+    changed = GOOD.replace("{{answer}}", "{{ answer }}")
     criterion = load(tmp_path, changed)
     assert PLACEHOLDER.findall(criterion.user) == ["response", "answer"]
-    assert "\r" not in criterion.system + criterion.user
     assert criterion.digest == sha256(changed.encode())
+
+
+@pytest.mark.parametrize(
+    ("encoding", "at"), [("utf-16", "line 1"), ("utf-16-le", "line 30"), ("latin-1", "line 30"), ("utf-32", "line 1")]
+)
+def test_another_encoding_is_refused(tmp_path: Path, encoding: str, at: str) -> None:
+    stored = GOOD.replace("Say how kind it is.", "Say how kind it is: naïve?").encode(encoding)
+    problems = refused(load_criterion, put(tmp_path / "mine.md", stored))
+    assert [(problem.path, problem.code) for problem in problems] == [(at, "prompt_syntax")]
 
 
 OF_DIALOGUE = GOOD.replace("version = 3", 'version = 3\nunit = "dialogue"').replace('["response"]', '["dialogue"]')
