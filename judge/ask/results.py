@@ -362,16 +362,18 @@ def read_labels(
     *,
     grades_only: bool = False,
     explained: Collection[str] | None = None,
+    lenient: bool = False,
 ) -> tuple[Labels, ...]:
     """The labels of a file: a `judgments.jsonl` with the `failures.jsonl` beside it, four columns, or a tool's log.
 
     A file of columns holds one judge, named after the file, with some of `grades`, if they are given. `grades_only`
     leaves out rationales and label probabilities, which take most of the memory. `explained` are the turns whose
-    rationales are kept, and those of first samples alone, which keep label probabilities too; None keeps all. An
-    InputError if the file cannot be read or has lines with problems; every problem is listed.
+    rationales are kept, and those of first samples alone, which keep label probabilities too; None keeps all. If
+    `lenient`, a value of a log that is no grade is a missing label. An InputError if the file cannot be read or has
+    lines with problems; every problem is listed.
     """
     for read_log in added("labels", ()).values() if path.suffix in (".eval", ".json") else ():
-        if (logged := read_log(path, grades)) is not None:
+        if (logged := read_log(path, grades, lenient=lenient)) is not None:
             found: tuple[Labels, ...] = logged
             return found
     lines = LineStream(path, packed=True, digested=True)

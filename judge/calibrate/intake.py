@@ -1,7 +1,7 @@
 """From files to panels: gold, labels and pools of several origins, over the same items."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -114,12 +114,13 @@ def read_sources(
     *,
     grades_only: bool = False,
     explained: Collection[str] | None = None,
+    off_scale: OffScale | None = None,
 ) -> tuple[LabelSource, ...]:
     """Read the labels of every file, each with its pool.
 
     Without `pool` it is the one beside each `judgments.jsonl`. Without a scale, labels in columns are not checked here;
-    `grades_only` and `explained` are as for `read_labels`. An InputError if a file has problems; every problem of every
-    file is listed.
+    `grades_only` and `explained` are as for `read_labels`; `off_scale` is what becomes of a value that is no grade,
+    None where the user has no say in it. An InputError if a file has problems; every problem of every file is listed.
     """
     given = read_pool_folder(pool, "passages.jsonl") if pool is not None else None
     grades = {level.grade for level in scale.levels} if scale else None
@@ -127,7 +128,8 @@ def read_sources(
     problems: list[Problem] = []
     for path in paths:
         try:
-            labels = read_labels(path, grades, grades_only=grades_only, explained=explained)
+            lenient = off_scale == "missing"
+            labels = read_labels(path, grades, grades_only=grades_only, explained=explained, lenient=lenient)
         except InputError as error:
             if not error.problems:
                 raise
@@ -138,8 +140,15 @@ def read_sources(
         if own is None and path.name == "judgments.jsonl" and beside.exists():
             own = read_pool_folder(beside, "passages.jsonl")
         sources.append(LabelSource(labels if own is None else _by_turn(labels, own), own))
-    refuse(problems, f"labels that cannot be used: {count(len(problems), 'problem')}")
+    refuse(problems, f"labels that cannot be used: {count(len(problems), 'problem')}{remedy(problems, off_scale)}")
     return tuple(sources)
+
+
+def remedy(problems: Iterable[Problem], off_scale: OffScale | None) -> str:
+    """The option that takes labels with these problems; empty if none does, or the user has no say in it."""
+    if off_scale == "error" and any(problem.code in ("bad_label", "off_scale") for problem in problems):
+        return "; --off-scale missing counts what is no grade of the scale as missing"
+    return ""
 
 
 def _by_turn(columns: Sequence[Labels], pool: Pool) -> tuple[Labels, ...]:

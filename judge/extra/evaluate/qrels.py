@@ -10,7 +10,7 @@ from pydantic import Field
 
 from judge.ask.criteria import find_criterion
 from judge.ask.results import JUDGMENTS, OFF_SCALE, Labels, on_scale, read_labels
-from judge.calibrate.intake import OffScale, parse_scale
+from judge.calibrate.intake import OffScale, parse_scale, remedy
 from judge.errors import InputError, UsageError, refuse
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.evaluate.responses import Polarity
@@ -89,12 +89,14 @@ class GivenSet(msgspec.Struct, frozen=True):
     """The pool beside judgments."""
 
 
-def read_given(given: StrPath, criterion: str | None, problems: list[Problem]) -> GivenSet | None:
-    """Read one set; None, and its problems, where it cannot be used."""
+def read_given(
+    given: StrPath, criterion: str | None, problems: list[Problem], *, lenient: bool = False
+) -> GivenSet | None:
+    """Read one set; None, and its problems, where it cannot be used. `lenient` is as for `read_labels`."""
     every: list[Labels] | None = None
     with collected(problems, "unreadable_file", given):
         path = file_in(given, JUDGMENTS)
-        every = [*read_labels(path, grades_only=True)]
+        every = [*read_labels(path, grades_only=True, lenient=lenient)]
     if every is None:
         return None
     labels, prompt = _one(path, every, criterion)
@@ -152,7 +154,7 @@ def grade_sets(plan: QrelsPlan, a: GivenSet, b: GivenSet) -> tuple[GradeSet, Gra
     sets = [
         _set(plan, given, given.criterion.scale if given.criterion else shared, problems, warnings) for given in (a, b)
     ]
-    refuse(problems, f"{a.path} and {b.path}: {count(len(problems), 'problem')}")
+    refuse(problems, f"{a.path} and {b.path}: {count(len(problems), 'problem')}{remedy(problems, plan.off_scale)}")
     if plan.positive:
         positive = plan.positive[0], plan.positive[-1]
         for letter, of, grade in zip("AB", sets, positive, strict=True):
@@ -179,14 +181,16 @@ def _set(
     plan: QrelsPlan, given: GivenSet, scale: Scale | None, problems: list[Problem], warnings: list[str]
 ) -> GradeSet:
     """A set on its scale; without one, on that of the grades it holds."""
-    if scale is None:
-        return GradeSet(str(given.path), _by_turn(given, given.labels), _held(given), plan.polarity != "lower")
-    labels, allowed = given.labels, sorted(level.grade for level in scale.levels)
-    if plan.off_scale == "missing":
+    allowed = [] if scale is None else sorted(level.grade for level in scale.levels)
+    labels = given.labels
+    if scale is not None and plan.off_scale == "missing":
         labels = on_scale(labels, allowed)
-        if lost := sum(label.reason == OFF_SCALE for label in labels.labels):
-            total = count(len(labels.labels), "grade")
-            warnings.append(f"{given.path}: {lost} of {total} off the scale, which count as missing")
+    # A log has them without a scale too.
+    if lost := sum(label.reason == OFF_SCALE for label in labels.labels):
+        total = count(len(labels.labels), "grade")
+        warnings.append(f"{given.path}: {lost} of {total} off the scale, which count as missing")
+    if scale is None:
+        return GradeSet(str(given.path), _by_turn(given, labels), _held(given), plan.polarity != "lower")
     problems += [
         Problem(
             *("off_scale", "error", str(given.path), printable_id(label.turn_id), printable_id(label.response_id)),
@@ -345,11 +349,13 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     sets and runs have nothing in common.
     """
     problems: list[Problem] = []
-    given = [read_given(path, plan.criterion, problems) for path in (plan.a, plan.b)]
+    lenient = plan.off_scale == "missing"
+    given = [read_given(path, plan.criterion, problems, lenient=lenient) for path in (plan.a, plan.b)]
     runs, responses = read_ordered(plan.runs, problems) if plan.runs else ({}, False)
     read = [one for one in given if one is not None]
     if len(read) < 2 or any(problem.severity == "error" for problem in problems):
-        raise InputError(f"{plan.a} and {plan.b}: {count(len(problems), 'problem')}", problems)
+        told = f"{plan.a} and {plan.b}: {count(len(problems), 'problem')}{remedy(problems, plan.off_scale)}"
+        raise InputError(told, problems)
     a, b, warnings = grade_sets(plan, *read)
     warnings = (*(f"{problem.file}: {problem.message}" for problem in problems), *warnings)
     if plan.topics is not None:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from judge.ask.results import Label, Labels
+from judge.ask.results import OFF_SCALE, Label, Labels
 from judge.errors import InputError, refuse
 from judge.io.files import largest_file, read_stored, sha256, too_large
 from judge.io.ids import natural_key
@@ -36,11 +36,11 @@ _Verdict = tuple[str, str, str, str, Any, str, int]
 """Place, judge, turn id, response id, value, the reason where the value is None, and the number of the repetition."""
 
 
-def read_log(path: Path, grades: Collection[int] | None = None) -> tuple[Labels, ...] | None:
+def read_log(path: Path, grades: Collection[int] | None = None, *, lenient: bool = False) -> tuple[Labels, ...] | None:
     """The labels of a log, by judge (`inspect/SCORER`, `promptfoo/METRIC`); None for any other file.
 
     inspect's C is 1 and I is 0; what passes in promptfoo is 1, all else 0. Grades are some of `grades`, if they are
-    given. An InputError lists every value that is no grade.
+    given. An InputError lists every value that is no grade; if `lenient`, it is a missing one.
     """
     stored, name = read_stored(path), str(path)
     labels: dict[str, list[Label]] = defaultdict(list)
@@ -49,9 +49,11 @@ def read_log(path: Path, grades: Collection[int] | None = None) -> tuple[Labels,
         if (verdicts := _verdicts(stored, name)) is None:
             return None
         for place, judge, turn_id, response_id, value, reason, sample in verdicts:
-            text, message = str(value), ""
-            number = re.fullmatch(r"-?\d{1,9}(\.0*)?", text)
-            grade = _GRADES.get(text, int(float(text)) if number else None)
+            message = ""
+            grade = None if value is None else _grade(value)
+            if lenient and value is not None and grade is None:
+                value = None
+                reason = OFF_SCALE
             if not all(re.fullmatch(r"\S+", each) for each in (turn_id, response_id)):
                 message = f"ids {shown(turn_id)}, {shown(response_id)}: expected no white space"
             elif value is not None and (grade is None or (grades is not None and grade not in grades)):
@@ -67,6 +69,14 @@ def read_log(path: Path, grades: Collection[int] | None = None) -> tuple[Labels,
         raise InputError(f"{name}: nothing is scored in this log")
     by_judge = sorted(labels.items(), key=lambda row: natural_key(row[0]))
     return tuple(Labels(printable(judge), None, None, name, sha256(stored), tuple(of)) for judge, of in by_judge)
+
+
+def _grade(value: object) -> int | None:
+    """The grade that a scorer gave; None for what is none, such as P for partly correct, 0.5 or a list."""
+    text = str(value)
+    if text in _GRADES:
+        return _GRADES[text]
+    return int(float(text)) if re.fullmatch(r"-?[0-9]{1,9}(\.0*)?", text) else None
 
 
 def _verdicts(stored: bytes, name: str) -> Iterator[_Verdict] | None:

@@ -61,7 +61,7 @@ def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
     explained = {row.turn_id for row in inputs.gold.rows}
     sources = tuple(
         msgspec.structs.replace(source, labels=_wanted(inputs, source.labels))
-        for source in read_sources(plan.judgments, pool, scale, explained=explained)
+        for source in read_sources(plan.judgments, pool, scale, explained=explained, off_scale=plan.off_scale)
     )
     columns = [labels for source in sources for labels in source.labels]
     warnings = tuple(_find_prompts(prompts, columns))

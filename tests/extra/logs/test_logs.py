@@ -97,6 +97,46 @@ def test_what_is_no_grade_and_no_log_is_refused(tmp_path: Path, monkeypatch: pyt
             read_labels(path)
 
 
+NO_GRADES = ["P", 0.5, "0.5", "yes", [1, 0], {"x": {"y": 1}}, "", "2/3", "1e3", "٣", 10**12]
+
+
+@pytest.mark.parametrize("value", NO_GRADES)
+def test_one_value_that_is_no_grade_costs_its_sample_where_the_user_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: object
+) -> None:
+    samples = [sample(f"q{k}_1", "CI"[k % 2]) for k in range(12)]
+    samples[3] = sample("q3_1", value)
+    # A scorer of several values is several judges, of which the odd one is left out.
+    judge = "inspect/graded/x" if isinstance(value, dict) else "inspect/graded"
+    log = put(tmp_path / "log.json", {**HEADER, "samples": samples})
+    gold = put(tmp_path / "gold.qrel", "".join(f"q{k}_1 0 mock/a {int(k % 3 == 0)}\n" for k in range(12)))
+    call = ["calibrate", "--gold", gold, "--judgments", log, "--criterion", "correct", "--scale", "0-1", *FAST]
+    assert main([*map(str, call), "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert "bad_label at samples[3]: " in told
+    assert "--off-scale missing counts what is no grade of the scale as missing" in told
+    assert main([*map(str, call), "--off-scale", "missing", "--out", str(tmp_path / "out")]) == 0
+    assert f"1 of {'1 label' if isinstance(value, dict) else '12 labels'} by {judge} are off the scale" in (
+        " ".join("".join(capsys.readouterr()).split())
+    )
+    labels = {labels.judge: labels.labels for labels in read_labels(log, lenient=True)}[judge]
+    assert Label("q3_1", "mock/a", None, "off_scale") in labels
+    # What has no ids is no sample, whatever its value.
+    put(log, {**HEADER, "samples": [*samples, sample("a b", value)]})
+    assert [each.path for each in refused(read_labels, log, lenient=True)] == ["samples[12]"]
+
+
+def test_a_comparison_takes_a_log_whose_odd_values_count_as_missing(tmp_path: Path, capsys) -> None:
+    log = put(tmp_path / "log.json", {**HEADER, "samples": [sample(f"q{k}_1", "CIP"[k % 3]) for k in range(12)]})
+    other = put(tmp_path / "other.qrel", "".join(f"q{k}_1 0 mock/a {int(k % 3 == 0)}\n" for k in range(12)))
+    call = ["evaluate", "qrels", str(log), str(other)]
+    assert main([*call, "--scale", "0-1"]) == 2
+    capsys.readouterr()
+    for scale in (["--scale", "0-1"], []):
+        assert main([*call, *scale, "--off-scale", "missing"]) == 0
+        assert "4 of 12 grades off the scale, which count as missing" in " ".join("".join(capsys.readouterr()).split())
+
+
 def test_a_log_is_calibrated_against_gold_in_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = put(tmp_path / "log.json", {**HEADER, "samples": [sample(f"q{k}_1", "CI"[k % 2]) for k in range(12)]})
     gold = put(tmp_path / "gold.qrel", "".join(f"q{k}_1 0 mock/a {int(k % 3 == 0)}\n" for k in range(12)))
