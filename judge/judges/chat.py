@@ -243,6 +243,8 @@ class Connection:
         self._proxy: str | None = None
         self._session: aiohttp.ClientSession | None = None
         self._secrets = known_secrets(address.whole)
+        self._heard = False
+        """Whether the server ever sent a reply."""
         self.limits: RateLimits | None = None
         """What the server said of its rate limits with its last reply; None if nothing."""
 
@@ -287,7 +289,9 @@ class Connection:
                 encoding, parts = answer.headers.get("Content-Encoding", ""), answer.content.iter_any()
                 content = await read_body(parts, encoding, answer.status, self._options.max_tokens)
         except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
-            raise connection_error(error, self._options.timeout) from None
+            unheard = "" if self._heard else self._url
+            raise connection_error(error, self._options.timeout, unheard) from None
+        self._heard = True
         return Reply(answer.status, content, answer.headers, time.perf_counter() - started)
 
     async def aclose(self) -> None:

@@ -1,10 +1,12 @@
 """Turns a provider's refusal (status, headers, body) into the error that tells the loop what to do."""
 
 import json
+import os
 import re
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -46,6 +48,12 @@ _EXHAUSTED: tuple[tuple[str, str], ...] = (
 `{month}` is the time that the message names, else the next month's first.
 """
 _Kind = TypeVar("_Kind")
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
+"""What OpenSSL calls an answer in another protocol."""
+_CUT = ("ConnectionResetError", "ServerDisconnectedError", "BadStatusLine", "BadHttpMessage")
+"""What a port that speaks TLS does to a plain request: it cuts the connection, or answers with an alert."""
+_CERTIFIED_OTHERWISE = frozenset((9, 10, 62, 64))
+"""OpenSSL's numbers of certificates that a trusted one does not help: too early, too late, of another host."""
 _REGAIN = re.compile(r"regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) utc")
 
 
@@ -112,8 +120,8 @@ def at(document: Any, kind: type[_Kind], *path: str | int) -> _Kind | None:
     return document if type(document) is kind else None
 
 
-def connection_error(error: Exception, timeout: float) -> errors.JudgeError:
-    """Our error for a call that got no reply; `timeout` is in seconds.
+def connection_error(error: Exception, timeout: float, unheard: str = "") -> errors.JudgeError:
+    """Our error for a call that got no reply; `timeout` is in seconds, `unheard` an address that never gave one.
 
     The first cause decides, because wrappers mislead: httpx-aiohttp reports a timeout when the server cut the
     connection.
@@ -126,8 +134,23 @@ def connection_error(error: Exception, timeout: float) -> errors.JudgeError:
     first = causes[-1]
     description = f"{type(first).__name__}: {shorten(str(first))}"
     if isinstance(first, ssl.SSLError):
-        return errors.OperationalError(f"no secure connection to the server: {description}")
+        return errors.OperationalError(f"no secure connection to the server: {description}{_secured(first)}")
+    if unheard.startswith("http:") and type(first).__name__ in _CUT:
+        description += " (if this port speaks TLS, its address begins with https://)"
     return errors.TransientError(description)
+
+
+def _secured(error: ssl.SSLError) -> str:
+    """What to do about a connection that is not secure; empty if the error says it."""
+    if getattr(error, "reason", None) in _NO_TLS:
+        return "; the port speaks no TLS: if it is one of plain HTTP, its address begins with http://"
+    code = getattr(error, "verify_code", None)
+    if not isinstance(error, ssl.SSLCertVerificationError) or code in _CERTIFIED_OTHERWISE:
+        return ""
+    named = os.environ.get("SSL_CERT_FILE")
+    if named and not Path(named).is_file():
+        return f"; SSL_CERT_FILE names {named!r}, which is no file"
+    return "; for a certificate of your own, SSL_CERT_FILE=FILE names it, or that of the authority that signed it"
 
 
 def check_redirect(status: int, asked: str, location: str | None) -> None:

@@ -1,14 +1,16 @@
 """Providers' refusals, as they really word them, and the errors they must become."""
 
+import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from judge import errors
-from judge.judges.http_errors import Refusal, check_redirect, error_for, read_refusal, shorten
+from judge.judges.http_errors import Refusal, check_redirect, connection_error, error_for, read_refusal, shorten
 from judge.judges.limits import retry_after
 
 
@@ -181,3 +183,44 @@ def test_no_key_is_ever_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "abcd-efgh-1234")
     shown = shorten("key abcd-efgh-1234, sk-proj-99aa*****zz, Bearer tok.en at https://u:pw@host/x")
     assert shown == "key ***, ***, Bearer *** at https://***host/x"
+
+
+def verified(code: int) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_code = code
+    return error
+
+
+OWN = "; for a certificate of your own, SSL_CERT_FILE=FILE names it, or that of the authority that signed it"
+OTHER_PROTOCOL = "; the port speaks no TLS: if it is one of plain HTTP, its address begins with http://"
+
+
+def of_reason(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, "no")
+    error.reason = reason
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (verified(18), OWN),  # self-signed
+        (verified(19), OWN),  # signed by an authority of one's own
+        (verified(20), OWN),  # that authority is not sent
+        (verified(10), ""),  # too late
+        (verified(62), ""),  # of another host
+        (of_reason("WRONG_VERSION_NUMBER"), OTHER_PROTOCOL),
+        (of_reason("TLSV1_ALERT_PROTOCOL_VERSION"), ""),
+    ],
+)
+def test_a_failure_of_tls_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: ssl.SSLError, advice: str
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    found = connection_error(error, 5.0, "https://host/v1")
+    assert type(found) is errors.OperationalError
+    assert str(found).partition("; ")[2] == advice.removeprefix("; ")
+    # OpenSSL passes over a file that is not there.
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    told = str(connection_error(error, 5.0))
+    assert ("none.pem', which is no file" in told) == (advice == OWN)

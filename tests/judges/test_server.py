@@ -1,10 +1,12 @@
 """The aiohttp backend against a real server process on this machine."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -125,8 +127,51 @@ def test_nobody_listening_is_transient(either: Kind) -> None:
 
 
 def test_plain_http_behind_an_https_address_cannot_heal(mock: Mock) -> None:
-    with pytest.raises(OperationalError, match="no secure connection"):
+    told = "no secure connection .*; the port speaks no TLS: if it is one of plain HTTP, its address begins with http:"
+    with pytest.raises(OperationalError, match=told):
         complete(served(mock, base_url=f"https://127.0.0.1:{mock.port}"), ask())
+
+
+BEGINS_WITH_HTTPS = r"\(if this port speaks TLS, its address begins with https://\)$"
+
+
+@contextlib.contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """The port of a server that answers whatever it reads with these bytes, and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(65536)
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("answer", [b"", b"\x15\x03\x01\x00\x02\x02\x46"])
+def test_a_server_that_never_answers_plain_http_may_speak_tls(answer: bytes) -> None:
+    """A port with TLS sends an alert, or only hangs up."""
+    with answering(answer) as port, pytest.raises(TransientError, match=BEGINS_WITH_HTTPS):
+        complete(ServerModel("m", ModelOptions(base_url=f"http://127.0.0.1:{port}")), ask())
+
+
+def test_a_server_that_has_answered_speaks_what_it_speaks(mock: Mock) -> None:
+    async def twice(model: ServerModel) -> None:
+        await model.complete(ask())
+        mock.script({"drop": True})
+        await model.complete(ask(text="Again?"))
+
+    with pytest.raises(TransientError) as cut:
+        used(served(mock), twice)
+    assert "https" not in str(cut.value)
+    mock.script({"drop": True})
+    with pytest.raises(TransientError, match=BEGINS_WITH_HTTPS):
+        complete(served(mock), ask())
 
 
 def test_many_calls_fly_at_once_over_kept_connections(mock: Mock) -> None:
