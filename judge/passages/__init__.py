@@ -30,6 +30,8 @@ from judge.records import Passage, Problem, file_problem
 
 Find = Callable[[Sequence[str]], Sequence[bytes | None]]
 """Gives the MD5 of each passage id; None for one that is not in the collection's hash list."""
+_READ_WHOLLY = 64 << 20
+"""Most stored bytes of a file that is read to its end for a second text of a passage."""
 _UNREADABLE = ("passages_unreadable", "the passage files cannot be used as they are")
 
 
@@ -40,24 +42,33 @@ def read_passages(
 
     A path is a file of JSON Lines or TREC-web, plain or packed by gzip, bzip2 or Zstandard; a folder, which stands for
     such files in it in natural order; an index by `judge passages index`; or `ir:NAME`. The collection is not checked:
-    reading stops when all passages are found, and a line with another passage's id is not parsed. An InputError if a
-    file cannot be read or has bad lines, or one id has two texts; the first ten are listed.
+    reading stops when all passages are found, and a line with another passage's id is not parsed. Only a file of at
+    most 64 MiB is read to its end then, where a second text of a passage may stand. An InputError if a file cannot be
+    read or has bad lines, or one id has two texts; the first ten are listed.
     """
     problems = CollectionProblems(*_UNREADABLE)
     files = expanded(as_paths(paths), problems)
     ids = frozenset(wanted)
     passages: dict[str, Passage] = {}
     meter = metered("reading passages", sum(file.stat().st_size for file in files if file.is_file()), steps)
+
+    def unread(file: Path, number: int | None, message: str) -> None:
+        # What cannot be read behind the last wanted passage is no problem, however far the file is read.
+        if len(passages) < len(ids):
+            problems.add(file, number, message)
+
     for file in files:
-        bad = functools.partial(problems.add, file)
-        for number, passage_id, text in _hits(file, ids, bad, meter) if len(passages) < len(ids) else ():
+        if len(passages) == len(ids):
+            break
+        whole = file.is_file() and file.stat().st_size <= _READ_WHOLLY
+        for number, passage_id, text in _hits(file, ids, functools.partial(unread, file), meter):
             if len(text) > MAX_TEXT:
-                bad(number, f"passage {passage_id} is longer than {MAX_TEXT:,} characters")
+                problems.add(file, number, f"passage {passage_id} is longer than {MAX_TEXT:,} characters")
                 continue
             earlier = passages.setdefault(passage_id, Passage(passage_id, text, "collection"))
             if earlier.text != text:
-                bad(number, f"passage {passage_id} has another text here than before")
-            if len(passages) == len(ids):
+                problems.add(file, number, f"passage {passage_id} has another text here than before")
+            if len(passages) == len(ids) and not whole:
                 break
     problems.settle()
     return passages

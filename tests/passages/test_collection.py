@@ -162,6 +162,46 @@ def test_two_texts_for_one_id_are_a_problem(tmp_path: Path) -> None:
     ]
 
 
+A_AND_B = '{"id": "a", "contents": "x"}\n{"id": "b", "contents": "y"}\n'
+OTHER_A = '{"id": "a", "contents": "other"}\n'
+BETWEEN = '{"id": "c", "contents": "z"}\n' * 20_000
+TREC = "<DOC>\n<DOCNO>a</DOCNO>\n<passage id=1>\n{}\n</passage>\n</DOC>\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted", "line"),
+    [
+        (OTHER_A + A_AND_B, ("a", "b"), 2),
+        (A_AND_B + OTHER_A, ("a", "b"), 3),
+        (A_AND_B + BETWEEN + OTHER_A, ("a", "b"), 20_003),
+        (OTHER_A + BETWEEN + A_AND_B, ("a", "b"), 20_002),
+        (gzip.compress((A_AND_B + BETWEEN + OTHER_A).encode()), ("a", "b"), 20_003),
+        (TREC.format("x") + TREC.format("other"), ("a:1",), 9),
+        # Other lines behind the last wanted passage are still nobody's concern.
+        (A_AND_B + "not JSON\n" + OTHER_A, ("a", "b"), 4),
+    ],
+)
+def test_the_second_text_of_a_passage_is_found_wherever_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | bytes, wanted: tuple[str, ...], line: int
+) -> None:
+    file = written(tmp_path, content)
+    (problem,) = problems(file, wanted=wanted)
+    assert problem[1:] == (f"line {line}: $", f"passage {wanted[0]} has another text here than before")
+    # A large file is read to the last wanted passage, and no further.
+    monkeypatch.setattr("judge.passages._READ_WHOLLY", file.stat().st_size)
+    assert problems(file, wanted=wanted) == [problem]
+    monkeypatch.setattr("judge.passages._READ_WHOLLY", file.stat().st_size - 1)
+    if content in (OTHER_A + A_AND_B, OTHER_A + BETWEEN + A_AND_B):
+        assert problems(file, wanted=wanted) == [problem]
+    else:
+        assert set(texts([file], *wanted)) == set(wanted)
+
+
+def test_a_file_that_is_damaged_behind_the_last_wanted_passage_is_read(tmp_path: Path) -> None:
+    packed = gzip.compress((A_AND_B + 5 * BETWEEN).encode())[:-9]
+    assert texts([written(tmp_path, packed)], "a", "b") == {"a": "x", "b": "y"}
+
+
 def broken(packed: bytes, place: int) -> bytes:
     return packed[:place] + bytes([packed[place] ^ 0xFF]) + packed[place + 1 :]
 
