@@ -141,8 +141,8 @@ class LabelFailure(Record, frozen=True, omit_defaults=True):
     turn_id: str
     nugget_id: str
     response_id: str
-    reason: FailureReason | Literal["unable"]
-    """unable: the judge said that it cannot tell."""
+    reason: FailureReason | Literal["unable", "failed", "not_listed"]
+    """unable: the judge said it cannot tell. failed: a file of assignments says so. not_listed: it lists others."""
     detail: str
     judge: str
     raw: str | None = None

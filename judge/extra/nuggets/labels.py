@@ -5,7 +5,7 @@ assignment or verdict names no nugget id, so its match is of the nugget that has
 R. Pradeep et al. (2024), Initial Nugget Evaluation Results for the TREC 2024 RAG Track, arXiv:2411.09607.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -40,7 +40,7 @@ LABELS: Mapping[Assignment | CriterionVerdict, MatchLabel] = {
     "support": "supports", "partial_support": "partly", "not_support": "does_not",
     "satisfied": "supports", "partially_satisfied": "partly", "not_satisfied": "does_not",
 }  # fmt: skip
-"""Assignment or verdict to label; `failed` has none, because no model answered."""
+"""Assignment or verdict to label; `failed` has none, because the reply could not be read or no model answered."""
 _ORDER: tuple[MatchLabel, ...] = ("contradicts", "does_not", "partly", "supports")
 """The labels from worst to best for the response."""
 
@@ -67,15 +67,32 @@ class _MatchLine(MatchedNugget, frozen=True, forbid_unknown_fields=True):
     inclusion_probability: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
 
 
+class _AssignedList(NamedTuple):
+    """The nuggets that a file of assignments lists for the answer of a run."""
+
+    turn_id: str
+    run_id: str
+    judge: str
+    listed: frozenset[str]
+    """SHA-256 of the text of each."""
+    failed: frozenset[str]
+    """Those that nobody managed to assign."""
+
+
 def read_matches(path: StrPath) -> tuple[MatchedNugget, ...]:
     """The rows of a file of matches, gzipped or not, in its order."""
-    path = Path(path)
+    return _read_matches(Path(path))[0]
+
+
+def _read_matches(path: Path) -> tuple[tuple[MatchedNugget, ...], tuple[_AssignedList, ...]]:
+    """The rows of a file of matches, and its lists of nuggets where it has such."""
     content = read_content(path).removeprefix(BOM)
     first = content.lstrip().partition(b"\n")[0].decode(errors="replace").strip()
     if STUDY_LINE.fullmatch(first) and not first_object(content):
-        return read_study(path)
-    assigned = any(isinstance(first_object(content).get(name), list) for name in ASSIGNED_BY)
-    return _assignments(content, str(path)) if assigned else parse_matches(content, str(path))
+        return read_study(path), ()
+    if any(isinstance(first_object(content).get(name), list) for name in ASSIGNED_BY):
+        return _assignments(content, str(path))
+    return parse_matches(content, str(path)), ()
 
 
 def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
@@ -106,8 +123,13 @@ def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
 
 def read_labels_of(given: Sequence[StrPath], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> PairLabels:
     """The labels of files and folders of matches, joined to a bank and a pool."""
-    rows = [row for path in given for row in read_matches(file_in(path, MATCHES))]
-    return join(rows, _failures_of(given), bank, pool, ", ".join(map(str, given)), renamed)
+    rows: list[MatchedNugget] = []
+    failures = _failures_of(given)
+    for path in given:
+        matches, lists = _read_matches(Path(file_in(path, MATCHES)))
+        rows += matches
+        failures += _unassigned(lists, bank, pool, renamed)
+    return join(rows, failures, bank, pool, ", ".join(map(str, given)), renamed)
 
 
 def _failures_of(given: Sequence[StrPath]) -> list[LabelFailure]:
@@ -138,9 +160,10 @@ class _AssignedAnswer(msgspec.Struct, frozen=True):
     run_id: str | None = None
 
 
-def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
-    """The matches in the bytes of a file of assignments; what nuggetizer failed to assign is missing."""
+def _assignments(content: bytes, name: str) -> tuple[tuple[MatchedNugget, ...], tuple[_AssignedList, ...]]:
+    """The matches in the bytes of a file of assignments, and its lists; what failed to be assigned is no match."""
     rows: list[MatchedNugget] = []
+    lists: list[_AssignedList] = []
     problems = BankProblems(name)
     for number, line in problems.lines(content, _AssignedAnswer, "bad_match"):
         path = f"line {number}: $"
@@ -155,18 +178,69 @@ def _assignments(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
         held, field = ("nuggets", "assignment") if line.criteria is None else ("criteria", "verdict")
         # A topic that a run answers as a whole is one turn.
         turn_id = (scope or ("", None))[1] or f"{line.qid}_1"
+        listed: set[str] = set()
+        failed: set[str] = set()
         for place, each in enumerate(getattr(line, held) or ()):
             at = f"{path}.{held}[{place}]"
             text, assigned = problems.text(f"{at}.text", each.text), getattr(each, field)
             if assigned is None:
                 problems.add("missing_field", at, f"`{field}` is missing")
-            elif assigned in LABELS and text is not None:
-                of: dict[str, Any] = {"nugget_sha256": digest(text), "run_id": line.run_id, "judge": ASSIGNED_BY[held]}
+            elif text is not None:
+                sha256 = digest(text)
+                listed.add(sha256)
+                if assigned not in LABELS:
+                    failed.add(sha256)
+                    continue
+                of: dict[str, Any] = {"nugget_sha256": sha256, "run_id": line.run_id, "judge": ASSIGNED_BY[held]}
                 rows.append(MatchedNugget(turn_id, f"{line.qid}/{place + 1}", LABELS[assigned], **of))
+        assigned_list = _AssignedList(
+            turn_id=turn_id,
+            run_id=line.run_id or "",
+            judge=ASSIGNED_BY[held],
+            listed=frozenset(listed),
+            failed=frozenset(failed),
+        )
+        lists.append(assigned_list)
     if not rows and not problems:
         problems.add("empty_file", "", "expected one assignment or more that did not fail")
     refuse(problems, f"{name}: not usable as assignments: {count(len(problems), 'problem')}")
-    return tuple(rows)
+    return tuple(rows), tuple(lists)
+
+
+def _unassigned(
+    lists: Iterable[_AssignedList], bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]
+) -> list[LabelFailure]:
+    """What a file of assignments was to say of an answer, and does not: nuggetizer counts it as the worst.
+
+    A list is of the turn or topic whose nuggets it names, and lacks the other ones of that.
+    """
+    firsts = first_ranked(pool)
+    scopes = bank.by_scope()
+    lacking: list[LabelFailure] = []
+    for each in lists:
+        response = firsts.get(renamed.get(each.run_id, each.run_id), {}).get(each.turn_id)
+        if response is None:
+            continue
+        for scope in (each.turn_id, topic_of(each.turn_id)):
+            nuggets = {nugget.nugget_id: digest(nugget.text) for nugget in scopes.get(scope, ())}
+            if each.listed.isdisjoint(nuggets.values()) and (each.listed or scope != each.turn_id):
+                continue
+            for nugget_id, sha256 in nuggets.items():
+                if sha256 in each.listed - each.failed:
+                    continue
+                reason: Literal["failed", "not_listed"] = "failed" if sha256 in each.failed else "not_listed"
+                failure = LabelFailure(
+                    turn_id=each.turn_id,
+                    nugget_id=nugget_id,
+                    response_id=response.response_id,
+                    reason=reason,
+                    detail="the file says that it failed"
+                    if reason == "failed"
+                    else "the file does not list the nugget",
+                    judge=each.judge,
+                )
+                lacking.append(failure)
+    return lacking
 
 
 def join(

@@ -1,6 +1,7 @@
 """nuggetizer's assignments as matches, and its metrics from them."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from judge.errors import InputError
 from judge.extra.nuggets import NuggetBank
 from judge.extra.nuggets.forms import parse_bank
-from judge.extra.nuggets.labels import join, read_matches
+from judge.extra.nuggets.labels import join, read_labels_of, read_matches
 from judge.extra.nuggets.scores import MEASURES, nugget_scores, run_units
 from judge.pool.records import Pool
 from tests.conftest import put, refused
@@ -121,6 +122,50 @@ def test_what_failed_is_missing_and_no_label(tmp_path: Path) -> None:
     assert [(row.label, row.judge) for row in rows] == [("supports", "nuggetizer")]
     with pytest.raises(InputError, match="not usable as assignments"):
         read_matches(file(tmp_path, line("1-1_1", [("A.", "vital", "failed")])))
+
+
+A, B = ("A.", "vital", "support"), ("B.", "vital", "support")
+FAILED = ("B.", "vital", "failed")
+LISTS = [
+    # What is listed for the second turn, its status, its reasons, and the bound of two turns that deserve 1.
+    ([A, B], "matched", {}, 1.0),
+    ([A, FAILED], "incomplete", {"1-1_2/2": "failed"}, 0.75),
+    ([("A.", "vital", "failed"), FAILED], "incomplete", {"1-1_2/1": "failed", "1-1_2/2": "failed"}, 0.5),
+    ([B], "incomplete", {"1-1_2/1": "not_listed"}, 0.75),
+    ([FAILED], "incomplete", {"1-1_2/1": "not_listed", "1-1_2/2": "failed"}, 0.5),
+    ([], "incomplete", {"1-1_2/1": "not_listed", "1-1_2/2": "not_listed"}, 0.5),
+    # Nobody asked: the turn counts as the other does.
+    (None, "left_out", {"1-1_2/1": "not_asked", "1-1_2/2": "not_asked"}, 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("listed", "status", "reasons", "bound"), LISTS)
+def test_what_failed_and_what_a_list_lacks_count_as_the_worst(tmp_path, listed, status, reasons, bound) -> None:
+    made = parse_bank((line("1-1_1", [A, B]) + line("1-1_2", [A, B])).encode(), "bank")
+    second = [] if listed is None else [line("1-1_2", listed)]
+    path = file(tmp_path, line("1-1_1", [A, B]), *second)
+    known = read_labels_of([path], made, both(), {})
+    first, unit = run_units(both(), made, known)
+    assert (first.status, unit.status, unit.reasons) == ("matched", status, reasons)
+    row = next(row for row in nugget_scores([first, unit], "topic") if row.measure == "all_score")
+    assert row.bound == pytest.approx(bound)
+    assert row.reasons == dict(Counter(reasons.values()))
+    # Another file has what this one lacks.
+    match = {"turn_id": "1-1_2", "label": "supports", "run_id": "other", "judge": "server/m"}
+    rows = [json.dumps({**match, "nugget_id": f"1-1_2/{number}"}) for number in (1, 2)]
+    whole = put(tmp_path / "whole.jsonl", "\n".join(rows))
+    again = read_labels_of([path, whole], made, both(), {"other": "r"})
+    assert not again.failures
+    assert {unit.status for unit in run_units(both(), made, again)} == {"matched"}
+
+
+def test_a_list_of_a_turn_lacks_nothing_of_its_topic(tmp_path: Path) -> None:
+    own = b'{"nugget_id":"1-1_1/1","turn_id":"1-1_1","text":"A."}\n{"nugget_id":"x","topic_id":"1-1","text":"B."}\n'
+    made = parse_bank(own, "bank")
+    path = file(tmp_path, line("1-1_1", [A]))
+    assert not read_labels_of([path], made, both(), {}).failures
+    unknown = file(tmp_path, line("1-1_1", [A]), line("1-1_2", [("Z.", "okay", "failed")]), line("9-1_1", [FAILED]))
+    assert not read_labels_of([unknown], made, both(), {}).failures
 
 
 @pytest.mark.parametrize(("bad", "place"), [
