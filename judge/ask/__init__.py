@@ -3,6 +3,7 @@
 criteria   prompts, found by name; prompt_file: one file, checked on load
 prompt     what criteria are about: responses, dialogues, nuggets; and a criterion and a pooled response as messages,
            strangers' texts between tags that hold them
+reply      the text of a completion, without thoughts and what a server leaves around it
 verdict    reads a completion, never with a default
 questions  what one judge is asked, once more after an unreadable reply, and what the journal answers already
 account    how many tokens calls will have, what they took and cost, and their limits

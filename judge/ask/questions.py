@@ -8,7 +8,8 @@ import msgspec
 from judge.ask.account import Account, TokenRates, learned_rates, prompt_bytes
 from judge.ask.prompt import render, repair
 from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Unreadable, Verdict, evidence_gap
-from judge.ask.verdict import is_cut, parse
+from judge.ask.reply import is_cut
+from judge.ask.verdict import parse
 from judge.errors import OperationalError
 from judge.judges.forms import supported_forms
 from judge.judges.journal import Journal, JournalView

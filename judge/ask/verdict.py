@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 
 from judge.ask.records import Unreadable, Verdict
+from judge.ask.reply import PARSERS, TRUNCATED, in_short, is_cut, reply_of, stray_thoughts
 from judge.io.text import has_content, storable
 from judge.judges.forms import answer_labels
 from judge.judges.http_errors import at
-from judge.judges.records import NO_SCORE, THOUGHTS, AnswerForm, Completion
+from judge.judges.records import AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
 
 PARSER_VERSION = 4
@@ -27,42 +28,10 @@ MOST_LISTED = 50
 LONGEST_NUGGET = 500
 """Most characters of a nugget; a longer text is no single fact."""
 
-_CUT_OFF = frozenset(
-    {
-        *("length", "maxlength", "modellength", "maxlen"),
-        *("maxtokens", "maxoutputtokens", "maxnewtokens", "maxcompletiontokens", "tokenlimit"),
-        "modelcontextwindowexceeded",
-    }
-)
-"""Finish reasons of a reply that ended at the token limit, in every provider's words without case and punctuation."""
-_FILTERED = frozenset(
-    {
-        *("contentfilter", "contentfiltered", "safety", "imagesafety", "sensitive", "moderation"),
-        *("recitation", "blocklist", "prohibitedcontent", "spii", "modelarmor", "guardrailintervened", "errortoxic"),
-    }
-)
-"""Finish reasons of a reply that a filter stopped, likewise."""
-_TRUNCATED = Unreadable("truncated", "the reply was cut off at the token limit")
-"""What is said of a reply that might have gone on to a verdict."""
 _OPENING = " \t\r\n*_`\"'“‘([{"
 _CLOSING = " \t\r\n*_`\"'”’)]}.,;!"
 _NOTHING = " \t\r\n*_`"
 """Only these characters, white space and Markdown, may follow a verdict."""
-_END_TOKEN = re.compile(
-    r"(?!<[|｜][^|｜]*(?i:think|thought|reason))"
-    r"(?:<\|[^\s<>|]{1,40}\|>|<｜[^\s<>｜]{1,40}｜>|<(?:end_of_[a-z]{1,20}|eo[a-z])>"
-    r"|</(?P<tag>s|answer|assistant|output)>|\[/(?P<name>(?!THINK)[A-Z]{2,20})\])\Z"
-)
-"""What a model's template writes after a reply, which a server should cut off; the end of thoughts is not the end."""
-_LONGEST_TOKEN, _MOST_TOKENS = 44, 1000
-_CHANNEL, _NEXT_CHANNEL = "<|channel|>", "<|start|>assistant"
-_CHANNELED = re.compile(
-    r"(?:<\|start\|>assistant[^<]*)?<\|channel\|>([a-z]+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
-    r"((?:(?!<\|(?:start|channel|message|end|return|call)\|>).)*)(?:<\|(?:end|return|call)\|>\s*|\Z)",
-    re.DOTALL,
-)
-"""One message of a reply in gpt-oss's format, harmony: its channel and its text."""
-_PARSERS = "the server's reasoning parser (vLLM: --reasoning-parser; llama.cpp: --reasoning-format)"
 _VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：](.*)", re.IGNORECASE)
 _BEFORE_NUMBER = " \t*_`#[("
@@ -78,7 +47,6 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _BROKEN = "the reply holds a JSON object that cannot be parsed"
-_SHOWN = 80
 
 
 class _NoVerdict(Exception):
@@ -94,7 +62,7 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
 
     So many numbered `sentences` had to be labeled; 0 when one grade is asked.
     """
-    reply = _reply_of(completion)
+    reply = reply_of(completion)
     if isinstance(reply, Unreadable):
         return reply
 
@@ -107,22 +75,13 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
         return read(reply)
     except _NoVerdict as none:
         if is_cut(completion):
-            return _TRUNCATED
+            return TRUNCATED
         unreadable = none.unreadable
     if unreadable.reason != "unreadable":
         return unreadable
     if reply.strip():
-        return Unreadable("unreadable", f"{unreadable.detail}{_stray_thoughts(completion)}")
+        return Unreadable("unreadable", f"{unreadable.detail}{stray_thoughts(completion)}")
     return _empty(completion, read)
-
-
-def _stray_thoughts(completion: Completion) -> str:
-    """What to do about the end of thoughts that never began; empty if the reply holds none."""
-    text = completion.text
-    end = next((end for end in THOUGHTS.values() if end in text), None)
-    if end is None or _opening(text) is not None:
-        return ""
-    return f" (it holds {end}, which may be quoted: if thoughts end there, set {_PARSERS})"
 
 
 def _empty(completion: Completion, read: Callable[[str], Verdict]) -> Unreadable:
@@ -140,93 +99,12 @@ def _empty(completion: Completion, read: Callable[[str], Verdict]) -> Unreadable
             read(thoughts)
         except _NoVerdict:
             return Unreadable("unreadable", f"{told}: it has thoughts in `{field}`, and no answer after them")
-        told += f": its verdict is in `{field}`, among the thoughts; set {_PARSERS}, or ask without thoughts"
+        told += f": its verdict is in `{field}`, among the thoughts; set {PARSERS}, or ask without thoughts"
         return Unreadable("unreadable", told, hidden=True)
     calls = at(message, list, "tool_calls") or ()
     if len(calls) > 1:
         told += f": it has {len(calls)} tool calls, and none of them is the answer"
     return Unreadable("unreadable", told)
-
-
-def _ended(completion: Completion) -> str:
-    """The finish reason without case and punctuation; a library may write `FinishReason.MAX_TOKENS`."""
-    reason = (completion.finish_reason or "").rpartition(".")[2]
-    return "".join(filter(str.isalnum, reason)).casefold()
-
-
-def is_cut(completion: Completion) -> bool:
-    """Whether a reply ended at the token limit."""
-    return _ended(completion) in _CUT_OFF
-
-
-def _opening(text: str) -> str | None:
-    """The tag with which a text opens thoughts; None if it opens with something else."""
-    begun = text.lstrip()
-    return next((opening for opening in THOUGHTS if begun.startswith(opening)), None)
-
-
-def _reply_of(completion: Completion) -> str | Unreadable:
-    """The text of a completion without thoughts and end tokens; Unreadable if none could hold a verdict.
-
-    Thoughts, which some servers send, are what the text opens with up to their first end. A later one, or one in a text
-    that opens with something else, may be quoted from the response and ends nothing.
-    """
-    ended = _ended(completion)
-    if ended in _FILTERED:
-        return Unreadable("content_filter", "the provider's content filter stopped the reply")
-    if ended == "refusal":
-        return Unreadable("refused", "the provider reports a refusal")
-    if completion.finish_reason == NO_SCORE:
-        told = f"the checker's model replied {_shown(completion.text)}, expected Yes or No"
-        return Unreadable("unreadable", told)
-    text = completion.text
-    if text.lstrip().startswith((_CHANNEL, _NEXT_CHANNEL)):
-        return _final_channel(completion)
-    opening = _opening(text)
-    if opening is not None:
-        # A grade in the thoughts is not the verdict.
-        _, end, text = text.partition(THOUGHTS[opening])
-        if not end:
-            told = "the reply never leaves its thoughts"
-            return Unreadable("truncated", told) if is_cut(completion) else Unreadable("unreadable", told)
-    return _without_end_tokens(text)
-
-
-def _final_channel(completion: Completion) -> str | Unreadable:
-    """The reply of a text in harmony: its last message, which alone is of the final channel.
-
-    What else stands between the messages may be quoted, and so may a second final message: then there is no reply.
-    """
-    if is_cut(completion):
-        return _TRUNCATED
-    text = completion.text.strip()
-    place = 0
-    messages: list[tuple[str, str]] = []
-    while match := _CHANNELED.match(text, place):
-        messages.append((match[1], match[2]))
-        place = match.end()
-    channels = [channel for channel, _ in messages]
-    if place < len(text) or channels.count("final") != 1 or channels[-1] != "final":
-        told = f"the reply is in harmony and does not end with its only final channel; set {_PARSERS}"
-        return Unreadable("unreadable", told)
-    return messages[-1][1]
-
-
-def _without_end_tokens(text: str) -> str:
-    """The text without the tokens that a server left at its very end.
-
-    A closing tag whose opening one stands in the text is part of the text.
-    """
-    end = len(text.rstrip())
-    for _ in range(_MOST_TOKENS):
-        token = _END_TOKEN.search(text, max(0, end - _LONGEST_TOKEN), end)
-        if token is None:
-            break
-        opening = f"<{token['tag']}>" if token["tag"] else f"[{token['name']}]" if token["name"] else None
-        if opening is not None and opening in text:
-            break
-        end = len(text[: token.start()].rstrip())
-    return text[:end]
 
 
 def _refuse_cut(completion: Completion) -> None:
@@ -272,7 +150,7 @@ def _graded(
     """The verdict with the label that is claimed, which must be on the scale."""
     label = on_menu(claimed, scale.labels)
     if label is None:
-        raise _NoVerdict(f"found grade {_shown(claimed)}, expected one of {', '.join(scale.labels)}")
+        raise _NoVerdict(f"found grade {in_short(claimed)}, expected one of {', '.join(scale.labels)}")
     level = next(level for level in _all_levels(scale) if level.label == label)
     unable = level is scale.unable
     expected = None if unable else expected_grade(probabilities, scale)
@@ -332,10 +210,10 @@ def _by_number(entries: Sequence[tuple[object, object]], menu: Sequence[str], se
     for claimed_number, claimed_label in entries:
         key, label = on_menu(claimed_number, keys), on_menu(claimed_label, menu)
         if key is None:
-            raise _NoVerdict(f"found sentence number {_shown(claimed_number)}, expected 1 to {sentences}")
+            raise _NoVerdict(f"found sentence number {in_short(claimed_number)}, expected 1 to {sentences}")
         if label is None:
             expected = f"expected one of {', '.join(menu)}"
-            raise _NoVerdict(f"sentence {key}: found label {_shown(claimed_label)}, {expected}")
+            raise _NoVerdict(f"sentence {key}: found label {in_short(claimed_label)}, {expected}")
         if labels.setdefault(key, label) != label:
             raise _NoVerdict(f"sentence {key} has two labels, {labels[key]!r} and {label!r}")
     if missing := [key for key in keys if key not in labels]:
@@ -450,9 +328,9 @@ def _last_claim(reply: str, menu: Sequence[str]) -> tuple[str, str | None]:
         raise _no_verdict(reply, "no line of the form `Grade: LABEL`")
     match = _VERDICT.fullmatch(lines[last])
     if match is None:
-        raise _NoVerdict(f"the last verdict reads {_shown(lines[last])}, expected `Grade: LABEL`")
+        raise _NoVerdict(f"the last verdict reads {in_short(lines[last])}, expected `Grade: LABEL`")
     if last < len(lines) - 1:
-        raise _NoVerdict(f"the reply goes on after {_shown(lines[last])}")
+        raise _NoVerdict(f"the reply goes on after {in_short(lines[last])}")
     labels = _claims(reply, menu) | ({on_menu(match[1], menu)} - {None})
     if len(labels) > 1:
         raise _NoVerdict(f"the reply gives {len(labels)} different grades")
@@ -514,16 +392,8 @@ def _no_verdict(reply: str, detail: str) -> _NoVerdict:
     if not reply.strip():
         return _NoVerdict("the reply is empty")
     if _REFUSAL.match(reply.replace("’", "'")):
-        return _NoVerdict(f"the judge declined: {_shown(reply)}", refused=True)
+        return _NoVerdict(f"the judge declined: {in_short(reply)}", refused=True)
     return _NoVerdict(detail)
-
-
-def _shown(value: object) -> str:
-    """A quoted and escaped excerpt of a value for a message; a list or an object is only named as such."""
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _expected_by_support(
