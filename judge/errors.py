@@ -13,7 +13,9 @@ JudgeError                      anything a user may see; carries an exit code
     ├── TransientError          may succeed if asked again (5xx, timeout, dropped connection)
     │   └── RateLimitError      too many calls for the provider now (429, 529); waiting helps
     ├── StructureUnsupported    the judge does not take this answer form
+    ├── ParameterRefused        the provider names a parameter that it does not take
     ├── ContextLengthError      the request is longer than the model's context
+    ├── PromptCutError          the server answered, but read only a part of the request
     ├── ContentFilterError      the provider's filter blocked the request
     ├── BudgetError             the money that may be spent is spent
     └── RejectedError           the provider will never accept this request
@@ -31,6 +33,8 @@ class JudgeError(Exception):
     """Base of every error a user may see; the command line catches this and nothing wider."""
 
     exit_code = 2
+    status: int | None = None
+    """HTTP status of the reply that refused a call; None where there was none."""
 
 
 class UsageError(JudgeError):
@@ -96,17 +100,32 @@ class RateLimitError(TransientError):
 
 
 class StructureUnsupported(CallError):
-    """The judge does not take this answer form; if `lasting`, it takes it for no request."""
+    """The judge does not take this answer form; unless `lasting`, only this one request failed under it."""
 
     def __init__(self, message: str, *, lasting: bool = True) -> None:
         super().__init__(message)
         self.lasting = lasting
 
 
+class ParameterRefused(CallError):
+    """The provider does not take `parameter`, by its name in the request."""
+
+    def __init__(self, message: str, parameter: str = "") -> None:
+        # A process that gets it pickled makes it of the message alone, and sets the rest.
+        super().__init__(message)
+        self.parameter = parameter
+
+
 class ContextLengthError(CallError):
     """The request is longer than the model's context window."""
 
     reason = "context_length"
+
+
+class PromptCutError(CallError):
+    """The server answered, but read only a part of the request."""
+
+    reason = "prompt_cut"
 
 
 class ContentFilterError(CallError):

@@ -14,16 +14,20 @@ Severity = Literal["error", "warning"]
 """error: the place concerned cannot be judged. warning: it is judged, but it breaks the track's guidelines."""
 
 FailureReason = Literal[
-    "unreadable", "refused", "truncated", "content_filter", "context_length",
+    "unreadable", "refused", "truncated", "content_filter", "context_length", "prompt_cut",
     "provider_error", "budget", "no_passages", "flipped",
 ]  # fmt: skip
 """Why a judgment is missing.
 
 unreadable, refused, truncated: what the reply was. content_filter: the provider blocked the request or the reply.
-context_length: the request is too long for the model. provider_error: every attempt failed. budget: `--max-cost` is
-spent. no_passages: the criterion needs the used passages, and there are none or some have no text. flipped: the
-verdict about two responses changed with their order.
+context_length: the request is too long for the model. prompt_cut: the server read only a part of it. provider_error:
+every attempt failed. budget: `--max-cost` is spent. no_passages: the criterion needs the used passages, and there are
+none or some have no text. flipped: the verdict about two responses changed with their order.
 """
+
+AnswerKind = Literal["grade", "sentences", "nuggets"]
+"""grade: one grade for the response. sentences: a label for each sentence, rolled up to a grade. nuggets: a list of
+nuggets, and a grade that says whether there are any."""
 
 JudgedUnit = Literal["response", "dialogue", "citation", "pair"]
 """What one judgment is about: a response in its turn, all that a run and its user said in a topic, a sentence with one
@@ -152,9 +156,8 @@ class Criterion(Record, frozen=True):
     version: int
     inputs: tuple[str, ...]
     """What a judge may see, as names of placeholders."""
-    answer: Literal["grade", "sentences", "nuggets"]
-    """grade: one grade for the response. sentences: a label for each sentence, rolled up to a grade. nuggets: a list of
-    nuggets, and a grade that says whether there are any."""
+    answer: AnswerKind
+    """What a judge answers."""
     scale: Scale
     sentence_levels: tuple[Level, ...]
     """The labels of a sentence; empty if one grade is asked."""

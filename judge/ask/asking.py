@@ -14,10 +14,10 @@ import msgspec
 from judge.ask.account import Account, CallSums, JudgeAccount, Settings, price_of
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
-from judge.ask.questions import Questions, failure, filler_notes
+from judge.ask.questions import Questions, failure, refused_notes
 from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task
 from judge.ask.results import StoredResults, stored
-from judge.ask.returned import by_criterion, model_notes
+from judge.ask.returned import by_criterion, form_notes, model_notes
 from judge.errors import Interrupted, OperationalError
 from judge.io.folder import make_folder
 from judge.io.text import count
@@ -272,9 +272,15 @@ class Asking:
         journal = self.journal if self._view is None else self._view
         return Questions(model, journal, self.pool, self.turns)
 
-    def notes(self, models: Iterable[Model], replies: Iterable[Judgment | Failure]) -> tuple[str, ...]:
-        """A sentence for each judge that cannot be fetched, was answered by another model, or not under a schema."""
-        return (*self.not_judged, *model_notes(replies), *filler_notes((model.name for model in models), self.journal))
+    def notes(self, models: Iterable[Model], replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
+        """A sentence for each judge that cannot be fetched, is another model, or was asked in an unusual way."""
+        names = [model.name for model in models]
+        return (
+            *self.not_judged,
+            *model_notes(replies),
+            *refused_notes(names, self.journal),
+            *form_notes(replies),
+        )
 
     def served_notes(self, judge: Judge, replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
         """What the models of a judge say of their replies."""
@@ -298,8 +304,7 @@ def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, l
         elif questions.recall(task) is not None:
             recalled += 1
         else:
-            request = questions.request(task, questions.forms(task.criterion)[0])
-            digest = questions.digest(request)
+            digest, request = questions.first(task)
             if digest in digests:
                 shared += 1
             else:

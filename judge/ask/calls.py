@@ -16,8 +16,17 @@ import tenacity
 
 from judge.ask.account import TYPICAL_REPLY, Budget, Settings, estimated_tokens
 from judge.ask.pace import Pace, Ticket
+from judge.ask.prompt_cut import REMEDY
 from judge.ask.questions import Questions
-from judge.errors import AuthenticationError, CallError, Interrupted, OperationalError, RateLimitError, TransientError
+from judge.errors import (
+    AuthenticationError,
+    CallError,
+    Interrupted,
+    OperationalError,
+    PromptCutError,
+    RateLimitError,
+    TransientError,
+)
 from judge.io.steps import duration
 from judge.judges.journal import Journal
 from judge.judges.model import FREE, Model
@@ -61,6 +70,7 @@ class Calls:
         self._tell = tell
         self._clock = clock
         self.budget = Budget(self._model, settings.max_cost, settings.known_prices)
+        self._reading = questions.reading()
         self._pace = Pace(settings.rpm, settings.tpm, clock.now)
         self.stopped: BaseException | None = None
         """Why no further call begins; None while calls may begin."""
@@ -138,13 +148,18 @@ class Calls:
         """The completion of a request, from the journal or from the judge, and what writes it to the disk.
 
         The second is None where it is there. One that is made of replies is not paid for. A CallError if the call
-        failed. An OperationalError if no further call can succeed, or the calls are stopped.
+        failed, or the judge did not read the whole request. An OperationalError if no further call can succeed, or the
+        calls are stopped.
         """
         recorded = self._journal.get(digest)
         if recorded is not None:
             return recorded, None
         if request.replies is None:
             completion = await self._paid_call(request)
+            cut = None if self._model.recorded else self._reading.cut(request.messages, completion)
+            if cut is not None:
+                # It is not recorded, so that the same command asks again once the server reads more.
+                raise PromptCutError(f"{cut}: {REMEDY}")
         else:
             completion = await self._model.complete(request)
         parameters = self._model.parameters(request)
@@ -167,7 +182,9 @@ class Calls:
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
-            raise AuthenticationError(f"{error}{self._about(request)}") from error
+            refused = AuthenticationError(f"{error}{self._about(request)}")
+            refused.status = error.status
+            raise refused from error
         except CallError:
             self._refused = True
             raise

@@ -21,16 +21,28 @@ from typing import Any, TypeVar
 
 from judge.ask.account import Account, Settings, price_of
 from judge.ask.calls import Calls, Clock
+from judge.ask.dialect import Dialect, adapted
+from judge.ask.firsts import FIRSTS, failed_alike, far_apart
 from judge.ask.progress import Progress, job_progress
-from judge.ask.questions import Answer, Questions, failure, inquiry, outcome
+from judge.ask.questions import Answer, Asked, Questions, failure, is_filler, outcome
 from judge.ask.records import Failure, Judgment, Task, in_order
 from judge.ask.results import ResultWriter, StoredResults
-from judge.errors import CallError, Interrupted, MissingKeyError, StructureUnsupported
+from judge.errors import (
+    AuthenticationError,
+    CallError,
+    Interrupted,
+    JudgeError,
+    MissingKeyError,
+    OperationalError,
+    ParameterRefused,
+    StructureUnsupported,
+)
 from judge.io.table import sequence
 from judge.judges.journal import Journal
 from judge.judges.model import Model
-from judge.judges.records import Completion, Request
+from judge.judges.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
+from judge.records import AnswerKind
 from judge.runs.records import Turn
 
 _Result = TypeVar("_Result")
@@ -140,6 +152,8 @@ class Loop:
         self._wanted: Sequence[Task] = ()
         self._results = ResultWriter(0, folder)
         self._recalled = self._failures = 0
+        self._kinds: dict[AnswerKind, int] = {}
+        """The kinds of answer that the journal holds, with how many are not in the form that is asked first."""
         self._waiting: deque[int] = deque()
         """The numbers of the tasks that are to be asked, in order."""
         self._firsts: dict[int, tuple[str, Request]] = {}
@@ -163,11 +177,12 @@ class Loop:
         started = time.perf_counter()
         try:
             self._waiting = deque(in_order(self._wanted, self._recall()))
-            at_once = min(self.calls.at_once, len(self._waiting))
-            if at_once > 1:
-                # Neighbors may share a text that no judge can read, so one of the first calls is from the far end.
-                self._waiting.insert(at_once - 1, self._waiting.pop())
-            await asyncio.gather(*(self._work() for _ in range(min(self.calls.workers, len(self._waiting)))))
+            if self._waiting:
+                self._questions.begin()
+            closing = [] if self._model.recorded else await self._begin()
+            # A reply that waits for the disk is as good as a call in flight.
+            others = min(self.calls.workers - len(closing), len(self._waiting))
+            await asyncio.gather(*map(self._work, closing), *(self._work() for _ in range(others)))
             self.calls.end()
             self._journal.check_there()
             return self._results.results()
@@ -189,12 +204,67 @@ class Loop:
                 yield number
             else:
                 # Without a passage, nothing was asked.
-                self.calls.heard |= settled.request_digest is not None
+                if settled.request_digest is not None:
+                    self.calls.heard = True
+                    self._count_kind(self._wanted[number], settled)
                 self._recalled += 1
                 self._settle(number, settled)
 
-    async def _work(self) -> None:
+    def _count_kind(self, task: Task, settled: Judgment | Failure) -> int:
+        """Count an answer, and give how many of its kind are in another form than the one that is asked first."""
+        criterion = task.criterion
+        first = self._questions.forms(criterion)[0]
+        otherwise = isinstance(settled, Judgment) and settled.form != first
+        self._kinds[criterion.answer] = self._kinds.get(criterion.answer, 0) + otherwise
+        return self._kinds[criterion.answer]
+
+    async def _begin(self) -> "list[asyncio.Future[None]]":
+        """Ask the first questions of each kind one after the other, until the judge has given an answer.
+
+        They settle in which form all others are asked. The calls are stopped if there is no use in them. What still
+        waits for the disk is given.
+        """
+        kinds: dict[AnswerKind, list[int]] = {}
+        for number in self._waiting:
+            criterion = self._wanted[number].criterion
+            if not self._questions.is_settled(criterion):
+                kinds.setdefault(criterion.answer, []).append(number)
+        closing: list[asyncio.Future[None]] = []
+        for answer, numbers in kinds.items():
+            known = answer in self._kinds
+            failures: list[Failure] = []
+            for number in far_apart(numbers):
+                task = self._wanted[number]
+                self._waiting.remove(number)
+                judged = await self._judge(number, task)
+                if judged is None:
+                    if self.calls.stopped is not None:
+                        return closing
+                    continue
+                closing.append(asyncio.ensure_future(self._close(number, *judged)))
+                settled = judged[1]
+                if self.calls.given_up:
+                    # The endpoint may be down, and several calls at once find that out sooner.
+                    break
+                if isinstance(settled, Failure):
+                    failures.append(settled)
+                elif self._questions.is_settled(task.criterion):
+                    break
+                elif self._count_kind(task, settled) >= FIRSTS:
+                    # Nothing else than single failures under this form: the judge cannot answer in it.
+                    refused = self._questions.forms(task.criterion)[0]
+                    self._questions.settle(self._questions.dialect.refusing(refused, answer), task.criterion)
+                    self._firsts.clear()
+            useless = None if known else failed_alike(self._model.name, failures)
+            if useless is not None:
+                self.calls.stop(useless)
+                return closing
+        return closing
+
+    async def _work(self, closing: "asyncio.Future[None] | None" = None) -> None:
         """Take one task after the other; while a reply is written to the disk, another worker has the slot."""
+        if closing is not None:
+            await closing
         while True:
             async with self.calls.slots:
                 if not self._waiting or self.calls.stopped is not None:
@@ -270,53 +340,78 @@ class Loop:
             self._open.pop(digest).set_result(settled)
 
     async def _ask(self, task: Task, digest: str, request: Request) -> tuple[Judgment | Failure, _Writing]:
-        """Ask until there is an outcome; if an answer form is of no use, go on with the next."""
-        judge, questions = self._model.name, self._questions
-        forms = questions.forms(task.criterion)
-        if forms[0] != request.form and (settled := questions.recall(task)) is not None:
-            # The same question was answered before the judge refused the form.
-            return settled, None
-        lost = failure(task, judge, "provider_error", "")
-        completions: dict[str, Completion] = {}
-        for form in forms:
-            if form != request.form:
-                request = questions.request(task, form)
-                digest = questions.digest(request)
-            dialogue = _Dialogue(digest, dict(completions))
+        """Ask until there is an outcome, in the way that the endpoint takes.
+
+        Until the judge has given such an answer, a refusal changes what is taken for the endpoint's dialect, and the
+        question is asked anew. Afterwards, a request that fails under an answer form is asked once more in the next
+        form, for this response alone; so is one that got nothing but white space.
+        """
+        questions = self._questions
+        criterion = task.criterion
+        dialect = questions.dialect
+        dialogue = _Dialogue(request, digest, {})
+        while True:
             try:
                 answer = await self._inquire(task, request, dialogue)
-            except StructureUnsupported as error:
-                # The outcome rests on no inquiry that was cut short, and a later run does not find it.
-                lost = failure(task, judge, "provider_error", str(error), digest=dialogue.digest)
-                if form == "json" and error.lasting:
-                    questions.refuse_json()
-                if dialogue.completions.keys() == completions.keys():
+            except (CallError, AuthenticationError) as error:
+                again = self._again(error, task, request, dialect, dialogue)
+                if again is not None:
+                    dialect, request = again
                     continue
-            except CallError as error:
-                self._account.rest(judge, dialogue.completions)
-                return failure(task, judge, error.reason, str(error), digest=dialogue.digest), None
-            else:
-                completions = dialogue.completions
-                settled = outcome(task, answer, judge, dialogue.digest)
-                if not questions.is_lost(answer):
-                    self._account.rest(judge, completions)
-                    return settled, dialogue.write
-                if dialogue.write is not None:
-                    await dialogue.write
-                lost = settled if isinstance(settled, Failure) else lost
-        self._account.rest(judge, completions)
-        return lost, None
+                if isinstance(error, AuthenticationError):
+                    raise
+                self._account.rest(self._model.name, dialogue.completions)
+                return failure(task, self._model.name, error.reason, str(error), digest=dialogue.digest), None
+            following: AnswerForm | None = None
+            if is_filler(answer.completion, answer.request.form):
+                following = questions.next_form(criterion, request.form, dialect)
+            if following is None:
+                break
+            if dialogue.write is not None:
+                await dialogue.write
+            request = questions.request(task, following, dialect)
+        if not questions.is_settled(criterion) and request.form == questions.forms(criterion, dialect)[0]:
+            questions.settle(dialect, criterion)
+            self._firsts.clear()
+        self._account.rest(self._model.name, dialogue.completions)
+        return outcome(task, answer, self._model.name, dialogue.digest), dialogue.write
+
+    def _again(
+        self, error: JudgeError, task: Task, request: Request, dialect: Dialect, dialogue: "_Dialogue"
+    ) -> tuple[Dialect, Request] | None:
+        """The same question in another way, after the endpoint refused it; None if there is none.
+
+        An OperationalError if the endpoint refuses a parameter that the user set.
+        """
+        questions, criterion = self._questions, task.criterion
+        if questions.is_settled(criterion) and criterion.answer not in dialect.settled and not dialogue.completions:
+            # Another question has settled it meanwhile.
+            return questions.dialect, questions.request(task, questions.forms(criterion)[0])
+        if isinstance(error, ParameterRefused) and error.parameter in self._model.required:
+            raise OperationalError(f"{self._model.name} does not take {error.parameter}, which was set: {error}")
+        changed = adapted(dialect, error, request, criterion.answer)
+        if isinstance(error, ParameterRefused):
+            return None if changed is None else (changed, questions.request(task, request.form, changed))
+        if dialogue.completions:
+            # The form was answered before, so that the endpoint takes it.
+            changed = None
+        if changed is None and not isinstance(error, StructureUnsupported):
+            return None
+        form = questions.next_form(criterion, request.form, dialect)
+        if form is None:
+            return None
+        dialect = changed or dialect
+        return dialect, questions.request(task, form, dialect)
 
     async def _inquire(self, task: Task, request: Request, dialogue: "_Dialogue") -> Answer:
-        """Ask in one answer form."""
-        talk = inquiry(task.criterion, request, self._model.parts(request))
+        """Ask, beginning with this request."""
+        talk = self._questions.inquiry(task, request)
         following = next(talk)
+        known = dialogue.digest if following is dialogue.first else None
         try:
             while True:
-                if following is not request:
-                    dialogue.digest = self._questions.digest(following)
-                completion, dialogue.write = await self.calls.completion(dialogue.digest, following)
-                dialogue.completions[dialogue.digest] = completion
+                completion = await self._completion(self._questions.look_up(following, known), dialogue)
+                known = None
                 following = talk.send(completion)
                 # One question may take many replies; each is on the disk before the next is paid for.
                 if dialogue.write is not None:
@@ -325,11 +420,26 @@ class Loop:
             answer: Answer = stop.value
             return answer
 
+    async def _completion(self, asked: Asked, dialogue: "_Dialogue") -> Completion:
+        """The reply to a request; once more, with more room, where it ended at its token limit."""
+        while True:
+            dialogue.digest = asked.digest
+            dialogue.completions |= asked.cut
+            completion, dialogue.write = await self.calls.completion(asked.digest, asked.request)
+            dialogue.completions[asked.digest] = completion
+            more = self._questions.with_more_room(asked._replace(completion=completion))
+            if more is None:
+                return completion
+            if dialogue.write is not None:
+                await dialogue.write
+            asked = more
+
 
 @dataclasses.dataclass
 class _Dialogue:
     """The requests about one task so far."""
 
+    first: Request
     digest: str
     """Of the last request."""
     completions: dict[str, Completion]

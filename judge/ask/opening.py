@@ -96,6 +96,10 @@ def open_one(
     except MissingKeyError:
         if keys:
             raise
+    if options.form is not None:
+        if options.form not in model.forms:
+            raise UsageError(f"{model.name} cannot be asked in the form {options.form}, but {' or '.join(model.forms)}")
+        model.forms = (options.form,)
     for criterion in criteria:
         if not any(form in supported_forms(criterion) for form in model.forms):
             raise UsageError(f"{model.name} answers with one label only, so it cannot be asked {criterion.prompt_id}")

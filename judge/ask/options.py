@@ -2,14 +2,15 @@
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from judge.ask.account import EVERY_OTHER, Settings
 from judge.io.plan import AboveZero, Amount, Option, Options, Positive
 from judge.judges.model import ModelOptions, Price
 from judge.judges.prices import read_prices
+from judge.judges.records import AnswerForm
 
 
 def _price(text: str) -> tuple[str, Price]:
@@ -30,6 +31,19 @@ def _checked_price(text: str) -> str:
     return text
 
 
+Omissible = Literal["temperature", "max_tokens", "seed", "response_format", "system"]
+"""What `--omit` may name."""
+
+
+def _names(value: object) -> object:
+    """Names between commas, each of them as one."""
+    if isinstance(value, str):
+        return value.split(",")
+    if isinstance(value, list | tuple):
+        return [name for text in value for name in str(text).split(",")]
+    return value
+
+
 class JudgeOptions(Options, section="asking"):
     """How a judge is asked."""
 
@@ -47,6 +61,12 @@ class JudgeOptions(Options, section="asking"):
     """CPU threads of a local model (default: the free cores)."""
     logprobs: bool = False
     """Ask for one label without reasons, and for the probability of every label."""
+    form: Annotated[AnswerForm | None, Option()] = None
+    """Ask in this answer form alone: an object by schema, a text, or one label (default: the first that the endpoint
+    takes)."""
+    omit: Annotated[tuple[Omissible, ...], BeforeValidator(_names), Option(metavar="NAME[,NAME]", repeat=True)] = ()
+    """Parameters that are not sent, such as temperature, max_tokens, seed, response_format; system puts the system
+    message in front of the user's."""
 
     @property
     def options(self) -> ModelOptions:

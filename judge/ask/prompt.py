@@ -260,6 +260,13 @@ def _pieces(template: str) -> tuple[str, ...]:
     return tuple(PLACEHOLDER.split(template))
 
 
+def without_system(request: Request) -> Request:
+    """The same request to an endpoint that takes no system message, whose text goes in front of the user's."""
+    system, user, *further = request.messages
+    both = Message("user", f"{system.content}\n\n{user.content}")
+    return msgspec.structs.replace(request, messages=(both, *further))
+
+
 def repair(request: Request, completion: Completion, unreadable: Unreadable) -> Request:
     """The second and last request after an unreadable reply: it shows the reply, the problem, and how to answer."""
     if request.lists_nuggets:

@@ -1,23 +1,26 @@
 """What a judge is asked about a pool, once more after an unreadable reply, and what the journal answers already."""
 
+import functools
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import msgspec
 
 from judge.ask.account import Account, TokenRates, learned_rates, prompt_bytes
-from judge.ask.prompt import render, repair
+from judge.ask.dialect import Dialect, dialect_notes, recorded_dialect
+from judge.ask.prompt import render, repair, without_system
+from judge.ask.prompt_cut import PromptReading
 from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Unreadable, Verdict, evidence_gap
 from judge.ask.reply import is_cut
 from judge.ask.verdict import parse
 from judge.errors import OperationalError
 from judge.judges.forms import supported_forms
 from judge.judges.journal import Journal, JournalView
-from judge.judges.journal_store import request_digest
+from judge.judges.journal_store import Recorded, request_digest
 from judge.judges.model import Model
 from judge.judges.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request, provider_name
 from judge.pool.records import Pool
-from judge.records import Criterion, FailureReason
+from judge.records import AnswerKind, Criterion, FailureReason
 from judge.runs.records import Turn
 
 
@@ -137,10 +140,19 @@ def failure(
 
 _SAMPLE = 1000
 """Calls of the journal from which estimates are learned."""
-_FEW, _SHARE = 3, 0.1
-"""With so many replies of white space to the JSON schema, and such a share of all, a judge is asked in text first."""
-_FORM, _FILLER = "form:", "filler:"
-"""Before a judge's name, the keys of what the journal remembers: that it takes no schema, and its white space."""
+_DIALECT = "dialect:"
+"""Before a judge's name, the key of what the journal remembers of its endpoint."""
+_ANSWERS: tuple[AnswerKind, ...] = get_args(AnswerKind)
+
+
+class Asked(NamedTuple):
+    """A request as the judge is sent it, and its completion; None where the journal does not hold it."""
+
+    digest: str
+    request: Request
+    completion: Completion | None
+    cut: Mapping[str, Completion] = {}
+    """Completions to the same request that ended at a lower token limit, by digest."""
 
 
 class Questions:
@@ -159,65 +171,166 @@ class Questions:
         self._pool = pool
         self._turns = turns or {}
         self.account = account or Account()
-        self._structured = journal.meta(_FORM + model.name) != "text"
-        self._replies = self._filler = 0
-        """Replies to the JSON schema, and those of them that were white space."""
+        remembered = journal.meta(_DIALECT + model.name)
+        if remembered is not None:
+            self.dialect = msgspec.json.decode(remembered, type=Dialect)
+        else:
+            self.dialect = recorded_dialect(self._sample, _ANSWERS) if model.room is not None else Dialect()
+        """What the endpoint takes, as far as it is known."""
 
-    def forms(self, criterion: Criterion) -> list[AnswerForm]:
-        """The answer forms to try, the preferred one first: those that both judge and criterion support.
+    @functools.cached_property
+    def _sample(self) -> list[Recorded]:
+        """Calls of the judge that the journal holds."""
+        return self._journal.sample(self.model.name, _SAMPLE)
 
-        An OperationalError if they share no form.
+    # ---------------------------------------------------------------- what the endpoint takes
+
+    def is_settled(self, criterion: Criterion) -> bool:
+        """Whether the judge has given an answer of this kind, so that its form changes no more."""
+        return criterion.answer in self.dialect.settled
+
+    def settle(self, dialect: Dialect, criterion: Criterion) -> None:
+        """Keep the dialect in which the judge has given an answer of this kind, unless another question did so."""
+        if not self.is_settled(criterion):
+            self._remember(msgspec.structs.replace(dialect, settled=(*self.dialect.settled, criterion.answer)))
+
+    def begin(self) -> None:
+        """Remember the token limit of the calls that follow.
+
+        An OperationalError if the endpoint is known to refuse a parameter that the user set.
         """
-        offered = [form for form in self.model.forms if form in supported_forms(criterion)]
-        if not self._structured and offered != ["json"]:
-            offered = [form for form in offered if form != "json"]
-        if self._filler >= max(_FEW, _SHARE * self._replies):
-            # Still there for a recording, which holds some answers in this form alone.
-            offered.sort(key=lambda form: form == "json")
-        if not offered:
-            raise OperationalError(f"{self.model.name} cannot be asked {criterion.prompt_id} in any answer form")
-        return offered
+        refused = sorted(set(self.model.required) & set(self.dialect.omitted))
+        if refused:
+            raise OperationalError(f"{self.model.name} does not take {', '.join(refused)}, which was set")
+        if self.model.room is not None:
+            self._remember_room(self.model.room)
 
-    def refuse_json(self) -> None:
-        """Remember, in the journal too, that the judge takes no JSON schema."""
-        if self._structured:
-            self._structured = False
-            self._remember(_FORM + self.model.name, "text")
+    def _remember_room(self, room: int) -> None:
+        if room not in self.dialect.rooms:
+            rooms = tuple(sorted({*self.dialect.rooms, room}))
+            self._remember(msgspec.structs.replace(self.dialect, rooms=rooms))
 
-    def _remember(self, key: str, value: str) -> None:
+    def _remember(self, dialect: Dialect) -> None:
+        """Keep a dialect; the journal does, too. What other questions learned of token limits stays."""
+        rooms = tuple(sorted({*self.dialect.rooms, *dialect.rooms}))
+        self.dialect = msgspec.structs.replace(dialect, rooms=rooms)
         # A view is for those who ask nothing.
         if isinstance(self._journal, Journal):
-            self._journal.set_meta(key, value)
+            self._journal.set_meta(_DIALECT + self.model.name, msgspec.json.encode(self.dialect).decode())
 
-    def is_lost(self, answer: Answer) -> bool:
-        """Whether white space under the JSON schema cost a judgment, so that the next form is to be tried."""
-        self._count(answer)
-        lost = is_filler(answer.completion, answer.request.form)
-        if lost and self._filler == 1:
-            self._remember(_FILLER + self.model.name, "some")
-        return lost
+    def forms(self, criterion: Criterion, dialect: Dialect | None = None) -> list[AnswerForm]:
+        """The answer forms that judge, endpoint and criterion take, the preferred one first.
 
-    def _count(self, answer: Answer) -> None:
-        self._replies += answer.request.form == "json"
-        self._filler += is_filler(answer.completion, answer.request.form)
+        An OperationalError if there is none.
+        """
+        known = dialect or self.dialect
+        forms = [form for form in self._offered(criterion) if known.takes(form, criterion.answer)]
+        if not forms:
+            raise OperationalError(f"{self.model.name} cannot be asked {criterion.prompt_id} in any answer form")
+        return forms
+
+    def _offered(self, criterion: Criterion) -> list[AnswerForm]:
+        """The answer forms that judge, user and criterion take."""
+        taken = supported_forms(criterion)
+        return [
+            form
+            for form in self.model.forms
+            if form in taken and not (form == "json" and "response_format" in self.model.omitted)
+        ]
+
+    def next_form(self, criterion: Criterion, form: AnswerForm, dialect: Dialect | None = None) -> AnswerForm | None:
+        """The form in which a response is asked about that cannot be judged in another one; None if there is none."""
+        forms = self.forms(criterion, dialect)
+        if form not in forms:
+            return forms[0]
+        later = forms[forms.index(form) + 1 :]
+        # A label says nothing that a text cannot say.
+        return next((each for each in later if each != "label"), None)
+
+    # ---------------------------------------------------------------- what is asked
 
     def first(self, task: Task) -> tuple[str, Request]:
-        """Digest and request of the preferred form of a task; equal questions have equal digests."""
-        request = self.request(task, self._shared_forms(task)[0])
+        """Digest and first request of a task; equal questions have equal digests."""
+        request = self.request(task, self.forms(task.criterion)[0])
         return self.digest(request), request
 
-    def request(self, task: Task, form: AnswerForm) -> Request:
-        """The first request of a task."""
-        return render(task, self._pool.passages, self._turns.get(task.response.turn_id), form)
+    def request(self, task: Task, form: AnswerForm, dialect: Dialect | None = None) -> Request:
+        """A first request of a task, as the endpoint takes it."""
+        request = render(task, self._pool.passages, self._turns.get(task.response.turn_id), form)
+        omitted = {*self.model.omitted, *(dialect or self.dialect).omitted}
+        if not omitted:
+            return request
+        if "system" in omitted:
+            request = without_system(request)
+        return msgspec.structs.replace(request, omitted=tuple(sorted(omitted)))
+
+    def inquiry(self, task: Task, request: Request) -> Inquiry:
+        """What is asked about a task, beginning with a request."""
+        return inquiry(task.criterion, request, self.model.parts(request))
 
     def digest(self, request: Request) -> str:
         """The digest of a request, under which the journal keeps its completion."""
         return request_digest(self.model.name, self.model.parameters(request), request)
 
+    def look_up(self, request: Request, digest: str | None = None) -> Asked:
+        """A request, and what the journal holds of it; `digest` is its digest, where that is known.
+
+        A reply that did not end at its token limit answers the request under any limit. One that did is asked for again
+        with more room, where the present limits have more.
+        """
+        usual = digest or self.digest(request)
+        completion = self._journal.get(usual)
+        room = self._room(request)
+        if room is None or (completion is not None and not self._lacks_room(request, completion)):
+            return Asked(usual, request, completion)
+        cut: dict[str, Completion] = {}
+        last = None
+        for other in sorted({room, *self.dialect.rooms}):
+            sized = self._sized(request, other)
+            digest = self.digest(sized)
+            completion = self._journal.get(digest)
+            if completion is None:
+                continue
+            last = Asked(digest, sized, completion, dict(cut))
+            if not self._lacks_room(sized, completion):
+                return last
+            cut[digest] = completion
+        if last is None:
+            return Asked(usual, request, None)
+        return self.with_more_room(last) or last
+
+    def with_more_room(self, asked: Asked) -> Asked | None:
+        """The same request with more room, if its reply ended at its token limit; None if it did not.
+
+        None, too, if it had twice the usual room already.
+        """
+        usual = self._room(asked.request)
+        if usual is None or asked.completion is None or not self._lacks_room(asked.request, asked.completion):
+            return None
+        had = asked.request.room or usual
+        more = next((room for room in (usual, 2 * usual) if room > had), None)
+        if more is None:
+            return None
+        self._remember_room(more)
+        sized = self._sized(asked.request, more)
+        return Asked(self.digest(sized), sized, None, {**asked.cut, asked.digest: asked.completion})
+
+    def _room(self, request: Request) -> int | None:
+        """The most tokens of the reply where these may be raised; a label needs no more than it has."""
+        return None if request.form == "label" or request.replies is not None else self.model.room
+
+    def _sized(self, request: Request, room: int) -> Request:
+        return msgspec.structs.replace(request, room=None if room == self.model.room else room)
+
+    def _lacks_room(self, request: Request, completion: Completion) -> bool:
+        return is_cut(completion) and not is_filler(completion, request.form)
+
+    # ---------------------------------------------------------------- what the journal tells
+
     def rates(self) -> TokenRates:
         """What the judge's tokens come to, as far as the journal tells."""
         sizes, prompts, replies = [], [], []
-        for entry in self._journal.sample(self.model.name, _SAMPLE):
+        for entry in self._sample:
             call = entry.completion
             if call.prompt_tokens and call.completion_tokens:
                 sizes.append(prompt_bytes(entry.messages))
@@ -225,20 +338,22 @@ class Questions:
                 replies.append(call.completion_tokens)
         return learned_rates(len(sizes), sum(sizes), sum(prompts), sum(replies))
 
+    def reading(self) -> PromptReading:
+        """What the judge's server is known to read of prompts."""
+        return PromptReading((entry.messages, entry.completion) for entry in self._sample)
+
     def gap(self, task: Task) -> Failure | None:
         """The failure of a task that lacks the passages that its criterion needs."""
         gap = evidence_gap(task, self._pool)
         return None if gap is None else failure(task, self.model.name, "no_passages", gap)
 
     def recall(self, task: Task) -> Judgment | Failure | None:
-        """The outcome of the task, in any form, if the journal holds every completion that it needs."""
-        found = self._found(task)
-        if found is None:
+        """The outcome of the task if the journal holds every completion that it needs."""
+        found = self._walked(task) if self._journal else None
+        if not isinstance(found, _Found):
             return None
-        for answer in found.answers:
-            self._count(answer)
-        self.account.rest(self.model.name, {digest: completion for digest, (_, completion) in found.calls.items()})
-        return outcome(task, found.answers[-1], self.model.name, found.digest)
+        self.account.rest(self.model.name, found.completions)
+        return outcome(task, found.answer, self.model.name, found.digest)
 
     def settled(self, tasks: Iterable[Task]) -> Iterator[Judgment | Failure | None]:
         """For each task its outcome where that needs no call; None where it does."""
@@ -248,68 +363,73 @@ class Questions:
     def next_request(self, task: Task) -> tuple[str, Request] | None:
         """Digest and request that the outcome of a task waits for; None if the journal holds every completion it needs.
 
-        That is the first request, the repair of an unreadable reply, or the request in another form after a reply that
-        was of no use.
+        That is the first request, the same one with more room, the repair of an unreadable reply, or the request in
+        another form after a reply of white space.
         """
-        if self._found(task) is not None:
-            return None
-        walks = (self._walked(task, form) for form in self.forms(task.criterion))
-        return next((walked for walked in walks if not isinstance(walked, _Found)), None)
+        walked = self._walked(task)
+        return None if isinstance(walked, _Found) else (walked.digest, walked.request)
 
-    def _found(self, task: Task) -> "_Found | None":
-        """What the journal holds of a task, up to the first form in which the reply was of use."""
-        forms = self._shared_forms(task)
-        answers: list[Answer] = []
-        calls: dict[str, tuple[Request, Completion]] = {}
-        for form in forms if self._journal else ():
-            recorded = self._walked(task, form)
-            if not isinstance(recorded, _Found):
+    def _walked(self, task: Task) -> "_Found | Asked":
+        """The end of what was asked about a task if the journal holds it all, else the request that it lacks.
+
+        What lacks the first request may have been asked in another form, where the endpoint failed under this one.
+        """
+        preferred = self.forms(task.criterion)
+        forms = [preferred[0], *(form for form in preferred[1:] if form != "label")]
+        # Where the form was settled only after some answers, these are in one that is refused now.
+        forms += [form for form in self._offered(task.criterion) if form not in preferred]
+        found: list[_Found] = []
+        lacking: list[Asked] = []
+        begun: list[Asked] = []
+        completions: dict[str, Completion] = {}
+        for form in forms:
+            request = self.request(task, form)
+            walked = self._walk(task, request)
+            if isinstance(walked, _Found):
+                completions |= walked.completions
+                found = [walked._replace(completions=completions)]
+                if not is_filler(walked.answer.completion, form):
+                    return found[0]
+                # Nothing was said in this form, so that the next one counts.
+                lacking.clear()
                 continue
-            answers.append(recorded.answers[-1])
-            calls |= recorded.calls
-            if not is_filler(answers[-1].completion, form) or form == forms[-1]:
-                return _Found(answers, recorded.digest, calls)
-        return None
+            lacking.append(walked)
+            if walked.cut or walked.request.messages != request.messages:
+                begun.append(walked)
+        return (begun or lacking or found)[0]
 
-    def _shared_forms(self, task: Task) -> list[AnswerForm]:
-        """The answer forms that judge and criterion support, in the judge's order."""
-        return [form for form in self.model.forms if form in supported_forms(task.criterion)]
-
-    def _walked(self, task: Task, form: AnswerForm) -> "_Found | tuple[str, Request]":
-        """The end of an inquiry in one form if the journal holds it all, else the first request that it lacks."""
-        asked = self.request(task, form)
-        talk = inquiry(task.criterion, asked, self.model.parts(asked))
-        calls: dict[str, tuple[Request, Completion]] = {}
+    def _walk(self, task: Task, request: Request) -> "_Found | Asked":
+        """The same for an inquiry that begins with this request."""
+        talk = self.inquiry(task, request)
+        completions: dict[str, Completion] = {}
         try:
-            request = next(talk)
+            following = next(talk)
             while True:
-                digest = self.digest(request)
-                completion = self._journal.get(digest)
-                if completion is None:
-                    return digest, request
-                if request.replies is None:
-                    calls[digest] = request, completion
-                request = talk.send(completion)
+                asked = self.look_up(following)
+                if asked.completion is None:
+                    return asked
+                if following.replies is None:
+                    completions |= {**asked.cut, asked.digest: asked.completion}
+                following = talk.send(asked.completion)
         except StopIteration as stop:
-            return _Found([stop.value], digest, calls)
+            return _Found(stop.value, asked.digest, completions)
 
 
 class _Found(NamedTuple):
     """What the journal holds of one task."""
 
-    answers: list[Answer]
-    """The ends of its inquiries; the last one counts."""
+    answer: Answer
     digest: str
     """Digest of the last request."""
-    calls: dict[str, tuple[Request, Completion]]
-    """Every request and its completion, by digest."""
+    completions: dict[str, Completion]
+    """By the digests of their requests."""
 
 
-def filler_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
-    """A sentence for each judge that answered the JSON schema with white space; the same however often it did."""
-    return tuple(
-        f"{judge}: replies to the JSON schema were white space up to the token limit; it was asked in the text form "
-        "instead."
-        for judge in sorted(set(judges))
-        if journal.meta(_FILLER + judge) is not None
-    )
+def refused_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
+    """What the endpoints of judges refuse of what is usually sent, a sentence each."""
+    notes: list[str] = []
+    for judge in sorted(set(judges)):
+        remembered = journal.meta(_DIALECT + judge)
+        if remembered is not None:
+            notes += dialect_notes(judge, msgspec.json.decode(remembered, type=Dialect))
+    return tuple(notes)

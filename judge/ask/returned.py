@@ -42,6 +42,20 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def form_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
+    """A sentence for each judge whose judgments were answered in several forms, with the share of each."""
+    forms: dict[str, Counter[str]] = {}
+    for result in results:
+        if isinstance(result, Judgment):
+            forms.setdefault(result.judge, Counter())[result.form] += 1
+    notes = []
+    for judge, counts in sorted(forms.items()):
+        if len(counts) > 1:
+            shares = ", ".join(f"{number} in the form {form}" for form, number in counts.most_common())
+            notes.append(f"{judge}: of {counts.total()} judgments, {shares}.")
+    return tuple(notes)
+
+
 def _is_asked(judge: str, model: str) -> bool:
     if backend_facts(judge).self_named:
         return True

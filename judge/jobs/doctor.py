@@ -16,10 +16,22 @@ from typing import Annotated, Literal
 import msgspec
 
 from judge.ask.criteria import find_criterion
+from judge.ask.dialect import Dialect, adapted
 from judge.ask.loop import finish
+from judge.ask.prompt import without_system
+from judge.ask.prompt_cut import PromptReading
 from judge.ask.records import Unreadable
 from judge.ask.verdict import parse
-from judge.errors import CallError, Interrupted, JudgeError, StructureUnsupported, UsageError
+from judge.errors import (
+    AuthenticationError,
+    CallError,
+    ContextLengthError,
+    Interrupted,
+    JudgeError,
+    ParameterRefused,
+    StructureUnsupported,
+    UsageError,
+)
 from judge.io.installed import DISTRIBUTION, EXTRAS, __version__, has_extra
 from judge.io.plan import Option, Options
 from judge.io.steps import Step, Steps, quiet
@@ -209,6 +221,8 @@ _PREFIX = "You check whether a response keeps to its passages.\n\n" + (
 """About 1,400 tokens: no provider caches a beginning of fewer than 1,024."""
 PATIENCE = 30.0
 """Seconds until an address has to answer."""
+_LONG = 1000
+"""Sentences of the long prompt, of some 7 tokens each: as long as five long passages."""
 
 
 class ExaminedJudge:
@@ -224,6 +238,8 @@ class ExaminedJudge:
         self.model = self.open(logprobs=False)
         self.honors_schema = self.over = False
         """The second: no further check can say anything."""
+        self.dialect = Dialect()
+        """What its endpoint takes, as far as that is known."""
 
     def open(self, *, logprobs: bool) -> Model:
         """The judge, with or without label probabilities."""
@@ -234,13 +250,14 @@ class ExaminedJudge:
         where = self.base_url or self.model.endpoint or self.facts.usual_address
         return None if where is None or self.facts.key is None else read_address(where)
 
-    def request(self, form: AnswerForm, number: int) -> Request:
-        """A question whose beginning is the same for every number."""
+    def request(self, form: AnswerForm, number: int, beside: str = "") -> Request:
+        """A question whose beginning is the same for every number; `beside` is a text after the passage."""
         criterion = find_criterion("groundedness/yes_no")
         labels = answer_labels(criterion)
         passage, response = f"The train leaves at {number} o'clock.", f"It leaves at {number} o'clock."
-        asked = f"Passage: {passage}\nResponse: {response}\nDoes the response keep to the passage? Answers: yes, no.\n"
-        return Request(
+        shown = f"Passage: {passage}{beside}\nResponse: {response}\n"
+        asked = f"{shown}Does the response keep to the passage? Answers: yes, no.\n"
+        request = Request(
             response_id=f"R{number:05}",
             turn_id=f"1-1_{number}",
             criterion=criterion.name,
@@ -254,7 +271,9 @@ class ExaminedJudge:
             sentences=0,
             response=response,
             passages=(passage,),
+            omitted=self.dialect.omitted,
         )
+        return without_system(request) if "system" in self.dialect.omitted else request
 
     def find(self, check: str, state: CheckState, found: str, advice: str | None = None) -> CheckFinding:
         """A finding about this judge; a failure ends the examination, since all else would only repeat it."""
@@ -313,7 +332,8 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
         completion, request = await _answered(judge, form)
     except JudgeError as error:
         variable = judge.facts.key
-        return judge.find("answer", "fails", str(error), f"see {variable} and --base-url" if variable else None)
+        about_the_key = variable is not None and isinstance(error, AuthenticationError)
+        return judge.find("answer", "fails", str(error), f"see {variable} and --base-url" if about_the_key else None)
     if judge.facts.checker:
         # A checker reads no prompt, so there is nothing else to ask it.
         judge.over = True
@@ -323,7 +343,9 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
     model = f" by {shown(completion.model)}" if completion.model else ""
     counts = completion.prompt_tokens, completion.completion_tokens
     tokens = "" if None in counts else ", {} + {} tokens".format(*counts)
-    said = f"in {completion.latency or 0.0:.1f} s{model}{tokens}"
+    omitted = judge.dialect.omitted
+    without = f", without {', '.join(omitted)}" if omitted else ""
+    said = f"in {completion.latency or 0.0:.1f} s{model}{tokens}{without}"
     verdict = parse(completion, find_criterion("groundedness/yes_no"), request.form, 0)
     if isinstance(verdict, Unreadable):
         told = f"{said}, but without a grade: {verdict.detail}"
@@ -332,15 +354,24 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
 
 
 async def _answered(judge: ExaminedJudge, form: AnswerForm) -> tuple[Completion, Request]:
-    request = judge.request(form, 1)
-    if (parts := judge.model.parts(request)) is not None:
-        replies = tuple([await judge.model.complete(part) for part in parts])
-        request = msgspec.structs.replace(request, replies=replies)
-    try:
-        return await judge.model.complete(request), request
-    except StructureUnsupported:
-        request = judge.request("text", 1)
-        return await judge.model.complete(request), request
+    """The reply to a small question, asked in the way that the endpoint takes, as a run finds it out."""
+    while True:
+        request = judge.request(form, 1)
+        try:
+            if (parts := judge.model.parts(request)) is not None:
+                replies = tuple([await judge.model.complete(part) for part in parts])
+                request = msgspec.structs.replace(request, replies=replies)
+            return await judge.model.complete(request), request
+        except (CallError, AuthenticationError) as error:
+            changed = adapted(judge.dialect, error, request, "grade")
+            if isinstance(error, ParameterRefused):
+                if changed is None:
+                    raise
+            elif form == "text" or not (changed or isinstance(error, StructureUnsupported)):
+                raise
+            else:
+                form = "text"
+            judge.dialect = changed or judge.dialect
 
 
 def _is_by_schema(text: str, request: Request) -> bool:
@@ -389,7 +420,28 @@ async def caching(judge: ExaminedJudge) -> CheckFinding | None:
     return judge.find("cache", "ok", f"{completion.cached_tokens}{of} tokens of an equal beginning came from the cache")
 
 
-JUDGE_CHECKS = (needs, address, answers, structured, logprobs, caching)
+async def context(judge: ExaminedJudge) -> CheckFinding | None:
+    """How much the server reads of a long prompt; some cut it to their context without a word."""
+    if judge.facts.local:
+        return None
+    request = judge.request("text", 3, beside=" ".join(f" Train {number} leaves later." for number in range(_LONG)))
+    size = sum(len(message.content) for message in request.messages)
+    advice = "prompts that long are failures: give the server a larger context"
+    try:
+        completion = await judge.model.complete(request)
+    except ContextLengthError as error:
+        return judge.find("context", "warning", f"a prompt of {size:,} characters is refused: {error}", advice)
+    except JudgeError as error:
+        return judge.find("context", "warning", f"a prompt of {size:,} characters fails: {error}")
+    cut = PromptReading().cut(request.messages, completion)
+    if cut is not None:
+        return judge.find("context", "warning", cut, advice)
+    if not completion.prompt_tokens:
+        return judge.find("context", "ok", "the server does not say how many tokens it reads")
+    return judge.find("context", "ok", f"{completion.prompt_tokens:,} tokens of a prompt of {size:,} characters")
+
+
+JUDGE_CHECKS = (needs, address, answers, structured, logprobs, caching, context)
 """The checks in their order; one that does not apply finds nothing, and none comes after a failure."""
 
 

@@ -95,6 +95,7 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
     rare: dict[str, Any] = {
         "cluster": None if plan.cluster == "topic" else plan.cluster,
         "recheck": outcome.rechecked.recorded() if outcome.rechecked else None,
+        "judge_notes": list(outcome.model_notes) or None,
     }
     if notes is not None:
         counts["members"] = Counter(map(_kind, notes.said))

@@ -10,7 +10,7 @@ import re
 import time
 import unicodedata
 import zlib
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -51,6 +51,11 @@ def encoded(sent: Any, request: Request | None = None) -> bytes:
         return msgspec.json.encode(sent if request is None else {**sent, "messages": request.wire})
     except UnicodeEncodeError as error:
         raise RejectedError(f"the request cannot be sent: {error.reason} at character {error.start}") from error
+
+
+def sent_names(parameters: Mapping[str, Any], request: Request) -> frozenset[str]:
+    """The names of what is sent, with `system` for a system message."""
+    return frozenset((*parameters, *(message.role for message in request.messages if message.role == "system")))
 
 
 def chat_messages(request: Request) -> list[dict[str, str]]:
@@ -248,11 +253,12 @@ class Connection:
         self.limits: RateLimits | None = None
         """What the server said of its rate limits with its last reply; None if nothing."""
 
-    async def post(self, body: bytes, request: Request) -> Completion:
-        """Send a request, as JSON in `body`, and read its completion; the errors are those of `Model.complete`."""
+    async def post(self, parameters: Mapping[str, Any], request: Request) -> Completion:
+        """Send a request with its parameters and read its completion; the errors are those of `Model.complete`."""
         # A label is asked for by a choice or a grammar, which a server may refuse as it refuses a schema.
         structured, probable = request.form != "text", self._options.logprobs
-        reply = await self.fetch(body, structured=structured, probable=probable)
+        sent = sent_names(parameters, request)
+        reply = await self.fetch(encoded(parameters, request), structured=structured, probable=probable, sent=sent)
         completion = read_completion(
             reply.body,
             reply.headers,
@@ -264,16 +270,19 @@ class Connection:
         )
         return with_probabilities(completion, reply.body, request) if probable else completion
 
-    async def fetch(self, body: bytes, *, structured: bool = False, probable: bool = False) -> Reply:
+    async def fetch(
+        self, body: bytes, *, structured: bool = False, probable: bool = False, sent: Collection[str] = ()
+    ) -> Reply:
         """Send a request and read what comes back with status 200; the errors are those of `Model.complete`.
 
-        `structured`: it asks for a schema, choice or grammar; `probable`: for probabilities. Servers may refuse both.
+        `structured`: it asks for a schema, choice or grammar; `probable`: for probabilities; `sent`: the names of its
+        parameters. Servers may refuse all of them.
         """
         reply = await self._exchange("POST", body)
         self.limits = read_limits(reply.headers)
         if reply.status != 200:
             refusal = read_refusal(reply.status, self._secrets.scrub_message(reply.body.decode("utf-8", "replace")))
-            raise error_for(refusal, reply.headers, structured=structured, probable=probable)
+            raise error_for(refusal, reply.headers, structured=structured, probable=probable, sent=sent)
         return reply
 
     async def _exchange(self, method: str, body: bytes | None = None) -> Reply:

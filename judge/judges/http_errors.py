@@ -4,7 +4,7 @@ import json
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +28,11 @@ _CONTEXT = re.compile(
 _FILTER = re.compile(r"content[ _](filter|policy|management)|responsibleai|safety system|flagged|moderation")
 _LOGPROBS = re.compile(r"log[ _]?prob")
 _STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
+_ONE_GENERATION = re.compile(r"json_validate_failed|failed to (?:generate|validate) json|generated json")
+"""How providers say that one reply did not fit the schema, which they take from other requests."""
+_SYSTEM = re.compile(r"\bsystem (?:role|message|prompt|instruction)s?\b|\brole[s:]? .{0,40}\bsystem\b")
+_TOO_MUCH = re.compile(r"too (?:large|long|big|many|high)|at most|exceed|maximum|less than")
+"""How they say that a value is refused, not the parameter."""
 _EXHAUSTED: tuple[tuple[str, str], ...] = (
     # Anthropic: the pause ends with the month, https://platform.claude.com/docs/en/api/rate-limits.
     (r"\benforced_spend_limit_reached\b|reached your (?:specified )?(?:workspace )?api usage limits",
@@ -64,6 +69,8 @@ class Refusal(msgspec.Struct, frozen=True):
     message: str
     codes: frozenset[str] = frozenset()
     """Its machine-readable words, in lower case; `quota:` stands before the id of a quota that is used up."""
+    parameters: frozenset[str] = frozenset()
+    """The parameters of the request that it names as the cause."""
     wait: float | None = None
     """Seconds that the body asks to wait."""
 
@@ -93,6 +100,10 @@ def read_refusal(status: int, body: bytes | str) -> Refusal:
     if not isinstance(error, dict):
         return Refusal(status, shorten(str(error)))
     message = error.get("message") or error.get("detail") or text
+    # OpenAI's `param`; FastAPI lists what is wrong, each with its place.
+    parameters = [error.get("param")]
+    for place in at(error, list, "detail") or ():
+        parameters += at(place, list, "loc") or ()
     codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
     # Azure's, and Anthropic's.
     codes += [at(error, str, "innererror", "code"), at(error, str, "details", "error_code")]
@@ -106,6 +117,7 @@ def read_refusal(status: int, body: bytes | str) -> Refusal:
         status,
         shorten(message if isinstance(message, str) else json.dumps(message)),
         frozenset(str(code).lower() for code in codes if isinstance(code, str | int)),
+        frozenset(name for name in parameters if isinstance(name, str)),
         wait,
     )
 
@@ -184,12 +196,26 @@ def asked_wait(refusal: Refusal, headers: Mapping[str, str]) -> float | None:
 
 
 def error_for(
-    refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool = False
+    refusal: Refusal,
+    headers: Mapping[str, str],
+    *,
+    structured: bool,
+    probable: bool = False,
+    sent: Collection[str] = (),
 ) -> errors.JudgeError:
-    """Our error for a refusal.
+    """Our error for a refusal, with its status.
 
     `structured`: a JSON schema, a choice or a grammar was sent. `probable`: probabilities of labels were asked for.
+    `sent`: the parameters of the request, `system` among them where it had a system message.
     """
+    error = _error_for(refusal, headers, structured=structured, probable=probable, sent=sent)
+    error.status = refusal.status
+    return error
+
+
+def _error_for(
+    refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool, sent: Collection[str]
+) -> errors.JudgeError:
     status, codes, words = refusal.status, refusal.codes, refusal.message.lower()
     message = f"status {status}: {refusal.message}"
     # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
@@ -221,12 +247,42 @@ def error_for(
         return errors.AuthenticationError(f"{message} (check the API key and what it may use)")
     if status == 404 or "model_not_found" in codes:
         return errors.AuthenticationError(f"{message} (check the name of the model and the address)")
-    if structured and status in (400, 422, 501) and _STRUCTURE.search(words):
-        return errors.StructureUnsupported(message)
+    if structured and status in (400, 422, 500, 501):
+        if _ONE_GENERATION.search(said):
+            return errors.StructureUnsupported(message, lasting=False)
+        if _STRUCTURE.search(said) or refusal.parameters & _FORM_PARAMETERS:
+            return errors.StructureUnsupported(message)
+    if status in (400, 422):
+        parameter = _refused_parameter(refusal, words, sent)
+        if parameter is not None:
+            return errors.ParameterRefused(message, parameter)
     passing = status in (408, 409, 425) or status >= 500
     if passing if wanted is None else wanted:
         return errors.TransientError(message, retry_after(headers))
     return errors.RejectedError(message)
+
+
+_FORM_PARAMETERS = frozenset({"response_format", "structured_outputs", "grammar"})
+"""The parameters that hold a reply to an answer form."""
+_NO_PARAMETERS = frozenset({"model", "messages", *_FORM_PARAMETERS})
+"""What no request can do without, and what goes with an answer form."""
+
+
+def _refused_parameter(refusal: Refusal, words: str, sent: Collection[str]) -> str | None:
+    """The parameter of the request that a refusal is about; None if it names none.
+
+    A limit that is too high is not refused for its name.
+    """
+    names = sorted(set(sent) - _NO_PARAMETERS, key=len, reverse=True)
+    if "system" in names and _SYSTEM.search(words):
+        return "system"
+    for name in names:
+        if name == "system":
+            continue
+        named = name in refusal.parameters or re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", words)
+        if named and not (name.endswith("tokens") and _TOO_MUCH.search(words)):
+            return name
+    return None
 
 
 def _regained(words: str) -> str:

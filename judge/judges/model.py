@@ -28,6 +28,10 @@ class ModelOptions(msgspec.Struct, frozen=True):
     """CPU threads of a local model; None means all cores that this process may use."""
     logprobs: bool = False
     """Ask for the probability of every label, and so for one label without reasons where a grade is asked."""
+    form: AnswerForm | None = None
+    """The only answer form to ask in; None for the first one that judge, endpoint and criterion take."""
+    omit: tuple[str, ...] = ()
+    """Parameters that are not sent; `system` puts the system message in front of the user's."""
 
 
 def refuse_threads(options: ModelOptions, judge: str) -> None:
@@ -37,9 +41,36 @@ def refuse_threads(options: ModelOptions, judge: str) -> None:
 
 
 def recorded_options(options: ModelOptions) -> dict[str, Any]:
-    """The options as records show them: `logprobs` only if it is set."""
+    """The options as records show them: `logprobs`, `form` and `omit` only where they are set."""
     recorded: dict[str, Any] = msgspec.to_builtins(options)
-    return {name: value for name, value in recorded.items() if name != "logprobs" or value}
+    return {name: value for name, value in recorded.items() if value or name not in ("logprobs", "form", "omit")}
+
+
+def set_by_user(options: ModelOptions) -> tuple[str, ...]:
+    """The parameters that the user set to something else than the default."""
+    names = []
+    if options.temperature != 0:
+        names.append("temperature")
+    if options.seed is not None:
+        names.append("seed")
+    return tuple(names)
+
+
+def omitted_by_user(options: ModelOptions) -> tuple[str, ...]:
+    """The parameters that the user says are not sent.
+
+    >>> omitted_by_user(ModelOptions(omit=("max_tokens", "response_format")))
+    ('max_completion_tokens', 'max_tokens', 'response_format')
+    """
+    names = set(options.omit)
+    if "max_tokens" in names:
+        names.add("max_completion_tokens")
+    return tuple(sorted(names))
+
+
+def room_of(options: ModelOptions) -> int | None:
+    """The most tokens of a reply to a judge that is sent this limit; None where it is not sent."""
+    return None if "max_tokens" in options.omit else options.max_tokens
 
 
 class SentRequests(NamedTuple):
@@ -62,6 +93,14 @@ class Model:
     """`backend/model`, as every record names the judge."""
     forms: tuple[AnswerForm, ...] = ("json", "text")
     """Answer forms this judge can be asked in, the preferred one first."""
+    omitted: tuple[str, ...] = ()
+    """Parameters that the user says are not sent; `system` puts the system message in front of the user's."""
+    required: tuple[str, ...] = ()
+    """Parameters that the user set, so that none of them is left out where the endpoint refuses it."""
+    room: int | None = None
+    """Most tokens of a reply, where a request may ask for more; None where it may not."""
+    recorded = False
+    """Whether its answers are those of a recording, which may lack any of them."""
     max_concurrency: int | None = None
     """More calls in flight than this gain nothing; None if there is no such number."""
     endpoint: str | None = None

@@ -57,6 +57,10 @@ class Request(Record, frozen=True, dict=True):
     """The raw texts of the passages, likewise."""
     sample: int = 0
     """Number of the repetition, from 0."""
+    omitted: tuple[str, ...] = ()
+    """Parameters that the endpoint has refused, and that are not sent."""
+    room: int | None = None
+    """Most tokens of the reply, where these are not the usual ones of the judge."""
     nugget: str | None = None
     """The raw text of the nugget that the response is matched with; no part of the digest; None if there is none."""
     lists_nuggets: bool = False

@@ -19,7 +19,7 @@ from judge.results.citations import Measure, boards_of, cited_responses, respons
 from judge.results.pairs import Duel, duels
 from judge.results.rows import RowFlag
 
-HARNESS: tuple[FailureReason, ...] = ("provider_error", "budget")
+HARNESS: tuple[FailureReason, ...] = ("provider_error", "prompt_cut", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
 FAR_SHORTER = 2 / 3
 """A share of the other runs' median turns a topic; an interactive run below it is flagged."""
@@ -340,7 +340,9 @@ def _is_against(outcome: TurnGrade | FailureReason | None, turn_id: str, reached
     """Whether the lack of a grade counts against the run."""
     if outcome is None or outcome == "budget":
         return False
-    return outcome != "provider_error" or turn_id in reached if isinstance(outcome, str) else outcome.unable
+    if outcome in ("provider_error", "prompt_cut"):
+        return turn_id in reached
+    return isinstance(outcome, str) or outcome.unable
 
 
 def _of_run(

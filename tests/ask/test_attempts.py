@@ -107,10 +107,10 @@ def test_a_limit_that_lets_calls_through_gives_none_up(tmp_path: Path) -> None:
 
 
 def test_a_spent_account_stops_the_run_after_the_calls_in_flight(tmp_path: Path) -> None:
-    model = Scripted(default=QuotaError("429: spent"), delay=0.01)
+    model = Scripted({TEXTS[0]: ["Grade: 2"]}, default=QuotaError("429: spent"), delay=0.01)
     with pytest.raises(QuotaError):
         judged(tmp_path, model, TEXTS, Settings(concurrency=4))
-    assert len(model.asked) == 4
+    assert len(model.asked) == 1 + 4
 
 
 def test_a_pause_is_told_and_ended_by_ctrl_c() -> None:

@@ -22,9 +22,9 @@ from tests.time_limit import time_limit
 JSON = Completion(text='{"rationale": "", "grade": "3"}', finish_reason="stop", model="m-1")
 BLANK = Completion(text='{"rationale":' + " " * 50, finish_reason="length", model="m-1")
 BLANKS = [f"blank {number}" for number in range(1, 6)]
-TEXTS = ["same", *BLANKS, "same", "last"]
-"""After three replies of white space, the text form is asked first. Four calls are in flight, one of them for the first
-text: when its twin's turn comes, at most two of the five have not had their replies."""
+TEXTS = ["first", "same", *BLANKS, "same", "last"]
+"""Once the first has its answer, four calls are in flight, one of them for the second text: when its twin's turn comes,
+at most two of the five in between have not had their replies."""
 
 
 class WhiteSpace(Scripted):

@@ -35,13 +35,14 @@ OUTCOMES = {
     "filter-400": (1, 0, "content_filter", "status 400: The response was filtered"),
     "filter-200": (1, 1, "content_filter", "the provider's content filter stopped the reply"),
     "context-length": (1, 0, "context_length", "status 400: This model's maximum context length"),
-    "length": (1, 1, "truncated", "the reply was cut off at the token limit"),
+    # Two replies, the second with twice the room.
+    "length": (2, 2, "truncated", "the reply was cut off at the token limit"),
     "off-scale": (2, 2, "unreadable", "found grade 17, expected one of 0, 1, 2, 3"),
     "two-verdicts": (2, 2, "unreadable", 'the reply has two JSON objects that differ in "grade"'),
     "quoted-scale": (2, 2, "unreadable", "the reply claims another grade than its JSON object"),
     # Two replies: white space under the schema, then a grade in the text form.
     "white-space": (2, 2, "", ""),
-    "length-in-other-words": (1, 1, "truncated", "the reply was cut off at the token limit"),
+    "length-in-other-words": (2, 2, "truncated", "the reply was cut off at the token limit"),
     "filter-in-other-words": (1, 1, "content_filter", "the provider's content filter stopped the reply"),
     "among-thoughts": (
         1,
@@ -111,7 +112,7 @@ def test_a_fault_that_passes(mock: Mock, tmp_path: Path, fault: str) -> None:
     mock.config(faults={fault: 1.0}, fault_attempts=1)
     first, *_ = judged(mock, tmp_path)
     requests, kept, reason, _ = OUTCOMES[fault]
-    if reason == "provider_error" and fault not in NOT_RETRIED:
+    if reason in ("provider_error", "truncated") and fault not in NOT_RETRIED:
         assert isinstance(first, Judgment)
         assert mock.stats()["requests"] == requests + len(TEXTS) - 1
         return

@@ -326,10 +326,10 @@ def test_calls_wait_for_the_budget_and_are_all_made_if_it_lasts() -> None:
 
 
 def test_a_call_that_fails_gives_its_share_of_the_budget_back() -> None:
-    settings = Settings(concurrency=4, attempts=1, max_cost=0.01, prices=TEN_CENTS)
-    model = Scripted({f"t{index}": [errors.RejectedError("no")] for index in range(6)}, delay=0.001)
-    results = judged(None, model, [f"t{index}" for index in range(6)], settings)
-    assert [reason(result) for result in results] == ["provider_error"] * 6
+    settings = Settings(concurrency=4, attempts=1, max_cost=0.11, prices=TEN_CENTS)
+    model = Scripted({f"t{index}": [errors.RejectedError("no")] for index in range(6)}, reply(20, 8), delay=0.001)
+    results = judged(None, model, ["first", *(f"t{index}" for index in range(6))], settings)
+    assert [reason(result) for result in results[1:]] == ["provider_error"] * 6
 
 
 def test_a_judge_that_nobody_bills_needs_no_estimate() -> None:
@@ -480,8 +480,8 @@ def test_after_a_stop_no_repair_begins() -> None:
         delay=0.02,
     )
     with pytest.raises(errors.AuthenticationError) as ended:
-        judged(None, model, ["t0", "t1", "t2", "t3"])
-    assert len(model.asked) == 4
+        judged(None, model, ["first", "t0", "t1", "t2", "t3"])
+    assert len(model.asked) == 1 + 4
     # Its traceback is that of one call.
     assert [entry.name for entry in ended.traceback].count("_judge") == 1
 

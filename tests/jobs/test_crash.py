@@ -177,9 +177,7 @@ def test_white_space_under_a_schema_is_said_wherever_grades_are(mock: Mock, tmp_
     out = tmp_path / "out"
     done = finish(mock, out)
     assert done.returncode == 0, done.stderr
-    note = (
-        "server/mock: replies to the JSON schema were white space up to the token limit; it was asked in the text form"
-    )
+    note = "server/mock: not asked in the form json, in which its endpoint gave no answer."
     assert f"warning: {note}" in done.stderr
     assert note in (out / "leaderboard.md").read_text(encoding="utf-8")
     assert {one["form"] for one in json_lines(out / "judgments.jsonl")} == {"text"}

@@ -193,12 +193,31 @@ def of_server(base_url: str, name: str = "server/m") -> dict[str, doctor.CheckFi
 def test_a_judge_that_is_well(mock: Mock) -> None:
     found = of_server(mock.base_url)
     assert {name: finding.state for name, finding in found.items()} == dict.fromkeys(
-        ("set up", "address", "answer", "schema", "logprobs", "cache"), "ok"
+        ("set up", "address", "answer", "schema", "logprobs", "cache", "context"), "ok"
     )
     assert found["address"].found.startswith(f"{mock.base_url} answers in ")
     assert found["logprobs"].found.startswith("given: yes 0.")
-    # An answer, one with log probabilities, and a second one with the same beginning.
-    assert mock.stats()["requests"] == 3
+    # An answer, one with log probabilities, a second one with the same beginning, and a long one.
+    assert mock.stats()["requests"] == 4
+
+
+def test_a_server_that_cuts_a_long_prompt_is_told(mock: Mock) -> None:
+    choice = {"message": {"role": "assistant", "content": "Grade: yes"}, "finish_reason": "stop"}
+    cut = {"model": "m", "choices": [choice], "usage": {"prompt_tokens": 2050, "completion_tokens": 3}}
+    mock.script({}, {}, {}, {"status": 200, "body": cut})
+    found = of_server(mock.base_url)["context"]
+    assert found.state == "warning"
+    assert found.found.startswith("the server read 2,050 tokens of a prompt of ")
+    mock.script({}, {}, {}, {"status": 400, "body": {"error": {"code": "context_length_exceeded", "message": "long"}}})
+    assert "is refused: status 400: long" in of_server(mock.base_url)["context"].found
+
+
+def test_what_an_endpoint_refuses_is_left_out(mock: Mock) -> None:
+    refusal = {"error": {"message": "Unsupported value", "param": "temperature"}}
+    mock.config(refused={"temperature": [400, refusal], "system": [400, {"error": "System role not supported"}]})
+    found = of_server(mock.base_url)
+    assert {finding.state for finding in found.values()} == {"ok"}
+    assert found["answer"].found.endswith(", without temperature, system")
 
 
 def test_a_judge_that_takes_no_schema_and_gives_no_log_probabilities(mock: Mock) -> None:

@@ -207,8 +207,8 @@ def test_one_budget_is_for_all_members(tmp_path, capsys, monkeypatch, no_pause: 
 def test_members_without_an_answer_are_counted_and_asked_again(mock: Mock, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     jury = ["--jury", "majority", "--criteria", "groundedness", *OVERLAP, *asked(mock, "server/a")]
-    # The first call of the server and its attempts fail; the baseline has answered.
-    mock.script(*({"status": 500} for _ in range(2)))
+    # Two calls of the server fail after its first answer; the baseline has answered.
+    mock.script({}, *({"status": 500} for _ in range(2)))
     assert run_example(out, *jury, "--attempts", "1") == 3
     missing = json_lines(out / "member_failures.jsonl")
     assert Counter(one["reason"] for one in missing) == {"provider_error": 2, "no_passages": 2}

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from judge.errors import OperationalError, UsageError
+from judge.errors import OperationalError
 from judge.judges.backends.openai import OpenAIModel, list_price
 from judge.judges.model import ModelOptions, Price
 from judge.judges.records import Completion
@@ -25,10 +25,20 @@ def behind(mock: Mock, name: str = "gpt-4o-mini", **options: Any) -> OpenAIModel
     return OpenAIModel(name, ModelOptions(**{"base_url": mock.base_url, **options}))
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "gpt-5-chat-latest", "gpt-4.1", "omni-x"])
-def test_other_models_get_a_temperature(mock: Mock, name: str) -> None:
-    sent = behind(mock, name).parameters(ask())
-    assert (sent["temperature"], sent["max_tokens"]) == (0.0, 1024)
+@pytest.mark.parametrize(
+    ("omitted", "sent"),
+    [
+        ((), {"temperature": 0.0, "max_tokens": 1024}),
+        # A limit that is refused under one name is sent under the other.
+        (("max_tokens",), {"temperature": 0.0, "max_completion_tokens": 1024}),
+        (("max_tokens", "temperature"), {"max_completion_tokens": 1024}),
+        (("max_completion_tokens", "max_tokens", "temperature"), {}),
+    ],
+)
+def test_what_is_sent_depends_on_no_models_name(mock: Mock, omitted: tuple[str, ...], sent: dict[str, Any]) -> None:
+    for name in ("gpt-4o", "o3", "gpt-5-mini", "gpt-6-luna", "omni-x"):
+        request = msgspec.structs.replace(ask(), omitted=omitted)
+        assert behind(mock, name).parameters(request) == {"model": name, **sent}
 
 
 def test_an_address_in_the_environment_is_used_and_recorded(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,5 +116,3 @@ def test_a_model_without_label_probabilities_ends_the_job(mock: Mock) -> None:
     mock.script({"status": 403, "body": {"error": {"message": message, "type": "invalid_request_error"}}})
     with pytest.raises(OperationalError, match="leave out --logprobs"):
         complete(behind(mock, logprobs=True), ask("label"))
-    with pytest.raises(UsageError, match="openai/o3 is a reasoning model, which gives no label probabilities"):
-        behind(mock, "o3", logprobs=True).check([])

@@ -74,6 +74,8 @@ class Options:
     """Labels of the text form, unless the prompt names its own."""
     gullible: bool = False
     """Whether the verdict is the last one that a text claims for itself (`Grade: 3`), else the first of the menu."""
+    refused: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Parameter to the status and the body with which every request that has it is refused; `system` is a message."""
     logprobs: str = "openai"
     """Log probabilities, where asked for: as openai, vllm or llama.cpp gives them; ignore or reject (status 400)."""
     fingerprint: str = "mock"
@@ -222,6 +224,12 @@ class Server:
         )
         if revoked or lacking:
             self.finish(client, 401, error("invalid_api_key", "Incorrect API key provided"))
+            return
+        roles = {message["role"] for message in request["messages"]}
+        refused = next((name for name in options.refused if name in request or name in roles), None)
+        if refused is not None:
+            status, body = options.refused[refused]
+            self.finish(client, status, body)
             return
         if options.response_format == "reject" and request.get("response_format"):
             message = "response_format of type json_schema is not supported by this model"
@@ -611,7 +619,7 @@ def main(argv: Sequence[str]) -> None:
             parser.add_argument(flag, action="store_true")
         elif field.name == "faults":
             parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help=", ".join(FAULTS))
-        elif field.name != "script":
+        elif field.name not in ("script", "refused"):
             kind = str if isinstance(field.default, str) or field.name == "key" else float
             parser.add_argument(flag, type=read.get(field.name, kind), default=field.default)
     arguments = vars(parser.parse_args(argv))

@@ -230,8 +230,7 @@ class ChatChecker(ServedChecker):
         while True:
             top = self._top
             try:
-                body = encoded(self._sent(top), request)
-                return await self._connected().post(body, request)
+                return await self._connected().post(self._sent(top), request)
             except LogprobsError as error:
                 if top is None:
                     # Nothing was asked of them: the server speaks of this request.

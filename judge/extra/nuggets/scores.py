@@ -223,7 +223,9 @@ def _run_unit(
 
 def _counts_against_nobody(reason: str, reached: bool) -> bool:
     """Whether the lack of a label counts against no run."""
-    return reason in ("budget", "not_asked") or (reason == "provider_error" and not reached)
+    if reason in ("provider_error", "prompt_cut"):
+        return not reached
+    return reason in ("budget", "not_asked")
 
 
 class NuggetScore(Record, frozen=True):

@@ -149,11 +149,18 @@ def _settle(reply: "Future[Any]", value: object) -> None:
             reply.set_result(value)
 
 
+_FACTS = (
+    *("name", "forms", "omitted", "required", "room", "recorded", "free", "counts_longest"),
+    *("check", "parameters", "price", "sent", "parts"),
+)
+"""What is as of the same judge here."""
+
+
 class RayModel(Model):
     """A judge whose calls workers make, by `RayEngine.call`; everything else is as of the same judge here."""
 
     def __init__(self, model: Model, call: Callable[..., "Future[Any]"], open_workers: Callable[[], Any]) -> None:
-        for fact in ("name", "forms", "free", "counts_longest", "check", "parameters", "price", "sent", "parts"):
+        for fact in _FACTS:
             setattr(self, fact, getattr(model, fact))
         self._model, self._call, self._open_workers = model, call, open_workers
         self._opening: asyncio.Future[None] | None = None
@@ -169,9 +176,7 @@ class RayModel(Model):
             self._opening = asyncio.ensure_future(self._open_workers())
         await asyncio.shield(self._opening)
         call = self._call("complete", f"{request.turn_id} {request.criterion}", pickle.dumps(request))
-        result, forms, self.limits = pickle.loads(await asyncio.wrap_future(call))  # noqa: S301 - from a worker
-        # A judge drops a form that it is refused, and other workers have not seen that.
-        self.forms = min(self.forms, forms, key=len)
+        result, self.limits = pickle.loads(await asyncio.wrap_future(call))  # noqa: S301 - from a worker
         if isinstance(result, Completion):
             return result
         raise result
@@ -210,7 +215,7 @@ class RayWorker:
             result = await self._model.complete(pickle.loads(call))  # noqa: S301 - from the driver
         except Exception as error:  # noqa: BLE001 - as above
             result = self._explained(error)
-        return pickle.dumps((result, self._model.forms, self._model.limits))
+        return pickle.dumps((result, self._model.limits))
 
     def _explained(self, error: Exception) -> JudgeError:
         where = f"a Ray worker on {socket.gethostname()}"

@@ -19,12 +19,12 @@ import openai
 import judge.errors as errors
 from judge.io.text import did_you_mean
 from judge.judges.backends import BACKENDS
-from judge.judges.chat import chat_messages, read_body, read_json, response_format, without_secrets
+from judge.judges.chat import chat_messages, read_body, read_json, response_format, sent_names, without_secrets
 from judge.judges.credentials import moved, read_address, refuse_unrecorded
 from judge.judges.forms import asked_logprobs, with_probabilities
 from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
 from judge.judges.limits import read_limits
-from judge.judges.model import Model, ModelOptions, Price, refuse_threads
+from judge.judges.model import Model, ModelOptions, Price, omitted_by_user, refuse_threads, room_of, set_by_user
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
@@ -59,6 +59,9 @@ class LitellmModel(Model):
             *(("json",) if self._litellm.supports_response_schema(model) else ()),
             "text",
         )
+        self.omitted = omitted_by_user(options)
+        self.required = set_by_user(options)
+        self.room = room_of(options)
         self.counts_longest = "azure" in model or ".azure." in f"{options.base_url} {self.endpoint}"
         self._has_key = False
         # Reasoning models take no temperature; the default of 0 is then not sent, and any other value is refused.
@@ -98,14 +101,20 @@ class LitellmModel(Model):
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is handed to litellm beside the messages and the address."""
-        return {
+        wished = {
             "model": self._model,
-            **({"temperature": self._options.temperature} if self._takes_temperature else {}),
-            "max_tokens": self._options.max_tokens,
-            **({} if self._options.seed is None else {"seed": self._options.seed}),
+            "temperature": self._options.temperature if self._takes_temperature else None,
+            **self._limit(request),
+            "seed": self._options.seed,
             **response_format(request),
             **(self._logprobs(request) if self._options.logprobs else {}),
         }
+        return {name: value for name, value in wished.items() if value is not None and name not in request.omitted}
+
+    def _limit(self, request: Request) -> dict[str, int]:
+        """The parameter of the longest reply, under the first of its names that the endpoint takes."""
+        name = "max_completion_tokens" if "max_tokens" in request.omitted else "max_tokens"
+        return {name: request.room or self._options.max_tokens}
 
     def price(self) -> Price | None:
         """The list price in litellm's offline table."""
@@ -182,7 +191,13 @@ class LitellmModel(Model):
             return errors.ContentFilterError(f"status {status}: {refusal.message}")
         if status == 500 and _UNPREPARED.search(refusal.message):
             return errors.OperationalError(refusal.message)
-        return error_for(refusal, headers, structured=request.form == "json", probable=self._options.logprobs)
+        return error_for(
+            refusal,
+            headers,
+            structured=request.form == "json",
+            probable=self._options.logprobs,
+            sent=sent_names(self.parameters(request), request),
+        )
 
 
 class _Transmission(msgspec.Struct):

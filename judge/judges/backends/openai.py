@@ -3,7 +3,6 @@
 import functools
 import importlib.util
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from judge.records import Criterion
 USUAL = "https://api.openai.com/v1"
 _PAYERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 """Variable to the header that says who pays."""
-_REASONING = re.compile(r"(ft:)?(o\d|gpt-5(?!-chat))")
 
 
 class OpenAIModel(ServerModel):
@@ -32,23 +30,18 @@ class OpenAIModel(ServerModel):
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         super().__init__(model, options)
-        self._reasons = _REASONING.match(model) is not None
         # As OpenAI's own library does.
         self._base_url = options.base_url or os.environ.get("OPENAI_BASE_URL") or None
         self.endpoint = None if options.base_url else self._base_url and without_credentials(self._base_url)
         self.counts_longest = ".azure." in (self._base_url or "")
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a missing key, a malformed address, and a temperature where the model takes none."""
+        """Refuse a missing key and a malformed address."""
         refuse_threads(self._options, self.name)
         refuse_unrecorded(os.environ)
         source = "--base-url" if self._options.base_url else "OPENAI_BASE_URL"
         if self._base_url is not None and read_address(self._base_url, source).user is not None:
             raise UsageError(f"{source} must hold no user name: the key of OPENAI_API_KEY is sent")
-        if self._reasons and self._options.logprobs:
-            raise UsageError(f"{self.name} is a reasoning model, which gives no label probabilities (--logprobs)")
-        if self._reasons and self._options.temperature != 0:
-            raise UsageError(f"{self.name} is a reasoning model, which takes no temperature")
         needed_key(self.name, self.variable)
 
     def price(self) -> Price | None:
@@ -61,11 +54,8 @@ class OpenAIModel(ServerModel):
     def _headers(self) -> dict[str, str]:
         return payers()
 
-    def _sampling(self, request: Request) -> dict[str, Any]:
-        limit = label_tokens(request.labels) if request.form == "label" else self._options.max_tokens
-        if self._reasons:
-            return {"max_completion_tokens": limit}
-        return {"temperature": self._options.temperature, "max_tokens": limit}
+    def _longest(self, request: Request) -> int:
+        return label_tokens(request.labels) if request.form == "label" else super()._longest(request)
 
     def _one_label(self, request: Request) -> dict[str, Any]:
         return {}

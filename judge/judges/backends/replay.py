@@ -33,6 +33,7 @@ class Replay(Model):
 
     max_concurrency = 1
     free = True
+    recorded = True
 
     def __init__(self, path: Path, judge: str = "") -> None:
         self._path = path

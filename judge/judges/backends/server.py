@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judge.errors import MissingKeyError, StructureUnsupported
-from judge.judges.chat import KEY, Connection, encoded, response_format
+from judge.errors import MissingKeyError
+from judge.judges.chat import KEY, Connection, response_format
 from judge.judges.credentials import Address, read_address, read_key
 from judge.judges.forms import asked_logprobs, label_grammar
-from judge.judges.model import Model, ModelOptions, refuse_threads
+from judge.judges.model import Model, ModelOptions, omitted_by_user, refuse_threads, room_of, set_by_user
 from judge.judges.records import Completion, Request
 from judge.records import Criterion
 
@@ -24,8 +24,10 @@ class ServerModel(Model):
         self._model = model
         self._options = options
         self._base_url = options.base_url
-        if options.logprobs:
-            self.forms = ("label", "json", "text")
+        self.forms = ("label", "json", "text") if options.logprobs else ("json", "text", "label")
+        self.omitted = omitted_by_user(options)
+        self.required = set_by_user(options)
+        self.room = room_of(options)
         self.counts_longest = ".azure." in (self._base_url or "")
         self._parameters: dict[tuple[object, ...], dict[str, Any]] = {}
         self._connection: Connection | None = None
@@ -45,32 +47,31 @@ class ServerModel(Model):
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is sent beside the messages."""
-        key = (request.form, request.labels, request.sentences, request.lists_nuggets)
+        key = (request.form, request.labels, request.sentences, request.lists_nuggets, request.omitted, request.room)
         if key not in self._parameters:
-            self._parameters[key] = {
+            wished = {
                 "model": self._model,
-                **self._sampling(request),
-                **({} if self._options.seed is None else {"seed": self._options.seed}),
+                "temperature": self._options.temperature,
+                **self._limit(request),
+                "seed": self._options.seed,
                 **response_format(request),
-                **(asked_logprobs(request) | self._one_label(request) if self._options.logprobs else {}),
+                **self._one_label(request),
+                **(asked_logprobs(request) if self._options.logprobs else {}),
+            }
+            self._parameters[key] = {
+                name: value for name, value in wished.items() if value is not None and name not in request.omitted
             }
         return self._parameters[key]
 
     async def complete(self, request: Request) -> Completion:
         """Ask once."""
-        body = encoded(self.parameters(request), request)
         if self._connection is None:
             self.check([])
             self._connection = Connection(
                 self._address(), self._options, variable=self.variable, headers=self._headers()
             )
         try:
-            return await self._connection.post(body, request)
-        except StructureUnsupported:
-            if request.form == "label":
-                # A server that cannot be held to the labels is asked in other forms from now on.
-                self.forms = ("json", "text")
-            raise
+            return await self._connection.post(self.parameters(request), request)
         finally:
             self.limits = self._connection.limits
 
@@ -86,9 +87,13 @@ class ServerModel(Model):
         """Further headers of each request."""
         return {}
 
-    def _sampling(self, request: Request) -> dict[str, Any]:
-        """The parameters of how a reply is drawn, and of its length."""
-        return {"temperature": self._options.temperature, "max_tokens": self._options.max_tokens}
+    def _limit(self, request: Request) -> dict[str, int]:
+        """The parameter of the longest reply, under the first of its names that the endpoint takes."""
+        name = "max_completion_tokens" if "max_tokens" in request.omitted else "max_tokens"
+        return {name: self._longest(request)}
+
+    def _longest(self, request: Request) -> int:
+        return request.room or self._options.max_tokens
 
     def _one_label(self, request: Request) -> dict[str, Any]:
         """The parameters that hold a reply to one label: that of vLLM, and that of llama.cpp's server.

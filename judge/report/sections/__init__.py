@@ -17,6 +17,7 @@ REASONS: dict[FailureReason, str] = {
     "truncated": "the judge's reply ends too early",
     "content_filter": "the provider's filter blocked the question or the reply",
     "context_length": "the question is longer than the model can take",
+    "prompt_cut": "the server read only a part of the question",
     "provider_error": "every call to the provider failed",
     "budget": "the money that could be spent was spent",
     "no_passages": "the criterion needs the passages that the response used, and their text is missing",

@@ -126,7 +126,7 @@ def test_a_citation_without_a_grade_counts_in_the_bound_alone(tmp_path: Path) ->
     assert (precision.mean.value, precision.bound) == (1 / 2, (1 + 0) / 2 / 2)
     assert (recall.mean.value, recall.bound) == ((1 + 0) / 2 / 2, (1 + 0 + 0) / 3 / 2)
     assert row_of(out, "b", "precision_weighted").flags == ()
-    without = judged(tmp_path / "none", dict.fromkeys(LABELS, "I had rather not say."))
+    without = judged(tmp_path / "none", {pair: f"I had rather not say of {pair[0]}" for pair in LABELS})
     row = row_of(without, "b", "recall_hard")
     assert (row.mean.value, row.bound, row.n, row.reasons) == (None, 0.0, 0, {"unreadable": 2})
 

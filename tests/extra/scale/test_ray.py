@@ -251,7 +251,7 @@ def test_what_a_worker_learns_of_the_judge_is_in_the_journal(run: Play, tmp_path
     results = run(judge, journal=Journal(tmp_path / "journal.sqlite"))
     assert {result.grade for result in results if isinstance(result, Judgment)} == {1}
     with Journal(tmp_path / "journal.sqlite") as journal:
-        assert journal.meta("form:fake/scripted") == "text"
+        assert journal.meta("dialect:fake/scripted") == '{"refused":["json"],"omitted":[]}'
 
 
 def test_a_node_with_other_versions_ends_the_run(run: Play, monkeypatch: pytest.MonkeyPatch) -> None:

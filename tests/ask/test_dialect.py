@@ -1,0 +1,223 @@
+"""What an endpoint takes is settled with its first answer, and a judge that fails from the start is asked no more."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.ask.account import Settings
+from judge.ask.loop import assess
+from judge.ask.questions import refused_notes
+from judge.ask.records import Failure, Judgment, tasks
+from judge.errors import OperationalError, StructureUnsupported
+from judge.judges.backends import open_model
+from judge.judges.journal import Journal
+from judge.judges.journal_tools import read_journal
+from judge.judges.model import ModelOptions
+from judge.judges.records import Completion, Request
+from tests.ask.test_loop import Scripted, criterion, pool
+from tests.mock import Mock
+
+TEXTS = tuple(f"text {number}" for number in range(12))
+
+
+def refusal(message: str, code: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "invalid_request_error", "code": code, **more}}
+
+
+REFUSALS_OF_A_SCHEMA = [
+    (400, refusal("model: deepseek/x does not support feature: structured-outputs", "INVALID_REQUEST_BODY")),
+    (400, refusal("This model does not support response format json_schema. See supported models.")),
+    (400, refusal("Json mode is not enabled for models/gemini-x")),
+    (400, refusal("This model does not support JSON mode.")),
+    (400, refusal("JSON mode is not supported with streaming disabled")),
+    (400, refusal("output_config.format: Extra inputs are not permitted")),
+    (400, refusal("output_format: Extra inputs are not permitted")),
+    (400, refusal("Constrained decoding is not available for this model")),
+    (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "response_format"], "msg": "Extra inputs"}]}),
+    (400, {"object": "error", "message": "Extra inputs are not permitted", "param": "response_format", "code": 400}),
+    (400, refusal("Invalid parameter", "unsupported_parameter", param="response_format")),
+    (400, refusal("Provider returned error", metadata={"raw": '{"message":"json_schema is not supported"}'})),
+    (404, refusal("No endpoints found that support the requested parameters: response_format")),
+    (404, refusal("No endpoints found that can handle the requested parameters. To learn more, visit the docs")),
+    (500, refusal("grammar compilation failed: unsupported type")),
+    (500, refusal("failed to initialize samplers: failed to parse grammar")),
+    (501, refusal("response_format is not implemented")),
+]
+
+REFUSALS_OF_A_PARAMETER = [
+    # The parameter, the reply that refuses it, and what the request is sent without.
+    ("temperature", 400, refusal("Unsupported value: 'temperature' does not support 0.0 with this model.",
+        "unsupported_value", param="temperature")),
+    ("temperature", 400, refusal("`temperature` is deprecated for this model")),
+    ("temperature", 422, {"error": "`temperature` must be strictly positive", "error_type": "validation"}),
+    ("max_tokens", 400, refusal("Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead.", "unsupported_parameter", param="max_tokens")),
+    ("system", 400, refusal("System role not supported")),
+    ("system", 400, refusal("Conversation roles must alternate user/assistant; the role system is unknown")),
+]  # fmt: skip
+
+
+def judged(
+    journal: Journal, mock: Mock, texts: tuple[str, ...] = TEXTS, concurrency: int = 4, **options: Any
+) -> list[Judgment | Failure]:
+    model = open_model("server/mock", ModelOptions(base_url=mock.base_url, **options))
+    one = pool(texts)
+    settings = Settings(concurrency=concurrency, attempts=1)
+    return list(assess(tasks(one, [criterion()]), model, journal, one, settings=settings))
+
+
+@pytest.mark.parametrize(("status", "body"), REFUSALS_OF_A_SCHEMA)
+def test_a_schema_is_refused_in_any_words(mock: Mock, tmp_path: Path, status: int, body: dict[str, Any]) -> None:
+    mock.config(refused={"response_format": [status, body]})
+    with Journal(tmp_path / "j") as journal:
+        results = judged(journal, mock)
+        assert [result.form for result in results if isinstance(result, Judgment)] == ["text"] * len(TEXTS)
+        # One refusal settles it, for later runs too.
+        assert mock.stats()["requests"] == len(TEXTS) + 1
+        judged(journal, mock, (*TEXTS, "another"))
+        assert mock.stats()["requests"] == len(TEXTS) + 2
+        assert refused_notes(["server/mock"], journal) == (
+            "server/mock: not asked for grades in the form json, in which its endpoint gave none.",
+        )
+
+
+@pytest.mark.parametrize(("parameter", "status", "body"), REFUSALS_OF_A_PARAMETER)
+def test_a_parameter_that_is_refused_is_left_out(mock: Mock, tmp_path, parameter, status, body) -> None:
+    mock.config(refused={parameter: [status, body]})
+    with Journal(tmp_path / "j") as journal:
+        results = judged(journal, mock)
+        assert [result.form for result in results if isinstance(result, Judgment)] == ["json"] * len(TEXTS)
+        assert mock.stats()["requests"] == len(TEXTS) + 1
+        assert refused_notes(["server/mock"], journal) == (
+            f"server/mock: asked without {parameter}, which its endpoint refused.",
+        )
+    sent = mock.last()[1]
+    assert parameter not in sent
+    assert parameter != "max_tokens" or sent["max_completion_tokens"] == 1024
+    roles = [message["role"] for message in sent["messages"]]
+    assert roles == (["user"] if parameter == "system" else ["system", "user"])
+    assert "You grade" in sent["messages"][0]["content"] or "Grade." in sent["messages"][0]["content"]
+
+
+def test_several_refusals_are_met_one_after_the_other(mock: Mock, tmp_path: Path) -> None:
+    mock.config(
+        refused={
+            "temperature": [400, refusal("unsupported", param="temperature")],
+            "max_tokens": [400, refusal("unsupported", param="max_tokens")],
+            "response_format": [400, refusal("JSON mode is off")],
+        }
+    )
+    with Journal(tmp_path / "j") as journal:
+        results = judged(journal, mock)
+    assert all(isinstance(result, Judgment) and result.form == "text" for result in results)
+    assert mock.stats()["requests"] == len(TEXTS) + 3
+
+
+def test_what_the_user_names_is_left_out_at_once(mock: Mock) -> None:
+    omit = ("temperature", "max_tokens", "response_format", "system")
+    with Journal(None) as journal:
+        results = judged(journal, mock, omit=omit)
+    assert all(isinstance(result, Judgment) and result.form == "text" for result in results)
+    _, sent = mock.last()
+    assert sent.keys() == {"model", "messages"}
+    assert [message["role"] for message in sent["messages"]] == ["user"]
+    assert mock.stats()["requests"] == len(TEXTS)
+
+
+def test_what_the_user_set_is_not_left_out(mock: Mock) -> None:
+    mock.config(refused={"temperature": [400, refusal("unsupported", param="temperature")]})
+    with Journal(None) as journal, pytest.raises(OperationalError, match="does not take temperature, which was set"):
+        judged(journal, mock, temperature=0.5)
+    assert mock.stats()["requests"] == 1
+
+
+ONE_GENERATION = refusal("Failed to generate JSON. Please adjust your prompt.", "json_validate_failed")
+
+
+@pytest.mark.parametrize("words", [ONE_GENERATION, refusal("Generated JSON does not match the expected schema.")])
+def test_one_generation_that_fails_under_the_schema_is_asked_in_text(mock: Mock, tmp_path: Path, words) -> None:
+    """The first question of the run, whose failure says nothing of the others."""
+    mock.script({"status": 400, "body": words})
+    with Journal(tmp_path / "j") as journal:
+        results = judged(journal, mock)
+    forms = Counter(result.form for result in results if isinstance(result, Judgment))
+    assert forms == {"json": len(TEXTS) - 1, "text": 1}
+    with Journal(tmp_path / "j") as journal:
+        assert judged(journal, mock) == results
+    assert mock.stats()["requests"] == len(TEXTS) + 1
+
+
+class Fickle(Scripted):
+    """Grades 3 under the schema and 1 in text, and refuses the schema for some texts."""
+
+    def __init__(self, refused: tuple[str, ...]) -> None:
+        super().__init__(forms=("json", "text"))
+        self.refused = refused
+
+    async def complete(self, request: Request) -> Completion:
+        self.asked.append(request)
+        if request.form == "json" and request.response in self.refused:
+            raise StructureUnsupported("status 400: does not match the expected schema")
+        text = '{"rationale": "r", "grade": "3"}' if request.form == "json" else "Grade: 1"
+        return Completion(text=text, finish_reason="stop", model="m")
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 64])
+def test_one_odd_refusal_changes_one_grade_at_any_concurrency(tmp_path: Path, concurrency: int) -> None:
+    one = pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        model = Fickle(("text 5",))
+        results = assess(tasks(one, [criterion()]), model, journal, one, settings=Settings(concurrency=concurrency))
+        grades = [result.grade for result in results if isinstance(result, Judgment)]
+        assert grades == [3] * 5 + [1] + [3] * 6
+        assert len(model.asked) == len(TEXTS) + 1
+        later = Fickle(())
+        assert list(assess(tasks(one, [criterion()]), later, journal, one)) == list(results)
+        assert later.asked == []
+
+
+def test_an_endpoint_that_refuses_everything_is_asked_three_questions(mock: Mock) -> None:
+    mock.config(refused={"model": [400, refusal("max_prompt is negative: -7")]})
+    with Journal(None) as journal, pytest.raises(OperationalError) as ended:
+        judged(journal, mock, concurrency=16)
+    assert "the first 3 questions failed alike: status 400: max_prompt is negative: -7" in str(ended.value)
+    # Each in both forms.
+    assert mock.stats()["requests"] == 6
+
+
+@pytest.mark.parametrize("reply", ["I like it.", ""])
+def test_a_judge_that_is_never_read_is_paid_for_three_questions(tmp_path: Path, reply: str) -> None:
+    model, one = Scripted(default=reply), pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        with pytest.raises(OperationalError, match="the first 3 questions failed alike"):
+            assess(tasks(one, [criterion()]), model, journal, one, settings=Settings(concurrency=16))
+        # Each was repaired once.
+        assert len(model.asked) == 6
+        # Whoever gives the same command again is not stopped a second time.
+        results = assess(tasks(one, [criterion()]), Scripted(default=reply), journal, one)
+        assert {result.reason for result in results if isinstance(result, Failure)} == {"unreadable"}
+
+
+def test_failures_that_differ_do_not_end_a_run() -> None:
+    replies = {text: [f"{'no ' * (number + 1)}grade"] for number, text in enumerate(TEXTS[:3])}
+    replies[TEXTS[1]] = [Completion(text="half", finish_reason="length", model="m")]
+    one = pool(TEXTS)
+    with Journal(None) as journal:
+        results = assess(tasks(one, [criterion()]), Scripted(replies), journal, one)
+    assert [isinstance(result, Judgment) for result in results] == [False] * 3 + [True] * 9
+
+
+def test_the_form_that_the_user_names_is_asked_alone(mock: Mock, tmp_path: Path) -> None:
+    from judge.ask.opening import open_one
+
+    model = open_one("server/mock", ModelOptions(base_url=mock.base_url, form="text"), [], Settings())
+    assert model.forms == ("text",)
+    assert json.loads(json.dumps(mock.stats()))["requests"] == 0
+    one = pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        results = assess(tasks(one, [criterion()]), model, journal, one)
+    assert {result.form for result in results if isinstance(result, Judgment)} == {"text"}
+    assert {entry.form for entry in read_journal(tmp_path / "j")} == {"text"}
