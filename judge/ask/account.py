@@ -139,6 +139,8 @@ class JudgeAccount(Record, frozen=True):
     """All calls that the results rest on, those of the journal included."""
     seconds: float
     """Seconds that the asking took, from its start to its end."""
+    price: Price | None = None
+    """US dollars a token; None if the price is not known, or for several judges."""
 
 
 class _JudgeCalls:
@@ -162,7 +164,14 @@ class _JudgeCalls:
             None if price is None else price.cost(expected.prompt_tokens, 0, expected.reply_tokens),
             expected.rates.basis,
         )
-        return JudgeAccount(judge, estimate, self.asked.spending(judge), self.results.spending(judge), self.seconds)
+        return JudgeAccount(
+            judge=judge,
+            expected=estimate,
+            asked=self.asked.spending(judge),
+            results=self.results.spending(judge),
+            seconds=self.seconds,
+            price=price,
+        )
 
 
 class Account:

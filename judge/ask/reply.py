@@ -20,8 +20,6 @@ _FILTERED = frozenset(
     }
 )
 """Finish reasons of a reply that a filter stopped, likewise."""
-TRUNCATED = Unreadable("truncated", "the reply was cut off at the token limit")
-"""What is said of a reply that might have gone on to a verdict."""
 _END_TOKEN = re.compile(
     r"(?!<[|｜][^|｜]*(?i:think|thought|reason))"
     r"(?:<\|[^\s<>|]{1,40}\|>|<｜[^\s<>｜]{1,40}｜>|<(?:end_of_[a-z]{1,20}|eo[a-z])>"
@@ -55,6 +53,19 @@ def is_cut(completion: Completion) -> bool:
     return _ended(completion) in _CUT_OFF
 
 
+def cut_off(completion: Completion, place: str = "") -> Unreadable:
+    """What is said of a reply that might have gone on to a verdict; `place` says where it was cut off.
+
+    Counts have no commas, so that two replies that were cut off alike differ in whole numbers alone.
+    """
+    tokens, thoughts = completion.completion_tokens, completion.thought_tokens
+    counted = ""
+    if tokens:
+        of_them = f", {thoughts} of them hidden thoughts" if thoughts else ""
+        counted = f" ({tokens} {'token' if tokens == 1 else 'tokens'}{of_them})"
+    return Unreadable("truncated", f"the reply was cut off at the token limit{place}{counted}: raise --max-tokens")
+
+
 def _opening(text: str) -> str | None:
     """The tag with which a text opens thoughts; None if it opens with something else."""
     begun = text.lstrip()
@@ -83,8 +94,9 @@ def reply_of(completion: Completion) -> str | Unreadable:
         # A grade in the thoughts is not the verdict.
         _, end, text = text.partition(THOUGHTS[opening])
         if not end:
-            told = "the reply never leaves its thoughts"
-            return Unreadable("truncated", told) if is_cut(completion) else Unreadable("unreadable", told)
+            if is_cut(completion):
+                return cut_off(completion, " within its thoughts")
+            return Unreadable("unreadable", "the reply never leaves its thoughts")
     return _without_end_tokens(text)
 
 
@@ -94,7 +106,7 @@ def _final_channel(completion: Completion) -> str | Unreadable:
     What else stands between the messages may be quoted, and so may a second final message: then there is no reply.
     """
     if is_cut(completion):
-        return TRUNCATED
+        return cut_off(completion)
     text = completion.text.strip()
     place = 0
     messages: list[tuple[str, str]] = []

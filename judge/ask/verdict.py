@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.records import Unreadable, Verdict
-from judge.ask.reply import PARSERS, TRUNCATED, in_short, is_cut, reply_of, stray_thoughts
+from judge.ask.reply import PARSERS, cut_off, in_short, is_cut, reply_of, stray_thoughts
 from judge.io.text import has_content, storable
 from judge.judges.forms import answer_labels
 from judge.judges.http_errors import at
@@ -75,7 +75,7 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
         return read(reply)
     except _NoVerdict as none:
         if is_cut(completion):
-            return TRUNCATED
+            return cut_off(completion)
         unreadable = none.unreadable
     if unreadable.reason != "unreadable":
         return unreadable

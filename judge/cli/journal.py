@@ -91,6 +91,8 @@ def _facts(row: journal_tools.JournalSpending) -> dict[str, str]:
     tokens, cost, seconds = "unknown", "unknown", "unknown"
     if row.counted:
         tokens = f"{row.prompt_tokens:,} in, {row.cached_tokens:,} of them cached; {row.completion_tokens:,} out"
+        if row.thought_tokens:
+            tokens += f", {row.thought_tokens:,} of them hidden thoughts"
         tokens += _unknown(row.completions - row.counted)
     if row.priced:
         cost = f"${row.cost:,.4f}{_unknown(row.completions - row.priced)}"

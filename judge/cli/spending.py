@@ -14,7 +14,7 @@ GIVES_PRICE = "--price IN/OUT or a file (--prices) gives one"
 
 ASK_AGAIN = {"provider_error", "budget"}
 """Failures that another call of the same command may end."""
-_TOOK = ("judge", "calls", "attempts", "prompt", "cached", "reply", "cost", "time")
+_TOOK = ("judge", "calls", "attempts", "prompt", "cached", "reply", "thoughts", "cost", "time")
 _EXPECTED = ("model", "calls", "prompt tokens", "reply tokens", "cost", "at most", "calls counted")
 
 
@@ -87,8 +87,13 @@ def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
     if not shown:
         return
     rows = [row for account in [*shown, *([in_all(shown)] if len(shown) > 1 else ())] for row in _rows(account)]
+    headings: tuple[str, ...] = _TOOK
+    if not any(account.results.thought_tokens or account.asked.thought_tokens for account in shown):
+        place = _TOOK.index("thoughts")
+        headings = _TOOK[:place] + _TOOK[place + 1 :]
+        rows = [row[:place] + row[place + 1 :] for row in rows]
     say("")
-    say_all(table_lines(_TOOK, rows, columns(), keys=1))
+    say_all(table_lines(headings, rows, columns(), keys=1))
     say_all(_notes(shown))
 
 
@@ -101,7 +106,7 @@ def _rows(account: JudgeAccount) -> Iterator[tuple[str, ...]]:
     yield (printable(account.judge), *[""] * (len(_TOOK) - 1))
     if _is_of_interest(asked) or asked.completions:
         tokens = f"{expected.prompt_tokens:,}", "", f"{expected.completion_tokens:,}"
-        yield "  estimated", f"{expected.calls:,}", "", *tokens, _money(expected.cost), ""
+        yield "  estimated", f"{expected.calls:,}", "", *tokens, "", _money(expected.cost), ""
         yield "  asked now", *_cells(asked)
     if results != asked:
         yield "  all results", *_cells(results)
@@ -117,6 +122,7 @@ def _cells(took: Spending) -> tuple[str, ...]:
         f"{took.attempts:,}",
         *tokens,
         f"{took.completion_tokens:,}" if known else "unknown",
+        f"{took.thought_tokens:,}" if known else "unknown",
         f"{least}{_money(took.cost)}" if took.priced or took.cost else "unknown",
         lasting(took.seconds) if took.timed else "unknown",
     )
@@ -133,6 +139,12 @@ def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
     seconds = sum(account.seconds for account in accounts if account.asked.completions)
     if seconds:
         yield f"asking took {lasting(seconds)}; in the table each call has its own time, also those that ran at once"
+    for account in accounts:
+        took = account.results if account.results.thought_tokens else account.asked
+        if took.thought_tokens and account.price is not None and account.price.completion:
+            spent = _money(took.thought_tokens * account.price.completion)
+            told = f"{took.thought_tokens:,} tokens of hidden thoughts, {spent} at the price of a reply"
+            yield f"{printable(account.judge)}: {told}"
     results = [account.results for account in accounts]
     if uncounted := sum(took.completions - took.counted for took in results):
         yield f"the tokens of {count(uncounted, 'call')} were not counted by the provider and are in no sum"

@@ -125,6 +125,7 @@ def read_completion(
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=_replied(usage),
             cached_tokens=_cached(usage, at(reply, dict, "timings") or {}),
+            thought_tokens=_thoughts(usage),
             latency=latency,
             endpoint=endpoint,
             raw=body.decode("utf-8", "replace"),
@@ -197,6 +198,20 @@ def _cached(usage: Mapping[str, Any], timings: Mapping[str, Any]) -> Any:
         timings.get("cache_n"),
     )
     return next((count for count in counts if count is not None), None)
+
+
+def _thoughts(usage: Mapping[str, Any]) -> Any:
+    """The tokens of the reply that are hidden thoughts; None where nothing tells them from the others.
+
+    OpenAI, DeepSeek, OpenRouter, xAI, vLLM and llama.cpp count them under one name, SGLang and Perplexity beside it.
+    Gemini's OpenAI-compatible API counts them in the total alone.
+    """
+    details = at(usage, dict, "completion_tokens_details") or {}
+    for counted in (details.get("reasoning_tokens"), usage.get("reasoning_tokens")):
+        if counted is not None:
+            return counted
+    replied, told = _replied(usage), usage.get("completion_tokens")
+    return None if replied == told else replied - told
 
 
 def without_secrets(completion: Completion, secrets: Secrets | None = None) -> Completion:

@@ -63,6 +63,9 @@ class Spending(Record, frozen=True):
     """Those of the prompts' tokens that the provider read from its cache; part of `prompt_tokens`."""
     completion_tokens: int
     """Tokens of the replies, thoughts included."""
+    thought_tokens: int
+    """Those of the replies' tokens that are hidden thoughts, as far as the provider tells; part of
+    `completion_tokens`."""
     counted: int
     """Completions that say the tokens of both prompt and reply."""
     cost: float
@@ -84,7 +87,7 @@ class CallSum:
     def __init__(self, price: Price | None = None) -> None:
         self._price = price
         self._completions = self._attempts = self._counted = 0
-        self._prompt_tokens = self._cached_tokens = self._completion_tokens = 0
+        self._prompt_tokens = self._cached_tokens = self._completion_tokens = self._thought_tokens = 0
         # Sums of floats depend on their order, so every one is kept.
         self.costs, self.seconds = array("d"), array("d")
 
@@ -99,6 +102,7 @@ class CallSum:
             self._prompt_tokens += call.prompt_tokens
             self._cached_tokens += call.cached_tokens or 0
             self._completion_tokens += call.completion_tokens
+            self._thought_tokens += call.thought_tokens or 0
         cost = call.cost
         if cost is None and self._price is not None and call.prompt_tokens:
             cost = self._price.of(call)
@@ -109,10 +113,20 @@ class CallSum:
 
     def spending(self, judge: str) -> Spending:
         """What they took, under the name of the judge."""
-        tokens = self._prompt_tokens, self._cached_tokens, self._completion_tokens, self._counted
-        cost, seconds = round(sum(sorted(self.costs)), 9), round(sum(sorted(self.seconds)), 3)
-        priced, timed = len(self.costs), len(self.seconds)
-        return Spending(judge, self._completions, self._attempts, *tokens, cost, priced, seconds, timed)
+        return Spending(
+            judge=judge,
+            completions=self._completions,
+            attempts=self._attempts,
+            prompt_tokens=self._prompt_tokens,
+            cached_tokens=self._cached_tokens,
+            completion_tokens=self._completion_tokens,
+            thought_tokens=self._thought_tokens,
+            counted=self._counted,
+            cost=round(sum(sorted(self.costs)), 9),
+            priced=len(self.costs),
+            seconds=round(sum(sorted(self.seconds)), 3),
+            timed=len(self.seconds),
+        )
 
 
 def read_prices(path: StrPath) -> dict[str, Price]:

@@ -90,6 +90,8 @@ class Completion(Record, frozen=True):
     completion_tokens: _Count | None = None
     cached_tokens: _Count | None = None
     """Tokens of the prompt that the provider read from its cache; part of `prompt_tokens`."""
+    thought_tokens: _Count | None = None
+    """Tokens of the reply that are hidden thoughts; part of `completion_tokens`."""
     cost: _Amount | None = None
     """US dollars; None when the price is unknown."""
     latency: _Amount | None = None
@@ -146,9 +148,12 @@ def storable(completion: Completion) -> Completion:
         kept = msgspec.convert(facts, Completion)
     except msgspec.ValidationError:
         kept = Completion(**{field.name: _meant(facts[field.name], field) for field in _FIELDS})
-    # Of a prompt, no more than all of it is cached.
+    # Of a prompt, no more than all of it is cached; of a reply, no more than all of it is thoughts.
     if kept.prompt_tokens is not None and kept.cached_tokens is not None and kept.cached_tokens > kept.prompt_tokens:
-        return msgspec.structs.replace(kept, cached_tokens=None)
+        kept = msgspec.structs.replace(kept, cached_tokens=None)
+    replied, thoughts = kept.completion_tokens, kept.thought_tokens
+    if replied is not None and thoughts is not None and thoughts > replied:
+        kept = msgspec.structs.replace(kept, thought_tokens=None)
     return kept
 
 

@@ -10,7 +10,7 @@ from judge.ask.account import GUESS, Account, CallSums, Settings, TokenRates, es
 from judge.ask.asking import forecast
 from judge.ask.questions import Questions
 from judge.ask.records import tasks
-from judge.cli.spending import in_all
+from judge.cli.spending import in_all, say_accounts
 from judge.errors import RejectedError, TransientError
 from judge.judges.journal import Journal
 from judge.judges.model import Price
@@ -58,6 +58,24 @@ def test_a_rerun_that_asks_nothing_has_the_same_results(tmp_path: Path) -> None:
     (second,) = judged(tmp_path, Scripted(default=RejectedError("must not be asked")), ["a", "b", "c", "d"]).rows()
     assert (second.asked.completions, second.expected.calls) == (0, 0)
     assert second.results == first.results and first.results.completions == 2 + 2 + 2
+
+
+def test_thoughts_are_added_up_at_the_price_of_a_reply(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each reply's 8 tokens 6 are thoughts: 2 × 6 × $0.01 = $0.12."""
+    (row,) = judged(tmp_path, Scripted(default=reply(thought_tokens=6)), ["a", "b"]).rows()
+    assert (row.results.completion_tokens, row.results.thought_tokens) == (16, 12)
+    say_accounts([row])
+    told = capsys.readouterr().err
+    heading, _, estimated, asked = told.strip().splitlines()[:4]
+    assert heading.split() == ["judge", "calls", "attempts", "prompt", "cached", "reply", "thoughts", "cost", "time"]
+    assert asked.split()[2:8] == ["2", "2", "40", "24", "16", "12"]
+    assert len(estimated.split()) == 5, "no thoughts are estimated"
+    assert "12 tokens of hidden thoughts, $0.1200 at the price of a reply" in told
+
+
+def test_no_column_is_for_thoughts_where_nobody_thinks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    say_accounts(judged(tmp_path, Scripted(default=reply(thought_tokens=0)), ["a"]).rows())
+    assert "thoughts" not in capsys.readouterr().err
 
 
 def test_calls_behind_other_results_are_left_out(tmp_path: Path) -> None:

@@ -408,6 +408,28 @@ def test_finish_reasons(form: AnswerForm, reply: str, finish: str, expected: int
     assert outcome(read(reply, form, finish=finish)) == expected
 
 
+CUT = [
+    # text, tokens of the reply, those of them that are thoughts, what is said
+    ("", None, None, "the reply was cut off at the token limit: raise --max-tokens"),
+    ("", 1024, None, "the reply was cut off at the token limit (1024 tokens): raise --max-tokens"),
+    ("", 1, 0, "the reply was cut off at the token limit (1 token): raise --max-tokens"),
+    ("", 1024, 1010,
+        "the reply was cut off at the token limit (1024 tokens, 1010 of them hidden thoughts): raise --max-tokens"),
+    ("<think>It is", 64, None,
+        "the reply was cut off at the token limit within its thoughts (64 tokens): raise --max-tokens"),
+    ("<|channel|>analysis<|message|>It", None, None,
+        "the reply was cut off at the token limit: raise --max-tokens"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "tokens", "thoughts", "detail"), CUT)
+def test_a_reply_that_was_cut_off_says_where_its_tokens_went(
+    text: str, tokens: int | None, thoughts: int | None, detail: str
+) -> None:
+    completion = Completion(text, "length", None, completion_tokens=tokens, thought_tokens=thoughts)
+    assert parse(completion, GRADED, "text", 0) == Unreadable("truncated", detail)
+
+
 def test_a_cut_label_that_begins_a_longer_one_is_truncated() -> None:
     levels = (Level(1, "1", "low"), Level(10, "10", "high"))
     criterion = Criterion("c", "v", 1, (), "grade", Scale(levels, "higher", (10,), None), (), None, "", "", "", "")

@@ -36,47 +36,70 @@ def usage(prompt: int, reply: int, total: int, **more: Any) -> dict[str, Any]:
     return {"usage": {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": total, **more}}
 
 
-USAGE: dict[str, tuple[dict[str, Any], tuple[int | None, int | None, int | None]]] = {
-    # who sends it: the reply beside its choices; prompt tokens, those of them from a cache, reply tokens
+Counts = tuple[int | None, int | None, int | None, int | None]
+USAGE: dict[str, tuple[dict[str, Any], Counts]] = {
+    # who sends it: the reply beside its choices; prompt tokens, those of them from a cache, reply tokens, those of them
+    # that are thoughts
     "OpenAI": (
         usage(2006, 300, 2306, prompt_tokens_details={"cached_tokens": 1920, "audio_tokens": 0},
               completion_tokens_details={"reasoning_tokens": 192}),
-        (2006, 1920, 300),
+        (2006, 1920, 300, 192),
     ),
-    "vLLM": (usage(40, 3, 43, prompt_tokens_details={"cached_tokens": 32}), (40, 32, 3)),
-    "vLLM, not asked for details": (usage(40, 3, 43, prompt_tokens_details=None), (40, None, 3)),
-    "DeepSeek": (usage(120, 9, 129, prompt_cache_hit_tokens=64, prompt_cache_miss_tokens=56), (120, 64, 9)),
+    "OpenAI, without a thought": (usage(40, 3, 43, completion_tokens_details={"reasoning_tokens": 0}),
+        (40, None, 3, 0)),
+    "vLLM": (usage(40, 3, 43, prompt_tokens_details={"cached_tokens": 32}), (40, 32, 3, None)),
+    "vLLM, not asked for details": (usage(40, 3, 43, prompt_tokens_details=None, completion_tokens_details=None),
+        (40, None, 3, None)),
+    "vLLM with a reasoning parser": (usage(40, 90, 130, completion_tokens_details={"reasoning_tokens": 81}),
+        (40, None, 90, 81)),
+    "DeepSeek": (usage(120, 9, 129, prompt_cache_hit_tokens=64, prompt_cache_miss_tokens=56), (120, 64, 9, None)),
+    "DeepSeek, which thought": (
+        usage(120, 99, 219, prompt_cache_hit_tokens=64, completion_tokens_details={"reasoning_tokens": 90}),
+        (120, 64, 99, 90),
+    ),
+    "OpenRouter": (
+        usage(10, 60, 70, prompt_tokens_details={"cached_tokens": 0}, cost=0.00014, is_byok=False,
+              completion_tokens_details={"reasoning_tokens": 55, "image_tokens": 0}),
+        (10, 0, 60, 55),
+    ),
+    "SGLang": (usage(29, 105, 134, prompt_tokens_details=None, reasoning_tokens=88), (29, None, 105, 88)),
     "Anthropic through a gateway": (usage(500, 7, 507, cache_read_input_tokens=400, cache_creation_input_tokens=80),
-        (500, 400, 7)),
-    "llama.cpp": (usage(162, 1, 163) | {"timings": {"cache_n": 132, "prompt_n": 30, "prompt_ms": 5.5}}, (162, 132, 1)),
+        (500, 400, 7, None)),
+    "llama.cpp": (usage(162, 1, 163) | {"timings": {"cache_n": 132, "prompt_n": 30, "prompt_ms": 5.5}},
+        (162, 132, 1, None)),
     "xAI, whose replies are counted without their 94 thoughts": (
-        usage(32, 9, 135, completion_tokens_details={"reasoning_tokens": 94}), (32, None, 9 + 94)
+        usage(32, 9, 135, completion_tokens_details={"reasoning_tokens": 94}), (32, None, 9 + 94, 94)
     ),
-    "Gemini, whose thoughts stand in the total alone": (usage(20, 424, 1016), (20, None, 424 + 572)),
+    "Gemini, whose thoughts stand in the total alone": (usage(20, 424, 1016), (20, None, 424 + 572, 572)),
     # No more than all of a prompt is cached.
     "cached tokens beside those of the prompt, in the total too": (usage(100, 7, 507, cache_read_input_tokens=400),
-        (100, None, 7)),
-    "a total that cannot be true": (usage(20, 5, 3), (20, None, 5)),
-    "no counts": ({"usage": None}, (None, None, None)),
+        (100, None, 7, None)),
+    # No more than all of a reply is thoughts.
+    "more thoughts than reply": (usage(20, 5, 25, completion_tokens_details={"reasoning_tokens": 6}),
+        (20, None, 5, None)),
+    "a total that cannot be true": (usage(20, 5, 3), (20, None, 5, None)),
+    "no counts": ({"usage": None}, (None, None, None, None)),
 }  # fmt: skip
+
+
+def counts(found: Completion) -> Counts:
+    return found.prompt_tokens, found.cached_tokens, found.completion_tokens, found.thought_tokens
 
 
 @pytest.mark.parametrize("who", USAGE)
 def test_the_usage_of_every_provider_is_read_wholly(who: str) -> None:
     more, expected = USAGE[who]
-    found = read(reply({"content": "Grade: 2"}, **more))
-    assert (found.prompt_tokens, found.cached_tokens, found.completion_tokens) == expected
+    assert counts(read(reply({"content": "Grade: 2"}, **more))) == expected
     # A number of another type sends the reply another way, which reads the same.
-    odd = read(reply({"content": "Grade: 2"}, system_fingerprint=7, **more))
-    assert (odd.prompt_tokens, odd.cached_tokens, odd.completion_tokens) == expected
+    assert counts(read(reply({"content": "Grade: 2"}, system_fingerprint=7, **more))) == expected
 
 
 @pytest.mark.parametrize("odd", ["12", 1.5, None, [], {"cached_tokens": 3}, True])
 def test_odd_usage_loses_no_reply(odd: object) -> None:
-    counts = usage(odd, odd, 30, prompt_tokens_details=odd)  # type: ignore[arg-type]
-    found = read(reply({"content": "Grade: 2"}, **counts, timings=odd))
+    told = usage(odd, odd, 30, prompt_tokens_details=odd, completion_tokens_details=odd)  # type: ignore[arg-type]
+    found = read(reply({"content": "Grade: 2"}, **told, timings=odd))
     assert (found.text, found.prompt_tokens, found.completion_tokens) == ("Grade: 2", None, None)
-    assert found.cached_tokens in (None, 3)
+    assert found.cached_tokens in (None, 3) and found.thought_tokens is None
 
 
 @pytest.mark.parametrize(

@@ -28,18 +28,20 @@ def behind(mock: Mock, name: str = "openai/gpt-4o-mini", **options: Any) -> Lite
 
 
 CACHED = {
-    # provider: the usage that it sends; its prompt of 2,000 tokens, 1,536 of them from a cache, with a reply of 50
+    # provider: the usage that it sends; its prompt of 2,000 tokens, 1,536 of them from a cache, with a reply of 50,
+    # 40 of them thoughts
     "openai/gpt-4o-mini": {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050,
-        "prompt_tokens_details": {"cached_tokens": 1536}},
+        "prompt_tokens_details": {"cached_tokens": 1536}, "completion_tokens_details": {"reasoning_tokens": 40}},
     "deepseek/deepseek-chat": {"prompt_tokens": 2000, "completion_tokens": 50, "total_tokens": 2050,
-        "prompt_cache_hit_tokens": 1536, "prompt_cache_miss_tokens": 464},
+        "prompt_cache_hit_tokens": 1536, "prompt_cache_miss_tokens": 464,
+        "completion_tokens_details": {"reasoning_tokens": 40}},
     "anthropic/claude-sonnet-4-5": {"input_tokens": 464, "cache_read_input_tokens": 1536,
-        "cache_creation_input_tokens": 0, "output_tokens": 50},
+        "cache_creation_input_tokens": 0, "output_tokens": 50, "output_tokens_details": {"thinking_tokens": 40}},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CACHED)
-def test_cached_tokens_are_read_and_cost_their_own_price(mock: Mock, name: str, monkeypatch) -> None:
+def test_cached_tokens_cost_their_own_price_and_thoughts_that_of_a_reply(mock: Mock, name: str, monkeypatch) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", SECRET)
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     reply: dict[str, Any] = {"id": "1", "model": "m", "usage": CACHED[name]}
@@ -55,6 +57,7 @@ def test_cached_tokens_are_read_and_cost_their_own_price(mock: Mock, name: str, 
     model = open_model(f"litellm/{name}", ModelOptions(base_url=address))
     found = complete(model, ask("text"))
     assert (found.prompt_tokens, found.cached_tokens, found.completion_tokens) == (2000, 1536, 50)
+    assert found.thought_tokens == 40
     price = model.price()
     assert price is not None and price.cached is not None
     assert found.cost == pytest.approx(464 * price.prompt + 1536 * price.cached + 50 * price.completion)

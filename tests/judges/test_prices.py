@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from judge.cli import main
 from judge.errors import InputError
+from judge.judges.journal_store import completion_of
 from judge.judges.journal_tools import read_spending
 from judge.judges.prices import CallSum, Price, Spending, read_prices
 from judge.judges.records import Completion
@@ -122,7 +124,15 @@ def add_up(calls: Iterable[Completion], price: Price | None = None) -> Spending:
 
 
 CALLS = (
-    call(prompt_tokens=1000, cached_tokens=600, completion_tokens=50, cost=0.0015, latency=0.1, attempts=1),
+    call(
+        prompt_tokens=1000,
+        cached_tokens=600,
+        completion_tokens=50,
+        thought_tokens=40,
+        cost=0.0015,
+        latency=0.1,
+        attempts=1,
+    ),
     call(prompt_tokens=2000, cached_tokens=None, completion_tokens=100, cost=None, latency=0.2, attempts=3),
     call(prompt_tokens=None, completion_tokens=None, cost=None, latency=None, attempts=1),
 )
@@ -132,6 +142,7 @@ def test_calls_are_added_up_and_what_is_unknown_is_in_no_sum() -> None:
     took = add_up(CALLS)
     assert (took.judge, took.completions, took.attempts) == ("server/a", 3, 1 + 3 + 1)
     assert (took.prompt_tokens, took.cached_tokens, took.completion_tokens, took.counted) == (3000, 600, 150, 2)
+    assert took.thought_tokens == 40
     assert (took.cost, took.priced, took.seconds, took.timed) == (0.0015, 1, 0.3, 2)
 
 
@@ -152,7 +163,9 @@ def took(seconds: float | None, reason: str = "stop", **more: object) -> Complet
 
 def test_sums_and_percentiles(tmp_path: Path) -> None:
     answers: dict[str, Completion | str] = {
-        "a": took(1.0, prompt_tokens=100, completion_tokens=10, cached_tokens=64, cost=0.25, attempts=3),
+        "a": took(
+            1.0, prompt_tokens=100, completion_tokens=10, cached_tokens=64, thought_tokens=8, cost=0.25, attempts=3
+        ),
         "b": took(2.0, prompt_tokens=50, completion_tokens=5, cost=0.5),
         "c": took(4.0, "length"),
         "d": took(None, system_fingerprint="fp"),
@@ -163,6 +176,7 @@ def test_sums_and_percentiles(tmp_path: Path) -> None:
     assert (other.judge, other.completions, other.seconds_p50) == ("b/another", 1, 7.0)
     assert (row.completions, row.attempts) == (4, 3 + 1 + 1 + 1)
     assert (row.prompt_tokens, row.cached_tokens, row.completion_tokens, row.counted) == (150, 64, 15, 2)
+    assert row.thought_tokens == 8
     assert (row.cost, row.priced) == (0.75, 2)
     # Of 1, 2 and 4 seconds, half took at most the second, and 95 % at most the third.
     assert (row.seconds, row.timed, row.seconds_p50, row.seconds_p95) == (7.0, 3, 2.0, 4.0)
@@ -172,3 +186,29 @@ def test_sums_and_percentiles(tmp_path: Path) -> None:
 def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such journal"):
         read_spending(tmp_path / "absent")
+
+
+def test_a_row_from_before_thoughts_were_counted_is_read() -> None:
+    old = '{"text":"Grade: 1","finish_reason":"stop","model":"m","completion_tokens":3,"cached_tokens":2}'
+    row = ("d", "b/m", "{}", "[]", 0, "text", "r", "t", "c", old, "2026-01-01T00:00:00.000Z", None)
+    found = completion_of(row)
+    assert (found.cached_tokens, found.thought_tokens) == (2, None)
+    thinking = msgspec.structs.replace(found, thought_tokens=1)
+    assert completion_of((*row[:9], msgspec.json.encode(thinking).decode(), *row[10:])) == thinking
+
+
+THOUGHTS = {
+    # tokens of thoughts in the only completion: what stands of them in the listing
+    None: "9 in, 0 of them cached; 3 out\n",
+    0: "9 in, 0 of them cached; 3 out\n",
+    2: "9 in, 0 of them cached; 3 out, 2 of them hidden thoughts\n",
+}
+
+
+@pytest.mark.parametrize("thoughts", THOUGHTS)
+def test_stats_say_how_much_of_the_replies_are_thoughts(tmp_path, capsys, thoughts: int | None) -> None:
+    path = filled(tmp_path / "j", {"a": took(1.0, prompt_tokens=9, completion_tokens=3, thought_tokens=thoughts)})
+    assert main(["journal", "stats", str(path)]) == 0
+    assert THOUGHTS[thoughts] in capsys.readouterr().out
+    assert main(["journal", "stats", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["thought_tokens"] == (thoughts or 0)

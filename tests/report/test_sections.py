@@ -14,10 +14,11 @@ from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate
 from judge.report import Content, Facts, Folded, Noted, Quoted, ReportPart, Said, Section
+from judge.report.folders import RunFolder
 from judge.report.job import Picture, report_markdown
 from judge.report.page import Browser, pictured, report_page, shown_cells, ticks
 from judge.report.sections import EXCLUDED, capped, excluded_words
-from judge.report.sections.making import in_all
+from judge.report.sections.making import in_all, spent
 from judge.report.sections.summary import order_of
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.tables import tie_letters
@@ -275,3 +276,30 @@ def test_money_in_all_says_how_many_calls_have_no_known_price() -> None:
 )
 def test_money_is_never_rounded_to_nothing(amount: float, text: str) -> None:
     assert dollars(amount) == text
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "shown"),
+    [
+        ((0, 0), {}),
+        ((80, 0), {"of them thoughts": ["80", "0"], "tokens out": ["90", "90"]}),
+    ],
+)
+def test_a_column_for_thoughts_stands_where_a_judge_has_some(
+    thoughts: tuple[int, int], shown: dict[str, list[str]]
+) -> None:
+    rows = tuple(
+        JournalSpending(
+            judge=f"server/{number}", completions=3, attempts=3, prompt_tokens=700, cached_tokens=0,
+            completion_tokens=90, thought_tokens=tokens, counted=3, cost=0.5, priced=3, seconds=4.0, timed=3,
+            first="2026-01-01T00:00:00.000Z", last="2026-01-01T00:00:00.000Z", seconds_p50=1.0, seconds_p95=2.0,
+        )
+        for number, tokens in enumerate(thoughts)
+    )  # fmt: skip
+    (section,) = spent(cast(RunFolder, SimpleNamespace(spending=rows)))
+    table = section.parts[0]
+    assert isinstance(table, Table)
+    columns = dict(zip(map(str, table.columns), zip(*table, strict=True), strict=True))
+    assert ("of them thoughts" in columns) == bool(shown)
+    assert {name: list(columns[name]) for name in shown} == shown
+    assert columns["cost"] == ("$0.50", "$0.50")

@@ -73,7 +73,7 @@ class BenchPlan(BenchData, AskingOptions, section="output"):
 
 RECORD = "bench.sha256"
 TIMING = "timing.json"
-_TIMING = ("attempts", "seconds", "cached_tokens")
+_TIMING = ("attempts", "seconds", "cached_tokens", "thought_tokens")
 
 
 class BenchOutcome(Record, frozen=True):

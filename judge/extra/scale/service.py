@@ -95,6 +95,7 @@ def _read_anthropic(line: BatchLine, request: Request) -> Completion:
             prompt_tokens=None if prompt is None else prompt + beside,
             completion_tokens=at(message, int, "usage", "output_tokens"),
             cached_tokens=cached,
+            thought_tokens=at(message, int, "usage", "output_tokens_details", "thinking_tokens"),
             raw=msgspec.json.encode(message).decode(),
         )
     )

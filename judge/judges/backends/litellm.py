@@ -292,6 +292,7 @@ def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion
             completion_tokens=getattr(usage, "completion_tokens", None),
             # litellm brings every provider's count under OpenAI's name.
             cached_tokens=getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", None),
+            thought_tokens=getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", None),
             cost=answer._hidden_params.get("response_cost"),
             latency=latency,
             endpoint=endpoint,

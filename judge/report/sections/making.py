@@ -64,8 +64,9 @@ def _plain(value: Any) -> str:
 _KEPT = (
     "in the journal of this folder, also those of an earlier configuration: what was paid for once is never asked again"
 )
+_THOUGHTS = Heading("of them thoughts", about="hidden thoughts, paid for as any token of a reply")
 _COLUMNS = (
-    *("judge", Heading("calls kept", about=_KEPT), "tokens in", "of them cached", "tokens out", "cost"),
+    *("judge", Heading("calls kept", about=_KEPT), "tokens in", "of them cached", "tokens out", _THOUGHTS, "cost"),
     Heading("time of calls", about="calls that ran at the same time count each"),
     *(Heading(f"{which} call", about="in UTC") for which in ("first", "last")),
 )
@@ -88,7 +89,12 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
     if isinstance(spending, str):
         yield Said(f"What the judging took is not known: {spending}.")
         return
-    yield Table(map(_line, spending), _COLUMNS, "What each judge took", ["A line for each model that was asked."])
+    lines, headings = [_line(row) for row in spending], _COLUMNS
+    if not any(row.thought_tokens for row in spending):
+        place = _COLUMNS.index(_THOUGHTS)
+        headings = _COLUMNS[:place] + _COLUMNS[place + 1 :]
+        lines = [line[:place] + line[place + 1 :] for line in lines]
+    yield Table(lines, headings, "What each judge took", ["A line for each model that was asked."])
     unknown = [
         f"the {what} of {count(missing, 'call')}"
         for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))
@@ -108,6 +114,7 @@ def _line(row: JournalSpending) -> tuple[Cell, ...]:
         f"{row.prompt_tokens:,}" if row.counted else None,
         f"{row.cached_tokens:,}" if row.counted else None,
         f"{row.completion_tokens:,}" if row.counted else None,
+        f"{row.thought_tokens:,}" if row.counted else None,
         dollars(row.cost) if row.priced else None,
         lasting(row.seconds) if row.timed else None,
         # `2025-01-31 12:00` of a recorded time.

@@ -87,11 +87,12 @@ def test_a_message_of_anthropic_is_read_in_the_words_of_chat_completions() -> No
     texts = [{"type": "text", "text": text} for text in ("Grade: ", "1")]
     content = [{"type": "thinking", "thinking": "hm"}, *texts]
     cached = {"cache_read_input_tokens": 4, "cache_creation_input_tokens": 6}
-    usage = {"input_tokens": 10, "output_tokens": 3, **cached}
+    usage = {"input_tokens": 10, "output_tokens": 3, "output_tokens_details": {"thinking_tokens": 2}, **cached}
     message = {"model": "claude-x", "content": content, "stop_reason": "max_tokens", "usage": usage}
     found = read("litellm/anthropic/m", {"result": {"type": "succeeded", "message": message}})
     assert (found.text, found.finish_reason, found.model) == ("Grade: 1", "length", "claude-x")
     assert (found.prompt_tokens, found.cached_tokens, found.completion_tokens) == (20, 4, 3)
+    assert found.thought_tokens == 2
 
 
 def test_a_version_of_a_model_answers_for_it() -> None:
