@@ -72,6 +72,8 @@ def open_judge(
     called = [options_beside(name, options) if parts else options for name in names]
     if options.base_url is not None and all(own.base_url is None for own in called):
         raise UsageError("--base-url is for judges that run elsewhere; --model names one")
+    if options.reasoning_effort is not None and all(own.reasoning_effort is None for own in called):
+        raise UsageError("--reasoning-effort is for chat models at a provider or server; --model names one")
     models = []
     for name, own in zip(names, called, strict=True):
         asked = [one for one in criteria if not parts or parts[one.name] == name]
@@ -96,6 +98,10 @@ def open_one(
     except MissingKeyError:
         if keys:
             raise
+    if options.reasoning_effort is not None and "reasoning_effort" not in model.required:
+        raise UsageError(
+            f"--reasoning-effort is for chat models at a provider or server; {model.name} takes no such parameter"
+        )
     if options.form is not None:
         if options.form not in model.forms:
             raise UsageError(f"{model.name} cannot be asked in the form {options.form}, but {' or '.join(model.forms)}")

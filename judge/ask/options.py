@@ -4,13 +4,14 @@ import math
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from pydantic import AfterValidator, BeforeValidator
 
 from judge.ask.account import EVERY_OTHER, Settings
 from judge.io.plan import AboveZero, Amount, Option, Options, Positive
 from judge.judges.model import ModelOptions, Price
 from judge.judges.prices import read_prices
-from judge.judges.records import AnswerForm
+from judge.judges.records import AnswerForm, ReasoningEffort
 
 
 def _price(text: str) -> tuple[str, Price]:
@@ -31,6 +32,8 @@ def _checked_price(text: str) -> str:
     return text
 
 
+_WITHOUT_THOUGHTS, _WITH_THOUGHTS = 1024, 8192
+"""Tokens of the longest reply, where the user names none."""
 Omissible = Literal["temperature", "max_tokens", "seed", "response_format", "system"]
 """What `--omit` may name."""
 
@@ -51,8 +54,11 @@ class JudgeOptions(Options, section="asking"):
     """Address of server/…, or another than the usual one for openai/… and litellm/…."""
     temperature: Amount = 0.0
     """Sampling temperature."""
-    max_tokens: Annotated[Positive, Option(metavar="N")] = 1024
-    """Longest reply in tokens."""
+    max_tokens: Annotated[Positive | None, Option(metavar="N")] = None
+    """Longest reply in tokens, hidden thoughts included (default: 1024; 8192 with a --reasoning-effort other than
+    none)."""
+    reasoning_effort: ReasoningEffort | None = None
+    """How much the model is to think before it answers (default: what the provider does by itself)."""
     seed: Annotated[int | None, Option(metavar="N")] = None
     """Sampling seed, where the provider takes one."""
     timeout: Annotated[AboveZero, Option(metavar="SECONDS")] = 120.0
@@ -70,8 +76,13 @@ class JudgeOptions(Options, section="asking"):
 
     @property
     def options(self) -> ModelOptions:
-        """The options as a model takes them."""
-        return ModelOptions(**self.part(JudgeOptions))
+        """The options as a model takes them; where the user names no longest reply, thoughts get room."""
+        values = self.part(JudgeOptions)
+        longest = values.pop("max_tokens")
+        options = ModelOptions(**values)
+        if longest is None:
+            longest = _WITH_THOUGHTS if options.thinks else _WITHOUT_THOUGHTS
+        return msgspec.structs.replace(options, max_tokens=longest)
 
 
 class LoopOptions(Options, section="the loop"):

@@ -59,11 +59,14 @@ def cut_off(completion: Completion, place: str = "") -> Unreadable:
     Counts have no commas, so that two replies that were cut off alike differ in whole numbers alone.
     """
     tokens, thoughts = completion.completion_tokens, completion.thought_tokens
-    counted = ""
-    if tokens:
-        of_them = f", {thoughts} of them hidden thoughts" if thoughts else ""
-        counted = f" ({tokens} {'token' if tokens == 1 else 'tokens'}{of_them})"
-    return Unreadable("truncated", f"the reply was cut off at the token limit{place}{counted}: raise --max-tokens")
+    counted, advice = "", "raise --max-tokens"
+    if tokens and thoughts:
+        counted = f" ({tokens} tokens, {thoughts} of them hidden thoughts)"
+    elif tokens:
+        counted = f" ({tokens} {'token' if tokens == 1 else 'tokens'})"
+    if thoughts or place:
+        advice += " or lower --reasoning-effort"
+    return Unreadable("truncated", f"the reply was cut off at the token limit{place}{counted}: {advice}")
 
 
 def _opening(text: str) -> str | None:

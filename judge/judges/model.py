@@ -9,7 +9,7 @@ from judge.errors import UsageError
 from judge.judges.limits import RateLimits
 from judge.judges.prices import FREE as FREE
 from judge.judges.prices import Price as Price
-from judge.judges.records import AnswerForm, Completion, Request
+from judge.judges.records import AnswerForm, Completion, ReasoningEffort, Request
 from judge.records import Criterion
 
 
@@ -32,6 +32,13 @@ class ModelOptions(msgspec.Struct, frozen=True):
     """The only answer form to ask in; None for the first one that judge, endpoint and criterion take."""
     omit: tuple[str, ...] = ()
     """Parameters that are not sent; `system` puts the system message in front of the user's."""
+    reasoning_effort: ReasoningEffort | None = None
+    """How much the model is to think before it answers; None leaves that to the provider."""
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model is asked to think."""
+        return self.reasoning_effort not in (None, "none")
 
 
 def refuse_threads(options: ModelOptions, judge: str) -> None:
@@ -41,18 +48,21 @@ def refuse_threads(options: ModelOptions, judge: str) -> None:
 
 
 def recorded_options(options: ModelOptions) -> dict[str, Any]:
-    """The options as records show them: `logprobs`, `form` and `omit` only where they are set."""
+    """The options as records show them: `logprobs`, `form`, `omit` and `reasoning_effort` only where they are set."""
     recorded: dict[str, Any] = msgspec.to_builtins(options)
-    return {name: value for name, value in recorded.items() if value or name not in ("logprobs", "form", "omit")}
+    shown_where_set = ("logprobs", "form", "omit", "reasoning_effort")
+    return {name: value for name, value in recorded.items() if value or name not in shown_where_set}
 
 
 def set_by_user(options: ModelOptions) -> tuple[str, ...]:
-    """The parameters that the user set to something else than the default."""
+    """The parameters that the user set to something else than the default; for judges that take all of them."""
     names = []
     if options.temperature != 0:
         names.append("temperature")
     if options.seed is not None:
         names.append("seed")
+    if options.reasoning_effort is not None:
+        names.append("reasoning_effort")
     return tuple(names)
 
 
@@ -96,7 +106,8 @@ class Model:
     omitted: tuple[str, ...] = ()
     """Parameters that the user says are not sent; `system` puts the system message in front of the user's."""
     required: tuple[str, ...] = ()
-    """Parameters that the user set, so that none of them is left out where the endpoint refuses it."""
+    """Parameters that the user set and the judge sends, so that none of them is left out where the endpoint refuses it;
+    --reasoning-effort is for judges that name it here."""
     room: int | None = None
     """Most tokens of a reply, where a request may ask for more; None where it may not."""
     recorded = False

@@ -13,6 +13,8 @@ from judge.records import Record, Scale
 
 AnswerForm = Literal["json", "text", "label"]
 """json: an object by schema. text: reasons, then one verdict line. label: one label, by constrained decoding."""
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+"""How much a model is to think before it answers, in OpenAI's words."""
 
 
 NO_SCORE = "no_score"

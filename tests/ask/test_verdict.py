@@ -414,9 +414,11 @@ CUT = [
     ("", 1024, None, "the reply was cut off at the token limit (1024 tokens): raise --max-tokens"),
     ("", 1, 0, "the reply was cut off at the token limit (1 token): raise --max-tokens"),
     ("", 1024, 1010,
-        "the reply was cut off at the token limit (1024 tokens, 1010 of them hidden thoughts): raise --max-tokens"),
+        "the reply was cut off at the token limit (1024 tokens, 1010 of them hidden thoughts): raise --max-tokens or "
+        "lower --reasoning-effort"),
     ("<think>It is", 64, None,
-        "the reply was cut off at the token limit within its thoughts (64 tokens): raise --max-tokens"),
+        "the reply was cut off at the token limit within its thoughts (64 tokens): raise --max-tokens or lower "
+        "--reasoning-effort"),
     ("<|channel|>analysis<|message|>It", None, None,
         "the reply was cut off at the token limit: raise --max-tokens"),
 ]  # fmt: skip

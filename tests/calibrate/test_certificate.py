@@ -38,7 +38,9 @@ ESTIMATES = {
     "INCONCLUSIVE": Estimate(0.41, 0.32, 0.49, 120, 24),
 }
 """An interval above, below and around the bound .4 of the requirement."""
-OPTIONS = {"temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None, "logprobs": None}
+OPTIONS = {
+    "temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None, "logprobs": None, "reasoning_effort": None,
+}  # fmt: skip
 
 
 def certified(criterion: Criterion = GRADED, **changed: object) -> Certified:
@@ -365,3 +367,18 @@ def test_an_option_that_records_show_only_where_it_is_set_is_compared() -> None:
     matches = match_run(of, (GRADED,), "baseline/overlap", asked)
     assert {match.item: (match.certified, match.found) for match in matches}["logprobs"] == ("none", "True")
     assert matched(of, logprobs=True) == ["logprobs"]
+
+
+def test_another_effort_is_another_judge_than_the_certified_one() -> None:
+    before = {name: value for name, value in OPTIONS.items() if name != "reasoning_effort"}
+    plain = certified_options(recorded_options(ModelOptions()))
+    low = certified_options(recorded_options(ModelOptions(reasoning_effort="low")))
+    for parameters, own, unlike in (
+        # Certificates from before there were efforts name none.
+        (before, plain, []), (before, low, ["reasoning_effort"]),
+        (low, low, []), (low, plain, ["reasoning_effort"]),
+    ):  # fmt: skip
+        of = certificate(certified(parameters=parameters))
+        matches = match_run(of, (GRADED,), "baseline/overlap", own)
+        items = [match.item for match in matches if not match.same and match.item in OPTIONS]
+        assert items == unlike

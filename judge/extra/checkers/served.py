@@ -163,6 +163,7 @@ class ChatChecker(ServedChecker):
 
     def __init__(self, model: str, options: ModelOptions, settings: Mapping[str, str]) -> None:
         super().__init__(model, msgspec.structs.replace(options, logprobs=True), settings)
+        self.required = ("reasoning_effort",) if options.reasoning_effort == "none" else ()
         self._top: int | None = TOP_LOGPROBS
         """Of how many tokens the server is asked to tell the probability; None if of none."""
 
@@ -173,9 +174,13 @@ class ChatChecker(ServedChecker):
         return read_instruction(named) if named else INSTRUCTION
 
     def check(self, criteria: Sequence[Criterion]) -> None:
-        """Refuse a number of threads and a file that holds no instruction, which is an InputError, too."""
+        """Refuse threads, thoughts and a file that holds no instruction, which is an InputError, too."""
         super().check(criteria)
         refuse_threads(self._options, self._called)
+        if self._options.thinks:
+            raise UsageError(
+                f"{self._called} asks for one word, which leaves no room for thoughts: --reasoning-effort none"
+            )
         _ = self._instruction
 
     def rule(self) -> dict[str, Any]:
@@ -240,11 +245,13 @@ class ChatChecker(ServedChecker):
                     self._top = _FEWER if top > _FEWER else None
 
     def _sent(self, top: int | None) -> dict[str, Any]:
+        effort = self._options.reasoning_effort
         return {
             "model": self._model,
             "temperature": self._options.temperature,
             "max_tokens": label_tokens(_LABELS),
             **({} if self._options.seed is None else {"seed": self._options.seed}),
+            **({} if effort is None else {"reasoning_effort": effort}),
             **({} if top is None else {"logprobs": True, "top_logprobs": top}),
         }
 

@@ -188,6 +188,8 @@ def _check(inputs: RunInputs, folder: Path) -> None:
         if plan.logprobs and not offer.probabilities:
             batches = f"the {offer.form} batches of {model.name}"
             raise UsageError(f"--logprobs: label probabilities are not read from {batches}")
+        if plan.reasoning_effort is not None and not offer.efforts:
+            raise UsageError(f"--reasoning-effort: the {offer.form} batches of {model.name} have no such parameter")
     if plan.max_cost is not None:
         raise UsageError("--max-cost: nothing is paid here; --dry-run says what it may cost, --limit asks for less")
     for option in ("engine", "recheck"):

@@ -327,6 +327,8 @@ class BatchOffer(NamedTuple):
     """What a request costs, as a share of the list price."""
     probabilities: bool = False
     """Whether label probabilities are read."""
+    efforts: bool = False
+    """Whether a line can say how much the model is to think."""
 
 
 _OPENAI = BatchOffer(
@@ -337,6 +339,7 @@ _OPENAI = BatchOffer(
     most_bytes=200_000_000,
     service=OpenAIBatches,
     probabilities=True,
+    efforts=True,
 )
 OFFERS = {
     "openai": _OPENAI,

@@ -65,9 +65,11 @@ def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
 
 
 def options_beside(name: str | Model, options: ModelOptions) -> ModelOptions:
-    """The options of one of several judges; a judge that computes on this machine takes no address."""
+    """The options of one of several judges, which takes no address if it computes here, and thinks only if it can."""
     bare = msgspec.structs.replace(options, base_url=None)
-    return bare if open_model(name, bare).uses_cores else options
+    model = open_model(name, bare)
+    own = bare if model.uses_cores else options
+    return own if "reasoning_effort" in model.required else msgspec.structs.replace(own, reasoning_effort=None)
 
 
 def backend_of_providers() -> str:

@@ -22,7 +22,7 @@ from judge.judges.backends import BACKENDS
 from judge.judges.chat import chat_messages, read_body, read_json, response_format, sent_names, without_secrets
 from judge.judges.credentials import moved, read_address, refuse_unrecorded
 from judge.judges.forms import asked_logprobs, with_probabilities
-from judge.judges.http_errors import check_redirect, connection_error, error_for, read_refusal
+from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal
 from judge.judges.limits import read_limits
 from judge.judges.model import Model, ModelOptions, Price, omitted_by_user, refuse_threads, room_of, set_by_user
 from judge.judges.records import AnswerForm, Completion, Request
@@ -66,6 +66,7 @@ class LitellmModel(Model):
         self._has_key = False
         # Reasoning models take no temperature; the default of 0 is then not sent, and any other value is refused.
         self._takes_temperature = self._takes(temperature=options.temperature)
+        self._takes_effort = options.reasoning_effort is None or self._takes(reasoning_effort=options.reasoning_effort)
 
     @property
     def address(self) -> str | None:
@@ -84,7 +85,28 @@ class LitellmModel(Model):
             raise errors.UsageError(f"{self.name} gives no label probabilities (--logprobs)")
         if self._options.seed is not None and not self._takes(seed=self._options.seed):
             raise errors.UsageError(f"{self.name} takes no seed")
+        if self._options.reasoning_effort is not None:
+            self._check_effort(self._options.reasoning_effort)
         self._check_key()
+
+    def _check_effort(self, effort: str) -> None:
+        """Refuse an effort that litellm does not hand on: some of them it maps to another, or to nothing."""
+        allowed = [] if self._takes_effort else ["reasoning_effort"]
+        handed = self._handed(reasoning_effort=effort, allowed_openai_params=allowed)
+        if handed is None:
+            raise errors.UsageError(f"{self.name} does not take the reasoning effort {effort}")
+        opposite = "none" if effort != "none" else "high"
+        if handed in (self._handed(), self._handed(reasoning_effort=opposite)):
+            raise errors.UsageError(
+                f"{self.name}: litellm has nothing to send for the reasoning effort {effort}, as its request is the "
+                f"same without one or with {opposite}: leave --reasoning-effort out"
+            )
+        budget = at(handed, int, "thinking", "budget_tokens") or 0
+        if budget >= self._options.max_tokens:
+            raise errors.UsageError(
+                f"{self.name}: the reasoning effort {effort} is a budget of {budget} tokens for thoughts, which are "
+                f"part of the reply: raise --max-tokens above {budget}"
+            )
 
     def _check_key(self) -> None:
         if self._provider.startswith(_OTHER_CREDENTIALS):
@@ -101,13 +123,22 @@ class LitellmModel(Model):
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
         """Everything that is handed to litellm beside the messages and the address."""
+        probable = asked_logprobs(request) if self._options.logprobs else {}
+        # litellm passes these on only if told so, the first for Gemini, which takes it, and the second for most names
+        # of models, deployments among them: what cannot think refuses it.
+        allowed = [
+            *(["top_logprobs"] if probable and not self._takes(**probable) else []),
+            *([] if self._takes_effort else ["reasoning_effort"]),
+        ]
         wished = {
             "model": self._model,
             "temperature": self._options.temperature if self._takes_temperature else None,
             **self._limit(request),
             "seed": self._options.seed,
+            "reasoning_effort": self._options.reasoning_effort,
             **response_format(request),
-            **(self._logprobs(request) if self._options.logprobs else {}),
+            **probable,
+            "allowed_openai_params": allowed or None,
         }
         return {name: value for name, value in wished.items() if value is not None and name not in request.omitted}
 
@@ -161,21 +192,17 @@ class LitellmModel(Model):
         """Close litellm's connections."""
         await _transport().aclose()
 
-    def _logprobs(self, request: Request) -> dict[str, Any]:
-        asked = asked_logprobs(request)
-        if not asked or self._takes(**asked):
-            return asked
-        # For Gemini, litellm passes this one on only if told so, though it can.
-        return {**asked, "allowed_openai_params": ["top_logprobs"]}
-
     def _takes(self, **parameter: object) -> bool:
+        return self._handed(**parameter) is not None
+
+    def _handed(self, **parameters: object) -> Any:
+        """What litellm makes of parameters for the provider; None if it refuses one of them."""
         try:
-            self._litellm.utils.get_optional_params(
-                model=self._bare, custom_llm_provider=self._provider, drop_params=False, **parameter
+            return self._litellm.utils.get_optional_params(
+                model=self._bare, custom_llm_provider=self._provider, drop_params=False, **parameters
             )
         except self._litellm.UnsupportedParamsError:
-            return False
-        return True
+            return None
 
     def _error_for(
         self, error: Any, transmission: "_Transmission", headers: Mapping[str, str], request: Request

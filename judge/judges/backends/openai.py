@@ -55,7 +55,10 @@ class OpenAIModel(ServerModel):
         return payers()
 
     def _longest(self, request: Request) -> int:
-        return label_tokens(request.labels) if request.form == "label" else super()._longest(request)
+        # Thoughts come before the label, and need their room.
+        if request.form == "label" and not self._options.thinks:
+            return label_tokens(request.labels)
+        return super()._longest(request)
 
     def _one_label(self, request: Request) -> dict[str, Any]:
         return {}

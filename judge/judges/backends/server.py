@@ -54,6 +54,7 @@ class ServerModel(Model):
                 "temperature": self._options.temperature,
                 **self._limit(request),
                 "seed": self._options.seed,
+                "reasoning_effort": self._options.reasoning_effort,
                 **response_format(request),
                 **self._one_label(request),
                 **(asked_logprobs(request) if self._options.logprobs else {}),

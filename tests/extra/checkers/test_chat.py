@@ -262,6 +262,7 @@ def test_a_silent_server_gives_no_token_counts(serve: Serve) -> None:
     ("m", ModelOptions(), UsageError, "checker/chat/m needs --base-url"),
     ("m", ModelOptions(base_url="ftp://a"), UsageError, "must be an address"),
     ("m", ModelOptions(base_url="http://a:1", threads=2), UsageError, "--threads is for local models"),
+    ("m", ModelOptions(base_url="http://a:1", reasoning_effort="low"), UsageError, "no room for thoughts"),
     ("m#supports=1", ModelOptions(base_url="http://a:1"), UsageError, "it takes instruction"),
     ("m#instruction=/absent/x.txt", ModelOptions(base_url="http://a:1"), InputError, "/absent/x.txt: cannot be"),
     ("m#instruction=/dev/null", ModelOptions(base_url="http://a:1"), InputError, "/dev/null: cannot be read"),

@@ -417,6 +417,21 @@ def test_a_reply_with_half_an_emoji_or_nan_is_taken(tmp_path: Path, capsys: Capt
     assert taken_of(capsys, tmp_path, 1, [back])["taken"] == 1
 
 
+@pytest.mark.parametrize("model", ["openai/gpt-5-mini", "server/m"])
+def test_every_line_of_a_batch_says_how_much_to_think(server: BatchServer, tmp_path: Path, model: str) -> None:
+    asked = asked_of(tmp_path, "--reasoning-effort", "low", model=model, url=server.url)
+    assert {(line["body"]["reasoning_effort"], line["body"]["max_tokens"]) for line in asked} == {("low", 8192)}
+    (plain, *_) = asked_of(tmp_path / "plain", model=model, url=server.url)
+    assert "reasoning_effort" not in plain["body"] and plain["body"]["max_tokens"] == 1024
+
+
+def test_batches_that_cannot_say_how_much_to_think_are_refused(server: BatchServer, tmp_path, capsys) -> None:
+    code = requests(tmp_path, 1, "--reasoning-effort", "low", model="anthropic/claude-sonnet-4-5", url=server.url)
+    refusal = "--reasoning-effort: the anthropic batches of litellm/anthropic/claude-sonnet-4-5 have no such parameter"
+    assert refusal in complaint(capsys, code)
+    assert not (tmp_path / "round-1").exists()
+
+
 def test_anthropic_takes_batches_of_its_own_format(server: BatchServer, tmp_path, capsys, monkeypatch) -> None:
     first = asked_of(tmp_path, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)[0]
     assert set(first) == {"custom_id", "params"} and first["params"]["model"] == "claude-sonnet-4-5"
