@@ -1,5 +1,7 @@
 """Turns a provider's refusal (status, headers, body) into the error that tells the loop what to do."""
 
+import contextlib
+import itertools
 import json
 import os
 import re
@@ -15,6 +17,18 @@ import msgspec
 import judge.errors as errors
 from judge.judges.credentials import origin, redact
 from judge.judges.limits import read_limits, read_seconds, reset_of_used_up, retry_after, wish_in_words
+from judge.judges.refusals import (
+    CONTENT,
+    FORM,
+    by_field,
+    by_words,
+    finds_no_endpoint,
+    is_of_one_generation,
+    is_of_the_form,
+    is_of_the_value,
+    located,
+    refuses_system,
+)
 
 _LONGEST = 300
 """Characters of a provider's message that are shown and searched for known phrases.
@@ -27,12 +41,10 @@ _CONTEXT = re.compile(
 )
 _FILTER = re.compile(r"content[ _](filter|policy|management)|responsibleai|safety system|flagged|moderation")
 _LOGPROBS = re.compile(r"log[ _]?prob")
-_STRUCTURE = re.compile(r"response_format|schema|structured|guided|grammar")
-_ONE_GENERATION = re.compile(r"json_validate_failed|failed to (?:generate|validate) json|generated json")
-"""How providers say that one reply did not fit the schema, which they take from other requests."""
-_SYSTEM = re.compile(r"\bsystem (?:role|message|prompt|instruction)s?\b|\brole[s:]? .{0,40}\bsystem\b")
-_TOO_MUCH = re.compile(r"too (?:large|long|big|many|high)|at most|exceed|maximum|less than")
-"""How they say that a value is refused, not the parameter."""
+_PROBABILITIES = frozenset({"logprobs", "top_logprobs"})
+_REFUSING = (400, 403, 404, 422)
+"""Statuses of refusals of what a request holds; some gateways send 500 or 501."""
+_LIMITING = (429, 529)
 _EXHAUSTED: tuple[tuple[str, str], ...] = (
     # Anthropic: the pause ends with the month, https://platform.claude.com/docs/en/api/rate-limits.
     (r"\benforced_spend_limit_reached\b|reached your (?:specified )?(?:workspace )?api usage limits",
@@ -69,8 +81,8 @@ class Refusal(msgspec.Struct, frozen=True):
     message: str
     codes: frozenset[str] = frozenset()
     """Its machine-readable words, in lower case; `quota:` stands before the id of a quota that is used up."""
-    parameters: frozenset[str] = frozenset()
-    """The parameters of the request that it names as the cause."""
+    parameters: tuple[str, ...] = ()
+    """The places in the request that its fields name as the cause, in their order; a place may be a path."""
     wait: float | None = None
     """Seconds that the body asks to wait."""
 
@@ -81,45 +93,120 @@ def shorten(text: str) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-def read_refusal(status: int, body: bytes | str) -> Refusal:
-    """The provider's message and codes, from the body of an error.
+class _Reading(msgspec.Struct):
+    """What was found in the body of a refusal so far."""
 
-    The known shapes are `{"error": {message, type, code}}` (OpenAI and most others), the same inside a list (Gemini),
-    `{"error": "..."}` (text-generation-inference), `{"message": ...}` (older vLLM) and `{"detail": ...}` (FastAPI).
+    messages: list[str] = []
+    codes: list[str] = []
+    parameters: list[str] = []
+    wait: float | None = None
+
+    def read(self, value: Any, depth: int = 0) -> None:
+        """Read a part of a body, and the parts of it that may hold the answer of a provider behind this one."""
+        if depth > _DEEPEST:
+            return
+        if isinstance(value, str):
+            self._read_text(value, depth)
+        elif isinstance(value, list):
+            for item in value[:_MOST]:
+                if isinstance(item, dict | list):
+                    self.read(item, depth + 1)
+        elif isinstance(value, dict):
+            self._read_fields(value, depth)
+
+    def _read_text(self, text: str, depth: int) -> None:
+        """A message, which may hold another body: litellm's proxy and some routers quote the provider's."""
+        quoted = _quoted(text)
+        before = text if quoted is None else _BEFORE_QUOTE.sub("", text[: quoted[0]])
+        if before.strip() and before not in self.messages:
+            self.messages.append(before)
+        if quoted is not None:
+            self.read(quoted[1], depth + 1)
+
+    def _read_fields(self, fields: dict[str, Any], depth: int) -> None:
+        self.codes += [code for name in _CODES if isinstance(code := fields.get(name), str) and not code.isdecimal()]
+        # OpenAI's, and Gemini's in google.rpc.BadRequest.
+        for name in ("param", "field"):
+            place = fields.get(name)
+            if not isinstance(place, str):
+                continue
+            if " " in place:
+                self.messages.append(place)
+            elif place and not place.endswith("error"):
+                self.parameters.append(place)
+        # FastAPI's.
+        if place := at(fields, list, "loc"):
+            self.parameters.append(".".join(str(step) for step in place[:_MOST] if isinstance(step, str | int)))
+        # Gemini sends a list of typed objects, google.rpc.RetryInfo and google.rpc.QuotaFailure.
+        if delay := at(fields, str, "retryDelay"):
+            self.wait = read_seconds(delay, datetime.now(UTC)) or None
+        if quota := at(fields, str, "quotaId"):
+            self.codes.append(f"quota:{quota}")
+        for name in _INNER:
+            value = fields.get(name)
+            told = len(self.messages)
+            self.read(value, depth + 1)
+            if isinstance(value, list | dict) and name in _TOLD and told == len(self.messages):
+                with contextlib.suppress(RecursionError):
+                    self.messages.append(json.dumps(value))
+
+
+_CODES = ("code", "type", "status", "error_type", "error_code")
+_INNER = (
+    "error", "errors", "message", "detail", "details", "innererror", "metadata", "raw", "cause", "fieldViolations",
+    "violations",
+)  # fmt: skip
+"""The fields that hold a message, or what is known about it. All others may hold what was sent."""
+_TOLD = ("message", "detail")
+"""Those that are shown even if they hold no text."""
+_DEEPEST, _MOST = 8, 16
+"""How deep a body is read, and how many items of a list."""
+_BEFORE_QUOTE = re.compile(r"[\s:-]*(?:b?['\"])?$")
+
+
+def read_refusal(status: int, body: bytes | str) -> Refusal:
+    """The provider's message, codes and named parameters, from the body of an error.
+
+    The known shapes are `{"error": {message, type, code, param}}` (OpenAI and most others), the same inside a list
+    (Gemini), `{"error": "..."}` (text-generation-inference, xAI), `{"message": ...}` (older vLLM, Mistral) and
+    `{"detail": ...}` (FastAPI). A proxy puts the body of the provider behind it into one of its own: OpenRouter into
+    `error.metadata.raw`, litellm's into the message.
     """
     text = body if isinstance(body, str) else body.decode("utf-8", "replace")
     try:
         document: Any = json.loads(text)
     except (ValueError, RecursionError):
-        return Refusal(status, shorten(text) or "no message")
+        document = None
     if isinstance(document, list) and document:
         document = document[0]
-    if not isinstance(document, dict):
-        return Refusal(status, shorten(text))
-    error = document.get("error", document)
-    if not isinstance(error, dict):
-        return Refusal(status, shorten(str(error)))
-    message = error.get("message") or error.get("detail") or text
-    # OpenAI's `param`; FastAPI lists what is wrong, each with its place.
-    parameters = [error.get("param")]
-    for place in at(error, list, "detail") or ():
-        parameters += at(place, list, "loc") or ()
-    codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
-    # Azure's, and Anthropic's.
-    codes += [at(error, str, "innererror", "code"), at(error, str, "details", "error_code")]
-    wait: float | None = None
-    # Gemini sends a list of typed objects, google.rpc.RetryInfo and google.rpc.QuotaFailure.
-    for detail in at(error, list, "details") or ():
-        if delay := at(detail, str, "retryDelay"):
-            wait = read_seconds(delay, datetime.now(UTC)) or None
-        codes += [f"quota:{at(violation, str, 'quotaId')}" for violation in at(detail, list, "violations") or ()]
+    reading = _Reading()
+    reading.read(document if isinstance(document, dict) else text)
+    # A number is a status, of the provider that answered and not of those behind it.
+    error = at(document, dict, "error") or document
+    numbers = [at(error, int, name) or at(error, str, name) for name in _CODES]
+    reading.codes += [str(number) for number in numbers if number is not None and str(number).isdecimal()]
+    message = shorten(": ".join(reading.messages) or text) or "no message"
     return Refusal(
-        status,
-        shorten(message if isinstance(message, str) else json.dumps(message)),
-        frozenset(str(code).lower() for code in codes if isinstance(code, str | int)),
-        frozenset(name for name in parameters if isinstance(name, str)),
-        wait,
+        status=status,
+        message=message,
+        codes=frozenset(code.lower() for code in reading.codes),
+        parameters=tuple(reading.parameters or located(message)),
+        wait=reading.wait,
     )
+
+
+def _quoted(text: str) -> tuple[int, Any] | None:
+    """Where a text holds the body of another error, and that body; None if it holds none near its beginning."""
+    decoder = json.JSONDecoder()
+    for opening in itertools.islice(re.finditer(r"[{\[]", text[:_LONGEST]), _MOST):
+        try:
+            body, _ = decoder.raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        first = body[0] if isinstance(body, list) and body else body
+        if isinstance(first, dict) and not first.keys().isdisjoint(("error", "message", "detail", "loc")):
+            return opening.start(), body
+    return None
 
 
 def at(document: Any, kind: type[_Kind], *path: str | int) -> _Kind | None:
@@ -217,72 +304,84 @@ def _error_for(
     refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool, sent: Collection[str]
 ) -> errors.JudgeError:
     status, codes, words = refusal.status, refusal.codes, refusal.message.lower()
-    message = f"status {status}: {refusal.message}"
-    # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
-    if probable and status in (400, 403, 422, 501) and _LOGPROBS.search(words):
+    message, said = f"status {status}: {refusal.message}", " ".join((f"status {status}", words, *sorted(codes)))
+    field = by_field(refusal.parameters, sent)
+    if probable and _refuses_probabilities(status, field, words):
         return errors.LogprobsError(f"{message} (this judge gives no label probabilities: leave out --logprobs)")
-    helpless = "asking again does not help: "
-    said = " ".join((f"status {status}", words, *sorted(codes)))
-    for pattern, advice in _EXHAUSTED if status < 500 else ():
-        if re.search(pattern, said):
-            return errors.QuotaError(f"{message.rstrip('.')}; {helpless}{advice.format(month=_regained(words))}")
     wanted = {"true": True, "false": False}.get(
         next((headers[name].strip().lower() for name in headers if name.lower() == "x-should-retry"), "")
     )
-    if status in (429, 529):
-        wait = asked_wait(refusal, headers)
-        if wait is None and wanted is False:
-            return errors.QuotaError(
-                f"{message.rstrip('.')}; the provider says that {helpless}look at the limits of the account, and give "
-                "the same command again when they are raised or reset"
-            )
-        return errors.RateLimitError(message, wait)
+    if exhausted := _exhausted(refusal, headers, said, wanted):
+        return errors.QuotaError(f"{message.rstrip('.')}; {exhausted}")
+    if status in _LIMITING:
+        return errors.RateLimitError(message, asked_wait(refusal, headers))
     # llama.cpp reports an exceeded context with status 500 too.
     too_long = "context_length_exceeded" in codes or _CONTEXT.search(words)
     if status == 413 or (status in (400, 422, 500) and too_long):
         return errors.ContextLengthError(message)
-    if status in (400, 403, 422) and _FILTER.search(said):
+    # What a field names is not made into something else by words.
+    is_named = field in sent and field not in CONTENT and field not in FORM
+    if status in (400, 403, 422) and _FILTER.search(said) and not is_named:
         return errors.ContentFilterError(message)
+    about_the_form = structured and status in (400, 422, 500, 501)
+    if about_the_form and is_of_one_generation(said) and not is_named:
+        return errors.StructureUnsupported(message, lasting=False)
+    parameter = _refused_parameter(refusal, field, sent)
+    if parameter is not None and parameter not in FORM:
+        return errors.ParameterRefused(message, parameter)
+    if structured and (parameter in FORM or (status == 404 and finds_no_endpoint(words))):
+        return errors.StructureUnsupported(message)
     if status in (401, 403):
         return errors.AuthenticationError(f"{message} (check the API key and what it may use)")
-    if status == 404 or "model_not_found" in codes:
+    if (status == 404 and not finds_no_endpoint(words)) or "model_not_found" in codes:
         return errors.AuthenticationError(f"{message} (check the name of the model and the address)")
-    if structured and status in (400, 422, 500, 501):
-        if _ONE_GENERATION.search(said):
-            return errors.StructureUnsupported(message, lasting=False)
-        if _STRUCTURE.search(said) or refusal.parameters & _FORM_PARAMETERS:
-            return errors.StructureUnsupported(message)
-    if status in (400, 422):
-        parameter = _refused_parameter(refusal, words, sent)
-        if parameter is not None:
-            return errors.ParameterRefused(message, parameter)
+    if about_the_form and is_of_the_form(said):
+        return errors.StructureUnsupported(message)
+    # An outage names none of these.
     passing = status in (408, 409, 425) or status >= 500
     if passing if wanted is None else wanted:
         return errors.TransientError(message, retry_after(headers))
     return errors.RejectedError(message)
 
 
-_FORM_PARAMETERS = frozenset({"response_format", "structured_outputs", "grammar"})
-"""The parameters that hold a reply to an answer form."""
-_NO_PARAMETERS = frozenset({"model", "messages", *_FORM_PARAMETERS})
-"""What no request can do without, and what goes with an answer form."""
+def _refuses_probabilities(status: int, field: str | None, words: str) -> bool:
+    if field is not None:
+        return field in _PROBABILITIES and status in (*_REFUSING, 500, 501)
+    # OpenAI forbids them for some models with status 403, which elsewhere is about the key.
+    return status in (*_REFUSING, 501) and _LOGPROBS.search(words) is not None
 
 
-def _refused_parameter(refusal: Refusal, words: str, sent: Collection[str]) -> str | None:
-    """The parameter of the request that a refusal is about; None if it names none.
-
-    A limit that is too high is not refused for its name.
-    """
-    names = sorted(set(sent) - _NO_PARAMETERS, key=len, reverse=True)
-    if "system" in names and _SYSTEM.search(words):
-        return "system"
-    for name in names:
-        if name == "system":
-            continue
-        named = name in refusal.parameters or re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", words)
-        if named and not (name.endswith("tokens") and _TOO_MUCH.search(words)):
-            return name
+def _exhausted(refusal: Refusal, headers: Mapping[str, str], said: str, wanted: bool | None) -> str | None:
+    """What to do about an account that can do nothing more; None if waiting or another request may help."""
+    helpless = "asking again does not help: "
+    for pattern, advice in _EXHAUSTED if refusal.status < 500 else ():
+        if re.search(pattern, said):
+            return f"{helpless}{advice.format(month=_regained(refusal.message.lower()))}"
+    if refusal.status in _LIMITING and wanted is False and asked_wait(refusal, headers) is None:
+        return (
+            f"the provider says that {helpless}look at the limits of the account, and give the same command again when "
+            "they are raised or reset"
+        )
     return None
+
+
+def _refused_parameter(refusal: Refusal, field: str | None, sent: Collection[str]) -> str | None:
+    """The parameter of the request that a refusal is about, of `sent` or of FORM; None if it is about none.
+
+    `field` is what the fields of the body name. Where they name anything, words do not count, because they may quote
+    a hostile response. A system message is known by words all the same: the fields then name the messages or the model.
+    """
+    status, said = refusal.status, " ".join((refusal.message.lower(), *sorted(refusal.codes)))
+    if status not in (*_REFUSING, 500, 501) or "model_not_found" in refusal.codes:
+        return None
+    if field is not None and field not in CONTENT:
+        return None if is_of_the_value(field, said) else field
+    # llama.cpp answers an error of the chat template with status 500.
+    if "system" in sent and status != 501 and refuses_system(refusal.message):
+        return "system"
+    if refusal.parameters or status not in _REFUSING:
+        return None
+    return by_words(refusal.message, sent, refusal.codes)
 
 
 def _regained(words: str) -> str:
