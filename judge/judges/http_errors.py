@@ -135,8 +135,10 @@ class _Reading(msgspec.Struct):
             elif place and not place.endswith("error"):
                 self.parameters.append(place)
         # FastAPI's.
-        if place := at(fields, list, "loc"):
-            self.parameters.append(".".join(str(step) for step in place[:_MOST] if isinstance(step, str | int)))
+        for name in ("loc", "param"):
+            steps = at(fields, list, name) or ()
+            if path := ".".join(str(step) for step in steps[:_MOST] if isinstance(step, str | int)):
+                self.parameters.append(path)
         # Gemini sends a list of typed objects, google.rpc.RetryInfo and google.rpc.QuotaFailure.
         if delay := at(fields, str, "retryDelay"):
             self.wait = read_seconds(delay, datetime.now(UTC)) or None

@@ -18,13 +18,16 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 _REFUSED = _any(
     r"unsupported|not (?:be )?support|n['’]t support|no longer support",  # OpenAI, xAI, litellm
-    r"deprecated|cannot (?:both )?be (?:used|set|specified|provided|combined)|must not be",  # Anthropic, Bedrock
+    r"deprecated|cannot (?:both )?be (?:used|set|specified|provided|combined|0|zero)",  # Anthropic, Bedrock
+    r"(?:may|can) only be|must not be|disallowed|is invalid",
     r"extra (?:inputs?|fields?|parameters?)|extraneous|additional propert|was unexpected",  # pydantic, JSON Schema
-    r"not (?:permitted|allowed|accepted|available|enabled|implemented|recogni[sz]ed)",
+    r"not (?:permitted|allowed|accepted|available|enabled|implemented|(?:a )?(?:valid|known|recogni[sz]ed))",
+    r"(?:not|n['’]t) (?:permit|allow|accept|take|recogni[sz]e)",
     r"(?:unknown|unexpected) (?:name|field|param|(?:keyword )?arg|key|property|option|value)|is unknown",  # Gemini
     r"unrecogni[sz]ed|cannot find field|no endpoints found",  # Azure, OpenRouter
-    r"only [\w.]+ is (?:allowed|supported)|only the default|must be (?:1\b|unset|omitted|the default)",  # Moonshot
-    r"(?:must|should|has to) be (?:a )?(?:strictly |between|within|in\b|at least|positive|greater|more|larger|>)",
+    r"only [\w.]+ is (?:allowed|supported)|only the default",  # Moonshot
+    r"(?:must|should|has to) be (?:1(?:\.0)?\b|unset|omitted|the default|non-?zero|within|in\b|between|at least)",
+    r"(?:must|should|has to) be (?:a )?(?:strictly |positive|greater|more|larger|>)",
     r"invalid (?:[a-z]+ )?(?:param(?:eter)?s?|arguments?|fields?|keys?|values?|type)\b|invalid ['\"`]?<name>",
 )
 """Words beside which the name of a parameter, `<name>`, is the name of what is refused."""
@@ -35,7 +38,7 @@ _OF_THE_NAME = _any(
 """Words and codes that refuse a parameter whatever its value."""
 _OF_A_VALUE = _any(
     r"too (?:large|long|big|many|high|small|low)|at (?:most|least)|exceed|maximum|minimum|negative",
-    r"(?:less|greater|smaller|larger|more|lower|higher) than|above|below|between|range|\bin [\[(]",
+    r"(?:less|greater|smaller|larger|more|lower|higher) than|above|below|between|range|or (?:less|lower|more)|\bin [\[(]",
     r"[<>]=|[≤≥]| [<>] ?-?\d+(?:\.\d+)?(?![\d.]*>)",
 )
 """Words that refuse a value because of its range."""
@@ -43,7 +46,7 @@ _POSITIVE = r"(?:0?\.0*)?[1-9]"
 _WITHOUT_ZERO = _any(
     r"strictly positive|must be (?:a )?positive|too (?:small|low)|unsupported_value",
     r"\b(?:got|received|not support) ['\"]?0(?:\.0+)?(?!\.?\d)",
-    r"(?:greater|more|larger|higher) than 0(?:\.0+)?(?!\.?\d)|(?<![-=<])> ?0(?:\.0+)?(?!\.?\d)",
+    r"(?:greater|more|larger|higher) than (?:zero|0)(?:\.0+)?(?!\.?\d)|(?<![-=<])> ?0(?:\.0+)?(?!\.?\d)",
     r"\b0(?:\.0+)? ?<(?!=)|\(0(?:\.0+)?,",
     rf"(?:must|should|has to) be (?:greater|more|larger|higher) than (?:or equal to )?{_POSITIVE}",
     rf"(?:at least|between|minimum(?: value)?(?: of| is)?|>=?|≥) ?{_POSITIVE}|[\[(] ?{_POSITIVE}[\d.]*,",
@@ -55,13 +58,12 @@ _ROLES = _any(
     # Chat templates of Gemma and of older Mistral models. Those that take a system message name it.
     r"^(?!.*\bsystem\b).*\broles must alternate",
     r"only (?:(?!\bsystem\b)[^.]){1,40} roles are (?:supported|allowed)",
-    r"(?:unexpected|unsupported|unknown|invalid) (?:message )?(?:role|variant):? ?['\"`]?system\b",  # Anthropic, serde
-    r"\brole:? ['\"`]?system['\"`]?,? (?:is|was|in) (?:\w+ ){0,3}?(?:not|un\w+)",
+    r"(?:unexpected|invalid) role:? ['\"`]?system\b|(?:unknown|unexpected) variant ['\"`]?system\b",  # Anthropic, serde
     r"role['\"`]? does(?: not|n't) support ['\"`]?system\b",  # OpenAI
     r"['\"`]system['\"`] (?:is not one of|at ['\"`]messages|is not (?:supported|allowed))",  # JSON Schema, Bedrock
 )
 """How providers say that they take no system message, beside a refusal of one by its name."""
-_SYSTEM = re.compile(r"\bsystem (?:role|message|prompt|instruction)s?\b|\brole system\b")
+_SYSTEM = re.compile(r"\bsystem['\"`]? (?:role|message|prompt|instruction)s?\b|\brole:? ['\"`]?system\b")
 _FORM_WORDS = _any(
     r"response[_ ]?format|response_mime_type|output_(?:config|format)",
     r"schema|structured|structural|guided|grammar|constrained decoding|json[_ -]?(?:mode|object)",

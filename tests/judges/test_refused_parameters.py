@@ -101,6 +101,9 @@ PARAMETERS: list[tuple[int, Any, str]] = [
     (422, {"error": {"code": "Invalid input", "status": 422, "message": "invalid input error",
         "details": [pydantic("body", "seed")]}}, "seed"),
     (403, said("You are not allowed to set it.", "temperature"), "temperature"),
+    (400, said("no", ["body", "temperature"]), "temperature"),
+    (400, said("max_tokens is not a recognized parameter"), "max_tokens"),
+    (400, said("The parameter 'seed' is not valid for this model"), "seed"),
     # Gateways that give their own error
     (500, said("upstream", "temperature", "unsupported_value"), "temperature"),
     (501, said("upstream", "temperature"), "temperature"),
@@ -110,6 +113,7 @@ PARAMETERS: list[tuple[int, Any, str]] = [
     (400, said("temperature is not supported for claude-fable-5 when set to non-default values"), "temperature"),
     (400, said("`temperature` and `top_p` cannot both be specified for this model. Please use only one."),
         "temperature"),
+    (400, said("`temperature` may only be set to 1 when thinking is enabled."), "temperature"),
     (400, said('messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not '
         '"system" as an input message role.'), "system"),
     # Gemini
@@ -165,6 +169,11 @@ PARAMETERS: list[tuple[int, Any, str]] = [
     (400, old_vllm("[{'type': 'literal_error', 'loc': ('body', 'messages', 0, 'typed-dict', 'role'), 'msg': \"Input "
         "should be 'user'\", 'input': 'system'}]"), "system"),
     (400, old_vllm("System role not supported"), "system"),
+    (400, said("This model does not allow system prompts"), "system"),
+    (400, said("Messages with role 'system' are not supported"), "system"),
+    (400, said("The 'system' role is not available"), "system"),
+    (422, "Failed to deserialize: messages[0].role: unknown variant `system`, expected one of `user`", "system"),
+    (400, said("'system' is not one of ['assistant', 'user'] - 'messages.0.role'"), "system"),
     (400, said("Conversation roles must alternate user/assistant/user/assistant/... Conversation roles must alternate "
         "user/assistant/user/assistant/..."), "system"),
     (400, said("Only user and assistant roles are supported!"), "system"),
@@ -191,6 +200,8 @@ PARAMETERS: list[tuple[int, Any, str]] = [
     (400, said("Expected a value >= 0.01, but got 0 instead.", "temperature"), "temperature"),
     (400, said("temperature must be between 0.1 and 1"), "temperature"),
     (400, said("temperature must be > 0.0"), "temperature"),
+    (400, said("temperature must be strictly greater than zero"), "temperature"),
+    (400, said("temperature cannot be 0"), "temperature"),
     (400, said("Only values above 0.5 are supported.", "temperature", "unsupported_value"), "temperature"),
     (400, said("temperature is out of range: got 0.0", "temperature"), "temperature"),
 ]  # fmt: skip
@@ -247,6 +258,7 @@ OTHERS: list[tuple[int, Any, Collection[str], bool, type[errors.JudgeError]]] = 
         "equal to 2")]}, SENT, False, RejectedError),
     (400, said("temperature cannot be greater than 2"), SENT, True, RejectedError),
     (400, said("temperature must be in [0, 2]"), SENT, True, RejectedError),
+    (400, said("temperature must be 1 or less"), SENT, True, RejectedError),
     # What no request can do without
     (400, said("unsupported parameter temperature", "messages"), SENT, False, RejectedError),
     (400, said("unsupported parameter temperature", "input"), SENT, False, RejectedError),
@@ -273,6 +285,8 @@ OTHERS: list[tuple[int, Any, Collection[str], bool, type[errors.JudgeError]]] = 
     (400, said("file system error"), SENT, False, RejectedError),
     (400, said("The system is overloaded and not available"), SENT, False, RejectedError),
     (400, said("System message must be at the beginning."), SENT, False, RejectedError),
+    (400, said("System role is required"), SENT, False, RejectedError),
+    (400, said("The file system is not supported"), SENT, False, RejectedError),
     (500, said("After the optional system message, conversation roles must alternate user and assistant roles except "
         "for tool calls and results."), SENT, False, TransientError),
     (500, said("Jinja Exception: Only user, system and assistant roles are supported!"), SENT, False, TransientError),
