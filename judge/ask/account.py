@@ -92,8 +92,8 @@ class CallSums:
         self.requests = 0
         """Requests that go out: more than calls where a judge divides a call."""
         self.prompt_tokens = 0
-        self.told = 0
-        """Most tokens of the replies to calls that a judge asks in words of its own."""
+        self.told: int | None = None
+        """Most tokens of the replies to calls that a judge asks in words of its own; None if it asks none so."""
         self._typical = 0
         """Tokens of typical replies to the calls that the judge sends as they are."""
 
@@ -105,14 +105,16 @@ class CallSums:
             self._typical += TYPICAL_REPLY
         else:
             self.requests += sent.requests
-            self.told += sent.reply_tokens
+            self.told = (self.told or 0) + sent.reply_tokens
         size = prompt_bytes(request.messages) if sent is None else sent.prompt_bytes
         self.prompt_tokens += math.ceil(size / self.rates.bytes_per_token)
 
     @property
     def reply_tokens(self) -> int:
         """Tokens of the replies."""
-        return self.told or (round(self.calls * self.rates.reply) if self.rates.calls else self._typical)
+        if self.told is not None:
+            return self.told
+        return round(self.calls * self.rates.reply) if self.rates.calls else self._typical
 
 
 class CallEstimate(Record, frozen=True):
@@ -285,7 +287,7 @@ class Budget:
 
     def charge(self, request: Request, completion: Completion) -> Completion:
         """Count a call, and give its completion with its cost, or with None where tokens had to be estimated."""
-        cost = self._reported(completion)
+        cost = self._reported(completion, writes=request.form != "decision")
         if cost is None and self._price is not None:
             prompt, reply = estimated_call(
                 self._model, request, math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)
@@ -296,10 +298,13 @@ class Budget:
         self._calls += 1
         return msgspec.structs.replace(completion, cost=cost)
 
-    def _reported(self, completion: Completion) -> float | None:
-        """The cost by what the provider says; None if it says nothing that can be true."""
+    def _reported(self, completion: Completion, *, writes: bool) -> float | None:
+        """The cost by what the provider says; None if it says nothing that can be true.
+
+        `writes`: whether the model wrote the text, which takes tokens.
+        """
         price, prompt, reply = self._price, completion.prompt_tokens, completion.completion_tokens
-        counted = bool(prompt) and reply is not None and (reply > 0 or not completion.text)
+        counted = bool(prompt) and reply is not None and (reply > 0 or not (writes and completion.text))
         billed = completion.cost if self._bills else None
         if billed is not None and (counted or billed > 0 or price == FREE):
             return billed

@@ -311,7 +311,7 @@ def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, l
                 digests.add(digest)
                 sums.add(request, questions.model.sent(request))
     price, replies = price_of(questions.model, settings.known_prices), sums.reply_tokens
-    most = max(replies, sums.told or sums.calls * longest)
+    most = max(replies, sums.calls * longest if sums.told is None else sums.told)
     return ModelForecast(
         model=questions.model.name,
         judgments=len(wanted),
@@ -323,7 +323,7 @@ def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, l
         prompt_tokens=sums.prompt_tokens,
         completion_tokens=replies,
         bytes_per_token=round(sums.rates.bytes_per_token, 3),
-        tokens_per_reply=round(sums.told / sums.calls if sums.told else sums.rates.reply, 1),
+        tokens_per_reply=round(sums.rates.reply if sums.told is None else sums.told / sums.calls, 1),
         counted_calls=sums.rates.calls,
         price=None if price is None else price.per_million(),
         cost=None if price is None else price.cost(sums.prompt_tokens, 0, replies),

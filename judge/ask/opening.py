@@ -108,7 +108,8 @@ def open_one(
         model.forms = (options.form,)
     for criterion in criteria:
         if not any(form in supported_forms(criterion) for form in model.forms):
-            raise UsageError(f"{model.name} answers with one label only, so it cannot be asked {criterion.prompt_id}")
+            why = "decides between labels" if "decision" in model.forms else "answers with one label only"
+            raise UsageError(f"{model.name} {why}, so it cannot be asked {criterion.prompt_id}")
     if settings.max_cost is not None and price_of(model, settings.known_prices) is None:
         raise UsageError(
             f"the price of {model.name} is not known here, so a budget cannot be kept (--max-cost): --price IN/OUT "

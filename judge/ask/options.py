@@ -11,7 +11,7 @@ from judge.ask.account import EVERY_OTHER, Settings
 from judge.io.plan import AboveZero, Amount, Option, Options, Positive
 from judge.judges.model import ModelOptions, Price
 from judge.judges.prices import read_prices
-from judge.judges.records import AnswerForm, ReasoningEffort
+from judge.judges.records import ReasoningEffort
 
 
 def _price(text: str) -> tuple[str, Price]:
@@ -67,7 +67,7 @@ class JudgeOptions(Options, section="asking"):
     """CPU threads of a local model (default: the free cores)."""
     logprobs: bool = False
     """Ask for one label without reasons, and for the probability of every label."""
-    form: Annotated[AnswerForm | None, Option()] = None
+    form: Annotated[Literal["json", "text", "label"] | None, Option()] = None
     """Ask in this answer form alone: an object by schema, a text, or one label (default: the first that the endpoint
     takes)."""
     omit: Annotated[tuple[Omissible, ...], BeforeValidator(_names), Option(metavar="NAME[,NAME]", repeat=True)] = ()

@@ -52,7 +52,7 @@ def inquiry(criterion: Criterion, request: Request, parts: Sequence[Request] | N
         request = msgspec.structs.replace(request, replies=tuple(replies))
     completion = yield request
     verdict = parse(completion, criterion, request.form, request.sentences)
-    final = request.form == "label" or completion.finish_reason == NO_SCORE
+    final = request.form in ("label", "decision") or completion.finish_reason == NO_SCORE
     if final or not isinstance(verdict, Unreadable) or verdict.reason != "unreadable":
         return Answer(verdict, completion, request, repaired=False)
     if verdict.hidden and request.form == "json":

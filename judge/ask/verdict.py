@@ -118,7 +118,7 @@ def _of_grade(reply: str, criterion: Criterion, form: AnswerForm, completion: Co
     scale = criterion.scale
     nuggets = criterion.answer == "nuggets"
     answer = _answer(reply, ("grade", "nuggets") if nuggets else ("grade",), scale.labels) if form == "json" else None
-    label = on_menu(reply, scale.labels) if form == "label" else None
+    label = on_menu(reply, scale.labels) if form in ("label", "decision") else None
     if answer is not None:
         claimed, rest = answer["grade"], _rationale(answer)
     elif label is not None:
@@ -128,7 +128,7 @@ def _of_grade(reply: str, criterion: Criterion, form: AnswerForm, completion: Co
     else:
         _refuse_cut(completion)
         claimed, rest = _last_claim(reply, scale.labels)
-        if form == "label" and rest:
+        if form in ("label", "decision") and rest:
             raise _NoVerdict("the reply holds more than its label")
     if not nuggets:
         return _graded(claimed, rest, scale, completion.probabilities)

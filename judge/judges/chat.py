@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from judge.errors import OperationalError, RejectedError, TransientError
+from judge.errors import JudgeError, OperationalError, RejectedError, TransientError
 from judge.judges.credentials import Address, Secrets, known_secrets, proxy_for, read_key
 from judge.judges.forms import answer_schema, nuggets_schema, with_probabilities
 from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal, shorten
@@ -106,11 +106,7 @@ def read_completion(
     """
     reply = read_json(body)
     if not at(reply, list, "choices"):
-        refusal = read_refusal(200, body)
-        status = next((int(code) for code in refusal.codes if code.isdecimal() and 400 <= int(code) < 600), None)
-        if status is None:
-            raise RejectedError(f"status 200, but no choices: {refusal.message}")
-        raise error_for(msgspec.structs.replace(refusal, status=status), headers, structured=structured)
+        raise error_of_reply(body, headers, "choices", structured=structured)
     choice, usage = reply["choices"][0], at(reply, dict, "usage") or {}
     reason, refused = at(choice, str, "finish_reason"), at(choice, str, "message", "refusal")
     if reason == "error":
@@ -132,6 +128,15 @@ def read_completion(
         ),
         secrets,
     )
+
+
+def error_of_reply(body: bytes, headers: Mapping[str, str], lacking: str, *, structured: bool) -> JudgeError:
+    """The error for a reply with status 200 that lacks what it was to hold; it may name another status."""
+    refusal = read_refusal(200, body)
+    status = next((int(code) for code in refusal.codes if code.isdecimal() and 400 <= int(code) < 600), None)
+    if status is None:
+        return RejectedError(f"status 200, but no {lacking}: {refusal.message}")
+    return error_for(msgspec.structs.replace(refusal, status=status), headers, structured=structured)
 
 
 def _text_of(choice: Any) -> str:

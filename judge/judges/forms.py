@@ -25,8 +25,13 @@ _REASONS = "your reasons in at most three sentences"
 
 
 def supported_forms(criterion: Criterion) -> tuple[AnswerForm, ...]:
-    """The answer forms that a criterion allows; `label` is not among them where one label is not the whole answer."""
-    return ("json", "text", "label") if criterion.answer == "grade" else ("json", "text")
+    """The answer forms that a criterion allows.
+
+    `label` is not among them where one label is not the whole answer, nor `decision` where the judge has to write.
+    """
+    if criterion.answer == "grade":
+        return ("json", "text", "label", "decision")
+    return ("json", "text", "decision") if criterion.answer == "sentences" else ("json", "text")
 
 
 def answer_labels(criterion: Criterion) -> tuple[str, ...]:
@@ -62,6 +67,9 @@ def form_instruction(labels: Sequence[str], form: AnswerForm, *, per_sentence: b
     menu = ", ".join(labels)
     quoted = _quoted(labels)
     match form, per_sentence:
+        case "decision", _:
+            # The labels go beside the question, and nothing is written.
+            return ""
         case "label", _:
             # Decoding is constrained to the labels, and the levels name them: a cue is enough. Every token after the
             # response is computed again for each judgment.

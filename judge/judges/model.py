@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from judge.errors import UsageError
+from judge.errors import CallError, UsageError
 from judge.judges.limits import RateLimits
 from judge.judges.prices import FREE as FREE
 from judge.judges.prices import Price as Price
@@ -124,6 +124,8 @@ class Model:
     """Whether nobody bills a call."""
     counts_longest = False
     """Whether the provider counts the longest possible reply against its limits, as Azure does."""
+    asks_together: int = 1
+    """Most questions about one material that one call may carry."""
 
     def __str__(self) -> str:
         return self.name
@@ -169,6 +171,20 @@ class Model:
         succeed until the user fixes something.
         """
         raise NotImplementedError
+
+    async def complete_together(self, requests: Sequence[Request]) -> list[Completion | CallError]:
+        """Ask questions about one material, at most `asks_together` of them, whose user's messages are equal.
+
+        One call, if the judge can carry several. The errors of the whole call are those of `complete`; an error that is
+        about one question alone stands in its place.
+        """
+        replies: list[Completion | CallError] = []
+        for request in requests:
+            try:
+                replies.append(await self.complete(request))
+            except CallError as error:
+                replies.append(error)
+        return replies
 
     async def aclose(self) -> None:
         """Release connections and memory."""

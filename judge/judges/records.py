@@ -11,14 +11,17 @@ from msgspec import Meta
 from judge.io.text import SHOWN, printable_id
 from judge.records import Record, Scale
 
-AnswerForm = Literal["json", "text", "label"]
-"""json: an object by schema. text: reasons, then one verdict line. label: one label, by constrained decoding."""
+AnswerForm = Literal["json", "text", "label", "decision"]
+"""json: an object by schema. text: reasons, then one verdict line. label: one label, by constrained decoding. decision:
+probabilities of labels from a model that writes no text."""
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 """How much a model is to think before it answers, in OpenAI's words."""
 
 
 NO_SCORE = "no_score"
 """The finish reason of a checker's reply from which no score can be read, and of a completion that ends with one."""
+PROMPT_CUT = "prompt_cut"
+"""The finish reason of a decision about an input that the server did not read to its end."""
 STOPPED = frozenset(("refusal", "content_filter", NO_SCORE))
 """Finish reasons of replies that hold no answer."""
 THOUGHTS = {

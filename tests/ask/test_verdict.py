@@ -600,16 +600,18 @@ def test_lines_after_the_object_are_a_second_verdict() -> None:
 def test_an_answer_as_instructed_is_read(criterion: Criterion) -> None:
     for label in answer_labels(criterion):
         for form in supported_forms(criterion):
-            assert form == "label" or label in answer_instruction(criterion, form)
+            assert form in ("label", "decision") or label in answer_instruction(criterion, form)
         if criterion.answer == "sentences":
-            replies: dict[AnswerForm, str] = {"json": entries(label), "text": f"r\n1: {label}"}
+            replies: dict[AnswerForm, str] = {
+                "json": entries(label), "text": f"r\n1: {label}", "decision": f"1: {label}"
+            }  # fmt: skip
         elif criterion.answer == "nuggets":
             listed = ["It is cold."] if label == "some" else []
             bullets = "".join(f"- {text}\n" for text in listed)
             replies = {"json": json.dumps({"nuggets": listed, "grade": label}), "text": f"{bullets}Grade: {label}"}
         else:
             body = json.dumps({"rationale": "r", "grade": label})
-            replies = {"json": body, "text": f"r\nGrade: {label}", "label": label}
+            replies = {"json": body, "text": f"r\nGrade: {label}", "label": label, "decision": label}
         assert set(replies) == set(supported_forms(criterion))
         for form, reply in replies.items():
             verdict = read(reply, form, criterion, int(criterion.answer == "sentences"))

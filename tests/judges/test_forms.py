@@ -11,8 +11,9 @@ EACH = msgspec.structs.replace(
 
 
 def test_a_single_label_cannot_carry_many_sentences() -> None:
-    assert supported_forms(GRADED) == ("json", "text", "label")
-    assert supported_forms(EACH) == ("json", "text")
+    assert supported_forms(GRADED) == ("json", "text", "label", "decision")
+    assert supported_forms(EACH) == ("json", "text", "decision")
+    assert supported_forms(msgspec.structs.replace(GRADED, answer="nuggets")) == ("json", "text")
 
 
 def test_schema_is_strict_and_asks_for_the_reasons_first() -> None:

@@ -19,7 +19,7 @@ from judge.judges.journal_tools import LONGEST, placed_rows, read_line
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request
 
-_FORMS: tuple[AnswerForm, ...] = ("label", "json", "text")
+_FORMS: tuple[AnswerForm, ...] = ("label", "json", "text", "decision")
 _KEY = 16
 """Bytes of the digest of what was asked: of a billion questions, two are alike with a probability of 10⁻²¹."""
 
