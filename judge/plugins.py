@@ -64,6 +64,13 @@ ANNEXES = {
             "judges.checker": "judge.extra.checkers:BACKEND",
         },
     ),
+    "decisions": Annex(
+        {},
+        {
+            "judges.decisions": "judge.extra.decisions:DECISIONS",
+            "judges.systemone": "judge.extra.decisions:SYSTEMONE",
+        },
+    ),
     "nuggets": Annex(
         {
             "nuggets create": "ask a judge for a bank of nuggets",

@@ -23,7 +23,7 @@ def _prepare(command: str, page: str) -> bool:
         return False
     put_there(shlex.join(call), page)
     models = vars(parsed(shlex.join(call))).get("model") or []
-    return any(model.startswith(("local/", "server/")) for model in models)
+    return any(model.startswith(("local/", "server/", "systemone/")) for model in models)
 
 
 @pytest.mark.usefixtures("reader")

@@ -80,6 +80,8 @@ class Options:
     """Log probabilities, where asked for: as openai, vllm or llama.cpp gives them; ignore or reject (status 400)."""
     fingerprint: str = "mock"
     """The `system_fingerprint` of replies."""
+    declined: str = ""
+    """A decision about a question with this text is a refusal."""
     key: str | None = None
     """When set, requests without this bearer key get 401."""
     seed: int = 0
@@ -169,7 +171,7 @@ class Server:
     def handle(self, client: "Client", head: bytes, body: bytes) -> None:
         """Answer one request, now or later."""
         method, path, _ = head.split(b" ", 2)
-        if path.endswith((b"/chat/completions", b"/v1/messages")) and method == b"POST":
+        if path.endswith((b"/chat/completions", b"/v1/messages", b"/decisions", b"/systemone")) and method == b"POST":
             self.complete(client, head, body)
         elif path == b"/__stats":
             client.reply(200, self.stats())
@@ -202,7 +204,7 @@ class Server:
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
-            request = json.loads(body)
+            request = as_chat(json.loads(body))
             digest = digest_of(request["messages"])
         except (ValueError, KeyError, TypeError):
             self.finish(client, 400, error(None, "the request is not a chat completion"))
@@ -338,6 +340,10 @@ class Server:
             self.billed_while_gone += paid
         elif not bad and (fault is None or fault.slow):
             item.delivered += 1
+        if "questions" in request:
+            answer = {"nothing": garbage(digest)} if bad else decisions(request, self.options)
+            self.finish(client, 200, answer)
+            return
         content = garbage(digest) if bad else verdict(request, self.options)
         limits = self.told(200, None)["headers"] if self.options.provider else None
         prompt = sum(len(message["content"]) for message in request["messages"]) // 5
@@ -399,6 +405,61 @@ def digest_of(messages: Sequence[dict[str, str]]) -> bytes:
     """Eight bytes that stand for the messages."""
     text = "\0".join(f"{message['role']}\0{message['content']}" for message in messages)
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+def as_chat(request: dict[str, Any]) -> dict[str, Any]:
+    """A request for decisions with what it shows and asks as messages; another one as it is."""
+    if "questions" not in request:
+        return request
+    material = request["state"] if "state" in request else request["input"]
+    asked = {"role": "system", "content": json.dumps(request["questions"], ensure_ascii=False)}
+    return {**request, "messages": [asked, {"role": "user", "content": material}]}
+
+
+def decisions(request: dict[str, Any], options: Options) -> dict[str, Any]:
+    """The answers to questions under the contract that a request is of.
+
+    One label has 7 parts and each other one 1, as in `logprobs`; which one follows from the question and the material.
+    """
+    named = request["questions"]
+    openai = isinstance(named, list)
+    if openai:
+        named = {question["name"]: question for question in named}
+    answers = {name: decision(question, request["messages"][-1], options, openai) for name, question in named.items()}
+    prompt = sum(len(message["content"]) for message in request["messages"]) // 5
+    return {
+        "model": request["model"],
+        "answers": [{"name": name, **answer} for name, answer in answers.items()] if openai else answers,
+        "usage": {"input_tokens": prompt, "output_tokens": 0},
+    }
+
+
+def decision(question: dict[str, Any], material: dict[str, str], options: Options, openai: bool) -> dict[str, Any]:
+    """The answer to one question."""
+    if options.declined and options.declined in question["instructions"]:
+        return {"type": "refusal"}
+    kind = question["type"]
+    asked = {"role": "system", "content": question["instructions"]}
+    number = int.from_bytes(digest_of([asked, material]), "big")
+    if kind in ("predicate", "noul"):
+        return {"type": kind, "probability" if openai else "noul": (1 + number % 9) / 10}
+    if openai:
+        key = "label" if kind == "score" else "value"
+        labels = [option[key] for option in question["levels" if kind == "score" else "choices"]]
+    else:
+        labels = list(map(str, range(len(question["criteria"])))) if kind == "score" else list(question["criteria"])
+    chosen = number % len(labels)
+    shares = [(7.0 if place == chosen else 1.0) / (6 + len(labels)) for place in range(len(labels))]
+    answer = {"type": kind, "confidence": shares[chosen]}
+    answer |= {"score": sum(map(math.prod, enumerate(shares)))} if kind == "score" else {"choice": labels[chosen]}
+    if not openai:
+        return {**answer, "probabilities": dict(zip(labels, shares, strict=True))}
+    pairs = enumerate(zip(labels, shares, strict=True))
+    listed = [
+        {key: label, "probability": share} | ({"value": place} if kind == "score" else {})
+        for place, (label, share) in pairs
+    ]
+    return {**answer, "probabilities": listed}
 
 
 def verdict(request: dict[str, Any], options: Options) -> str:
