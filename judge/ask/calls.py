@@ -30,7 +30,7 @@ from judge.errors import (
 from judge.io.steps import duration
 from judge.judges.journal import Journal
 from judge.judges.model import FREE, Model
-from judge.judges.records import Completion, Request, storable
+from judge.judges.records import PROMPT_CUT, Completion, Request, storable
 
 _BACKOFF = tenacity.wait_random_exponential(max=60.0)
 """Seconds between two attempts of a call where the provider names no time."""
@@ -156,7 +156,7 @@ class Calls:
             return recorded, None
         if request.replies is None:
             completion = await self._paid_call(request)
-            cut = None if self._model.recorded else self._reading.cut(request.messages, completion)
+            cut = self._cut(request, completion)
             if cut is not None:
                 # It is not recorded, so that the same command asks again once the server reads more.
                 raise PromptCutError(f"{cut}: {REMEDY}")
@@ -164,6 +164,15 @@ class Calls:
             completion = await self._model.complete(request)
         parameters = self._model.parameters(request)
         return completion, self._journal.write(digest, self._model.name, parameters, request, completion)
+
+    def _cut(self, request: Request, completion: Completion) -> str | None:
+        """Why the judge did not read the whole request; None if nothing speaks for it."""
+        if completion.finish_reason == PROMPT_CUT:
+            return completion.text
+        # A decision's count of tokens is its share of a call, and a recording is of calls that were looked at.
+        if request.form == "decision" or self._model.recorded:
+            return None
+        return self._reading.cut(request.messages, completion)
 
     async def _paid_call(self, request: Request) -> Completion:
         """Wait until the budget can pay for a call beside those in flight, and make it."""

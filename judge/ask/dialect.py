@@ -11,13 +11,11 @@ import msgspec
 
 from judge.errors import AuthenticationError, JudgeError, ParameterRefused, RejectedError, StructureUnsupported
 from judge.judges.journal_store import Recorded
-from judge.judges.records import AnswerForm, Request
+from judge.judges.records import LIMITS, AnswerForm, Request
 from judge.records import AnswerKind, Record
 
 _MAY_BE_THE_FORM = (400, 404, 422)
 """Statuses with which an endpoint refuses what a request asks for, in whatever words."""
-LIMITS = ("max_tokens", "max_completion_tokens")
-"""The names of the longest reply, the usual one first."""
 
 
 class Dialect(Record, frozen=True):

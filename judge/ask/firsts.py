@@ -13,9 +13,9 @@ _ABOUT_THE_TEXT: tuple[FailureReason, ...] = ("content_filter", "refused", "cont
 """Failures that say nothing of the judge."""
 _ADVICE: dict[FailureReason, str] = {
     "provider_error": "--omit leaves parameters out, and --form names the answer form",
-    "truncated": "raise --max-tokens",
+    "prompt_cut": "the same command asks again",
 }
-"""What to do, where the detail of a failure does not say it."""
+"""What to do about failures that no journal holds."""
 
 
 def far_apart(numbers: Sequence[int]) -> list[int]:
@@ -38,8 +38,7 @@ def failed_alike(judge: str, failures: Sequence[Failure]) -> OperationalError | 
     words = {re.sub(r"[0-9]+", "0", failure.detail) for failure in told}
     if len(responses) < FIRSTS or len(words) > 1:
         return None
-    advice = _ADVICE.get(told[0].reason)
+    advice = _ADVICE.get(told[0].reason, "the same command, given again, asks the rest all the same")
     return OperationalError(
-        f"{judge}: the first {FIRSTS} questions failed alike: {told[0].detail}; nothing else was asked"
-        f"{f': {advice}' if advice else ''}; the same command, given again, asks the rest all the same"
+        f"{judge}: the first {FIRSTS} questions failed alike, so nothing else was asked: {told[0].detail}; {advice}"
     )

@@ -236,7 +236,8 @@ class Loop:
             for number in far_apart(numbers):
                 task = self._wanted[number]
                 self._waiting.remove(number)
-                judged = await self._judge(number, task)
+                # Gathered, because it keeps what stopped it to itself, a cancellation too.
+                (judged,) = await asyncio.gather(self._judge(number, task))
                 if judged is None:
                     if self.calls.stopped is not None:
                         return closing
@@ -344,7 +345,8 @@ class Loop:
 
         Until the judge has given such an answer, a refusal changes what is taken for the endpoint's dialect, and the
         question is asked anew. Afterwards, a request that fails under an answer form is asked once more in the next
-        form, for this response alone; so is one that got nothing but white space.
+        form, for this response alone; so is one that got nothing but white space. The outcome rests on what was said in
+        the last form, which is all that a later run looks for.
         """
         questions = self._questions
         criterion = task.criterion
@@ -357,6 +359,7 @@ class Loop:
                 again = self._again(error, task, request, dialect, dialogue)
                 if again is not None:
                     dialect, request = again
+                    dialogue.completions.clear()
                     continue
                 if isinstance(error, AuthenticationError):
                     raise
@@ -369,6 +372,7 @@ class Loop:
                 break
             if dialogue.write is not None:
                 await dialogue.write
+            dialogue.completions.clear()
             request = questions.request(task, following, dialect)
         if not questions.is_settled(criterion) and request.form == questions.forms(criterion, dialect)[0]:
             questions.settle(dialect, criterion)

@@ -158,8 +158,8 @@ def ask_free(name: str, wanted: Sequence[Task], pool: Pool, turns: Mapping[str, 
 
 
 def judging_options(options: ModelOptions, models: Sequence[Model]) -> dict[str, object]:
-    """The judge's options that may change a grade; patience and speed do not."""
-    needless = {"timeout", "threads"}
+    """The judge's options that may change a grade; patience, speed and room for a longer reply do not."""
+    needless = {"timeout", "threads", "max_tokens"}
     return {name: value for name, value in all_options(options, models).items() if name not in needless}
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from judge.ask.reply import is_cut
+from judge.judges.http_errors import at
 from judge.judges.records import Completion, Message
 
 _LONGEST_TOKEN = 10.0
@@ -93,4 +94,4 @@ def _says_so(completion: Completion) -> bool:
         body = json.loads(completion.raw)
     except (ValueError, RecursionError):
         return False
-    return isinstance(body, dict) and body.get("truncated") is True
+    return any(isinstance(place, dict) and place.get("truncated") is True for place in (body, at(body, dict, "usage")))

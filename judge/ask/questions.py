@@ -1,6 +1,7 @@
 """What a judge is asked about a pool, once more after an unreadable reply, and what the journal answers already."""
 
 import functools
+import itertools
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, get_args
 
@@ -171,12 +172,10 @@ class Questions:
         self._pool = pool
         self._turns = turns or {}
         self.account = account or Account()
-        remembered = journal.meta(_DIALECT + model.name)
-        if remembered is not None:
-            self.dialect = msgspec.json.decode(remembered, type=Dialect)
-        else:
-            self.dialect = recorded_dialect(self._sample, _ANSWERS) if model.room is not None else Dialect()
+        self.dialect = remembered_dialect(journal, model.name)
         """What the endpoint takes, as far as it is known."""
+        if self.dialect == Dialect() and model.room is not None:
+            self.dialect = recorded_dialect(self._sample, _ANSWERS)
 
     @functools.cached_property
     def _sample(self) -> list[Recorded]:
@@ -381,15 +380,13 @@ class Questions:
         found: list[_Found] = []
         lacking: list[Asked] = []
         begun: list[Asked] = []
-        completions: dict[str, Completion] = {}
         for form in forms:
             request = self.request(task, form)
             walked = self._walk(task, request)
             if isinstance(walked, _Found):
-                completions |= walked.completions
-                found = [walked._replace(completions=completions)]
                 if not is_filler(walked.answer.completion, form):
-                    return found[0]
+                    return walked
+                found = [walked]
                 # Nothing was said in this form, so that the next one counts.
                 lacking.clear()
                 continue
@@ -425,11 +422,13 @@ class _Found(NamedTuple):
     """By the digests of their requests."""
 
 
-def refused_notes(judges: Iterable[str], journal: Journal) -> tuple[str, ...]:
+def remembered_dialect(journal: JournalView, judge: str) -> Dialect:
+    """What a journal remembers of a judge's endpoint."""
+    remembered = journal.meta(_DIALECT + judge)
+    return Dialect() if remembered is None else msgspec.json.decode(remembered, type=Dialect)
+
+
+def refused_notes(judges: Iterable[str], journal: JournalView) -> tuple[str, ...]:
     """What the endpoints of judges refuse of what is usually sent, a sentence each."""
-    notes: list[str] = []
-    for judge in sorted(set(judges)):
-        remembered = journal.meta(_DIALECT + judge)
-        if remembered is not None:
-            notes += dialect_notes(judge, msgspec.json.decode(remembered, type=Dialect))
-    return tuple(notes)
+    notes = (dialect_notes(judge, remembered_dialect(journal, judge)) for judge in sorted(set(judges)))
+    return tuple(itertools.chain.from_iterable(notes))

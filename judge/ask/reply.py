@@ -3,7 +3,7 @@
 import re
 
 from judge.ask.records import Unreadable
-from judge.judges.records import NO_SCORE, PROMPT_CUT, THOUGHTS, Completion
+from judge.judges.records import NO_SCORE, THOUGHTS, Completion
 
 _CUT_OFF = frozenset(
     {
@@ -90,8 +90,6 @@ def reply_of(completion: Completion) -> str | Unreadable:
         told = f"the checker's model replied {in_short(completion.text)}, expected Yes or No"
         return Unreadable("unreadable", told)
     text = completion.text
-    if completion.finish_reason == PROMPT_CUT:
-        return Unreadable("prompt_cut", text)
     if text.lstrip().startswith(_CHANNELS):
         return _final_channel(completion)
     opening = _opening(text)

@@ -19,7 +19,7 @@ from judge.records import Criterion
 
 SCHEMA = 3
 _LIBRARIES = ("krippendorff", "msgspec", "numpy", "scipy")
-PARAMETERS = ("temperature", "max_tokens", "seed", "base_url", "logprobs", "reasoning_effort")
+PARAMETERS = ("temperature", "seed", "base_url", "logprobs", "form", "omit", "reasoning_effort")
 """The options of a judge that certificates record."""
 
 

@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.questions import inquiry, is_filler
+from judge.ask.questions import inquiry, is_filler, remembered_dialect
 from judge.ask.records import Failure, Judgment, Unreadable, in_a_word
+from judge.ask.reply import is_cut
 from judge.errors import UsageError
 from judge.io.plan import Option
 from judge.io.words import split_sentences
@@ -19,7 +20,7 @@ from judge.jobs.options import OwnPrompts
 from judge.judges.forms import answer_labels
 from judge.judges.journal import JournalView
 from judge.judges.journal_store import Recorded, request_digest
-from judge.judges.records import Request
+from judge.judges.records import LIMITS, Request
 from judge.pool.records import PooledResponse
 from judge.records import Criterion
 
@@ -90,11 +91,28 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
 def _first(journal: JournalView, digest: str) -> Recorded | None:
     """The first completion of the inquiry whose last request has this digest; None if it is not there."""
     last = journal.find(digest)
-    if last is None or last.messages[-2].role != "assistant":
+    if last is None or not any(message.role == "assistant" for message in last.messages):
         return last
     # A repair shows the first reply and asks once more.
-    first = msgspec.structs.replace(last, messages=last.messages[:-2])
-    return journal.find(request_digest(last.judge, last.parameters, first))
+    return _found(journal, last, msgspec.structs.replace(last, messages=last.messages[:-2]))
+
+
+def _found(journal: JournalView, like: Recorded, asked: Request | Recorded) -> Recorded | None:
+    """What the journal holds of a request that went out with the parameters of another; None if it holds nothing.
+
+    The longest reply may be another, since a reply that was cut off was asked for again with more room.
+    """
+    named = next((name for name in LIMITS if name in like.parameters), None)
+    rooms = () if named is None else remembered_dialect(journal, like.judge).rooms
+    found = None
+    for room in (None, *rooms):
+        parameters = like.parameters if room is None else {**like.parameters, str(named): room}
+        entry = journal.find(request_digest(like.judge, parameters, asked))
+        if entry is not None:
+            found = entry
+            if not is_cut(entry.completion):
+                break
+    return found
 
 
 def _prompts(
@@ -134,7 +152,7 @@ def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse,
     try:
         asked = next(talk)
         while True:
-            entry = journal.find(request_digest(first.judge, first.parameters, asked))
+            entry = _found(journal, first, asked)
             if entry is None:
                 return ASKED_AGAIN
             asked = talk.send(entry.completion)

@@ -103,7 +103,8 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
     return json_bytes(
         {
             **pooled, "status": "complete" if plan.limit is None else "trial",
-            "asked": {"limit": plan.limit, "judgments": len(inputs.tasks)}, "prices": judge.prices,
+            "asked": {"limit": plan.limit, "judgments": len(inputs.tasks), "max_tokens": plan.options.max_tokens},
+            "prices": judge.prices,
             "spending": [row.results for row in outcome.accounts], "certificate": outcome.statement, "counts": counts,
             "models_returned": sorted({each.model for each in replies if isinstance(each, Judgment) and each.model}),
             **{name: value for name, value in rare.items() if value is not None},

@@ -86,6 +86,7 @@ def read_completion(
     endpoint: str | None = None,
     secrets: Secrets | None = None,
     request: Request | None = None,
+    sent: Collection[str] = (),
 ) -> Completion:
     """The completion in the body of a reply with status 200; its text is the refusal if the model refused.
 
@@ -100,13 +101,14 @@ def read_completion(
         endpoint: The address that answered, without credentials.
         secrets: What must not come into the journal; the known secrets if None.
         request: What was asked; without it, nobody knows whether the end of thoughts is quoted.
+        sent: The names of its parameters, which a body may refuse with status 200 too.
 
     Raises:
         JudgeError: The body is not JSON, holds no choice or an error, or the provider broke off.
     """
     reply = read_json(body)
     if not at(reply, list, "choices"):
-        raise error_of_reply(body, headers, "choices", structured=structured)
+        raise error_of_reply(body, headers, "choices", structured=structured, sent=sent)
     choice, usage = reply["choices"][0], at(reply, dict, "usage") or {}
     reason, refused = at(choice, str, "finish_reason"), at(choice, str, "message", "refusal")
     if reason == "error":
@@ -130,13 +132,15 @@ def read_completion(
     )
 
 
-def error_of_reply(body: bytes, headers: Mapping[str, str], lacking: str, *, structured: bool) -> JudgeError:
+def error_of_reply(
+    body: bytes, headers: Mapping[str, str], lacking: str, *, structured: bool, sent: Collection[str] = ()
+) -> JudgeError:
     """The error for a reply with status 200 that lacks what it was to hold; it may name another status."""
     refusal = read_refusal(200, body)
     status = next((int(code) for code in refusal.codes if code.isdecimal() and 400 <= int(code) < 600), None)
     if status is None:
         return RejectedError(f"status 200, but no {lacking}: {refusal.message}")
-    return error_for(msgspec.structs.replace(refusal, status=status), headers, structured=structured)
+    return error_for(msgspec.structs.replace(refusal, status=status), headers, structured=structured, sent=sent)
 
 
 def _text_of(choice: Any) -> str:
@@ -287,6 +291,7 @@ class Connection:
             endpoint=self._address.url,
             secrets=self._secrets,
             request=request,
+            sent=sent,
         )
         return with_probabilities(completion, reply.body, request) if probable else completion
 

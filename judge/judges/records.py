@@ -32,6 +32,8 @@ THOUGHTS = {
     "◁think▷": "◁/think▷",
 }
 """What thoughts in a reply begin and end with, as models write them: DeepSeek, Qwen and most; Seed, Magistral, Kimi."""
+LIMITS = ("max_tokens", "max_completion_tokens")
+"""The names of the most tokens of a reply, as parameters; the usual one first."""
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Amount = Annotated[float, Meta(ge=0, le=math.nextafter(math.inf, 0))]
 

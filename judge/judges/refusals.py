@@ -38,7 +38,8 @@ _OF_THE_NAME = _any(
 """Words and codes that refuse a parameter whatever its value."""
 _OF_A_VALUE = _any(
     r"too (?:large|long|big|many|high|small|low)|at (?:most|least)|exceed|maximum|minimum|negative",
-    r"(?:less|greater|smaller|larger|more|lower|higher) than|above|below|between|range|or (?:less|lower|more)|\bin [\[(]",
+    r"(?:less|greater|smaller|larger|more|lower|higher) than|above|below|between|range|or (?:less|lower|more)",
+    r"\bin [\[(]",
     r"[<>]=|[≤≥]| [<>] ?-?\d+(?:\.\d+)?(?![\d.]*>)",
 )
 """Words that refuse a value because of its range."""

@@ -137,7 +137,7 @@ def test_a_list_of_nuggets_cannot_be_decided() -> None:
 def ended(completion: Completion) -> Verdict | Unreadable:
     """What an inquiry ends with after one completion; it must not ask once more."""
     criterion = find_criterion("naturalness")
-    talk = inquiry(criterion, asked(criterion, turn("long " * 2000)), ["decision"])
+    talk = inquiry(criterion, asked(criterion, turn("long " * 2000)))
     next(talk)
     with pytest.raises(StopIteration) as stopped:
         talk.send(completion)

@@ -1,6 +1,5 @@
 """What an endpoint takes is settled with its first answer, and a judge that fails from the start is asked no more."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -8,16 +7,18 @@ from typing import Any
 import pytest
 
 from judge.ask.account import Settings
+from judge.ask.criteria import find_criterion
 from judge.ask.loop import assess
+from judge.ask.opening import open_one
 from judge.ask.questions import refused_notes
 from judge.ask.records import Failure, Judgment, tasks
-from judge.errors import OperationalError, StructureUnsupported
+from judge.errors import ContentFilterError, OperationalError, StructureUnsupported
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
-from judge.judges.journal_tools import read_journal
+from judge.judges.journal_tools import export_journal, merge_journals, read_journal
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion, Request
-from tests.ask.test_loop import Scripted, criterion, pool
+from tests.ask.test_loop import Answer, Scripted, criterion, pool
 from tests.mock import Mock
 
 TEXTS = tuple(f"text {number}" for number in range(12))
@@ -183,7 +184,7 @@ def test_an_endpoint_that_refuses_everything_is_asked_three_questions(mock: Mock
     mock.config(refused={"model": [400, refusal("max_prompt is negative: -7")]})
     with Journal(None) as journal, pytest.raises(OperationalError) as ended:
         judged(journal, mock, concurrency=16)
-    assert "the first 3 questions failed alike: status 400: max_prompt is negative: -7" in str(ended.value)
+    assert "so nothing else was asked: status 400: max_prompt is negative: -7; --omit leaves" in str(ended.value)
     # Each in both forms.
     assert mock.stats()["requests"] == 6
 
@@ -202,22 +203,169 @@ def test_a_judge_that_is_never_read_is_paid_for_three_questions(tmp_path: Path, 
 
 
 def test_failures_that_differ_do_not_end_a_run() -> None:
-    replies = {text: [f"{'no ' * (number + 1)}grade"] for number, text in enumerate(TEXTS[:3])}
-    replies[TEXTS[1]] = [Completion(text="half", finish_reason="length", model="m")]
+    """The first, the last and the middle question are asked first."""
+    first, last, middle = TEXTS[0], TEXTS[-1], TEXTS[6]
+    replies: dict[str, list[Answer]] = {first: ["no grade"], middle: ["no, no grade"]}
+    replies[last] = [Completion(text="half", finish_reason="length", model="m")]
     one = pool(TEXTS)
     with Journal(None) as journal:
-        results = assess(tasks(one, [criterion()]), Scripted(replies), journal, one)
-    assert [isinstance(result, Judgment) for result in results] == [False] * 3 + [True] * 9
+        model = Scripted(replies)
+        results = assess(tasks(one, [criterion()]), model, journal, one)
+    assert [result.response_id for result in results if isinstance(result, Failure)] == ["R00000", "R00006", "R00011"]
+    assert [request.response for request in model.asked][:5] == [first, first, last, middle, middle]
 
 
 def test_the_form_that_the_user_names_is_asked_alone(mock: Mock, tmp_path: Path) -> None:
-    from judge.ask.opening import open_one
-
     model = open_one("server/mock", ModelOptions(base_url=mock.base_url, form="text"), [], Settings())
     assert model.forms == ("text",)
-    assert json.loads(json.dumps(mock.stats()))["requests"] == 0
     one = pool(TEXTS)
     with Journal(tmp_path / "j") as journal:
         results = assess(tasks(one, [criterion()]), model, journal, one)
     assert {result.form for result in results if isinstance(result, Judgment)} == {"text"}
     assert {entry.form for entry in read_journal(tmp_path / "j")} == {"text"}
+
+
+# ---------------------------------------------------------------- kinds of answers, forms and single failures
+
+
+class Picky(Fickle):
+    """Refuses the schema of sentences, for every response."""
+
+    async def complete(self, request: Request) -> Completion:
+        if request.sentences and request.form == "json":
+            self.asked.append(request)
+            raise StructureUnsupported("status 400: arrays are not supported in response_format")
+        if request.sentences:
+            self.asked.append(request)
+            labels = "\n".join(f"{number}: supported" for number in range(1, request.sentences + 1))
+            return Completion(text=labels, finish_reason="stop", model="m")
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 64])
+def test_each_kind_of_answer_has_its_own_form(tmp_path: Path, concurrency: int) -> None:
+    sentences = find_criterion("groundedness/sentences")
+    one = pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        model = Picky(())
+        settings = Settings(concurrency=concurrency)
+        results = assess(tasks(one, [criterion(), sentences]), model, journal, one, settings=settings)
+        forms = Counter((result.criterion, result.form) for result in results if isinstance(result, Judgment))
+        assert forms == {("naturalness", "json"): len(TEXTS), ("groundedness", "text"): len(TEXTS)}
+        # One refusal of the schema of sentences.
+        assert len(model.asked) == 2 * len(TEXTS) + 1
+        assert refused_notes([model.name], journal) == (
+            "fake/scripted: not asked for labels of sentences in the form json, in which its endpoint gave none.",
+        )
+        later = Picky(())
+        assert list(assess(tasks(one, [sentences, criterion()]), later, journal, one)) == [*results[12:], *results[:12]]
+        assert later.asked == []
+
+
+class Labels(Scripted):
+    """Refuses labels, and takes the rest."""
+
+    async def complete(self, request: Request) -> Completion:
+        self.asked.append(request)
+        if request.form == "label":
+            raise StructureUnsupported("status 400: guided_choice is not supported")
+        text = '{"rationale": "r", "grade": "3"}' if request.form == "json" else "Grade: 1"
+        return Completion(text=text, finish_reason="stop", model="m")
+
+
+def test_after_labels_comes_the_schema(tmp_path: Path) -> None:
+    one = pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        model = Labels(forms=("label", "json", "text"))
+        results = assess(tasks(one, [criterion()]), model, journal, one)
+        assert {result.form for result in results if isinstance(result, Judgment)} == {"json"}
+        assert len(model.asked) == len(TEXTS) + 1
+
+
+class Failing(Fickle):
+    """Cannot write an object about some texts, which says nothing of the others."""
+
+    async def complete(self, request: Request) -> Completion:
+        if request.form == "json" and request.response in self.refused:
+            self.asked.append(request)
+            raise StructureUnsupported("status 400: json_validate_failed", lasting=False)
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("concurrency", [1, 64])
+@pytest.mark.parametrize(
+    ("failing", "asked", "grades"),
+    [
+        # The first two questions fail alone, and the third is answered under the schema.
+        ((0, 11), 14, [1, *[3] * 10, 1]),
+        # The first, the last and the middle one: the judge cannot write objects, and is asked for none any more.
+        ((0, 6, 11), 15, [1] * 12),
+        # Later failures are of their responses alone.
+        ((1, 2, 3, 4, 5), 17, [3, *[1] * 5, *[3] * 6]),
+    ],
+)
+def test_three_single_failures_from_the_start_give_a_form_up(tmp_path, concurrency, failing, asked, grades) -> None:
+    one = pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        model = Failing(tuple(TEXTS[number] for number in failing))
+        settings = Settings(concurrency=concurrency)
+        results = list(assess(tasks(one, [criterion()]), model, journal, one, settings=settings))
+        assert [result.grade for result in results if isinstance(result, Judgment)] == grades
+        assert len(model.asked) == asked
+        later = Failing(())
+        assert list(assess(tasks(one, [criterion()]), later, journal, one)) == results
+        assert later.asked == []
+
+
+def test_texts_that_a_filter_blocks_say_nothing_of_the_judge() -> None:
+    blocked = {text: [ContentFilterError("status 400: blocked")] for text in (TEXTS[0], TEXTS[6], TEXTS[11])}
+    one = pool(TEXTS)
+    with Journal(None) as journal:
+        results = assess(tasks(one, [criterion()]), Scripted(blocked), journal, one)
+    assert sum(isinstance(result, Judgment) for result in results) == 9
+
+
+def test_one_response_under_three_prompts_says_nothing_of_the_judge() -> None:
+    one = pool(TEXTS[:1])
+    prompts = [criterion(name) for name in ("naturalness", "relevance", "completeness")]
+    with Journal(None) as journal:
+        results = assess(tasks(one, prompts), Scripted(default="I like it."), journal, one)
+    assert [result.reason for result in results if isinstance(result, Failure)] == ["unreadable"] * 3
+
+
+def test_an_outage_is_no_refusal_of_the_form(mock: Mock, tmp_path: Path) -> None:
+    """The first question meets status 500 at every attempt, and all others are answered under the schema."""
+    mock.script({"status": 500, "body": refusal("internal error")})
+    with Journal(tmp_path / "j") as journal:
+        first, *others = judged(journal, mock)
+        assert isinstance(first, Failure)
+        assert {result.form for result in others if isinstance(result, Judgment)} == {"json"}
+        assert refused_notes(["server/mock"], journal) == ()
+
+
+def test_what_the_user_sets_later_is_known_to_be_refused(mock: Mock, tmp_path: Path) -> None:
+    mock.config(refused={"temperature": [400, refusal("unsupported", param="temperature")]})
+    with Journal(tmp_path / "j") as journal:
+        judged(journal, mock)
+        asked = mock.stats()["requests"]
+        with pytest.raises(OperationalError, match="does not take temperature, which was set"):
+            judged(journal, mock, (*TEXTS, "another"), temperature=0.5)
+    assert mock.stats()["requests"] == asked
+
+
+@pytest.mark.parametrize("refused", ["temperature", "max_tokens", "system", "response_format"])
+def test_a_journal_of_exported_calls_pays_for_nothing_again(mock: Mock, tmp_path: Path, refused: str) -> None:
+    """An export holds the calls alone, and says nothing of the endpoint."""
+    mock.config(refused={refused: [400, refusal(f"{refused} role is not supported", param=refused)]})
+    with Journal(tmp_path / "j") as journal:
+        results = judged(journal, mock)
+    asked = mock.stats()["requests"]
+    export_journal(tmp_path / "j", tmp_path / "calls.jsonl")
+    merge_journals([tmp_path / "calls.jsonl"], tmp_path / "merged")
+    with Journal(tmp_path / "merged") as journal:
+        assert judged(journal, mock) == results
+    replay = open_model(f"replay/{tmp_path / 'calls.jsonl'}")
+    one = pool(TEXTS)
+    with Journal(None) as journal:
+        assert list(assess(tasks(one, [criterion()]), replay, journal, one)) == results
+    assert mock.stats()["requests"] == asked

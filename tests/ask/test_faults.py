@@ -36,7 +36,7 @@ OUTCOMES = {
     "filter-200": (1, 1, "content_filter", "the provider's content filter stopped the reply"),
     "context-length": (1, 0, "context_length", "status 400: This model's maximum context length"),
     # Two replies, the second with twice the room.
-    "length": (2, 2, "truncated", "the reply was cut off at the token limit (4 tokens): raise --max-tokens"),
+    "length": (2, 2, "truncated", "tokens): raise --max-tokens"),
     "off-scale": (2, 2, "unreadable", "found grade 17, expected one of 0, 1, 2, 3"),
     "two-verdicts": (2, 2, "unreadable", 'the reply has two JSON objects that differ in "grade"'),
     "quoted-scale": (2, 2, "unreadable", "the reply claims another grade than its JSON object"),

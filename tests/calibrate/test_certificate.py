@@ -39,7 +39,8 @@ ESTIMATES = {
 }
 """An interval above, below and around the bound .4 of the requirement."""
 OPTIONS = {
-    "temperature": 0.0, "max_tokens": 1024, "seed": None, "base_url": None, "logprobs": None, "reasoning_effort": None,
+    "temperature": 0.0, "seed": None, "base_url": None, "logprobs": None, "form": None, "omit": None,
+    "reasoning_effort": None,
 }  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def test_a_run_that_is_what_was_certified_matches_in_every_item() -> None:
         ({"renderer": 99}, "renderer"),
         ({"models_returned": ("overlap-2",)}, "model returned"),
         ({"models_returned": ()}, "model returned"),
-        *(({"parameters": {**OPTIONS, name: "another"}}, name) for name in ("temperature", "max_tokens", "seed")),
+        *(({"parameters": {**OPTIONS, name: "another"}}, name) for name in ("temperature", "seed", "form", "omit")),
     ],
 )
 def test_each_item_alone_is_a_mismatch(changed: dict[str, object], item: str) -> None:
@@ -277,7 +278,7 @@ def test_a_run_as_certified_says_so_in_every_output(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("of", "more", "item"),
     [
-        (certificate(), ["--max-tokens", "99"], "max_tokens"),
+        (certificate(), ["--temperature", "0.5"], "temperature"),
         (certificate(certified(models_returned=("overlap-0",))), [], "model returned"),
     ],
 )

@@ -131,7 +131,7 @@ def test_the_chosen_judge_is_set_against_the_baseline_that_costs_nothing(gold: P
 def test_white_space_under_a_schema_is_a_warning_of_the_journal_too(mock: Mock, gold: Path, tmp_path: Path) -> None:
     mock.config(faults={"white-space": 1.0})
     plan = asking(tmp_path, gold, models=["server/mock"], base_url=mock.base_url)
-    told = "server/mock: not asked in the form json, in which its endpoint gave no answer."
+    told = "server/mock: not asked for grades in the form json, in which its endpoint gave none."
     assert any(told in warning for warning in tried(**plan).calibration.warnings)
     asked = mock.stats()["requests"]
     assert any(told in warning for warning in tried(**plan).calibration.warnings)
@@ -515,7 +515,7 @@ def test_what_was_asked_is_what_is_stored(tmp_path: Path, gold: Path, asked: Ask
     stored = tried(gold=[gold], judgments=[tmp_path / "out" / "judgments.jsonl"], pool=tmp_path / "pool")
     assert stored.calibration.agreement == now.calibration.agreement
     (one,) = now.certificate.certified
-    assert one.parameters == {**dict.fromkeys(PARAMETERS), "temperature": 0.0, "max_tokens": 1024}
+    assert one.parameters == {**dict.fromkeys(PARAMETERS), "temperature": 0.0}
     assert one.models_returned == ("overlap-1",)
 
 

@@ -177,7 +177,7 @@ def test_white_space_under_a_schema_is_said_wherever_grades_are(mock: Mock, tmp_
     out = tmp_path / "out"
     done = finish(mock, out)
     assert done.returncode == 0, done.stderr
-    note = "server/mock: not asked in the form json, in which its endpoint gave no answer."
+    note = "server/mock: not asked for grades in the form json, in which its endpoint gave none."
     assert f"warning: {note}" in done.stderr
     assert note in (out / "leaderboard.md").read_text(encoding="utf-8")
     assert {one["form"] for one in json_lines(out / "judgments.jsonl")} == {"text"}

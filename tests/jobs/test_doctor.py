@@ -217,7 +217,7 @@ def test_what_an_endpoint_refuses_is_left_out(mock: Mock) -> None:
     mock.config(refused={"temperature": [400, refusal], "system": [400, {"error": "System role not supported"}]})
     found = of_server(mock.base_url)
     assert {finding.state for finding in found.values()} == {"ok"}
-    assert found["answer"].found.endswith(", without temperature, system")
+    assert found["answer"].found.endswith(", without system, temperature")
 
 
 def test_a_judge_that_takes_no_schema_and_gives_no_log_probabilities(mock: Mock) -> None:

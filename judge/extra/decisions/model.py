@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from judge.ask.prompt_cut import prompt_cut
+from judge.ask.prompt_cut import PromptReading
 from judge.errors import CallError, UsageError
 from judge.extra.decisions.contracts import Contract, counts_of
 from judge.extra.decisions.questions import VERSION, completion_of, questions_of, shares
@@ -14,7 +14,7 @@ from judge.judges.backends.server import ServerModel
 from judge.judges.chat import Connection, Reply, encoded, error_of_reply, read_json, without_secrets
 from judge.judges.credentials import known_secrets
 from judge.judges.model import ModelOptions, SentRequests, set_by_user
-from judge.judges.records import Completion, Dialect, Message, Request
+from judge.judges.records import Completion, Message, Request
 from judge.records import Criterion
 
 
@@ -28,8 +28,10 @@ class DecisionModel(ServerModel):
         super().__init__(model, options)
         self.forms = ("decision",)
         # None of the parameters is sent that an endpoint may refuse.
-        self.dialect = Dialect()
+        self.omitted = ()
         self.required = ()
+        self.room = None
+        self._reading = PromptReading()
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse what no decision takes, and what any judge at an address refuses."""
@@ -77,7 +79,7 @@ class DecisionModel(ServerModel):
         address = self._address()
         secrets = known_secrets(address.whole)
         counts = counts_of(said)
-        cut = _cut(requests[0], counts.prompt, reply)
+        cut = self._cut(requests[0], counts.prompt, reply)
         numbers = [len(each) for each in asked]
         prompts, replies, cached = (shares(count, numbers) for count in counts)
         remaining = iter(answers)
@@ -97,13 +99,12 @@ class DecisionModel(ServerModel):
             completions.append(without_secrets(completion, secrets))
         return completions
 
-
-def _cut(request: Request, tokens: int | None, reply: Reply) -> str | None:
-    """Why the material of a call was not read to its end, as far as the reply tells; None if nothing speaks for it."""
-    whole = Completion(
-        text="", finish_reason=None, model=None, prompt_tokens=tokens, raw=reply.body.decode("utf-8", "replace")
-    )
-    return prompt_cut((Message("user", material_of(request)),), whole)
+    def _cut(self, request: Request, tokens: int | None, reply: Reply) -> str | None:
+        """Why the material of a call was not read to its end; None if nothing in the reply speaks for it."""
+        whole = Completion(
+            text="", finish_reason=None, model=None, prompt_tokens=tokens, raw=reply.body.decode("utf-8", "replace")
+        )
+        return self._reading.cut((Message("user", material_of(request)),), whole)
 
 
 def material_of(request: Request) -> str:

@@ -17,7 +17,7 @@ from judge.errors import InputError, StructureUnsupported, UsageError
 from judge.judges.journal_store import DamagedRow, Recorded, Store, recorded
 from judge.judges.journal_tools import LONGEST, placed_rows, read_line
 from judge.judges.model import Model, ModelOptions
-from judge.judges.records import AnswerForm, Completion, Request
+from judge.judges.records import LIMITS, AnswerForm, Completion, Request
 
 _FORMS: tuple[AnswerForm, ...] = ("label", "json", "text", "decision")
 _KEY = 16
@@ -42,6 +42,7 @@ class Replay(Model):
         """Judges are asked under a few sets of parameters; each is kept once."""
         self._places: dict[bytes, tuple[int, str | int]] = {}
         """The number of the parameters, and where the answer is, by what was asked."""
+        takes_system = False
         judges: dict[str, None] = {}
         forms: set[AnswerForm] = set()
         for place, row in placed_rows(path):
@@ -49,6 +50,7 @@ class Replay(Model):
             if row[1] == (judge or next(iter(judges))):
                 entry = recorded(row)
                 forms.add(entry.form)
+                takes_system |= any(message.role == "system" for message in entry.messages)
                 self._note(place, entry)
         names = ", ".join(sorted(judges))
         if not judges:
@@ -59,6 +61,7 @@ class Replay(Model):
         if self.name not in judges:
             raise UsageError(f"{path}: holds no judge {judge!r}, but {names}")
         self.forms = tuple(form for form in _FORMS if form in forms)
+        self.omitted = () if takes_system else ("system",)
 
     def _note(self, place: str | int, entry: Recorded) -> None:
         if entry.parameters not in self._parameters:
@@ -66,7 +69,11 @@ class Replay(Model):
         number = self._parameters.index(entry.parameters)
         # Of two answers to the same request, the first counts.
         first, earlier = self._places.setdefault(_key(entry), (number, place))
-        if first != number:
+        if first != number and _without_limit(self._parameters[first]) == _without_limit(entry.parameters):
+            # A reply that was cut off was asked for again with more room.
+            if _limit(entry.parameters) > _limit(self._parameters[first]):
+                self._places[_key(entry)] = number, place
+        elif first != number:
             digest = self._at(earlier).digest
             self._close()
             raise UsageError(
@@ -124,6 +131,16 @@ class Replay(Model):
 
     def _changed(self) -> InputError:
         return InputError(f"{self._path}: has changed since it was read: run the command again")
+
+
+def _limit(parameters: Mapping[str, Any]) -> int:
+    """The most tokens of a reply; 0 where none is named."""
+    limits = (parameters.get(name) for name in LIMITS)
+    return max((limit for limit in limits if isinstance(limit, int)), default=0)
+
+
+def _without_limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if name not in LIMITS}
 
 
 def _key(asked: Request | Recorded) -> bytes:

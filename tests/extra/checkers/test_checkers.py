@@ -129,6 +129,9 @@ def test_a_reply_that_is_no_answer_is_kept_and_never_asked_again(tmp_path, capsy
 
 def test_a_model_that_never_says_yes_or_no_is_asked_once_for_each_response(tmp_path: Path, mock: Mock) -> None:
     options = (*COMMAND, "--model", "checker/chat/mock", "--base-url", mock.base_url, "--limit", "12")
+    # A judge that answers nothing is given up after three responses, until the same command is given again.
+    assert main(["run", *options, "--out", str(tmp_path / "out")]) == 3
+    assert mock.stats()["paid"] == 3
     assert main(["run", *options, "--out", str(tmp_path / "out")]) == 1
     paid = mock.stats()["paid"]
     assert main(["run", *options, "--out", str(tmp_path / "out")]) == 1

@@ -72,13 +72,12 @@ def test_the_grade_is_the_likeliest(masses: dict[str, float], grade: int, expect
     assert sum((completion.probabilities or {}).values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("decisions", "cut", "reason", "detail"), [
-    ([Decision(None, {"type": "refusal"}, refused=True)], None, "refused", "the provider reports a refusal"),
-    ([Decision(None, {"type": "score"})], None, "unreadable", "the reply is empty"),
-    ([Decision({"0": 1.0, "1": 0.0, "2": 0.0, "3": 0.0}, {})], "half was read", "prompt_cut", "half was read"),
+@pytest.mark.parametrize(("decisions", "reason", "detail"), [
+    ([Decision(None, {"type": "refusal"}, refused=True)], "refused", "the provider reports a refusal"),
+    ([Decision(None, {"type": "score"})], "unreadable", "the reply is empty"),
 ])  # fmt: skip
-def test_what_is_no_answer_is_no_grade(decisions: list[Decision], cut: str | None, reason: str, detail: str) -> None:
-    completion = completion_of(ASKED, decisions, cut)
+def test_what_is_no_answer_is_no_grade(decisions: list[Decision], reason: str, detail: str) -> None:
+    completion = completion_of(ASKED, decisions, None)
     assert completion.probabilities is None
     assert parse(completion, criterion(), "decision", 0) == Unreadable(reason, detail)  # type: ignore[arg-type]
 

@@ -390,7 +390,7 @@ def test_white_space_under_a_schema_is_said(folder: Path, mock: Mock, capsys: py
     asked = ["--criteria", "groundedness", "--model", "server/m", "--base-url", mock.base_url, "--items", "3"]
     probe(folder, *asked, "-o", folder.parent / "out")
     said = " ".join("".join(capsys.readouterr()).split())
-    assert "server/m: not asked in the form json, in which its endpoint gave no answer." in said
+    assert "server/m: not asked for grades in the form json, in which its endpoint gave none." in said
 
 
 def test_a_probe_that_was_killed_goes_on_and_pays_for_nothing_twice(folder: Path, mock: Mock) -> None:
