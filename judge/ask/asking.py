@@ -43,7 +43,7 @@ class ModelForecast(Record, frozen=True):
     shared: int
     """Judgments that the call for another judgment answers too, because the requests are equal."""
     calls: int
-    """Calls to be made, those of a recheck included; repairs of unreadable replies come on top."""
+    """Calls to be made, a recheck included; second questions, after what is unreadable or cut off, come on top."""
     requests: int
     """Requests that these calls take: more than calls for a checker that asks about each pair of texts."""
     prompt_tokens: int

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from judge.ask.account import EVERY_OTHER, Settings
 from judge.io.plan import AboveZero, Amount, Option, Options, Positive
+from judge.io.text import did_you_mean
 from judge.judges.model import ModelOptions, Price
 from judge.judges.prices import read_prices
 from judge.judges.records import ReasoningEffort
@@ -34,17 +35,24 @@ def _checked_price(text: str) -> str:
 
 _WITHOUT_THOUGHTS, _WITH_THOUGHTS = 1024, 8192
 """Tokens of the longest reply, where the user names none."""
-Omissible = Literal["temperature", "max_tokens", "seed", "response_format", "system"]
+_OMISSIBLE = ("temperature", "max_tokens", "seed", "response_format", "system")
 """What `--omit` may name."""
 
 
-def _names(value: object) -> object:
+def _split(value: object) -> object:
     """Names between commas, each of them as one."""
     if isinstance(value, str):
         return value.split(",")
     if isinstance(value, list | tuple):
         return [name for text in value for name in str(text).split(",")]
     return value
+
+
+def _checked_name(name: str) -> str:
+    if name not in _OMISSIBLE:
+        expected = f"expected one of {', '.join(_OMISSIBLE)}"
+        raise ValueError(f"{name!r} cannot be left out{did_you_mean(name, _OMISSIBLE)} ({expected})")
+    return name
 
 
 class JudgeOptions(Options, section="asking"):
@@ -70,7 +78,11 @@ class JudgeOptions(Options, section="asking"):
     form: Annotated[Literal["json", "text", "label"] | None, Option()] = None
     """Ask in this answer form alone: an object by schema, a text, or one label (default: the first that the endpoint
     takes)."""
-    omit: Annotated[tuple[Omissible, ...], BeforeValidator(_names), Option(metavar="NAME[,NAME]", repeat=True)] = ()
+    omit: Annotated[
+        tuple[Annotated[str, AfterValidator(_checked_name)], ...],
+        BeforeValidator(_split),
+        Option(metavar="NAME[,NAME]", repeat=True),
+    ] = ()
     """Parameters that are not sent, such as temperature, max_tokens, seed, response_format; system puts the system
     message in front of the user's."""
 

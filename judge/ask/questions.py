@@ -285,15 +285,17 @@ class Questions:
         cut: dict[str, Completion] = {}
         last = None
         for other in sorted({room, *self.dialect.rooms}):
-            sized = self._sized(request, other)
-            digest = self.digest(sized)
-            completion = self._journal.get(digest)
-            if completion is None:
+            sized, digest = request, usual
+            if other != room:
+                sized = self._sized(request, other)
+                digest = self.digest(sized)
+            found = completion if other == room else self._journal.get(digest)
+            if found is None:
                 continue
-            last = Asked(digest, sized, completion, dict(cut))
-            if not self._lacks_room(sized, completion):
+            last = Asked(digest, sized, found, dict(cut))
+            if not self._lacks_room(sized, found):
                 return last
-            cut[digest] = completion
+            cut[digest] = found
         if last is None:
             return Asked(usual, request, None)
         return self.with_more_room(last) or last

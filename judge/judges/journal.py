@@ -63,7 +63,9 @@ class JournalView:
 
     def _find(self, digest: str, content: Callable[[Row], _Content]) -> _Content | None:
         # The writer has the store while it waits for the disk, and most questions are new.
-        found = (store.find(digest, content) for store in self._stores if self._may_hold(digest))
+        if not self._may_hold(digest):
+            return None
+        found = (store.find(digest, content) for store in self._stores)
         return next((one for one in found if one is not None), None)
 
     def _may_hold(self, digest: str) -> bool:

@@ -1,6 +1,6 @@
 """The interface of a judge: its options, its price, and one call that is one attempt."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -9,7 +9,7 @@ from judge.errors import CallError, UsageError
 from judge.judges.limits import RateLimits
 from judge.judges.prices import FREE as FREE
 from judge.judges.prices import Price as Price
-from judge.judges.records import AnswerForm, Completion, ReasoningEffort, Request
+from judge.judges.records import LIMITS, AnswerForm, Completion, ReasoningEffort, Request
 from judge.records import Criterion
 
 
@@ -76,6 +76,23 @@ def omitted_by_user(options: ModelOptions) -> tuple[str, ...]:
     if "max_tokens" in names:
         names.add("max_completion_tokens")
     return tuple(sorted(names))
+
+
+def sent_parameters(wished: Mapping[str, Any], omitted: Collection[str]) -> dict[str, Any]:
+    """What is sent of parameters: those with a value, without the omitted ones.
+
+    The token limit goes under its other name where the usual one is omitted.
+
+    >>> sent_parameters({"max_tokens": 9, "temperature": 0.0, "seed": None}, ["max_tokens"])
+    {'max_completion_tokens': 9, 'temperature': 0.0}
+    """
+    usual, other = LIMITS
+    sent = {}
+    for name, value in wished.items():
+        called = other if name == usual and usual in omitted else name
+        if value is not None and called not in omitted:
+            sent[called] = value
+    return sent
 
 
 def room_of(options: ModelOptions) -> int | None:

@@ -19,6 +19,7 @@ from judge.judges.journal_tools import export_journal, merge_journals, read_jour
 from judge.judges.model import ModelOptions
 from judge.judges.records import Completion, Request
 from tests.ask.test_loop import Answer, Scripted, criterion, pool
+from tests.conftest import manifest, run_example
 from tests.mock import Mock
 
 TEXTS = tuple(f"text {number}" for number in range(12))
@@ -369,3 +370,48 @@ def test_a_journal_of_exported_calls_pays_for_nothing_again(mock: Mock, tmp_path
     with Journal(None) as journal:
         assert list(assess(tasks(one, [criterion()]), replay, journal, one)) == results
     assert mock.stats()["requests"] == asked
+
+
+# ---------------------------------------------------------------- the command
+
+
+def run(out: Path, mock: Mock, *more: str) -> int:
+    return run_example(out, "--criteria", "naturalness", "--model", "server/m", "--base-url", mock.base_url, *more)
+
+
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        ((), {"model", "messages", "temperature", "max_tokens", "response_format"}),
+        (("--omit", "temperature,max_tokens", "--omit", "system"), {"model", "messages", "response_format"}),
+        (("--omit", "response_format"), {"model", "messages", "temperature", "max_tokens"}),
+        (("--form", "text"), {"model", "messages", "temperature", "max_tokens"}),
+        (
+            ("--form", "label"),
+            {"model", "messages", "temperature", "max_tokens", "structured_outputs", "grammar"},
+        ),
+    ],
+)
+def test_the_command_says_what_is_sent(mock: Mock, tmp_path: Path, options: tuple[str, ...], sent: set[str]) -> None:
+    assert run(tmp_path / "out", mock, "--limit", "3", *options) == 0
+    assert mock.last()[1].keys() == sent
+
+
+def test_a_name_that_cannot_be_left_out_is_refused(mock: Mock, tmp_path: Path, capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path / "out", mock, "--omit", "seed,tempurature")
+    told = capsys.readouterr().err
+    assert "'tempurature' cannot be left out; did you mean temperature? (expected one of temperature, " in told
+
+
+def test_forms_are_said_in_manifest_and_leaderboard(mock: Mock, tmp_path: Path) -> None:
+    mock.config(refused={"temperature": [400, refusal("unsupported", param="temperature")]})
+    mock.script({"status": 400, "body": ONE_GENERATION})
+    assert run(tmp_path / "out", mock, "--limit", "3") == 0
+    notes = [
+        "server/m: asked without temperature, which its endpoint refused.",
+        "server/m: of 3 judgments, 2 in the form json, 1 in the form text.",
+    ]
+    assert manifest(tmp_path / "out")["judge_notes"] == notes
+    board = (tmp_path / "out" / "leaderboard.md").read_text(encoding="utf-8").replace("\\", "")
+    assert all(note in board for note in notes)

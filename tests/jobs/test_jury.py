@@ -154,7 +154,7 @@ def test_kin_are_warned_of(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFix
     assert "harbor-grounded" not in shown
     assert len(json_lines(tmp_path / "out" / "members.jsonl")) == 9
     assert len(json_lines(tmp_path / "out" / "judgments.jsonl")) == 3
-    assert manifest(tmp_path / "out")["asked"] == {"limit": 3, "judgments": 3}
+    assert manifest(tmp_path / "out")["asked"] == {"limit": 3, "judgments": 3, "max_tokens": 1024}
 
 
 def test_a_dry_run_counts_all_members(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

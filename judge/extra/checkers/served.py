@@ -20,7 +20,14 @@ from judge.judges.chat import encoded
 from judge.judges.credentials import Address
 from judge.judges.forms import TOP_LOGPROBS, label_tokens, opening_probabilities
 from judge.judges.http_errors import shorten
-from judge.judges.model import ModelOptions, SentRequests, refuse_threads
+from judge.judges.model import (
+    ModelOptions,
+    SentRequests,
+    omitted_by_user,
+    refuse_threads,
+    sent_parameters,
+    set_by_user,
+)
 from judge.judges.records import NO_SCORE, STOPPED, Completion, Message, Request
 from judge.records import Criterion
 
@@ -163,7 +170,8 @@ class ChatChecker(ServedChecker):
 
     def __init__(self, model: str, options: ModelOptions, settings: Mapping[str, str]) -> None:
         super().__init__(model, msgspec.structs.replace(options, logprobs=True), settings)
-        self.required = ("reasoning_effort",) if options.reasoning_effort == "none" else ()
+        self.omitted = omitted_by_user(options)
+        self.required = set_by_user(options)
         self._top: int | None = TOP_LOGPROBS
         """Of how many tokens the server is asked to tell the probability; None if of none."""
 
@@ -188,17 +196,23 @@ class ChatChecker(ServedChecker):
         return {"chat": _CHAT_VERSION, "instruction": self._instruction, **self._sent(TOP_LOGPROBS)}
 
     def parameters(self, request: Request) -> Mapping[str, Any]:
-        """Of a pair, what is sent beside its messages."""
-        return self.rule() if _is_pair(request) else super().parameters(request)
+        """Of a pair, what is sent beside its messages; of all pairs together, that and how their labels are made."""
+        parameters = self.rule() if _is_pair(request) else super().parameters(request)
+        return sent_parameters(parameters, request.omitted)
 
     def parts(self, request: Request) -> Sequence[Request]:
         """A request for each pair; one that occurs twice is asked once."""
-        system = (Message("system", self._instruction),) if self._instruction else ()
         pair = msgspec.structs.replace(request, form="text", labels=_LABELS, response="", passages=())
-        return [
-            msgspec.structs.replace(pair, messages=(*system, Message("user", f"Document: {document}\nClaim: {claim}")))
-            for document, claim in dict.fromkeys(self.pairs(request))
-        ]
+        parts = []
+        for document, claim in dict.fromkeys(self.pairs(request)):
+            asked = f"Document: {document}\nClaim: {claim}"
+            messages = [Message("user", asked)]
+            if self._instruction and "system" in request.omitted:
+                messages = [Message("user", f"{self._instruction}\n\n{asked}")]
+            elif self._instruction:
+                messages.insert(0, Message("system", self._instruction))
+            parts.append(msgspec.structs.replace(pair, messages=tuple(messages)))
+        return parts
 
     def sent(self, request: Request) -> SentRequests:
         """A request for each pair, with the instruction."""
@@ -235,7 +249,7 @@ class ChatChecker(ServedChecker):
         while True:
             top = self._top
             try:
-                return await self._connected().post(self._sent(top), request)
+                return await self._connected().post(sent_parameters(self._sent(top), request.omitted), request)
             except LogprobsError as error:
                 if top is None:
                     # Nothing was asked of them: the server speaks of this request.
@@ -245,15 +259,15 @@ class ChatChecker(ServedChecker):
                     self._top = _FEWER if top > _FEWER else None
 
     def _sent(self, top: int | None) -> dict[str, Any]:
-        effort = self._options.reasoning_effort
-        return {
+        wished = {
             "model": self._model,
             "temperature": self._options.temperature,
             "max_tokens": label_tokens(_LABELS),
-            **({} if self._options.seed is None else {"seed": self._options.seed}),
-            **({} if effort is None else {"reasoning_effort": effort}),
+            "seed": self._options.seed,
+            "reasoning_effort": self._options.reasoning_effort,
             **({} if top is None else {"logprobs": True, "top_logprobs": top}),
         }
+        return sent_parameters(wished, ())
 
 
 def _is_pair(request: Request) -> bool:

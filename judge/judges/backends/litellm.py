@@ -24,7 +24,16 @@ from judge.judges.credentials import moved, read_address, refuse_unrecorded
 from judge.judges.forms import asked_logprobs, with_probabilities
 from judge.judges.http_errors import at, check_redirect, connection_error, error_for, read_refusal
 from judge.judges.limits import read_limits
-from judge.judges.model import Model, ModelOptions, Price, omitted_by_user, refuse_threads, room_of, set_by_user
+from judge.judges.model import (
+    Model,
+    ModelOptions,
+    Price,
+    omitted_by_user,
+    refuse_threads,
+    room_of,
+    sent_parameters,
+    set_by_user,
+)
 from judge.judges.records import AnswerForm, Completion, Request
 from judge.records import Criterion
 
@@ -133,19 +142,14 @@ class LitellmModel(Model):
         wished = {
             "model": self._model,
             "temperature": self._options.temperature if self._takes_temperature else None,
-            **self._limit(request),
+            "max_tokens": request.room or self._options.max_tokens,
             "seed": self._options.seed,
             "reasoning_effort": self._options.reasoning_effort,
             **response_format(request),
             **probable,
             "allowed_openai_params": allowed or None,
         }
-        return {name: value for name, value in wished.items() if value is not None and name not in request.omitted}
-
-    def _limit(self, request: Request) -> dict[str, int]:
-        """The parameter of the longest reply, under the first of its names that the endpoint takes."""
-        name = "max_completion_tokens" if "max_tokens" in request.omitted else "max_tokens"
-        return {name: request.room or self._options.max_tokens}
+        return sent_parameters(wished, request.omitted)
 
     def price(self) -> Price | None:
         """The list price in litellm's offline table."""

@@ -7,7 +7,15 @@ from judge.errors import MissingKeyError
 from judge.judges.chat import KEY, Connection, response_format
 from judge.judges.credentials import Address, read_address, read_key
 from judge.judges.forms import asked_logprobs, label_grammar
-from judge.judges.model import Model, ModelOptions, omitted_by_user, refuse_threads, room_of, set_by_user
+from judge.judges.model import (
+    Model,
+    ModelOptions,
+    omitted_by_user,
+    refuse_threads,
+    room_of,
+    sent_parameters,
+    set_by_user,
+)
 from judge.judges.records import Completion, Request
 from judge.records import Criterion
 
@@ -52,16 +60,14 @@ class ServerModel(Model):
             wished = {
                 "model": self._model,
                 "temperature": self._options.temperature,
-                **self._limit(request),
+                "max_tokens": self._longest(request),
                 "seed": self._options.seed,
                 "reasoning_effort": self._options.reasoning_effort,
                 **response_format(request),
                 **self._one_label(request),
                 **(asked_logprobs(request) if self._options.logprobs else {}),
             }
-            self._parameters[key] = {
-                name: value for name, value in wished.items() if value is not None and name not in request.omitted
-            }
+            self._parameters[key] = sent_parameters(wished, request.omitted)
         return self._parameters[key]
 
     async def complete(self, request: Request) -> Completion:
@@ -88,12 +94,8 @@ class ServerModel(Model):
         """Further headers of each request."""
         return {}
 
-    def _limit(self, request: Request) -> dict[str, int]:
-        """The parameter of the longest reply, under the first of its names that the endpoint takes."""
-        name = "max_completion_tokens" if "max_tokens" in request.omitted else "max_tokens"
-        return {name: self._longest(request)}
-
     def _longest(self, request: Request) -> int:
+        """Most tokens of the reply."""
         return request.room or self._options.max_tokens
 
     def _one_label(self, request: Request) -> dict[str, Any]:
