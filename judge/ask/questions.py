@@ -353,6 +353,10 @@ class Questions:
         found = self._walked(task) if self._journal else None
         if not isinstance(found, _Found):
             return None
+        if self.model.changeable and isinstance(found.answer.verdict, Unreadable):
+            if isinstance(self._journal, Journal):
+                self._journal.forget(found.completions)
+            return None
         self.account.rest(self.model.name, found.completions)
         return outcome(task, found.answer, self.model.name, found.digest)
 

@@ -106,6 +106,11 @@ class Failure(Record, frozen=True, tag="failure", tag_field="kind", omit_default
     request_digest: str | None
     sample: int
 
+    @property
+    def grade(self) -> None:
+        """None: a failure is no grade."""
+        return None
+
     def __repr__(self) -> str:
         return f"Failure({bare(self.response_id)} {bare(self.criterion)}: {self.reason} by {bare(self.judge)})"
 

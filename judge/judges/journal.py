@@ -162,6 +162,10 @@ class Journal(JournalView):
         self._known.update(hash(row[0]) for row in rows)
         return new
 
+    def forget(self, digests: Iterable[str]) -> None:
+        """Remove completions that nobody paid for; an OperationalError if that cannot be written."""
+        self.store.remove(list(digests))
+
     def adopt(self, path: StrPath) -> None:
         """Copy the completions of a journal's file into this one, so that no call is paid for again.
 

@@ -219,6 +219,11 @@ class Store:
         self._check_there()
         return added
 
+    def remove(self, digests: Sequence[str]) -> None:
+        """Remove the rows of digests; an OperationalError if that fails."""
+        with self._transaction() as connection:
+            connection.executemany("DELETE FROM completion WHERE digest = ?", [(digest,) for digest in digests])
+
     def set_meta(self, facts: Iterable[Sequence[str]], statement: str = SET_META) -> None:
         """Record facts beside the completions; by ADD_META, those that are known already stay as they are."""
         with self._transaction() as connection:

@@ -139,6 +139,8 @@ class Model:
     """Whether a call computes on all cores of this machine."""
     free = False
     """Whether nobody bills a call."""
+    changeable = False
+    """Whether it may be another judge under the same name, so that what could not be read of it is asked for again."""
     counts_longest = False
     """Whether the provider counts the longest possible reply against its limits, as Azure does."""
     asks_together: int = 1
@@ -154,6 +156,9 @@ class Model:
 
     def check(self, criteria: Sequence[Criterion]) -> None:
         """Refuse, before anything is sent, what can never work: criteria, options, a missing key or file."""
+
+    def open(self, options: ModelOptions) -> None:
+        """Take over options of the user, for a judge that was made before they were given."""
 
     def prepare(self, report: Callable[[str, int, int], None]) -> None:
         """Fetch what the judge needs; `report` gets the name of the step, the bytes done, and the bytes in all."""

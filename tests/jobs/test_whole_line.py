@@ -21,5 +21,6 @@ def test_the_example_goes_from_runs_to_a_leaderboard(tmp_path: Path) -> None:
         out=tmp_path / "out",
     )
     assert len(carry_out(RunInputs(plan)).results) == 6
-    assert json.loads((tmp_path / "out" / "manifest.json").read_bytes())["asked"] == {"judgments": 6, "limit": 6, "max_tokens": 1024}
+    asked = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["asked"]
+    assert asked == {"judgments": 6, "limit": 6, "max_tokens": 1024}
     assert len((tmp_path / "out" / "qrels" / "response_groundedness.llm.qrel").read_text().splitlines()) == 6

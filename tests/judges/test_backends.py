@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 
 import judge
@@ -76,8 +77,26 @@ def broken(messages: list[dict[str, str]]) -> str:
         (lambda messages: messages[-1]["role"], "user"),
         (lambda messages: next(iter(())), "mine/v1: StopIteration"),
         (broken, "mine/v1: ValueError: no such word"),
-        (lambda messages: 2.5, "mine/v1: TypeError: 'float' object cannot be interpreted as an integer"),
-        (lambda messages: None, "mine/v1: TypeError: 'NoneType' object cannot be interpreted as an integer"),
+        # A grade in any form that Python has for one.
+        (lambda messages: 2.0, "Grade: 2"),
+        (lambda messages: numpy.float32(2), "Grade: 2"),
+        (lambda messages: numpy.int64(2), "Grade: 2"),
+        (lambda messages: "2", "Grade: 2"),
+        (lambda messages: numpy.str_("2"), "Grade: 2"),
+        (lambda messages: numpy.str_("Fine.\nGrade: 2"), "Fine.\nGrade: 2"),
+        (lambda messages: {"grade": 2}, "Grade: 2"),
+        (lambda messages: {"grade": "2", "rationale": "It reads\nwell."}, "It reads well.\nGrade: 2"),
+        (lambda messages: (2, "why"), "why\nGrade: 2"),
+        (lambda messages: [2.0, None], "Grade: 2"),
+        (lambda messages: '{"rationale": "x", "grade": "2"}', "x\nGrade: 2"),
+        (lambda messages: "2.0", "Grade: 2"),
+        # And what is none.
+        (lambda messages: 2.5, "2.5 is no grade: expected a whole number"),
+        (lambda messages: float("nan"), "nan is no grade: expected a whole number"),
+        (lambda messages: None, "None, but the scale has no level for what cannot be judged"),
+        (lambda messages: {"score": 2}, "a mapping without grade: {'score': 2}"),
+        (lambda messages: (1, 2, 3), "expected a grade and its rationale: (1, 2, 3)"),
+        (lambda messages: b"2", "mine/v1: TypeError: 'bytes' object cannot be interpreted as an integer"),
     ],
 )
 def test_what_a_function_returns_is_its_reply(function: Callable[..., Any], said: str) -> None:

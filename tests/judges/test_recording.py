@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import subprocess
+import sys
 import tempfile
 import threading
 import warnings
@@ -189,6 +191,7 @@ def test_a_function_judges_a_run_and_is_asked_once(tmp_path: Path) -> None:
     assert {result.judge for result in outcome.results} == {"mine/v1"}
     assert [failure.reason for failure in outcome.failures] == ["provider_error"]
     assert "not this one" in outcome.failures[0].detail
+    assert [result.grade for result in outcome.results].count(None) == 1
     assert {entry.judge for entry in read_journal(tmp_path / "out" / "journal.sqlite")} == {"mine/v1"}
     asked = len(calls)
     # The failed call is made again, and nothing else.
@@ -196,6 +199,51 @@ def test_a_function_judges_a_run_and_is_asked_once(tmp_path: Path) -> None:
     annex("scale")
     with pytest.raises(judge.UsageError, match="by their names"):
         run(engine="ray", replace=True)
+
+
+def test_what_could_not_be_read_of_a_function_is_asked_for_again(tmp_path: Path) -> None:
+    """It was mended under the same name; the grades that it gave stay."""
+    said: dict[str, object] = {"t0": 1, "t1": "no idea", "t2": "Grade: 9", "t3": "Grade: 3"}
+    asked: list[str] = []
+
+    def grade(messages: list[dict[str, str]]) -> object:
+        text = next(text for text in said if text in messages[-1]["content"] or text in messages[1]["content"])
+        asked.append(text)
+        return said[text]
+
+    def grades() -> list[int | None]:
+        one = pool(list(said))
+        with Journal(tmp_path / "journal") as journal:
+            results = assess(tasks(one, [criterion()]), judge.FunctionJudge("mine/v1", grade), journal, one)
+            return [result.grade for result in results]
+
+    assert grades() == [1, None, None, 3]
+    said |= {"t0": 3, "t1": 2, "t2": "Grade: 2"}
+    asked.clear()
+    assert grades() == [1, 2, 2, 3]
+    assert sorted(set(asked)) == ["t1", "t2"]
+    asked.clear()
+    assert grades() == [1, 2, 2, 3]
+    assert asked == []
+
+
+HANGING = """
+import sys, time
+import judge
+
+def hang(messages):
+    time.sleep(600)
+
+judge.run(judge.Plan(runs=sys.argv[1], criteria=["naturalness"], limit=3, attempts=1, timeout=1.0,
+                     model=judge.FunctionJudge("mine/v1", hang), out=sys.argv[2]))
+"""
+
+
+def test_a_function_that_never_returns_ends_with_its_time(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HANGING, str(bundled("examples") / "runs"), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 1
+    assert "no answer within 1 s" in done.stderr
 
 
 ONE = pool(["a", "b", "c"])

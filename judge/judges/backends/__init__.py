@@ -43,6 +43,8 @@ def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
     A judge of one's own, such as a `FunctionJudge`, is opened already.
     """
     if isinstance(name, Model):
+        if options is not None:
+            name.open(options)
         return name
     if holds_key(name) or without_credentials(name) != name:
         raise UsageError(

@@ -44,8 +44,8 @@ def test_no_answer_is_asked_about_twice_and_a_lacking_grade_is_no_number(through
         assert values(through, measure, "It is lifted.", "It dried.", "") == [3.0, 1.0, lacking]
         assert values(through, measure, "It is lifted.", "Off the scale.") == [3.0, lacking, lacking]
         assert {each["contents"] for each in json_lines(tmp_path / "passages.jsonl")} == {*PASSAGES["text"]}
-    # The reply off the scale is asked for once more.
-    assert len(asked) == len({*asked}) == 4
+    # The reply off the scale is asked for once more, by each of the two measures.
+    assert (len(asked), len({*asked})) == (6, 4)
     assert values(through, plain, "It lifted.", passages=pd.DataFrame({"qcontext": ["All of it."]})) == [3.0, NAN, NAN]
     assert [each["contents"] for each in json_lines(tmp_path / "passages.jsonl")] == ["All of it."]
 
