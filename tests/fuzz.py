@@ -73,7 +73,7 @@ from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
 from judge.judges.chat import read_completion
 from judge.judges.forms import opening_probabilities, with_probabilities
-from judge.judges.journal_store import INSERT, SCHEMA_VERSION, SET_META, new_row, request_digest
+from judge.judges.journal_store import ADD_META, INSERT, SCHEMA_VERSION, new_row, request_digest
 from judge.judges.journal_store import SCHEMA as JOURNAL_SCHEMA
 from judge.judges.journal_tools import exported_lines, merge_journals, read_journal, read_spending, verify_journal
 from judge.judges.prices import read_prices
@@ -618,7 +618,7 @@ def _journals() -> tuple[bytes, ...]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for statement in JOURNAL_SCHEMA:
             connection.execute(statement)
-        connection.execute(SET_META, ("schema", SCHEMA_VERSION))
+        connection.execute(ADD_META, ("schema", SCHEMA_VERSION))
         completion = Completion(text="2", finish_reason="stop", model="m")
         connection.execute(INSERT, new_row(_ASKED, "server/m", {"temperature": 0}, _QUESTION, completion))
         connection.commit()

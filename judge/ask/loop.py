@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,13 +22,14 @@ from typing import Any, TypeVar
 from judge.ask.account import Account, Settings, price_of
 from judge.ask.calls import Calls, Clock
 from judge.ask.dialect import Dialect, adapted
-from judge.ask.firsts import FIRSTS, failed_alike, far_apart
+from judge.ask.firsts import FIRSTS, MOST_ALONE, Firsts, failed_alike, first_questions
 from judge.ask.progress import Progress, job_progress
 from judge.ask.questions import Answer, Asked, Questions, failure, is_filler, outcome
 from judge.ask.records import Failure, Judgment, Task, in_order
 from judge.ask.results import ResultWriter, StoredResults
 from judge.errors import (
     AuthenticationError,
+    BudgetError,
     CallError,
     Interrupted,
     JudgeError,
@@ -36,6 +37,7 @@ from judge.errors import (
     OperationalError,
     ParameterRefused,
     StructureUnsupported,
+    TransientError,
 )
 from judge.io.table import sequence
 from judge.judges.journal import Journal
@@ -152,8 +154,8 @@ class Loop:
         self._wanted: Sequence[Task] = ()
         self._results = ResultWriter(0, folder)
         self._recalled = self._failures = 0
-        self._kinds: dict[AnswerKind, int] = {}
-        """The kinds of answer that the journal holds, with how many are not in the form that is asked first."""
+        self._known_firsts: dict[int, Judgment | Failure] = {}
+        """What the journal holds of the first questions, by the numbers of their tasks."""
         self._waiting: deque[int] = deque()
         """The numbers of the tasks that are to be asked, in order."""
         self._firsts: dict[int, tuple[str, Request]] = {}
@@ -176,13 +178,17 @@ class Loop:
     async def _run(self) -> StoredResults:
         started = time.perf_counter()
         try:
-            self._waiting = deque(in_order(self._wanted, self._recall()))
-            if self._waiting:
-                self._questions.begin()
-            closing = [] if self._model.recorded else await self._begin()
-            # A reply that waits for the disk is as good as a call in flight.
-            others = min(self.calls.workers - len(closing), len(self._waiting))
-            await asyncio.gather(*map(self._work, closing), *(self._work() for _ in range(others)))
+            endpoint = self._questions.endpoint
+            endpoint.check()
+            firsts = [] if self._model.recorded else first_questions(self._wanted, endpoint)
+            picked = {number for one in firsts for number in one.numbers}
+            self._waiting = deque(in_order(self._wanted, self._recall(picked)))
+            if self._waiting and self._model.room is not None:
+                endpoint.add_room(self._model.room)
+            for one in firsts:
+                await self._begin(one)
+            workers = min(self.calls.workers, len(self._waiting))
+            await asyncio.gather(*(self._work() for _ in range(workers)))
             self.calls.end()
             self._journal.check_there()
             return self._results.results()
@@ -197,8 +203,8 @@ class Loop:
             Interrupted(f"stopped with {done} of {total} judgments made; the same command goes on from here")
         )
 
-    def _recall(self) -> Iterable[int]:
-        """Settle the tasks that need no call, and give the numbers of the others."""
+    def _recall(self, picked: Collection[int]) -> Iterable[int]:
+        """Settle the tasks that need no call, and give the numbers of the others; keep the outcomes of those picked."""
         for number, settled in enumerate(self._questions.settled(self._wanted)):
             if settled is None:
                 yield number
@@ -206,66 +212,76 @@ class Loop:
                 # Without a passage, nothing was asked.
                 if settled.request_digest is not None:
                     self.calls.heard = True
-                    self._count_kind(self._wanted[number], settled)
+                    if number in picked:
+                        self._known_firsts[number] = settled
                 self._recalled += 1
                 self._settle(number, settled)
 
-    def _count_kind(self, task: Task, settled: Judgment | Failure) -> int:
-        """Count an answer, and give how many of its kind are in another form than the one that is asked first."""
-        criterion = task.criterion
-        first = self._questions.forms(criterion)[0]
-        otherwise = isinstance(settled, Judgment) and settled.form != first
-        self._kinds[criterion.answer] = self._kinds.get(criterion.answer, 0) + otherwise
-        return self._kinds[criterion.answer]
+    async def _begin(self, firsts: Firsts) -> None:
+        """Ask questions of one kind one after the other, until the judge has given an answer.
 
-    async def _begin(self) -> "list[asyncio.Future[None]]":
-        """Ask the first questions of each kind one after the other, until the judge has given an answer.
-
-        They settle in which form all others are asked. The calls are stopped if there is no use in them. What still
-        waits for the disk is given.
+        They settle how all others are asked. The calls are stopped if there is no use in them.
         """
-        kinds: dict[AnswerKind, list[int]] = {}
-        for number in self._waiting:
-            criterion = self._wanted[number].criterion
-            if not self._questions.is_settled(criterion):
-                kinds.setdefault(criterion.answer, []).append(number)
-        closing: list[asyncio.Future[None]] = []
-        for answer, numbers in kinds.items():
-            known = answer in self._kinds
-            failures: list[Failure] = []
-            for number in far_apart(numbers):
-                task = self._wanted[number]
-                self._waiting.remove(number)
-                # Gathered, because it keeps what stopped it to itself, a cancellation too.
-                (judged,) = await asyncio.gather(self._judge(number, task))
-                if judged is None:
-                    if self.calls.stopped is not None:
-                        return closing
-                    continue
-                closing.append(asyncio.ensure_future(self._close(number, *judged)))
-                settled = judged[1]
-                if self.calls.given_up:
-                    # The endpoint may be down, and several calls at once find that out sooner.
-                    break
-                if isinstance(settled, Failure):
-                    failures.append(settled)
-                elif self._questions.is_settled(task.criterion):
-                    break
-                elif self._count_kind(task, settled) >= FIRSTS:
-                    # Nothing else than single failures under this form: the judge cannot answer in it.
-                    refused = self._questions.forms(task.criterion)[0]
-                    self._questions.settle(self._questions.dialect.refusing(refused, answer), task.criterion)
-                    self._firsts.clear()
-            useless = None if known else failed_alike(self._model.name, failures)
-            if useless is not None:
-                self.calls.stop(useless)
-                return closing
-        return closing
+        endpoint, criterion = self._questions.endpoint, firsts.criterion
+        failures: list[Failure] = []
+        singly = 0
+        for number in itertools.chain(firsts.numbers, self._of_kind(criterion.answer)):
+            outcome = self._known_firsts.get(number) or await self._alone(number)
+            if self.calls.stopped is not None or self.calls.given_up:
+                # The endpoint may be down, and several calls at once find that out sooner.
+                return
+            if isinstance(outcome, Failure):
+                failures.append(outcome)
+            elif outcome is not None and outcome.form != endpoint.forms(self._wanted[number].criterion)[0]:
+                singly += 1
+            elif outcome is not None:
+                return
+            useless = failed_alike(self._model.name, failures)
+            if useless is not None and not endpoint.has_warned:
+                if useless.is_recorded:
+                    endpoint.warn()
+                self.calls.stop(useless.error)
+                return
+            if singly == FIRSTS:
+                # In this form, nothing else came than failures of single requests.
+                self._learn(endpoint.dialect.refusing(endpoint.forms(criterion)[0], criterion.answer))
+                endpoint.settle(criterion)
+                return
+            if len(failures) >= FIRSTS and endpoint.is_settled(criterion):
+                return
+            if len(failures) + singly >= MOST_ALONE:
+                return
 
-    async def _work(self, closing: "asyncio.Future[None] | None" = None) -> None:
+    def _of_kind(self, answer: AnswerKind) -> Iterator[int]:
+        """The numbers of the tasks of a kind that still wait, each when it is asked for."""
+        while True:
+            of_kind = (number for number in self._waiting if self._wanted[number].criterion.answer == answer)
+            number = next(of_kind, None)
+            if number is None:
+                return
+            yield number
+
+    async def _alone(self, number: int) -> Judgment | Failure | None:
+        """Ask one question, and wait until its answer is on the disk; None where it does not wait to be asked."""
+        if number not in self._waiting:
+            return None
+        self._waiting.remove(number)
+        # Gathered, because it keeps what stopped it to itself, a cancellation too.
+        (judged,) = await asyncio.gather(self._judge(number, self._wanted[number]))
+        if judged is None:
+            return None
+        await self._close(number, *judged)
+        return judged[1]
+
+    def _learn(self, dialect: Dialect) -> None:
+        """Remember what the endpoint refuses; requests that are made already may be sent otherwise now."""
+        before = self._questions.endpoint.dialect
+        self._questions.endpoint.learn(dialect)
+        if self._questions.endpoint.dialect != before:
+            self._firsts.clear()
+
+    async def _work(self) -> None:
         """Take one task after the other; while a reply is written to the disk, another worker has the slot."""
-        if closing is not None:
-            await closing
         while True:
             async with self.calls.slots:
                 if not self._waiting or self.calls.stopped is not None:
@@ -348,10 +364,9 @@ class Loop:
         form, for this response alone; so is one that got nothing but white space. The outcome rests on what was said in
         the last form, which is all that a later run looks for.
         """
-        questions = self._questions
-        criterion = task.criterion
-        dialect = questions.dialect
-        dialogue = _Dialogue(request, digest, {})
+        questions, endpoint, criterion = self._questions, self._questions.endpoint, task.criterion
+        dialect = endpoint.dialect
+        dialogue = _Dialogue(request, digest, is_settled=endpoint.is_settled(criterion))
         while True:
             try:
                 answer = await self._inquire(task, request, dialogue)
@@ -367,18 +382,23 @@ class Loop:
                 return failure(task, self._model.name, error.reason, str(error), digest=dialogue.digest), None
             following: AnswerForm | None = None
             if is_filler(answer.completion, answer.request.form):
-                following = questions.next_form(criterion, request.form, dialect)
+                following = endpoint.next_form(criterion, request.form, dialect)
             if following is None:
                 break
             if dialogue.write is not None:
                 await dialogue.write
             dialogue.completions.clear()
             request = questions.request(task, following, dialect)
-        if not questions.is_settled(criterion) and request.form == questions.forms(criterion, dialect)[0]:
-            questions.settle(dialect, criterion)
-            self._firsts.clear()
+        # Without what was left out, it was taken, whatever became of the form.
+        self._learn(Dialect(omitted=dialect.omitted))
+        if not endpoint.is_settled(criterion) and request.form == endpoint.forms(criterion, dialect)[0]:
+            self._learn(dialect)
+            endpoint.settle(criterion)
+        settled = outcome(task, answer, self._model.name, dialogue.digest)
+        if isinstance(settled, Judgment):
+            endpoint.judge(criterion)
         self._account.rest(self._model.name, dialogue.completions)
-        return outcome(task, answer, self._model.name, dialogue.digest), dialogue.write
+        return settled, dialogue.write
 
     def _again(
         self, error: JudgeError, task: Task, request: Request, dialect: Dialect, dialogue: "_Dialogue"
@@ -387,13 +407,16 @@ class Loop:
 
         An OperationalError if the endpoint refuses a parameter that the user set.
         """
-        questions, criterion = self._questions, task.criterion
-        if questions.is_settled(criterion) and criterion.answer not in dialect.settled and not dialogue.completions:
-            # Another question has settled it meanwhile.
-            return questions.dialect, questions.request(task, questions.forms(criterion)[0])
+        questions, endpoint, criterion = self._questions, self._questions.endpoint, task.criterion
         if isinstance(error, ParameterRefused) and error.parameter in self._model.required:
             raise OperationalError(f"{self._model.name} does not take {error.parameter}, which was set: {error}")
         changed = adapted(dialect, error, request, criterion.answer)
+        if endpoint.is_settled(criterion):
+            if changed is not None and not dialogue.is_settled and not dialogue.completions:
+                # Another question has settled it meanwhile.
+                dialogue.is_settled = True
+                return endpoint.dialect, questions.request(task, endpoint.forms(criterion)[0])
+            changed = None
         if isinstance(error, ParameterRefused):
             return None if changed is None else (changed, questions.request(task, request.form, changed))
         if dialogue.completions:
@@ -401,9 +424,11 @@ class Loop:
             changed = None
         if changed is None and not isinstance(error, StructureUnsupported):
             return None
-        form = questions.next_form(criterion, request.form, dialect)
+        form = endpoint.next_form(criterion, request.form, dialect)
         if form is None:
             return None
+        if changed is None:
+            endpoint.fail(questions.digest(request))
         dialect = changed or dialect
         return dialect, questions.request(task, form, dialect)
 
@@ -429,7 +454,18 @@ class Loop:
         while True:
             dialogue.digest = asked.digest
             dialogue.completions |= asked.cut
-            completion, dialogue.write = await self.calls.completion(asked.digest, asked.request)
+            if asked.request.room is not None:
+                self._questions.endpoint.add_room(asked.request.room)
+            try:
+                completion, dialogue.write = await self.calls.completion(asked.digest, asked.request)
+            except CallError as error:
+                if not asked.cut or isinstance(error, (TransientError, BudgetError)):
+                    raise
+                # The endpoint has no such room, so that the reply which was cut off is what there is.
+                self._questions.endpoint.fail(asked.digest)
+                dialogue.write = None
+                dialogue.digest, completion = list(asked.cut.items())[-1]
+                return completion
             dialogue.completions[asked.digest] = completion
             more = self._questions.with_more_room(asked._replace(completion=completion))
             if more is None:
@@ -446,7 +482,9 @@ class _Dialogue:
     first: Request
     digest: str
     """Of the last request."""
-    completions: dict[str, Completion]
+    is_settled: bool
+    """Whether it was settled how the question is asked when that began."""
+    completions: dict[str, Completion] = dataclasses.field(default_factory=dict)
     """By the digests of their requests."""
     write: _Writing = None
 

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from judge.ask.reply import is_cut
 from judge.judges.http_errors import at
 from judge.judges.records import Completion, Message
 
@@ -34,8 +33,9 @@ class PromptReading:
 
     A prompt was cut if its tokens would be longer than those of any tokenizer, and the server never counted more. Some
     servers do not count what they have in a cache; their small counts are no sizes of a context, because they counted
-    more when they read the same text first. The `calls` of the past, messages and completions, say how long the tokens
-    of this judge are.
+    more when they read the same text first. The `calls` of earlier runs, messages and completions, say what the
+    server counted and how long the tokens of this judge are. What comes in this run changes neither, so that the order
+    of replies does not count.
     """
 
     def __init__(self, calls: Iterable[tuple[Sequence[Message], Completion]] = ()) -> None:
@@ -65,9 +65,7 @@ class PromptReading:
             return f"the server says that it cut a prompt of {size:,} characters"
         counted = completion.prompt_tokens or 0
         tokens = _read_tokens(completion)
-        most_counted = self._most_counted
-        self._most_counted = max(most_counted, counted)
-        if counted < _SMALLEST or counted < most_counted - _NEAR or size <= _AT_A_CONTEXT * tokens:
+        if counted < _SMALLEST or counted < self._most_counted - _NEAR or size <= _AT_A_CONTEXT * tokens:
             return None
         at_a_context = min(counted % _SIZES, -counted % _SIZES) <= _NEAR
         longest = _AT_A_CONTEXT if at_a_context else self._longest_token
@@ -88,7 +86,7 @@ def _read_tokens(completion: Completion) -> int:
 
 def _says_so(completion: Completion) -> bool:
     """Whether a reply says that the prompt was cut; of a reply that ended at its limit, that is the reply itself."""
-    if completion.raw is None or '"truncated"' not in completion.raw or is_cut(completion):
+    if completion.raw is None or '"truncated"' not in completion.raw or completion.is_cut:
         return False
     try:
         body = json.loads(completion.raw)

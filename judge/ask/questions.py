@@ -3,25 +3,23 @@
 import functools
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import msgspec
 
 from judge.ask.account import Account, TokenRates, learned_rates, prompt_bytes
-from judge.ask.dialect import Dialect, dialect_notes, recorded_dialect
+from judge.ask.dialect import Dialect, dialect_notes
+from judge.ask.endpoint import Endpoint, remembered_dialect
 from judge.ask.prompt import render, repair, without_system
 from judge.ask.prompt_cut import PromptReading
 from judge.ask.records import Failure, Judgment, SentenceSupport, Task, Unreadable, Verdict, evidence_gap
-from judge.ask.reply import is_cut
 from judge.ask.verdict import parse
-from judge.errors import OperationalError
-from judge.judges.forms import supported_forms
 from judge.judges.journal import Journal, JournalView
 from judge.judges.journal_store import Recorded, request_digest
 from judge.judges.model import Model
 from judge.judges.records import NO_SCORE, STOPPED, AnswerForm, Completion, Request, provider_name
 from judge.pool.records import Pool
-from judge.records import AnswerKind, Criterion, FailureReason
+from judge.records import Criterion, FailureReason
 from judge.runs.records import Turn
 
 
@@ -75,7 +73,7 @@ def is_filler(completion: Completion, form: AnswerForm) -> bool:
     True
     """
     text = completion.text
-    return form == "json" and is_cut(completion) and 2 * len(text.rstrip()) < len(text)
+    return form == "json" and completion.is_cut and 2 * len(text.rstrip()) < len(text)
 
 
 def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | Failure:
@@ -141,9 +139,6 @@ def failure(
 
 _SAMPLE = 1000
 """Calls of the journal from which estimates are learned."""
-_DIALECT = "dialect:"
-"""Before a judge's name, the key of what the journal remembers of its endpoint."""
-_ANSWERS: tuple[AnswerKind, ...] = get_args(AnswerKind)
 
 
 class Asked(NamedTuple):
@@ -172,91 +167,24 @@ class Questions:
         self._pool = pool
         self._turns = turns or {}
         self.account = account or Account()
-        self.dialect = remembered_dialect(journal, model.name)
-        """What the endpoint takes, as far as it is known."""
-        if self.dialect == Dialect() and model.room is not None:
-            self.dialect = recorded_dialect(self._sample, _ANSWERS)
+        self.endpoint = Endpoint(model, journal)
 
     @functools.cached_property
     def _sample(self) -> list[Recorded]:
         """Calls of the judge that the journal holds."""
         return self._journal.sample(self.model.name, _SAMPLE)
 
-    # ---------------------------------------------------------------- what the endpoint takes
-
-    def is_settled(self, criterion: Criterion) -> bool:
-        """Whether the judge has given an answer of this kind, so that its form changes no more."""
-        return criterion.answer in self.dialect.settled
-
-    def settle(self, dialect: Dialect, criterion: Criterion) -> None:
-        """Keep the dialect in which the judge has given an answer of this kind, unless another question did so."""
-        if not self.is_settled(criterion):
-            self._remember(msgspec.structs.replace(dialect, settled=(*self.dialect.settled, criterion.answer)))
-
-    def begin(self) -> None:
-        """Remember the token limit of the calls that follow.
-
-        An OperationalError if the endpoint is known to refuse a parameter that the user set.
-        """
-        refused = sorted(set(self.model.required) & set(self.dialect.omitted))
-        if refused:
-            raise OperationalError(f"{self.model.name} does not take {', '.join(refused)}, which was set")
-        if self.model.room is not None:
-            self._remember_room(self.model.room)
-
-    def _remember_room(self, room: int) -> None:
-        if room not in self.dialect.rooms:
-            rooms = tuple(sorted({*self.dialect.rooms, room}))
-            self._remember(msgspec.structs.replace(self.dialect, rooms=rooms))
-
-    def _remember(self, dialect: Dialect) -> None:
-        """Keep a dialect; the journal does, too. What other questions learned of token limits stays."""
-        rooms = tuple(sorted({*self.dialect.rooms, *dialect.rooms}))
-        self.dialect = msgspec.structs.replace(dialect, rooms=rooms)
-        # A view is for those who ask nothing.
-        if isinstance(self._journal, Journal):
-            self._journal.set_meta(_DIALECT + self.model.name, msgspec.json.encode(self.dialect).decode())
-
-    def forms(self, criterion: Criterion, dialect: Dialect | None = None) -> list[AnswerForm]:
-        """The answer forms that judge, endpoint and criterion take, the preferred one first.
-
-        An OperationalError if there is none.
-        """
-        known = dialect or self.dialect
-        forms = [form for form in self._offered(criterion) if known.takes(form, criterion.answer)]
-        if not forms:
-            raise OperationalError(f"{self.model.name} cannot be asked {criterion.prompt_id} in any answer form")
-        return forms
-
-    def _offered(self, criterion: Criterion) -> list[AnswerForm]:
-        """The answer forms that judge, user and criterion take."""
-        taken = supported_forms(criterion)
-        return [
-            form
-            for form in self.model.forms
-            if form in taken and not (form == "json" and "response_format" in self.model.omitted)
-        ]
-
-    def next_form(self, criterion: Criterion, form: AnswerForm, dialect: Dialect | None = None) -> AnswerForm | None:
-        """The form in which a response is asked about that cannot be judged in another one; None if there is none."""
-        forms = self.forms(criterion, dialect)
-        if form not in forms:
-            return forms[0]
-        later = forms[forms.index(form) + 1 :]
-        # A label says nothing that a text cannot say.
-        return next((each for each in later if each != "label"), None)
-
     # ---------------------------------------------------------------- what is asked
 
     def first(self, task: Task) -> tuple[str, Request]:
         """Digest and first request of a task; equal questions have equal digests."""
-        request = self.request(task, self.forms(task.criterion)[0])
+        request = self.request(task, self.endpoint.forms(task.criterion)[0])
         return self.digest(request), request
 
     def request(self, task: Task, form: AnswerForm, dialect: Dialect | None = None) -> Request:
         """A first request of a task, as the endpoint takes it."""
         request = render(task, self._pool.passages, self._turns.get(task.response.turn_id), form)
-        omitted = {*self.model.omitted, *(dialect or self.dialect).omitted}
+        omitted = {*self.model.omitted, *(dialect or self.endpoint.dialect).omitted}
         if not omitted:
             return request
         if "system" in omitted:
@@ -278,32 +206,31 @@ class Questions:
         with more room, where the present limits have more.
         """
         usual = digest or self.digest(request)
-        completion = self._journal.get(usual)
         room = self._room(request)
-        if room is None or (completion is not None and not self._lacks_room(request, completion)):
-            return Asked(usual, request, completion)
+        if room is None:
+            return Asked(usual, request, self._journal.get(usual))
+        asked = Asked(usual, request, None)
         cut: dict[str, Completion] = {}
-        last = None
-        for other in sorted({room, *self.dialect.rooms}):
-            sized, digest = request, usual
-            if other != room:
-                sized = self._sized(request, other)
-                digest = self.digest(sized)
-            found = completion if other == room else self._journal.get(digest)
-            if found is None:
+        for other in sorted({room, *self.endpoint.rooms}):
+            sized, digest = (request, usual) if other == room else self._sized(request, other)
+            completion = self._journal.get(digest)
+            if completion is None:
                 continue
-            last = Asked(digest, sized, found, dict(cut))
-            if not self._lacks_room(sized, found):
-                return last
-            cut[digest] = found
-        if last is None:
-            return Asked(usual, request, None)
-        return self.with_more_room(last) or last
+            asked = Asked(digest, sized, completion, dict(cut))
+            if not self._lacks_room(sized, completion):
+                return asked
+            cut[digest] = completion
+        while asked.completion is not None:
+            more = self.with_more_room(asked)
+            if more is None:
+                break
+            asked = more._replace(completion=self._journal.get(more.digest))
+        return asked
 
     def with_more_room(self, asked: Asked) -> Asked | None:
         """The same request with more room, if its reply ended at its token limit; None if it did not.
 
-        None, too, if it had twice the usual room already.
+        None, too, if it had twice the usual room already, or the endpoint refuses such a request.
         """
         usual = self._room(asked.request)
         if usual is None or asked.completion is None or not self._lacks_room(asked.request, asked.completion):
@@ -312,19 +239,22 @@ class Questions:
         more = next((room for room in (usual, 2 * usual) if room > had), None)
         if more is None:
             return None
-        self._remember_room(more)
-        sized = self._sized(asked.request, more)
-        return Asked(self.digest(sized), sized, None, {**asked.cut, asked.digest: asked.completion})
+        sized, digest = self._sized(asked.request, more)
+        if self.endpoint.has_failed(digest):
+            return None
+        return Asked(digest, sized, None, {**asked.cut, asked.digest: asked.completion})
 
     def _room(self, request: Request) -> int | None:
         """The most tokens of the reply where these may be raised; a label needs no more than it has."""
         return None if request.form == "label" or request.replies is not None else self.model.room
 
-    def _sized(self, request: Request, room: int) -> Request:
-        return msgspec.structs.replace(request, room=None if room == self.model.room else room)
+    def _sized(self, request: Request, room: int) -> tuple[Request, str]:
+        """The same request with so much room, and its digest."""
+        sized = msgspec.structs.replace(request, room=None if room == self.model.room else room)
+        return sized, self.digest(sized)
 
     def _lacks_room(self, request: Request, completion: Completion) -> bool:
-        return is_cut(completion) and not is_filler(completion, request.form)
+        return completion.is_cut and not is_filler(completion, request.form)
 
     # ---------------------------------------------------------------- what the journal tells
 
@@ -377,29 +307,25 @@ class Questions:
     def _walked(self, task: Task) -> "_Found | Asked":
         """The end of what was asked about a task if the journal holds it all, else the request that it lacks.
 
-        What lacks the first request may have been asked in another form, where the endpoint failed under this one.
+        The next form counts where a reply was white space, or the request failed for itself.
         """
-        preferred = self.forms(task.criterion)
-        forms = [preferred[0], *(form for form in preferred[1:] if form != "label")]
-        # Where the form was settled only after some answers, these are in one that is refused now.
-        forms += [form for form in self._offered(task.criterion) if form not in preferred]
-        found: list[_Found] = []
-        lacking: list[Asked] = []
-        begun: list[Asked] = []
+        criterion = task.criterion
+        forms = self.endpoint.forms(criterion)
         for form in forms:
             request = self.request(task, form)
             walked = self._walk(task, request)
             if isinstance(walked, _Found):
                 if not is_filler(walked.answer.completion, form):
                     return walked
-                found = [walked]
-                # Nothing was said in this form, so that the next one counts.
-                lacking.clear()
-                continue
-            lacking.append(walked)
-            if walked.cut or walked.request.messages != request.messages:
-                begun.append(walked)
-        return (begun or lacking or found)[0]
+            elif not self.endpoint.has_failed(self.digest(request)):
+                break
+        # What was answered before a form was given up is in that form.
+        for form in self.endpoint.offered(criterion):
+            if form not in forms and not self.endpoint.dialect.takes(form, criterion.answer):
+                earlier = self._walk(task, self.request(task, form))
+                if isinstance(earlier, _Found) and not is_filler(earlier.answer.completion, form):
+                    return earlier
+        return walked
 
     def _walk(self, task: Task, request: Request) -> "_Found | Asked":
         """The same for an inquiry that begins with this request."""
@@ -426,12 +352,6 @@ class _Found(NamedTuple):
     """Digest of the last request."""
     completions: dict[str, Completion]
     """By the digests of their requests."""
-
-
-def remembered_dialect(journal: JournalView, judge: str) -> Dialect:
-    """What a journal remembers of a judge's endpoint."""
-    remembered = journal.meta(_DIALECT + judge)
-    return Dialect() if remembered is None else msgspec.json.decode(remembered, type=Dialect)
 
 
 def refused_notes(judges: Iterable[str], journal: JournalView) -> tuple[str, ...]:

@@ -5,21 +5,13 @@ import re
 from judge.ask.records import Unreadable
 from judge.judges.records import NO_SCORE, THOUGHTS, Completion
 
-_CUT_OFF = frozenset(
-    {
-        *("length", "maxlength", "modellength", "maxlen"),
-        *("maxtokens", "maxoutputtokens", "maxnewtokens", "maxcompletiontokens", "tokenlimit"),
-        "modelcontextwindowexceeded",
-    }
-)
-"""Finish reasons of a reply that ended at the token limit, in every provider's words without case and punctuation."""
 _FILTERED = frozenset(
     {
         *("contentfilter", "contentfiltered", "safety", "imagesafety", "sensitive", "moderation"),
         *("recitation", "blocklist", "prohibitedcontent", "spii", "modelarmor", "guardrailintervened", "errortoxic"),
     }
 )
-"""Finish reasons of a reply that a filter stopped, likewise."""
+"""Finish reasons of a reply that a filter stopped, in every provider's words without case and punctuation."""
 _END_TOKEN = re.compile(
     r"(?!<[|｜][^|｜]*(?i:think|thought|reason))"
     r"(?:<\|[^\s<>|]{1,40}\|>|<｜[^\s<>｜]{1,40}｜>|<(?:end_of_[a-z]{1,20}|eo[a-z])>"
@@ -40,17 +32,6 @@ _CHANNELED = re.compile(
 """One message of a reply in gpt-oss's format, harmony: its channel and its text."""
 PARSERS = "the server's reasoning parser (vLLM: --reasoning-parser; llama.cpp: --reasoning-format)"
 _SHOWN = 80
-
-
-def _ended(completion: Completion) -> str:
-    """The finish reason without case and punctuation; a library may write `FinishReason.MAX_TOKENS`."""
-    reason = (completion.finish_reason or "").rpartition(".")[2]
-    return "".join(filter(str.isalnum, reason)).casefold()
-
-
-def is_cut(completion: Completion) -> bool:
-    """Whether a reply ended at the token limit."""
-    return _ended(completion) in _CUT_OFF
 
 
 def cut_off(completion: Completion, place: str = "") -> Unreadable:
@@ -81,7 +62,7 @@ def reply_of(completion: Completion) -> str | Unreadable:
     Thoughts, which some servers send, are what the text opens with up to their first end. A later one, or one in a text
     that opens with something else, may be quoted from the response and ends nothing.
     """
-    ended = _ended(completion)
+    ended = completion.ended
     if ended in _FILTERED:
         return Unreadable("content_filter", "the provider's content filter stopped the reply")
     if ended == "refusal":
@@ -97,7 +78,7 @@ def reply_of(completion: Completion) -> str | Unreadable:
         # A grade in the thoughts is not the verdict.
         _, end, text = text.partition(THOUGHTS[opening])
         if not end:
-            if is_cut(completion):
+            if completion.is_cut:
                 return cut_off(completion, " within its thoughts")
             return Unreadable("unreadable", "the reply never leaves its thoughts")
     return _without_end_tokens(text)
@@ -108,7 +89,7 @@ def _final_channel(completion: Completion) -> str | Unreadable:
 
     What else stands between the messages may be quoted, and so may a second final message: then there is no reply.
     """
-    if is_cut(completion):
+    if completion.is_cut:
         return cut_off(completion)
     text = completion.text.strip()
     place = 0

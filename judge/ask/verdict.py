@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from judge.ask.records import Unreadable, Verdict
-from judge.ask.reply import PARSERS, cut_off, in_short, is_cut, reply_of, stray_thoughts
+from judge.ask.reply import PARSERS, cut_off, in_short, reply_of, stray_thoughts
 from judge.io.text import has_content, storable
 from judge.judges.forms import answer_labels
 from judge.judges.http_errors import at
@@ -74,7 +74,7 @@ def parse(completion: Completion, criterion: Criterion, form: AnswerForm, senten
     try:
         return read(reply)
     except _NoVerdict as none:
-        if is_cut(completion):
+        if completion.is_cut:
             return cut_off(completion)
         unreadable = none.unreadable
     if unreadable.reason != "unreadable":
@@ -109,7 +109,7 @@ def _empty(completion: Completion, read: Callable[[str], Verdict]) -> Unreadable
 
 def _refuse_cut(completion: Completion) -> None:
     """Refuse what follows no closed object, because what follows the cut may have been another verdict."""
-    if is_cut(completion):
+    if completion.is_cut:
         raise _NoVerdict("the reply was cut off")
 
 

@@ -12,7 +12,7 @@ from judge.judges.prices import Spending
 
 GIVES_PRICE = "--price IN/OUT or a file (--prices) gives one"
 
-ASK_AGAIN = {"provider_error", "budget"}
+ASK_AGAIN = {"provider_error", "prompt_cut", "budget"}
 """Failures that another call of the same command may end."""
 _TOOK = ("judge", "calls", "attempts", "prompt", "cached", "reply", "thoughts", "cost", "time")
 _EXPECTED = ("model", "calls", "prompt tokens", "reply tokens", "cost", "at most", "calls counted")

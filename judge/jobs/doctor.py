@@ -271,7 +271,7 @@ class ExaminedJudge:
             sentences=0,
             response=response,
             passages=(passage,),
-            omitted=self.dialect.omitted,
+            omitted=tuple(sorted(self.dialect.omitted)),
         )
         return without_system(request) if "system" in self.dialect.omitted else request
 
@@ -343,7 +343,7 @@ async def answers(judge: ExaminedJudge) -> CheckFinding | None:
     model = f" by {shown(completion.model)}" if completion.model else ""
     counts = completion.prompt_tokens, completion.completion_tokens
     tokens = "" if None in counts else ", {} + {} tokens".format(*counts)
-    omitted = judge.dialect.omitted
+    omitted = sorted(judge.dialect.omitted)
     without = f", without {', '.join(omitted)}" if omitted else ""
     said = f"in {completion.latency or 0.0:.1f} s{model}{tokens}{without}"
     verdict = parse(completion, find_criterion("groundedness/yes_no"), request.form, 0)

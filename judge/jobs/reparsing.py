@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 
 from judge.ask.criteria import find_criterion
-from judge.ask.questions import inquiry, is_filler, remembered_dialect
+from judge.ask.endpoint import remembered_rooms
+from judge.ask.questions import inquiry, is_filler
 from judge.ask.records import Failure, Judgment, Unreadable, in_a_word
-from judge.ask.reply import is_cut
 from judge.errors import UsageError
 from judge.io.plan import Option
 from judge.io.words import split_sentences
@@ -103,14 +103,13 @@ def _found(journal: JournalView, like: Recorded, asked: Request | Recorded) -> R
     The longest reply may be another, since a reply that was cut off was asked for again with more room.
     """
     named = next((name for name in LIMITS if name in like.parameters), None)
-    rooms = () if named is None else remembered_dialect(journal, like.judge).rooms
+    rooms = [] if named is None else sorted(remembered_rooms(journal, like.judge))
     found = None
-    for room in (None, *rooms):
-        parameters = like.parameters if room is None else {**like.parameters, str(named): room}
+    for parameters in [{**like.parameters, str(named): room} for room in rooms] or [like.parameters]:
         entry = journal.find(request_digest(like.judge, parameters, asked))
         if entry is not None:
             found = entry
-            if not is_cut(entry.completion):
+            if not entry.completion.is_cut:
                 break
     return found
 

@@ -114,15 +114,20 @@ def read_completion(
     if reason == "error":
         raise TransientError("the provider broke off with finish_reason error")
     text = refused or _text_of(choice)
+    prompt = usage.get("prompt_tokens")
+    cached = _cached(usage, at(reply, dict, "timings") or {})
+    if type(prompt) is type(cached) is int and cached > prompt:
+        # Anthropic counts what it reads from its cache beside the prompt.
+        prompt += cached
     return without_secrets(
         Completion(
             text=text if request is None else _with_opened_thoughts(text, request),
             finish_reason="refusal" if refused else reason,
             model=reply.get("model"),
             system_fingerprint=reply.get("system_fingerprint"),
-            prompt_tokens=usage.get("prompt_tokens"),
+            prompt_tokens=prompt,
             completion_tokens=_replied(usage),
-            cached_tokens=_cached(usage, at(reply, dict, "timings") or {}),
+            cached_tokens=cached,
             thought_tokens=_thoughts(usage),
             latency=latency,
             endpoint=endpoint,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from judge.errors import InputError, JudgeError, OperationalError
 from judge.io.files import StrPath
-from judge.judges.journal_store import NAMES, Recorded, Row, Store, completion_of, new_row, paged, recorded
+from judge.judges.journal_store import NAMES, Fact, Recorded, Row, Store, completion_of, new_row, paged, recorded
 from judge.judges.records import Completion, Request
 
 _TOGETHER = 1000
@@ -48,10 +48,10 @@ class JournalView:
         """Whether they held any completion when they were opened."""
         return self._some
 
-    def meta(self, key: str) -> str | None:
-        """A fact kept beside the completions; None if it is in no journal."""
-        values = (store.meta(key) for store in self._stores)
-        return next((value for value in values if value is not None), None)
+    def facts(self, judge: str) -> set[tuple[str, str]]:
+        """What is known of a judge beside its completions: each kind of fact with a value."""
+        known = (fact for store in self._stores for fact in store.facts())
+        return {(fact.kind, fact.value) for fact in known if fact.judge == judge}
 
     def get(self, digest: str) -> Completion | None:
         """The completion recorded under a digest, or None; an InputError if a journal is damaged there."""
@@ -148,9 +148,9 @@ class Journal(JournalView):
         """Raise an OperationalError if the file is not at its place any more."""
         self.store.tick()
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Record a fact beside the completions, on the disk; an OperationalError if that cannot be written."""
-        self.store.set_meta([(key, value)])
+    def add_fact(self, kind: str, value: str, judge: str) -> None:
+        """Record a fact about a judge, on the disk; an OperationalError if that cannot be written."""
+        self.store.add_facts([Fact(kind, value, judge)])
 
     def record(self, rows: Iterable[Row]) -> int:
         """Record completions, all or none of them, and give how many were new; one that is here stays as it is.
@@ -175,7 +175,7 @@ class Journal(JournalView):
         with contextlib.closing(Store(path)) as source:
             for page in paged(source.pages(), _TOGETHER):
                 self.record(source.sound(row, tuple) for row in page)
-            self.store.add_facts(source)
+            self.store.add_facts(source.facts())
 
     def write(
         self, digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -52,7 +52,6 @@ SCHEMA = (
     f"CREATE TABLE IF NOT EXISTS completion ({_TYPED}, PRIMARY KEY (digest))",
 )
 INSERT = f"INSERT INTO completion ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (digest) DO NOTHING"  # noqa: S608 - names of columns only
-SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 ADD_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
 _Kind = TypeVar("_Kind")
@@ -61,6 +60,21 @@ encoder = msgspec.json.Encoder(order="deterministic")
 
 class DamagedRow(Exception):
     """A row is not what was recorded, and why."""
+
+
+class Fact(NamedTuple):
+    """Something that is known of a judge beside its completions; several journals know the union of what each knows."""
+
+    kind: str
+    value: str
+    """Without a space, as the kind."""
+    judge: str
+
+
+def read_fact(text: str) -> Fact | None:
+    """A fact as a journal and an exported file write it; None if it is none."""
+    parts = text.split(" ", 2)
+    return Fact(*parts) if len(parts) == 3 else None
 
 
 class Recorded(Record, frozen=True):
@@ -224,10 +238,10 @@ class Store:
         with self._transaction() as connection:
             connection.executemany("DELETE FROM completion WHERE digest = ?", [(digest,) for digest in digests])
 
-    def set_meta(self, facts: Iterable[Sequence[str]], statement: str = SET_META) -> None:
-        """Record facts beside the completions; by ADD_META, those that are known already stay as they are."""
+    def add_facts(self, facts: Iterable[Fact]) -> None:
+        """Record facts about judges beside the completions; an OperationalError if they cannot be written."""
         with self._transaction() as connection:
-            connection.executemany(statement, facts)
+            connection.executemany(ADD_META, [(" ".join(fact), "") for fact in facts])
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -238,14 +252,10 @@ class Store:
         except _UNREADABLE as error:
             raise OperationalError(f"{self.name}: cannot be written: {error}") from error
 
-    def meta(self, key: str) -> str | None:
-        """A fact kept beside the completions; None if not set."""
-        return next((str(value) for (value,) in self.query("SELECT value FROM meta WHERE key = ?", (key,))), None)
-
-    def add_facts(self, other: "Store") -> None:
-        """Take over the facts about judges that another journal keeps; one that is known here stays as it is."""
-        facts = other.query("SELECT key, value FROM meta WHERE key <> 'schema'")
-        self.set_meta(facts, ADD_META)
+    def facts(self) -> list[Fact]:
+        """What is kept about judges beside the completions."""
+        keys = self.query("SELECT key FROM meta WHERE key <> 'schema' ORDER BY key")
+        return [fact for fact in (read_fact(key) for (key,) in keys) if fact is not None]
 
     def find(self, digest: str, content: Callable[[Row], _Result]) -> _Result | None:
         """The content of the row of a digest, or None; an InputError if it is not what was recorded."""

@@ -5,7 +5,6 @@ line as the journal holds them, so that its checksum still proves them.
 """
 
 import contextlib
-import itertools
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +33,16 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(journal_store.RowLine).decode
 
 
+class _ExportedFacts(msgspec.Struct):
+    """The line of an exported file that is about judges."""
+
+    facts: list[str]
+
+
+_FACTS = b'{"facts":'
+"""What this line begins with."""
+
+
 def read_journal(place: StrPath) -> Iterator[journal_store.Recorded]:
     """The completions of a journal or of a file exported from one, each checked. Errors are those of `placed_rows`."""
     return (journal_store.recorded(row) for _, row in placed_rows(place))
@@ -55,7 +64,8 @@ def placed_rows(place: StrPath) -> Iterator[tuple[str | int, journal_store.Row]]
         with Path(place).open("rb") as file:
             while text := file.readline(LONGEST):
                 number += 1
-                yield begin, read_line(text)
+                if not text.startswith(_FACTS):
+                    yield begin, read_line(text)
                 begin += len(text)
     except journal_store.DamagedRow as error:
         why = f"no completion as `judge journal export` writes it: {error}"
@@ -136,7 +146,7 @@ def salvage_journal(path: StrPath, new: StrPath) -> JournalReport:
         if not report.sound:
             raise InputError(f"{store.name}: holds no completion that is sound")
         with contextlib.suppress(InputError):
-            target.store.add_facts(store)
+            target.store.add_facts(store.facts())
         return report
 
 
@@ -163,8 +173,25 @@ def _new(path: StrPath) -> Path:
     return Path(path)
 
 
+def _facts_of(place: StrPath) -> list[journal_store.Fact]:
+    """What a journal, or a file exported from one, says of judges beside their completions."""
+    if not is_exported(place):
+        with contextlib.closing(journal_store.Store(place)) as store:
+            return store.facts()
+    facts: list[journal_store.Fact | None] = []
+    with Path(place).open("rb") as file:
+        while text := file.readline(LONGEST):
+            if text.startswith(_FACTS):
+                with contextlib.suppress(msgspec.MsgspecError):
+                    facts += map(journal_store.read_fact, msgspec.json.decode(text, type=_ExportedFacts).facts)
+    return [fact for fact in facts if fact is not None]
+
+
 def exported_lines(place: StrPath) -> Iterator[bytes]:
-    """The completions of a journal by their digests, a line each, without keys. Errors are those of `placed_rows`."""
+    """The completions of a journal by their digests, a line each, without keys.
+
+    A last line has what the journal says of judges, if it says something. Errors are those of `placed_rows`.
+    """
     secrets = known_secrets()
     for _, row in placed_rows(place):
         completion = journal_store.completion_of(row)
@@ -175,6 +202,9 @@ def exported_lines(place: StrPath) -> Iterator[bytes]:
         for name in ("parameters", "messages", "completion"):
             values[name] = msgspec.Raw(values[name])
         yield _encode(journal_store.RowLine(**values)) + b"\n"
+    facts = _facts_of(place)
+    if facts:
+        yield _encode(_ExportedFacts([" ".join(fact) for fact in facts])) + b"\n"
 
 
 def export_journal(place: StrPath, out: StrPath) -> int:
@@ -185,9 +215,17 @@ def export_journal(place: StrPath, out: StrPath) -> int:
     """
     if Path(out).suffix.lower() == ".parquet":
         raise UsageError(f"{out}: a journal is exported as JSON lines, which polars, pandas and DuckDB make Parquet of")
-    numbers = itertools.count()
-    write_atomic(_new(out), Pieces(lambda: (line for line, _ in zip(exported_lines(place), numbers, strict=False))))
-    return next(numbers)
+    written = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal written
+        written = 0
+        for line in exported_lines(place):
+            written += not line.startswith(_FACTS)
+            yield line
+
+    write_atomic(_new(out), Pieces(lines))
+    return written
 
 
 def merge_journals(places: Sequence[StrPath], new: StrPath) -> tuple[int, int, list[dict[str, str]]]:
@@ -212,9 +250,7 @@ def merge_journals(places: Sequence[StrPath], new: StrPath) -> tuple[int, int, l
                         about = dict(zip(journal_store.COLUMNS[6:9], row[6:9], strict=True))
                         conflicts.append({"digest": row[0], "path": str(place), **about})
                 target.record(page)
-            if not is_exported(place):
-                with contextlib.closing(journal_store.Store(place)) as store:
-                    target.store.add_facts(store)
+            target.store.add_facts(_facts_of(place))
         return len(target), repeated, conflicts
 
 

@@ -38,6 +38,16 @@ _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Amount = Annotated[float, Meta(ge=0, le=math.nextafter(math.inf, 0))]
 
 
+_CUT_OFF = frozenset(
+    {
+        *("length", "maxlength", "modellength", "maxlen"),
+        *("maxtokens", "maxoutputtokens", "maxnewtokens", "maxcompletiontokens", "tokenlimit"),
+        "modelcontextwindowexceeded",
+    }
+)
+"""Finish reasons of a reply that ended at the token limit, in every provider's words without case and punctuation."""
+
+
 class Message(Record, frozen=True):
     """One chat message."""
 
@@ -115,6 +125,17 @@ class Completion(Record, frozen=True):
     raw: str | None = None
     """The whole reply as it came (of a batch, its JSON encoded anew), without secrets; None where the provider's
     library shows no such thing."""
+
+    @property
+    def ended(self) -> str:
+        """The finish reason without case and punctuation; a library may write `FinishReason.MAX_TOKENS`."""
+        reason = (self.finish_reason or "").rpartition(".")[2]
+        return "".join(filter(str.isalnum, reason)).casefold()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the reply ended at the token limit."""
+        return self.ended in _CUT_OFF
 
 
 _WORDS = 3

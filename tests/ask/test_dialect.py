@@ -356,7 +356,7 @@ def test_what_the_user_sets_later_is_known_to_be_refused(mock: Mock, tmp_path: P
 
 @pytest.mark.parametrize("refused", ["temperature", "max_tokens", "system", "response_format"])
 def test_a_journal_of_exported_calls_pays_for_nothing_again(mock: Mock, tmp_path: Path, refused: str) -> None:
-    """An export holds the calls alone, and says nothing of the endpoint."""
+    """An export says what is known of the endpoint."""
     mock.config(refused={refused: [400, refusal(f"{refused} role is not supported", param=refused)]})
     with Journal(tmp_path / "j") as journal:
         results = judged(journal, mock)

@@ -68,16 +68,21 @@ def test_tokens_of_a_cache_were_read_too() -> None:
 
 
 def test_a_server_that_counted_more_has_no_such_context() -> None:
-    """It does not count what it has in its cache: the second prompt begins as the first one did."""
+    """It does not count what it has in its cache, as it did when it read the same beginning first."""
+    before = [((Message("user", PROSE * 1000),), completion(5_800))]
+    assert not is_cut(PROSE * 1010, completion(2_048), PromptReading(before))
+    # One whose context ends there never counted more.
+    before = [
+        ((Message("user", PROSE * 300),), completion(1_800)),
+        ((Message("user", PROSE * 2000),), completion(2_050)),
+    ]
+    assert is_cut(PROSE * 1000, completion(2_048), PromptReading(before))
+
+
+def test_the_order_of_replies_does_not_count() -> None:
     reading = PromptReading()
     assert not is_cut(PROSE * 1000, completion(5_800), reading)
-    assert not is_cut(PROSE * 1010, completion(2_048), reading)
-    # One whose context ends there never counted more.
-    reading = PromptReading()
-    assert not is_cut(PROSE * 300, completion(1_800), reading)
-    assert is_cut(PROSE * 1000, completion(2_048), reading)
-    assert is_cut(PROSE * 2000, completion(2_050), reading)
-    assert is_cut(PROSE * 2000, completion(2_048), reading)
+    assert is_cut(PROSE * 1010, completion(2_048), reading)
 
 
 def calls(number: int, text: str, tokens: int) -> list[tuple[tuple[Message, ...], Completion]]:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from judge.ask.account import Settings
+from judge.ask.endpoint import remembered_rooms
 from judge.ask.loop import assess
-from judge.ask.questions import Questions, remembered_dialect
+from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment, tasks
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
@@ -89,7 +90,7 @@ def test_a_run_that_was_killed_between_the_two_goes_on_with_more_room(tmp_path: 
         # The limit is remembered before it is used.
         model = Thinker(100)
         questions = Questions(model, journal, one, None)
-        questions.begin()
+        questions.endpoint.add_room(100)
         (task,) = tasks(one, [criterion()])
         digest, request = questions.first(task)
         assert digest == first.digest
@@ -140,7 +141,7 @@ def test_what_a_server_is_sent(mock: Mock, tmp_path: Path, omit: tuple[str, ...]
     model = open_model("server/mock", ModelOptions(base_url=mock.base_url, max_tokens=300, omit=omit))
     with Journal(tmp_path / "j") as journal:
         (result,) = assess(tasks(one, [criterion()]), model, journal, one)
-        assert remembered_dialect(journal, "server/mock").rooms == rooms
+        assert remembered_rooms(journal, "server/mock") == set(rooms)
     assert isinstance(result, Failure)
     assert result.reason == "truncated"
     sent = [entry.parameters.get("max_tokens") for entry in read_journal(tmp_path / "j")]

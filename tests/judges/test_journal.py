@@ -103,12 +103,14 @@ def test_the_first_completion_of_a_digest_stays(tmp_path: Path) -> None:
         assert journal.get("d0") == completion("first")
 
 
-def test_meta_survives(tmp_path: Path) -> None:
+def test_facts_survive(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
-        assert journal.meta("form:x") is None
-        journal.set_meta("form:x", "text")
+        assert journal.facts("b/m of us") == set()
+        journal.add_fact("refused", "json/grade", "b/m of us")
+        journal.add_fact("refused", "json/grade", "b/m of us")
+        journal.add_fact("refused", "json/grade", "b/other")
     with Journal(tmp_path / "j") as journal:
-        assert journal.meta("form:x") == "text"
+        assert journal.facts("b/m of us") == {("refused", "json/grade")}
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
@@ -189,12 +191,13 @@ def test_the_file_can_be_queried_with_sql(tmp_path: Path) -> None:
 def test_a_journal_takes_over_what_another_paid_for(tmp_path: Path) -> None:
     with Journal(tmp_path / "a") as journal:
         put_texts(journal, "d", "from a")
-        journal.set_meta("form:x", "text")
+        journal.add_fact("room", "100", "x/y")
     with Journal(tmp_path / "b") as journal:
         put_texts(journal, "d", "from b", "only b")
+        journal.add_fact("room", "200", "x/y")
         journal.adopt(tmp_path / "a")
         assert journal.get("d0") == completion("from b")
-        assert journal.meta("form:x") == "text"
+        assert journal.facts("x/y") == {("room", "100"), ("room", "200")}
     with Journal(tmp_path / "c") as journal:
         journal.adopt(tmp_path / "a")
         assert journal.get("d0") == completion("from a")

@@ -347,8 +347,8 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
         with Journal(path) as journal:
             put_texts(journal, own, f"own of {path.stem}")
             put_texts(journal, "shared", f"shared of {path.stem}")
-            journal.set_meta("form:b/m", path.stem)
-            journal.set_meta(f"only {path.stem}", "here")
+            journal.add_fact("both", "here", "b/m")
+            journal.add_fact("only", path.stem, "b/m")
     return paths
 
 
@@ -359,7 +359,7 @@ def test_several_journals_are_one(two: tuple[Path, Path]) -> None:
         assert view.get("b0") == completion("own of two")
         assert view.get("shared0") == completion("shared of one")
         assert view.get("absent") is None
-        assert [view.meta(key) for key in ("form:b/m", "only one", "only two", "no")] == ["one", "here", "here", None]
+        assert view.facts("b/m") == {("both", "here"), ("only", "one"), ("only", "two")}
         # Three calls: each digest counts once.
         assert [len(view.sample("b/m", most)) for most in (9, 3, 2)] == [3, 3, 2]
         assert view.sample("b/other", 9) == []
@@ -376,7 +376,7 @@ def test_nothing_and_an_empty_journal_hold_nothing(tmp_path: Path) -> None:
         with JournalView(paths) as view:
             assert not view
             assert view.get("a0") is None
-            assert view.meta("form:b/m") is None
+            assert view.facts("b/m") == set()
             assert view.sample("b/m", 9) == []
 
 

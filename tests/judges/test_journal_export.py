@@ -113,9 +113,11 @@ def test_a_merge_keeps_the_first_answer_and_lists_the_others(tmp_path: Path) -> 
     a = filled(tmp_path / "a.sqlite", {"same": "Grade: 1", "other": "Grade: 2", "only a": "Grade: 0"})
     b = filled(tmp_path / "b.sqlite", {"same": slow, "other": "Grade: 3", "only b": "Grade: 1"})
     with Journal(b) as journal:
-        journal.set_meta("form:b/m", "text")
-    export_journal(b, tmp_path / "b.jsonl")
-    for second, fact in ((b, "text"), (tmp_path / "b.jsonl", None)):
+        journal.add_fact("room", "100", "b/m")
+    with Journal(a) as journal:
+        journal.add_fact("room", "200", "b/m")
+    assert export_journal(b, tmp_path / "b.jsonl") == 3
+    for second in (b, tmp_path / "b.jsonl"):
         new = tmp_path / f"{second.name}.merged"
         taken, repeated, (conflict,) = merge_journals([a, second], new)
         assert (taken, repeated) == (4, 2)
@@ -125,7 +127,7 @@ def test_a_merge_keeps_the_first_answer_and_lists_the_others(tmp_path: Path) -> 
         assert held == {"same": "Grade: 1", "other": "Grade: 2", "only a": "Grade: 0", "only b": "Grade: 1"}
         assert verify_journal(new).problems == ()
         with Journal(new) as journal:
-            assert journal.meta("form:b/m") == fact
+            assert journal.facts("b/m") == {("room", "100"), ("room", "200")}
     assert merge_journals([b, a], tmp_path / "ba")[2][0]["path"] == str(a)
 
 

@@ -70,8 +70,9 @@ class Replay(Model):
         # Of two answers to the same request, the first counts.
         first, earlier = self._places.setdefault(_key(entry), (number, place))
         if first != number and _without_limit(self._parameters[first]) == _without_limit(entry.parameters):
-            # A reply that was cut off was asked for again with more room.
-            if _limit(entry.parameters) > _limit(self._parameters[first]):
+            kept = self._at(earlier)
+            self._close()
+            if _counts_more(entry, kept):
                 self._places[_key(entry)] = number, place
         elif first != number:
             digest = self._at(earlier).digest
@@ -131,6 +132,17 @@ class Replay(Model):
 
     def _changed(self) -> InputError:
         return InputError(f"{self._path}: has changed since it was read: run the command again")
+
+
+def _counts_more(entry: Recorded, kept: Recorded) -> bool:
+    """Whether one of two replies under different token limits counts more than another.
+
+    As in a journal, it is the first one that did not end at its limit, else the last.
+    """
+    if entry.completion.is_cut != kept.completion.is_cut:
+        return kept.completion.is_cut
+    has_less = _limit(entry.parameters) < _limit(kept.parameters)
+    return has_less != entry.completion.is_cut
 
 
 def _limit(parameters: Mapping[str, Any]) -> int:

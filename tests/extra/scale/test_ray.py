@@ -17,8 +17,8 @@ import pytest
 
 from judge import errors
 from judge.ask.account import Account, Settings
+from judge.ask.endpoint import remembered_dialect
 from judge.ask.progress import Progress
-from judge.ask.questions import remembered_dialect
 from judge.ask.records import Failure, Judgment, tasks
 from judge.extra.scale import ray as ours
 from judge.extra.scale.ray import RayEngine, RayModel, RayWorker, Workers, fitting
@@ -252,7 +252,7 @@ def test_what_a_worker_learns_of_the_judge_is_in_the_journal(run: Play, tmp_path
     results = run(judge, journal=Journal(tmp_path / "journal.sqlite"))
     assert {result.grade for result in results if isinstance(result, Judgment)} == {1}
     with Journal(tmp_path / "journal.sqlite") as journal:
-        assert remembered_dialect(journal, "fake/scripted").refused == ("json/grade",)
+        assert remembered_dialect(journal, "fake/scripted").refused == {"json/grade"}
 
 
 def test_a_node_with_other_versions_ends_the_run(run: Play, monkeypatch: pytest.MonkeyPatch) -> None:
