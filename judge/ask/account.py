@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -67,20 +67,45 @@ def prompt_bytes(messages: Sequence[Message]) -> int:
     return sum(len(text if text.isascii() else text.encode("utf-8", "replace")) for text in texts)
 
 
-def estimated_call(model: Model, request: Request, reply: int) -> tuple[int, int]:
+def sent_together(model: Model, requests: Sequence[Request]) -> SentRequests | None:
+    """What one call with these requests sends, as `Model.sent` tells of each; what all of them show goes out once."""
+    whole = model.sent(requests[0])
+    for request in requests[1:]:
+        sent = model.sent(request)
+        if whole is None or sent is None:
+            return None
+        shared = prompt_bytes([message for message in request.messages if message.role == "user"])
+        whole = SentRequests(
+            requests=max(whole.requests, sent.requests),
+            prompt_bytes=whole.prompt_bytes + sent.prompt_bytes - shared,
+            reply_tokens=whole.reply_tokens + sent.reply_tokens,
+        )
+    return whole
+
+
+def estimated_call(model: Model, requests: Sequence[Request], reply: int) -> tuple[int, int]:
     """Tokens that a call sends and those of its reply, where the provider counts none.
 
-    `reply`: tokens of the reply of a judge that sends the request as it is, and does not divide it.
+    `reply`: tokens of the reply of a judge that sends the requests as they are, and does not divide them.
     """
-    sent = model.sent(request)
+    sent = sent_together(model, requests)
     if sent is None:
-        return estimated_tokens(request), reply
+        return estimated_tokens(requests), reply
     return math.ceil(sent.prompt_bytes / BYTES_PER_TOKEN), sent.reply_tokens
 
 
-def estimated_tokens(request: Request) -> int:
-    """The tokens of a request by our own estimate."""
-    return math.ceil(prompt_bytes(request.messages) / BYTES_PER_TOKEN)
+def estimated_tokens(requests: Sequence[Request]) -> int:
+    """The tokens of a call with these requests by our own estimate."""
+    return math.ceil(call_bytes(requests) / BYTES_PER_TOKEN)
+
+
+def call_bytes(requests: Sequence[Request]) -> int:
+    """The bytes of a call with these requests; what all of them show goes out once."""
+    first, *others = requests
+    size = prompt_bytes(first.messages)
+    for request in others:
+        size += prompt_bytes([message for message in request.messages if message.role != "user"])
+    return size
 
 
 class CallSums:
@@ -97,7 +122,7 @@ class CallSums:
         self._typical = 0
         """Tokens of typical replies to the calls that the judge sends as they are."""
 
-    def add(self, request: Request, sent: SentRequests | None) -> None:
+    def add(self, requests: Sequence[Request], sent: SentRequests | None) -> None:
         """Count a call, with what the judge sends for it in words of its own; None where it sends it as it is."""
         self.calls += 1
         if sent is None:
@@ -106,7 +131,7 @@ class CallSums:
         else:
             self.requests += sent.requests
             self.told = (self.told or 0) + sent.reply_tokens
-        size = prompt_bytes(request.messages) if sent is None else sent.prompt_bytes
+        size = call_bytes(requests) if sent is None else sent.prompt_bytes
         self.prompt_tokens += math.ceil(size / self.rates.bytes_per_token)
 
     @property
@@ -186,12 +211,15 @@ class Account:
         """Say what a judge's tokens cost and come to, before it is asked; the first estimate stands."""
         self._judges.setdefault(judge, _JudgeCalls(price, rates))
 
-    def ask(self, judge: str, request: Request, completion: Completion, sent: SentRequests | None = None) -> None:
+    def ask(
+        self, judge: str, requests: Sequence[Request], completions: Iterable[Completion], sent: SentRequests | None
+    ) -> None:
         """Enter a call that was made, with what it sent where the judge asks in words of its own."""
         calls = self._judges[judge]
-        calls.asked.add(completion)
-        if all(message.role != "assistant" for message in request.messages):
-            calls.expected.add(request, sent)
+        for completion in completions:
+            calls.asked.add(completion)
+        if all(message.role != "assistant" for message in requests[0].messages):
+            calls.expected.add(requests, sent)
 
     def rest(self, judge: str, completions: Mapping[str, Completion]) -> None:
         """Enter the completions, by their digests, that a result of an opened judge rests on, each once."""
@@ -262,7 +290,7 @@ class Budget:
         self.estimated = 0
         """Calls whose cost rests on our own estimate of their tokens."""
 
-    def reserve(self, request: Request) -> float | None:
+    def reserve(self, requests: Sequence[Request]) -> float | None:
         """Set aside what a call will cost by our estimate; None while the calls in flight may need all that is left.
 
         The caller gives the amount back with `release`. A BudgetError if the money is spent.
@@ -276,7 +304,7 @@ class Budget:
             return None
         reserved = self.spent / self._calls if self._calls else 0.0
         if self._price is not None:
-            prompt, reply = estimated_call(self._model, request, TYPICAL_REPLY)
+            prompt, reply = estimated_call(self._model, requests, TYPICAL_REPLY)
             reserved = max(reserved, self._price.cost(prompt, 0, reply))
         self._in_flight += reserved
         return reserved
@@ -285,18 +313,20 @@ class Budget:
         """Give back what was set aside for a call that has ended."""
         self._in_flight = max(0.0, self._in_flight - reserved)
 
-    def charge(self, request: Request, completion: Completion) -> Completion:
-        """Count a call, and give its completion with its cost, or with None where tokens had to be estimated."""
-        cost = self._reported(completion, writes=request.form != "decision")
-        if cost is None and self._price is not None:
-            prompt, reply = estimated_call(
-                self._model, request, math.ceil(len(completion.text.encode()) / BYTES_PER_TOKEN)
-            )
+    def charge(self, requests: Sequence[Request], completions: Sequence[Completion]) -> list[Completion]:
+        """Count a call, and give its completions with their cost, or with None where tokens had to be estimated."""
+        writes = requests[0].form != "decision"
+        costs = [self._reported(completion, writes=writes) for completion in completions]
+        if None in costs and self._price is not None:
+            size = sum(len(completion.text.encode()) for completion in completions)
+            prompt, reply = estimated_call(self._model, requests, math.ceil(size / BYTES_PER_TOKEN))
             self.spent += self._price.cost(prompt, 0, reply)
             self.estimated += 1
-        self.spent += cost or 0.0
+            costs = [None for _ in costs]
+        self.spent += sum(cost or 0.0 for cost in costs)
         self._calls += 1
-        return msgspec.structs.replace(completion, cost=cost)
+        pairs = zip(completions, costs, strict=True)
+        return [msgspec.structs.replace(completion, cost=cost) for completion, cost in pairs]
 
     def _reported(self, completion: Completion, *, writes: bool) -> float | None:
         """The cost by what the provider says; None if it says nothing that can be true.

@@ -4,25 +4,28 @@ Nothing else opens a journal to ask, calls the loop, keeps a budget over several
 """
 
 import contextlib
+import itertools
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import msgspec
 
-from judge.ask.account import Account, CallSums, JudgeAccount, Settings, price_of
+from judge.ask.account import Account, CallSums, JudgeAccount, Settings, price_of, sent_together
 from judge.ask.loop import Loop
 from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, failure, refused_notes
-from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task
+from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task, in_order
 from judge.ask.results import StoredResults, stored
 from judge.ask.returned import by_criterion, form_notes, model_notes
+from judge.ask.together import split
 from judge.errors import Interrupted, OperationalError
 from judge.io.folder import make_folder
 from judge.io.text import count
 from judge.judges.journal import Journal, JournalView
 from judge.judges.model import Model, ModelOptions
+from judge.judges.records import Request
 from judge.pool.records import Pool
 from judge.records import Record
 from judge.runs.records import Turn
@@ -32,7 +35,10 @@ CallEngine = Callable[[Model, int, Callable[[str], None]], Model]
 
 
 class ModelForecast(Record, frozen=True):
-    """What would be sent to one model; `calls` is `judgments` less the three counts between them."""
+    """What would be sent to one model.
+
+    `calls` is `judgments` less the three counts between them; they are fewer where one call has several questions.
+    """
 
     model: str
     judgments: int
@@ -296,9 +302,12 @@ class Asking:
 def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, longest: int) -> ModelForecast:
     """What the loop would do with tasks; nothing is sent. `longest`: tokens of the longest reply."""
     recalled = without_evidence = shared = 0
+    model = questions.model
+    together = model.asks_together > 1
     sums = CallSums(questions.rates())
     digests: set[str] = set()
-    for task in wanted:
+    open_numbers: list[int] = []
+    for number, task in enumerate(wanted):
         if questions.gap(task) is not None:
             without_evidence += 1
         elif questions.recall(task) is not None:
@@ -309,11 +318,16 @@ def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, l
                 shared += 1
             else:
                 digests.add(digest)
-                sums.add(request, questions.model.sent(request))
-    price, replies = price_of(questions.model, settings.known_prices), sums.reply_tokens
+                if together:
+                    open_numbers.append(number)
+                else:
+                    sums.add([request], model.sent(request))
+    for requests in _calls_together(questions, wanted, open_numbers):
+        sums.add(requests, sent_together(model, requests))
+    price, replies = price_of(model, settings.known_prices), sums.reply_tokens
     most = max(replies, sums.calls * longest if sums.told is None else sums.told)
     return ModelForecast(
-        model=questions.model.name,
+        model=model.name,
         judgments=len(wanted),
         recalled=recalled,
         without_evidence=without_evidence,
@@ -329,3 +343,12 @@ def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, l
         cost=None if price is None else price.cost(sums.prompt_tokens, 0, replies),
         most=None if price is None else price.cost(sums.prompt_tokens, 0, most),
     )
+
+
+def _calls_together(questions: Questions, wanted: Sequence[Task], numbers: Sequence[int]) -> Iterator[list[Request]]:
+    """The requests of each call that a judge is asked several questions in."""
+    ordered = in_order(wanted, numbers, together=True)
+    for _, about in itertools.groupby(ordered, lambda number: wanted[number].response.response_id):
+        requests = [questions.first(wanted[number])[1] for number in about]
+        for places in split(questions.model, requests):
+            yield [requests[place] for place in places]

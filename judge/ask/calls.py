@@ -7,17 +7,18 @@ import asyncio
 import functools
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
 import tenacity
 
-from judge.ask.account import TYPICAL_REPLY, Budget, Settings, estimated_tokens
+from judge.ask.account import TYPICAL_REPLY, Budget, Settings, estimated_call, sent_together
 from judge.ask.pace import Pace, Ticket
 from judge.ask.prompt_cut import REMEDY
 from judge.ask.questions import Questions
+from judge.ask.together import Replies, Together
 from judge.errors import (
     AuthenticationError,
     CallError,
@@ -144,8 +145,16 @@ class Calls:
         """Wait so long, or until the calls are stopped."""
         await asyncio.wait([self._sleep(seconds)])
 
-    async def completion(self, digest: str, request: Request) -> "tuple[Completion, asyncio.Future[None] | None]":
+    def together(self, members: int) -> Together:
+        """What joins the requests of so many who ask about one response."""
+        return Together(self._model, self._paid_call, members)
+
+    async def completion(
+        self, digest: str, request: Request, together: Together | None = None
+    ) -> "tuple[Completion, asyncio.Future[None] | None]":
         """The completion of a request, from the journal or from the judge, and what writes it to the disk.
+
+        `together`: joins it with the requests of others; None where it is asked alone.
 
         The second is None where it is there. One that is made of replies is not paid for. A CallError if the call
         failed, or the judge did not read the whole request. An OperationalError if no further call can succeed, or the
@@ -155,7 +164,13 @@ class Calls:
         if recorded is not None:
             return recorded, None
         if request.replies is None:
-            completion = await self._paid_call(request)
+            if together is None:
+                (reply,) = await self._paid_call([request])
+                if isinstance(reply, CallError):
+                    raise reply
+                completion = reply
+            else:
+                completion = await together.completion(request)
             cut = self._cut(request, completion)
             if cut is not None:
                 # It is not recorded, so that the same command asks again once the server reads more.
@@ -174,24 +189,29 @@ class Calls:
             return None
         return self._reading.cut(request.messages, completion)
 
-    async def _paid_call(self, request: Request) -> Completion:
+    async def _paid_call(self, requests: Sequence[Request]) -> Replies:
         """Wait until the budget can pay for a call beside those in flight, and make it."""
         while True:
             self.check()
-            reserved = self.budget.reserve(request)
+            reserved = self.budget.reserve(requests)
             if reserved is not None:
                 break
             self._paid.clear()
             await self._paid.wait()
         try:
-            completion = self.budget.charge(request, storable(await self._sent(request)))
-            self.given_up, self.heard = 0, True
+            replies = await self._sent(requests)
+            completions = [storable(reply) for reply in replies if isinstance(reply, Completion)]
+            if completions:
+                completions = self.budget.charge(requests, completions)
+                self.given_up, self.heard = 0, True
+            else:
+                self._refused = True
         except TransientError as error:
-            self._give_up(error, request)
+            self._give_up(error, requests[0])
             raise
         except AuthenticationError as error:
             # A gateway may block a text as it refuses a key; without its name, one response would stop every run.
-            refused = AuthenticationError(f"{error}{self._about(request)}")
+            refused = AuthenticationError(f"{error}{self._about(requests[0])}")
             refused.status = error.status
             raise refused from error
         except CallError:
@@ -200,8 +220,10 @@ class Calls:
         finally:
             self.budget.release(reserved)
             self._paid.set()
-        self._account.ask(self._model.name, request, completion, self._model.sent(request))
-        return completion
+        if completions:
+            self._account.ask(self._model.name, requests, completions, sent_together(self._model, requests))
+        charged = iter(completions)
+        return [next(charged) if isinstance(reply, Completion) else reply for reply in replies]
 
     def _give_up(self, error: TransientError, request: Request) -> None:
         """Count a call that was given up after a last failure; end the calls once no answer is to be expected."""
@@ -219,16 +241,18 @@ class Calls:
             return ""
         return f"; others had an answer, and this call was about {request.response_id} of turn {request.turn_id}"
 
-    async def _sent(self, request: Request) -> Completion:
-        """Send a request, and again while its failures may pass."""
-        tokens = estimated_tokens(request) + counted_reply(self._model, request) if self._pace.limits else 0
-        attempt = functools.partial(self._attempt, request, tokens, itertools.count(1))
+    async def _sent(self, requests: Sequence[Request]) -> Replies:
+        """Make a call, and again while its failures may pass."""
+        tokens = 0
+        if self._pace.limits:
+            tokens = sum(estimated_call(self._model, requests, counted_reply(self._model, requests[0])))
+        attempt = functools.partial(self._attempt, requests, tokens, itertools.count(1))
         try:
             return await attempt()
         except TransientError as error:
             first = [error]
 
-        async def next_attempt() -> Completion:
+        async def next_attempt() -> Replies:
             if first:
                 raise first.pop()
             return await attempt()
@@ -236,13 +260,16 @@ class Calls:
         # tenacity takes a quarter of the CPU of a call, so it is told of a first attempt only once that has failed.
         return await self._again(next_attempt)
 
-    async def _attempt(self, request: Request, tokens: int, numbers: Iterator[int]) -> Completion:
-        """Send a request in its turn, and again where it is refused for a rate limit, which is no failure."""
+    async def _attempt(self, requests: Sequence[Request], tokens: int, numbers: Iterator[int]) -> Replies:
+        """Make a call in its turn, and again where it is refused for a rate limit, which is no failure."""
         while True:
             ticket = await self._in_line(tokens)
             number, started = next(numbers), self._clock.now()
             try:
-                completion = await self._model.complete(request)
+                if len(requests) == 1:
+                    replies: Replies = [await self._model.complete(requests[0])]
+                else:
+                    replies = await self._model.complete_together(requests)
             except RateLimitError as error:
                 self._refused_for_limit(ticket, error)
                 await self.pause(error.retry_after or 0.0)
@@ -253,8 +280,7 @@ class Calls:
             else:
                 self._pace.answered(ticket, self._model.limits)
                 self._wake()
-                latency = completion.latency or round(self._clock.now() - started, 3)
-                return msgspec.structs.replace(completion, attempts=number, latency=latency)
+                return _as_one_call(replies, number, self._clock.now() - started)
 
     async def _in_line(self, tokens: int) -> Ticket:
         """Wait until a call of so many tokens may be sent, after those that wait already."""
@@ -301,6 +327,20 @@ class Calls:
         """Refuse to wait for longer than the user wants, as an OperationalError."""
         if error.retry_after is not None and error.retry_after > self._settings.max_wait:
             raise too_long(self._model.name, str(error), error.retry_after, self._settings.max_wait)
+
+
+def _as_one_call(replies: Replies, attempts: int, seconds: float) -> Replies:
+    """The replies to one call, the first completion with its attempts and its duration, which others do not repeat."""
+    latency: float | None = sum(reply.latency or 0.0 for reply in replies if isinstance(reply, Completion))
+    latency = latency or round(seconds, 3)
+    told: Replies = []
+    for reply in replies:
+        if isinstance(reply, Completion):
+            told.append(msgspec.structs.replace(reply, attempts=attempts, latency=latency))
+            attempts, latency = 0, None
+        else:
+            told.append(reply)
+    return told
 
 
 def counted_reply(model: Model, request: Request) -> int:

@@ -9,8 +9,8 @@ from judge.judges.records import AnswerForm
 from judge.records import Criterion
 
 _OMITTED, _REFUSED, _SETTLED, _READ = "omitted", "refused", "settled", "read"
-"""Kinds of facts: what the endpoint refuses, the ways of asking in which it has answered, and the kinds of answer of which
-one could be read."""
+"""Kinds of facts: what the endpoint refuses, the ways of asking in which it has answered, and the kinds of answer of
+which one could be read."""
 _ROOM, _FAILED, _WARNED = "room", "failed", "warned"
 """Others: the token limits under which it was asked, the requests that failed for themselves, and whether a run ended
 because its first answers failed alike."""

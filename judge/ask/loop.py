@@ -14,10 +14,10 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from judge.ask.account import Account, Settings, price_of
 from judge.ask.calls import Calls, Clock
@@ -27,6 +27,7 @@ from judge.ask.progress import Progress, job_progress
 from judge.ask.questions import Answer, Asked, Questions, failure, is_filler, outcome
 from judge.ask.records import Failure, Judgment, Task, in_order
 from judge.ask.results import ResultWriter, StoredResults
+from judge.ask.together import Together
 from judge.errors import (
     AuthenticationError,
     BudgetError,
@@ -182,7 +183,7 @@ class Loop:
             endpoint.check()
             firsts = [] if self._model.recorded else first_questions(self._wanted, endpoint)
             picked = {number for one in firsts for number in one.numbers}
-            self._waiting = deque(in_order(self._wanted, self._recall(picked)))
+            self._waiting = deque(in_order(self._wanted, self._recall(picked), together=self._model.asks_together > 1))
             if self._waiting and self._model.room is not None:
                 endpoint.add_room(self._model.room)
             for one in firsts:
@@ -262,16 +263,18 @@ class Loop:
             yield number
 
     async def _alone(self, number: int) -> Judgment | Failure | None:
-        """Ask one question, and wait until its answer is on the disk; None where it does not wait to be asked."""
+        """Ask one question, and wait until its answer is on the disk; None where it does not wait to be asked.
+
+        Others about its response are asked beside it, if the judge is asked several in a call.
+        """
         if number not in self._waiting:
             return None
-        self._waiting.remove(number)
-        # Gathered, because it keeps what stopped it to itself, a cancellation too.
-        (judged,) = await asyncio.gather(self._judge(number, self._wanted[number]))
-        if judged is None:
-            return None
-        await self._close(number, *judged)
-        return judged[1]
+        # Gathered, because what stops it is kept to itself, a cancellation too.
+        (about,) = await asyncio.gather(self._judge_about(self._take(self._waiting.index(number))))
+        for each in about.closing:
+            await each
+        self._known_firsts |= about.settled
+        return about.settled.get(number)
 
     def _learn(self, dialect: Dialect) -> None:
         """Remember what the endpoint refuses; requests that are made already may be sent otherwise now."""
@@ -287,10 +290,51 @@ class Loop:
                 if not self._waiting or self.calls.stopped is not None:
                     return
                 # In turn from both ends while calls are given up.
-                number = self._waiting.pop() if self.calls.given_up % 2 else self._waiting.popleft()
-                judged = await self._judge(number, self._wanted[number])
+                about = await self._judge_about(self._take(len(self._waiting) - 1 if self.calls.given_up % 2 else 0))
+            for each in about.closing:
+                await each
+
+    def _take(self, place: int) -> list[int]:
+        """The task at a place of those that wait; all about its response if the judge is asked several in a call."""
+        waiting = self._waiting
+        if self._model.asks_together == 1:
+            number = waiting[place]
+            del waiting[place]
+            return [number]
+        response_id = self._wanted[waiting[place]].response.response_id
+        first = place
+        while first and self._wanted[waiting[first - 1]].response.response_id == response_id:
+            first -= 1
+        end = place + 1
+        while end < len(waiting) and self._wanted[waiting[end]].response.response_id == response_id:
+            end += 1
+        taken = [waiting[each] for each in range(first, end)]
+        for _ in taken:
+            del waiting[first]
+        return taken
+
+    async def _judge_about(self, numbers: Sequence[int]) -> "_Judged":
+        """Ask about tasks, several about one response together, until nothing more is asked."""
+        if len(numbers) == 1:
+            (number,) = numbers
+            judged = await self._judge(number, self._wanted[number])
+            if judged is None:
+                return _Judged({}, [])
+            return _Judged({number: judged[1]}, [self._close(number, *judged)])
+        together = self.calls.together(len(numbers))
+        settled: dict[int, Judgment | Failure] = {}
+
+        async def member(number: int) -> None:
+            judged = await self._judge(number, self._wanted[number], together)
+            if judged is not None:
+                settled[number] = judged[1]
+            together.leave()
             if judged is not None:
                 await self._close(number, *judged)
+
+        closing = [asyncio.ensure_future(member(number)) for number in numbers]
+        await together.over.wait()
+        return _Judged(settled, closing)
 
     def _settle(self, number: int, settled: Judgment | Failure) -> None:
         self._results.put(number, settled)
@@ -316,19 +360,24 @@ class Loop:
         """Digest and first request of a task; made for many tasks in a row, which takes half the CPU."""
         if number not in self._firsts:
             for each in (number, *itertools.islice(self._waiting, _IN_A_ROW)):
-                self._firsts[each] = self._questions.first(self._wanted[each])
+                if each not in self._firsts:
+                    self._firsts[each] = self._questions.first(self._wanted[each])
         return self._firsts.pop(number)
 
-    async def _judge(self, number: int, task: Task) -> tuple[str, Judgment | Failure, _Writing] | None:
+    async def _judge(
+        self, number: int, task: Task, together: Together | None = None
+    ) -> tuple[str, Judgment | Failure, _Writing] | None:
         """Ask about a task, and give its question, its outcome, and what writes the last reply behind it.
 
-        None where it is settled otherwise: tasks with the same question share what one of them asks.
+        None where it is settled otherwise: tasks with the same question share what one of them asks. `together`: joins
+        what is asked with other questions.
         """
         digest = settled = None
         try:
             question, request = self._first(number)
             while (twin := self._open.get(question)) is not None:
-                await asyncio.wait([twin])
+                with contextlib.nullcontext() if together is None else together.aside():
+                    await asyncio.wait([twin])
                 known, missing = self._questions.recall(task), twin.result()
                 if known is None and isinstance(missing, Failure):
                     known = failure(task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest)
@@ -336,7 +385,9 @@ class Loop:
                     self._settle(number, known)
                     return None
             digest, self._open[question] = question, asyncio.get_running_loop().create_future()
-            settled, write = await self._ask(task, question, request)
+            is_settled = self._questions.endpoint.is_settled(task.criterion)
+            dialogue = _Dialogue(request, question, is_settled, together=together)
+            settled, write = await self._ask(task, dialogue)
             return question, settled, write
         except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
             self.calls.stop(error)
@@ -356,7 +407,7 @@ class Loop:
         finally:
             self._open.pop(digest).set_result(settled)
 
-    async def _ask(self, task: Task, digest: str, request: Request) -> tuple[Judgment | Failure, _Writing]:
+    async def _ask(self, task: Task, dialogue: "_Dialogue") -> tuple[Judgment | Failure, _Writing]:
         """Ask until there is an outcome, in the way that the endpoint takes.
 
         Until the judge has given such an answer, a refusal changes what is taken for the endpoint's dialect, and the
@@ -366,7 +417,7 @@ class Loop:
         """
         questions, endpoint, criterion = self._questions, self._questions.endpoint, task.criterion
         dialect = endpoint.dialect
-        dialogue = _Dialogue(request, digest, is_settled=endpoint.is_settled(criterion))
+        request = dialogue.first
         while True:
             try:
                 answer = await self._inquire(task, request, dialogue)
@@ -457,7 +508,7 @@ class Loop:
             if asked.request.room is not None:
                 self._questions.endpoint.add_room(asked.request.room)
             try:
-                completion, dialogue.write = await self.calls.completion(asked.digest, asked.request)
+                completion, dialogue.write = await self.calls.completion(asked.digest, asked.request, dialogue.together)
             except CallError as error:
                 if not asked.cut or isinstance(error, (TransientError, BudgetError)):
                     raise
@@ -486,7 +537,18 @@ class _Dialogue:
     """Whether it was settled how the question is asked when that began."""
     completions: dict[str, Completion] = dataclasses.field(default_factory=dict)
     """By the digests of their requests."""
+    together: Together | None = None
+    """Joins the requests with those of other tasks; None where they are asked alone."""
     write: _Writing = None
+
+
+class _Judged(NamedTuple):
+    """What became of tasks."""
+
+    settled: Mapping[int, Judgment | Failure]
+    """The outcomes of those that were asked about, by number."""
+    closing: Sequence[Awaitable[None]]
+    """What settles them once their answers are on the disk."""
 
 
 def assess(

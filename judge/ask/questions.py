@@ -263,6 +263,9 @@ class Questions:
         sizes, prompts, replies = [], [], []
         for entry in self._sample:
             call = entry.completion
+            if entry.form == "decision":
+                # Its tokens are a share of those of a call, and how many questions this had nobody knows.
+                continue
             if call.prompt_tokens and call.completion_tokens:
                 sizes.append(prompt_bytes(entry.messages))
                 prompts.append(call.prompt_tokens)

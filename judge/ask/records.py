@@ -247,18 +247,21 @@ def evidence_gap(task: Task, pool: Pool) -> str | None:
     return f"{len(missing)} of {len(keys)} used passages have no text: {', '.join(missing[:5])}"
 
 
-def in_order(wanted: Sequence[Task], numbers: Iterable[int]) -> list[int]:
+def in_order(wanted: Sequence[Task], numbers: Iterable[int], *, together: bool = False) -> list[int]:
     """The numbers of those tasks that are asked by prompt, turn and passages, equal ones in the order given.
 
-    Neighbors share the start of their prompt, which prompt caches compute only once.
+    Neighbors share the start of their prompt, which prompt caches compute only once. `together`: all tasks about one
+    response follow each other, for a judge that takes several questions in a call.
     """
     numbers = list(numbers)
     # A key of a turn is dear, and millions of keys would fill the memory.
     turn_ids = sorted({wanted[number].response.turn_id for number in numbers}, key=natural_key)
     places = {turn_id: place for place, turn_id in enumerate(turn_ids)}
 
-    def place(number: int) -> tuple[str, int, tuple[str, ...]]:
+    def place(number: int) -> tuple[str, int, tuple[str, ...], str]:
         task = wanted[number]
-        return task.criterion.prompt_id, places[task.response.turn_id], task.response.passages
+        response = task.response
+        first, last = ("", response.response_id) if together else (task.criterion.prompt_id, "")
+        return first, places[response.turn_id], response.passages, last
 
     return sorted(numbers, key=place)

@@ -10,7 +10,7 @@ from judge.ask.results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
 from judge.cli.declared import FileOfOptions, JsonOutput
 from judge.cli.printing import print_fact, print_json, print_table, print_text, progress, say, say_all
-from judge.cli.spending import DryRunOption, asks_again, print_forecast, say_accounts
+from judge.cli.spending import DryRunOption, asks_again, print_beside, print_forecast, say_accounts
 from judge.io.text import count
 from judge.jobs.folder import write_pool
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
@@ -157,6 +157,8 @@ def _print_counts(inputs: RunInputs, counts: DryRun) -> None:
     print_fact("  without evidence", str(counts.without_evidence))
     print_fact("  by a shared call", str(counts.shared))
     print_fact("  beyond the limit", str(counts.left_out))
+    answered = counts.recalled + counts.without_evidence + counts.shared + counts.left_out
+    print_beside(counts.judgments - answered - counts.calls)
     print_fact("calls to be made", str(counts.calls))
     if counts.rechecked:
         print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {inputs.plan.recheck})")

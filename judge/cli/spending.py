@@ -40,9 +40,16 @@ def print_calls(row: ModelForecast, facts: Mapping[str, str]) -> None:
         **facts,
         "  from the journal": str(row.recalled),
         "  by a shared call": str(row.shared),
-        "calls to be made": str(row.calls),
     }.items():
         print_fact(name, fact)
+    print_beside(row.judgments - row.recalled - row.without_evidence - row.shared - row.calls)
+    print_fact("calls to be made", str(row.calls))
+
+
+def print_beside(questions: int) -> None:
+    """Print how many questions go out in the call of another one, for a judge that takes several in a call."""
+    if questions:
+        print_fact("  in the same call", str(questions))
 
 
 def print_forecast(rows: Sequence[ModelForecast]) -> None:

@@ -144,7 +144,7 @@ class Model:
     counts_longest = False
     """Whether the provider counts the longest possible reply against its limits, as Azure does."""
     asks_together: int = 1
-    """Most questions about one material that one call may carry."""
+    """Most questions about one material that one call may carry; the loop asks so many in one call."""
 
     def __str__(self) -> str:
         return self.name
@@ -174,6 +174,10 @@ class Model:
     def sent(self, request: Request) -> SentRequests | None:
         """What a call sends if it divides the request; None if it sends the request as it is, or nothing."""
         return None
+
+    def questions_in(self, request: Request) -> int:
+        """How many of `asks_together` a request takes up."""
+        return 1
 
     def parts(self, request: Request) -> Sequence[Request] | None:
         """Requests of their own that are asked first; the call with their `replies` sends nothing. None if it sends."""

@@ -56,6 +56,7 @@ class Spending(Record, frozen=True):
 
     judge: str
     completions: int
+    """Calls; one that answered several questions is counted with the first of them."""
     attempts: int
     """Calls that these completions took, failed attempts included."""
     prompt_tokens: int
@@ -86,19 +87,18 @@ class CallSum:
 
     def __init__(self, price: Price | None = None) -> None:
         self._price = price
-        self._completions = self._attempts = self._counted = 0
+        self._completions = self._attempts = self._counted = self._priced = 0
         self._prompt_tokens = self._cached_tokens = self._completion_tokens = self._thought_tokens = 0
         # Sums of floats depend on their order, so every one is kept.
         self.costs, self.seconds = array("d"), array("d")
 
     def add(self, call: Completion) -> None:
-        """Count a call; a completion that is made of other ones took none."""
-        if not call.attempts:
-            return
-        self._completions += 1
+        """Count a call; what came with the call of another completion counts its share of the tokens alone."""
+        own = call.attempts > 0
+        self._completions += own
         self._attempts += call.attempts
         if call.prompt_tokens is not None and call.completion_tokens is not None:
-            self._counted += 1
+            self._counted += own
             self._prompt_tokens += call.prompt_tokens
             self._cached_tokens += call.cached_tokens or 0
             self._completion_tokens += call.completion_tokens
@@ -108,6 +108,7 @@ class CallSum:
             cost = self._price.of(call)
         if cost is not None:
             self.costs.append(cost)
+            self._priced += own
         if call.latency is not None:
             self.seconds.append(call.latency)
 
@@ -123,7 +124,7 @@ class CallSum:
             thought_tokens=self._thought_tokens,
             counted=self._counted,
             cost=round(sum(sorted(self.costs)), 9),
-            priced=len(self.costs),
+            priced=self._priced,
             seconds=round(sum(sorted(self.seconds)), 3),
             timed=len(self.seconds),
         )

@@ -112,9 +112,10 @@ class Completion(Record, frozen=True):
     cost: _Amount | None = None
     """US dollars; None when the price is unknown."""
     latency: _Amount | None = None
-    """Seconds of the successful attempt."""
+    """Seconds of the successful attempt; None too where it came with the call of another completion."""
     attempts: int = 1
-    """Attempts that the loop made, the successful one included; 0 where the completion is made of other ones."""
+    """Attempts that the loop made, the successful one included; 0 where the completion is made of other ones, or came
+    with the call of another one, which counts there."""
     probabilities: dict[str, _Amount] | None = None
     """Label to probability, normalized over the labels; None where the judge gives none."""
     support: tuple[tuple[float | None, tuple[int, ...]], ...] = ()

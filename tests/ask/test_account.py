@@ -126,9 +126,9 @@ def test_judges_are_added_up(tmp_path: Path) -> None:
 )
 def test_four_bytes_are_a_token(text: str, tokens: int) -> None:
     request = msgspec.structs.replace(ask(), messages=(Message("user", text),))
-    assert estimated_tokens(request) == tokens
+    assert estimated_tokens([request]) == tokens
     sums = CallSums(TokenRates(bytes_per_token=2.0))
-    sums.add(request, None)
+    sums.add([request], None)
     assert sums.prompt_tokens == pytest.approx(2 * tokens, abs=1)
 
 

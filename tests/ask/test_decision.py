@@ -157,5 +157,5 @@ def test_a_share_of_the_tokens_of_a_call_is_no_prompt_that_was_cut() -> None:
 def test_a_label_that_took_no_tokens_is_billed_as_it_is_counted() -> None:
     budget = Budget(Scripted(), None, {"*": Price(0.5, 0.25)})
     request = asked(find_criterion("naturalness"), turn())
-    charged = budget.charge(request, Completion("2", "stop", None, prompt_tokens=64, completion_tokens=0))
+    (charged,) = budget.charge([request], [Completion("2", "stop", None, prompt_tokens=64, completion_tokens=0)])
     assert (charged.cost, budget.spent, budget.estimated) == (32.0, 32.0, 0)

@@ -51,6 +51,10 @@ class DecisionModel(ServerModel):
         size = len(material_of(request).encode("utf-8", "replace"))
         return SentRequests(1, size + sum(question.size for question in questions_of(request)), 0)
 
+    def questions_in(self, request: Request) -> int:
+        """One, or one for each of its sentences."""
+        return max(1, request.sentences)
+
     async def complete(self, request: Request) -> Completion:
         """Ask once."""
         (reply,) = await self.complete_together([request])

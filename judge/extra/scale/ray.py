@@ -29,7 +29,7 @@ from typing import Any
 
 import msgspec
 
-from judge.errors import InputError, JudgeError, OperationalError, TransientError, UsageError
+from judge.errors import CallError, InputError, JudgeError, OperationalError, TransientError, UsageError
 from judge.io.installed import __version__
 from judge.io.text import printable
 from judge.judges.backends import open_model, options_beside
@@ -150,8 +150,8 @@ def _settle(reply: "Future[Any]", value: object) -> None:
 
 
 _FACTS = (
-    *("name", "forms", "omitted", "required", "room", "recorded", "free", "counts_longest"),
-    *("check", "parameters", "price", "sent", "parts"),
+    *("name", "forms", "omitted", "required", "room", "recorded", "free", "counts_longest", "asks_together"),
+    *("check", "parameters", "price", "sent", "questions_in", "parts"),
 )
 """What is as of the same judge here."""
 
@@ -172,14 +172,23 @@ class RayModel(Model):
 
     async def complete(self, request: Request) -> Completion:
         """Have a worker ask once; its loss is a TransientError, that of the cluster an OperationalError."""
+        (reply,) = await self.complete_together([request])
+        if isinstance(reply, CallError):
+            raise reply
+        return reply
+
+    async def complete_together(self, requests: Sequence[Request]) -> list[Completion | CallError]:
+        """Have a worker ask all in one call."""
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._open_workers())
         await asyncio.shield(self._opening)
-        call = self._call("complete", f"{request.turn_id} {request.criterion}", pickle.dumps(request))
+        about = f"{requests[0].turn_id} {', '.join(dict.fromkeys(request.criterion for request in requests))}"
+        call = self._call("complete", about, pickle.dumps(tuple(requests)))
         result, self.limits = pickle.loads(await asyncio.wrap_future(call))  # noqa: S301 - from a worker
-        if isinstance(result, Completion):
-            return result
-        raise result
+        if isinstance(result, JudgeError):
+            raise result
+        replies: list[Completion | CallError] = result
+        return replies
 
     async def aclose(self) -> None:
         """End the workers."""
@@ -209,10 +218,10 @@ class RayWorker:
         return self._model.max_concurrency
 
     async def complete(self, call: bytes) -> bytes:
-        """Make a call; both pickles are those of `RayModel.complete`."""
-        result: Completion | JudgeError
+        """Make a call; both pickles are those of `RayModel.complete_together`."""
+        result: list[Completion | CallError] | JudgeError
         try:
-            result = await self._model.complete(pickle.loads(call))  # noqa: S301 - from the driver
+            result = await self._model.complete_together(pickle.loads(call))  # noqa: S301 - from the driver
         except Exception as error:  # noqa: BLE001 - as above
             result = self._explained(error)
         return pickle.dumps((result, self._model.limits))
