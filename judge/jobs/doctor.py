@@ -41,7 +41,7 @@ from judge.judges.chat import KEY, ping
 from judge.judges.credentials import Address, read_address, read_key, redact, refuse_unrecorded
 from judge.judges.forms import answer_labels, form_instruction
 from judge.judges.model import Model, ModelOptions
-from judge.judges.records import AnswerForm, Completion, Message, Request
+from judge.judges.records import PROMPT_CUT, AnswerForm, Completion, Message, Request
 from judge.judges.weights import CATALOG, cache_folder, is_here
 from judge.records import Record
 from judge.runs.tokens import TokenCounter
@@ -241,6 +241,13 @@ class ExaminedJudge:
         self.dialect = Dialect()
         """What its endpoint takes, as far as that is known."""
 
+    @property
+    def form(self) -> AnswerForm:
+        """The answer form in which it is asked, as far as it is known."""
+        if "decision" in self.model.forms:
+            return "decision"
+        return "json" if self.honors_schema else "text"
+
     def open(self, *, logprobs: bool) -> Model:
         """The judge, with or without label probabilities."""
         return open_model(self.name, ModelOptions(base_url=self.base_url, max_tokens=256, logprobs=logprobs))
@@ -327,9 +334,8 @@ async def address(judge: ExaminedJudge) -> CheckFinding | None:
 
 async def answers(judge: ExaminedJudge) -> CheckFinding | None:
     """Whether the judge answers a question, in an object where it takes a schema, and with a grade."""
-    form: AnswerForm = "json" if "json" in judge.model.forms else "text"
     try:
-        completion, request = await _answered(judge, form)
+        completion, request = await _answered(judge, "json" if "json" in judge.model.forms else judge.form)
     except JudgeError as error:
         variable = judge.facts.key
         about_the_key = variable is not None and isinstance(error, AuthenticationError)
@@ -367,7 +373,7 @@ async def _answered(judge: ExaminedJudge, form: AnswerForm) -> tuple[Completion,
             if isinstance(error, ParameterRefused):
                 if changed is None:
                     raise
-            elif form == "text" or not (changed or isinstance(error, StructureUnsupported)):
+            elif form != "json" or not (changed or isinstance(error, StructureUnsupported)):
                 raise
             else:
                 form = "text"
@@ -384,6 +390,8 @@ def _is_by_schema(text: str, request: Request) -> bool:
 
 async def structured(judge: ExaminedJudge) -> CheckFinding | None:
     """Whether the judge keeps to a JSON schema."""
+    if judge.form == "decision":
+        return None
     if judge.honors_schema:
         return judge.find("schema", "ok", "the answer is the JSON object that was asked for")
     told = "the answer is not the JSON object that was asked for"
@@ -391,7 +399,9 @@ async def structured(judge: ExaminedJudge) -> CheckFinding | None:
 
 
 async def logprobs(judge: ExaminedJudge) -> CheckFinding | None:
-    """Whether the judge gives label probabilities; only `--logprobs` needs them."""
+    """Whether the judge gives label probabilities; only `--logprobs` needs them, and a decision is made of them."""
+    if judge.form == "decision":
+        return None
     model = judge.open(logprobs=True)
     try:
         model.check([])
@@ -411,7 +421,7 @@ async def caching(judge: ExaminedJudge) -> CheckFinding | None:
     if judge.facts.local:
         return None
     try:
-        completion = await judge.model.complete(judge.request("json" if judge.honors_schema else "text", 2))
+        completion = await judge.model.complete(judge.request(judge.form, 2))
     except JudgeError as error:
         return judge.find("cache", "warning", f"a second question fails: {error}", "see --concurrency and --attempts")
     if completion.cached_tokens is None:
@@ -424,7 +434,8 @@ async def context(judge: ExaminedJudge) -> CheckFinding | None:
     """How much the server reads of a long prompt; some cut it to their context without a word."""
     if judge.facts.local:
         return None
-    request = judge.request("text", 3, beside=" ".join(f" Train {number} leaves later." for number in range(_LONG)))
+    form: AnswerForm = "text" if judge.form == "json" else judge.form
+    request = judge.request(form, 3, beside=" ".join(f" Train {number} leaves later." for number in range(_LONG)))
     size = sum(len(message.content) for message in request.messages)
     advice = "prompts that long are failures: give the server a larger context"
     try:
@@ -433,7 +444,9 @@ async def context(judge: ExaminedJudge) -> CheckFinding | None:
         return judge.find("context", "warning", f"a prompt of {size:,} characters is refused: {error}", advice)
     except JudgeError as error:
         return judge.find("context", "warning", f"a prompt of {size:,} characters fails: {error}")
-    cut = PromptReading().cut(request.messages, completion)
+    cut: str | None = completion.text
+    if completion.finish_reason != PROMPT_CUT:
+        cut = PromptReading().cut(request.messages, completion)
     if cut is not None:
         return judge.find("context", "warning", cut, advice)
     if not completion.prompt_tokens:

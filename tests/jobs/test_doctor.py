@@ -269,3 +269,32 @@ def test_what_stands_at_an_address() -> None:
     # The API takes no questions there.
     assert found["answer"].state == "fails"
     assert of_server("http://127.0.0.1:9/v1")["address"].advice == "start the server, or correct --base-url"
+
+
+@pytest.mark.parametrize("model", ["decisions/gpt-6-luna", "systemone/jev"])
+def test_a_judge_that_writes_nothing_is_asked_as_it_is_in_a_run(
+    mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "decisions-key-1")
+    report = doctor.examine(doctor.DoctorPlan(models=(model,), base_url=mock.base_url, folder=tmp_path))
+    found = by_check(report, model)
+    # Neither a schema nor logprobs: it writes no text, and each answer is made of probabilities.
+    assert list(found) == [
+        "set up", "address", "answer", "cache", "context"
+    ]  # fmt: skip
+    assert {name: finding.state for name, finding in found.items() if finding.state != "ok"} == {}
+    assert mock.stats()["requests"] == 3
+    assert "tokens of a prompt of" in found["context"].found
+
+
+def test_a_decision_about_a_prompt_that_was_cut_is_told(
+    mock: Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "decisions-key-1")
+    answer = {"model": "m", "answers": [{"type": "predicate", "name": "q1", "probability": 0.9}]}
+    tokens = [{"usage": {"input_tokens": number, "output_tokens": 0}} for number in (400, 400, 512)]
+    mock.script(*({"body": {**answer, **usage}} for usage in tokens))
+    report = doctor.examine(doctor.DoctorPlan(models=("decisions/m",), base_url=mock.base_url, folder=tmp_path))
+    context = by_check(report, "decisions/m")["context"]
+    assert context.state == "warning"
+    assert context.found.startswith("the server read 512 tokens of a prompt of ")
