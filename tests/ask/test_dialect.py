@@ -12,7 +12,7 @@ from judge.ask.loop import assess
 from judge.ask.opening import open_one
 from judge.ask.questions import refused_notes
 from judge.ask.records import Failure, Judgment, tasks
-from judge.errors import ContentFilterError, OperationalError, StructureUnsupported
+from judge.errors import ContentFilterError, OperationalError, ParameterRefused, StructureUnsupported
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
 from judge.judges.journal_tools import export_journal, merge_journals, read_journal
@@ -370,6 +370,109 @@ def test_a_journal_of_exported_calls_pays_for_nothing_again(mock: Mock, tmp_path
     with Journal(None) as journal:
         assert list(assess(tasks(one, [criterion()]), replay, journal, one)) == results
     assert mock.stats()["requests"] == asked
+
+
+# ---------------------------------------------------------------- what is remembered
+
+
+class Reluctant(Fickle):
+    """Refuses the temperature, and cannot write an object about some texts."""
+
+    async def complete(self, request: Request) -> Completion:
+        if "temperature" not in request.omitted:
+            self.asked.append(request)
+            raise ParameterRefused("status 400: no temperature", "temperature")
+        if request.form == "json" and request.response in self.refused:
+            self.asked.append(request)
+            raise StructureUnsupported("status 400: json_validate_failed", lasting=False)
+        return await super().complete(request)
+
+    def parameters(self, request: Request) -> dict[str, Any]:
+        return {"form": request.form, **({} if "temperature" in request.omitted else {"temperature": 0.0})}
+
+
+@pytest.mark.parametrize("failing", [(0,), (0, 11), (0, 6, 11)])
+def test_a_parameter_is_left_out_from_the_first_answer_on(tmp_path: Path, failing: tuple[int, ...]) -> None:
+    """Also where that answer came in another form, for its response alone."""
+    one = pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        model = Reluctant(tuple(TEXTS[number] for number in failing))
+        results = list(assess(tasks(one, [criterion()]), model, journal, one))
+        assert all(isinstance(result, Judgment) for result in results)
+        # One refusal, and a failure under the schema for each of these texts.
+        assert len(model.asked) == len(TEXTS) + 1 + len(failing)
+        later = Reluctant(())
+        assert list(assess(tasks(one, [criterion()]), later, journal, one)) == results
+        assert later.asked == []
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 64])
+def test_equal_texts_are_paid_once_while_the_form_is_settled(tmp_path: Path, concurrency: int) -> None:
+    one = pool(["same", "same", "other", "same", "last"])
+    with Journal(tmp_path / "j") as journal:
+        model = Labels(forms=("label", "json", "text"))
+        assess(tasks(one, [criterion()]), model, journal, one, settings=Settings(concurrency=concurrency))
+    assert Counter(request.response for request in model.asked if request.form == "json") == {
+        "same": 1, "other": 1, "last": 1
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 64])
+def test_a_filter_at_the_start_leaves_the_form_to_one_question(tmp_path: Path, concurrency: int) -> None:
+    """The first three are blocked, and the fourth settles the form for all others."""
+
+    class Blocked(Fickle):
+        async def complete(self, request: Request) -> Completion:
+            if request.response in (TEXTS[0], TEXTS[6], TEXTS[11]):
+                raise ContentFilterError("status 400: blocked")
+            return await super().complete(request)
+
+    one = pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        model = Blocked((TEXTS[1],))
+        settings = Settings(concurrency=concurrency)
+        results = assess(tasks(one, [criterion()]), model, journal, one, settings=settings)
+    assert Counter(result.form for result in results if isinstance(result, Judgment)) == {"text": 9}
+
+
+@pytest.mark.parametrize("stop", [1, 2])
+def test_a_run_that_was_stopped_in_its_first_questions_ends_as_a_whole_one(tmp_path: Path, stop: int) -> None:
+    """Three single failures give the form up, some of them before the stop."""
+    one = pool(TEXTS)
+    failing = (TEXTS[0], TEXTS[6], TEXTS[11])
+    with Journal(tmp_path / "whole") as journal:
+        whole = list(assess(tasks(one, [criterion()]), Failing(failing), journal, one))
+
+    class Stopping(Failing):
+        async def complete(self, request: Request) -> Completion:
+            if sum(each.form == "text" for each in self.asked) == stop:
+                raise OperationalError("stopped")
+            return await super().complete(request)
+
+    with Journal(tmp_path / "part") as journal:
+        with pytest.raises(OperationalError, match="stopped"):
+            assess(tasks(one, [criterion()]), Stopping(failing), journal, one)
+        assert list(assess(tasks(one, [criterion()]), Failing(failing), journal, one)) == whole
+
+
+def test_another_form_that_the_user_names_is_asked_for(mock: Mock, tmp_path: Path) -> None:
+    """And what was answered in one form is no answer in another."""
+    with Journal(tmp_path / "j") as journal:
+        for form, asked in (("text", 12), (None, 24), ("text", 24), ("label", 36), (None, 36)):
+            model = open_one("server/mock", ModelOptions(base_url=mock.base_url, form=form), [], Settings())
+            one = pool(TEXTS)
+            results = assess(tasks(one, [criterion()]), model, journal, one)
+            assert {result.form for result in results if isinstance(result, Judgment)} == {form or "json"}
+            assert mock.stats()["requests"] == asked
+
+
+def test_what_was_left_out_by_the_user_is_tried_without_that(mock: Mock, tmp_path: Path) -> None:
+    mock.config(refused={"temperature": [400, refusal("unsupported", param="temperature")]})
+    with Journal(tmp_path / "j") as journal:
+        judged(journal, mock, omit=("temperature",))
+        assert all(isinstance(result, Judgment) for result in judged(journal, mock, (*TEXTS, "another")))
+        # What was answered without it is recalled once it is known to be refused.
+        assert mock.stats()["requests"] == len(TEXTS) + 2
 
 
 # ---------------------------------------------------------------- the command

@@ -12,6 +12,7 @@ from judge.ask.endpoint import remembered_rooms
 from judge.ask.loop import assess
 from judge.ask.questions import Questions
 from judge.ask.records import Failure, Judgment, tasks
+from judge.errors import RejectedError
 from judge.judges.backends import open_model
 from judge.judges.journal import Journal
 from judge.judges.journal_tools import export_journal, merge_journals, read_journal
@@ -110,6 +111,37 @@ def test_a_judge_without_room_is_not_asked_twice(tmp_path: Path) -> None:
         (result,) = assess(tasks(one, [criterion()]), model, journal, one)
     assert isinstance(result, Failure)
     assert len(model.asked) == 1
+
+
+class Cramped(Thinker):
+    """Refuses a token limit above 120."""
+
+    async def complete(self, request: Request) -> Completion:
+        if request.room is not None and request.room > 120:
+            self.asked.append(request)
+            raise RejectedError("status 400: max_tokens is too large: at most 120")
+        return await super().complete(request)
+
+
+def test_an_endpoint_without_more_room_leaves_what_was_cut_off(tmp_path: Path) -> None:
+    one = pool(TEXTS)
+    with Journal(tmp_path / "j") as journal:
+        model = Cramped(100)
+        results = list(assess(tasks(one, [criterion()]), model, journal, one))
+        assert [result.reason for result in results if isinstance(result, Failure)] == ["truncated"] * 3
+        assert [request.room for request in model.asked].count(200) == 3
+        # It is not asked for again.
+        later = Cramped(100)
+        assert list(assess(tasks(one, [criterion()]), later, journal, one)) == results
+        assert later.asked == []
+
+
+def test_a_journal_that_is_taken_over_brings_its_limits(tmp_path: Path) -> None:
+    asked(tmp_path / "own", 100)
+    asked(tmp_path / "other", 1000)
+    with Journal(tmp_path / "own") as journal:
+        journal.adopt(tmp_path / "other")
+    assert asked(tmp_path / "own", 100) == (["2", "2", "2", "2"], [])
 
 
 def test_a_label_needs_no_more_room() -> None:

@@ -17,7 +17,7 @@ from judge.judges.http_errors import shorten
 from judge.judges.model import Model, ModelOptions
 from judge.judges.records import AnswerForm, Completion, Request
 
-Reply = Any
+Returned = Any
 """A text, a grade, a label's word, None, a mapping with `grade` and `rationale`, or a pair of both."""
 
 
@@ -40,7 +40,7 @@ class FunctionJudge(Model):
     free = True
     changeable = True
 
-    def __init__(self, name: str, function: Callable[[list[dict[str, str]]], Reply | Awaitable[Reply]]) -> None:
+    def __init__(self, name: str, function: Callable[[list[dict[str, str]]], Returned | Awaitable[Returned]]) -> None:
         backend, _, version = name.partition("/")
         if not (backend and version and name.isprintable()) or backend in BACKENDS:
             raise UsageError(f"judge name {name!r}: expected name/version, where no backend has the name")
@@ -76,14 +76,14 @@ class FunctionJudge(Model):
         latency = time.perf_counter() - started
         return Completion(text=text, finish_reason="stop", model=None, cost=0.0, latency=latency)
 
-    async def _called(self, messages: list[dict[str, str]]) -> Reply:
+    async def _called(self, messages: list[dict[str, str]]) -> Returned:
         """What the function returns."""
         if inspect.iscoroutinefunction(self._function):
             return await self._function(messages)
         loop = asyncio.get_running_loop()
-        returned: asyncio.Future[Reply] = loop.create_future()
+        returned: asyncio.Future[Returned] = loop.create_future()
 
-        def settle(value: Reply, error: BaseException | None) -> None:
+        def settle(value: Returned, error: BaseException | None) -> None:
             if returned.done():
                 return
             if error is None:
@@ -92,7 +92,7 @@ class FunctionJudge(Model):
                 returned.set_exception(error)
 
         def work() -> None:
-            value: Reply = None
+            value: Returned = None
             error: BaseException | None = None
             try:
                 value = self._function(messages)
@@ -108,7 +108,7 @@ class FunctionJudge(Model):
         return await reply if inspect.isawaitable(reply) else reply
 
 
-def _written(reply: Reply, request: Request) -> str:
+def _written(reply: Returned, request: Request) -> str:
     """A reply as a text with a verdict.
 
     A grade that is not on the scale stays a number, which no reader takes. A RejectedError if it is no grade.
@@ -133,7 +133,7 @@ def _written(reply: Reply, request: Request) -> str:
     return f"{said}\nGrade: {_label(reply, request)}".lstrip()
 
 
-def _found(text: str, request: Request) -> Reply | None:
+def _found(text: str, request: Request) -> Returned | None:
     """What a text is, if it is a label's word or the JSON of a grade; None if it is a text."""
     word = text.strip().casefold()
     if any(word == label.casefold() for label in request.scale.labels):
