@@ -4,6 +4,7 @@ A connection is straight on aiohttp; one call is one HTTP request, and its reply
 """
 
 import base64
+import codecs
 import contextlib
 import json
 import re
@@ -66,6 +67,7 @@ def chat_messages(request: Request) -> list[dict[str, str]]:
 
 def read_json(body: bytes) -> Any:
     """The body of a reply with status 200; a TransientError if it is not JSON."""
+    body = body.removeprefix(codecs.BOM_UTF8)
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

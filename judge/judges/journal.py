@@ -194,7 +194,11 @@ class Journal(JournalView):
         due = time.monotonic() + _PERIOD
         ended = False
         while not ended:
-            group = self._gathered(max(0.0, due - time.monotonic()))
+            group: list[_Job | None] = []
+            try:
+                self._gather(group, max(0.0, due - time.monotonic()))
+            except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
+                self._failure = self._failure or self._in_words(error)
             jobs = [job for job in group if job is not None]
             ended = len(jobs) < len(group)
             # Made here, many in a row, which takes half the CPU.
@@ -204,7 +208,7 @@ class Journal(JournalView):
                 if time.monotonic() >= due:
                     due = time.monotonic() + _PERIOD
                     self.store.tick()
-            except Exception as error:  # noqa: BLE001 - a thread that dies leaves everyone waiting forever
+            except Exception as error:  # noqa: BLE001 - as above
                 self._failure = self._failure or self._in_words(error)
             answers = [row if isinstance(row, JudgeError) else self._failure for row in rows]
             self._tell(list(zip(jobs, answers, strict=True)))
@@ -215,9 +219,8 @@ class Journal(JournalView):
         except Exception as error:  # noqa: BLE001 - as in `_work`
             return self._in_words(error)
 
-    def _gathered(self, timeout: float) -> list[_Job | None]:
-        """What came, after a wait for it."""
-        group: list[_Job | None] = []
+    def _gather(self, group: list[_Job | None], timeout: float) -> None:
+        """Put what came into a group, after a wait for it."""
         with contextlib.suppress(queue.Empty):
             group.append(self._queue.get(timeout=timeout))
             if group != [None]:
@@ -225,7 +228,6 @@ class Journal(JournalView):
                 time.sleep(_PAUSE)
             while True:
                 group.append(self._queue.get_nowait())
-        return group
 
     def _in_words(self, error: Exception) -> JudgeError:
         if isinstance(error, JudgeError):

@@ -71,9 +71,9 @@ USAGE: dict[str, tuple[dict[str, Any], Counts]] = {
         usage(32, 9, 135, completion_tokens_details={"reasoning_tokens": 94}), (32, None, 9 + 94, 94)
     ),
     "Gemini, whose thoughts stand in the total alone": (usage(20, 424, 1016), (20, None, 424 + 572, 572)),
-    # No more than all of a prompt is cached.
+    # More than all of a prompt cannot be cached, so these stand beside it.
     "cached tokens beside those of the prompt, in the total too": (usage(100, 7, 507, cache_read_input_tokens=400),
-        (100, None, 7, None)),
+        (500, 400, 7, None)),
     # No more than all of a reply is thoughts.
     "more thoughts than reply": (usage(20, 5, 25, completion_tokens_details={"reasoning_tokens": 6}),
         (20, None, 5, None)),
@@ -194,6 +194,10 @@ def test_half_an_emoji_does_not_lose_the_reply() -> None:
     found = read(rb'{"choices": [{"message": {"content": "fine \ud83d Grade: 1"}, "finish_reason": "length"}]}')
     assert found.text == "fine ? Grade: 1"
     assert read(b'{"choices": [{"message": {"content": "a\xffb"}}]}').text == "a\ufffdb"
+
+
+def test_a_reply_with_a_byte_order_mark_is_read() -> None:
+    assert read(b'\xef\xbb\xbf{"choices": [{"message": {"content": "Grade: 1"}}]}').text == "Grade: 1"
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>busy</html>", b'{"choices": [', b"\xff", b'{"a":' * 100_000])

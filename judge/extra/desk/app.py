@@ -180,7 +180,8 @@ class Guard:
         try:
             parts = urlsplit(f"//{host}")
             name = parts.hostname or ""
-            if parts.netloc != host or "@" in host:
+            # A port that is none is a ValueError.
+            if parts.netloc != host or "@" in host or parts.port == 0:
                 return False
             return name in self._hosts or bool(ipaddress.ip_address(name))
         except ValueError:
@@ -200,6 +201,10 @@ class Guard:
 
 def _first(request: Request) -> str:
     return request.url.path.split("/", 2)[1]
+
+
+class Busy(OperationalError):
+    """The store of a desk cannot be written now; trying again may help."""
 
 
 def same_secret(given: str | None, token: str) -> bool:
@@ -319,6 +324,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, Busy):
+        return plain_page("Nothing was saved", f"{error}. Go back, and try again.", 503)
     return plain_page("Nothing was saved", str(error), 500)
 
 

@@ -18,7 +18,7 @@ import filelock
 import msgspec
 
 from judge.errors import InputError, OperationalError
-from judge.extra.desk.app import Seat, checked_token, new_token
+from judge.extra.desk.app import Busy, Seat, checked_token, new_token
 from judge.gold.sources import STORE_SCHEMA
 from judge.records import Record
 
@@ -276,7 +276,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         if not self._turn.acquire(timeout=PATIENCE):
-            raise OperationalError(f"{self.path}: cannot be written: an earlier label still waits for it")
+            raise Busy(f"{self.path}: cannot be written: an earlier label still waits for it")
         try:
             yield
         finally:
@@ -303,7 +303,8 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-            raise OperationalError(f"{self.path}: cannot be written: {error}") from error
+            told = f"{self.path}: cannot be written: {error}"
+            raise (Busy if "locked" in str(error) else OperationalError)(told) from error
 
     def _there(self) -> tuple[int, int] | None:
         """What the file system calls the file; None if it is not there."""

@@ -29,6 +29,8 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import zipfile
 
+_BLOCK = 1 << 20
+"""Bytes of an entry that are unpacked at once."""
 _ENTRY = re.compile(r"header\.json|samples/[^/]+(/sample)?\.json")
 _GRADES = {"C": 1, "I": 0, "True": 1, "False": 0}
 """Grade of inspect's correct and incorrect, and of a truth value."""
@@ -101,11 +103,21 @@ def _unzipped(stored: bytes, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     try:
         archive = zipfile.ZipFile(io.BytesIO(stored))
-        entries = [info for info in archive.infolist() if _ENTRY.fullmatch(info.filename)]
-        if sum(info.file_size for info in entries) > largest_file():
-            raise too_large(name, "unpacks to")
-        for info in entries:
-            found[info.filename.removesuffix(".json")] = json.loads(archive.read(info))
+        size = 0
+        for info in archive.infolist():
+            if not _ENTRY.fullmatch(info.filename):
+                continue
+            entry = info.filename.removesuffix(".json")
+            if entry in found:
+                raise InputError(f"{name}: has two entries {info.filename}")
+            content = io.BytesIO()
+            with archive.open(info) as packed:
+                # Counted, because the size that is declared may be another.
+                while chunk := packed.read(_BLOCK):
+                    size += content.write(chunk)
+                    if size > largest_file():
+                        raise too_large(name, "unpacks to")
+            found[entry] = json.loads(content.getvalue())
     except (zipfile.BadZipFile, zstd.ZstdError, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise InputError(f"{name}: damaged log: {error}") from error
     if "header" not in found:
@@ -130,14 +142,14 @@ def _samples(log: dict[str, Any]) -> Iterator[_Verdict]:
 def _tests(rows: list[Any]) -> Iterator[_Verdict]:
     """What the assertions of promptfoo say; where a call failed, all of them are missing."""
     judges: dict[str, None] = {}
-    read: list[tuple[tuple[str, str], dict[str, bool]]] = []
+    read: list[tuple[tuple[str, str], dict[str, Any]]] = []
     for row in rows:
         provider = row["provider"]["id"] if isinstance(row["provider"], dict) else row["provider"]
-        said: dict[str, bool] = {}
+        said: dict[str, Any] = {}
         for each in (row.get("gradingResult") or {}).get("componentResults") or ():
             name = f"promptfoo/{each['assertion'].get('metric') or each['assertion']['type']}"
             same = sum(earlier.partition("#")[0] == name for earlier in said)
-            said[f"{name}#{same + 1}" if same else name] = bool(each["pass"])
+            said[f"{name}#{same + 1}" if same else name] = _passed(each["pass"])
         judges |= dict.fromkeys(said)
         read.append((_ids(row.get("vars"), row["testIdx"], f"{provider}#{row['promptIdx']}"), said))
     repeated = Counter[tuple[str, str]]()
@@ -145,6 +157,11 @@ def _tests(rows: list[Any]) -> Iterator[_Verdict]:
         for judge in said or judges:
             yield f"results[{place}]", judge, *ids, said.get(judge), "provider_error", repeated[ids]
         repeated[ids] += 1
+
+
+def _passed(value: Any) -> Any:
+    """Whether an assertion passed; a word of it is read, and any other value stays, which is no grade."""
+    return {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def _ids(named: Any, turn_id: object, response_id: object) -> tuple[str, str]:

@@ -31,7 +31,8 @@ def pyterrier(prompt: str, *, lacking: float = math.nan, **options: Any) -> Any:
 def _grades(lacking: float, options: dict[str, Any], qrels: Any, frame: Any) -> Iterator[tuple[str, float]]:
     grades: dict[str, float] = {}
     if len(frame):
-        lines = [_line(name, rows.to_dict("records")) for name, rows in frame.groupby("query_id")]
+        # Ids may be numbers here, and are texts everywhere else.
+        lines = [_line(str(name), rows.to_dict("records")) for name, rows in frame.groupby("query_id")]
         with TemporaryDirectory(prefix="judge-") as folder:
             files = Path(folder, "answers.jsonl"), Path(folder, "topics.jsonl")
             for file, each in zip(files, zip(*lines, strict=True), strict=True):
@@ -39,7 +40,7 @@ def _grades(lacking: float, options: dict[str, Any], qrels: Any, frame: Any) -> 
             found = run(Plan(**options, runs=files[:1], topics=files[1])).results
         grades = {one.topic_id: float(one.grade) for one in found if isinstance(one, Judgment) and not one.unable}
     for query_id in dict.fromkeys([*frame["query_id"], *qrels["query_id"]]):
-        yield query_id, grades.get(query_id, lacking)
+        yield query_id, grades.get(str(query_id), lacking)
 
 
 def _line(name: str, rows: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -4,6 +4,7 @@ The state of every batch is in `batches.json` beside the requests. It is written
 that a submission that was cut short is searched for at the provider and never made twice.
 """
 
+import codecs
 import contextlib
 import fcntl
 import gzip
@@ -149,6 +150,8 @@ def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             with cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb") as file:
                 empty = 0
                 for number, line in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+                    if number == 1:
+                        line = line.removeprefix(codecs.BOM_UTF8)
                     if line.strip():
                         yield f"{path}: line {number}", line
                     elif (empty := empty + 1) > _MOST_EMPTY:
@@ -267,14 +270,17 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Services]]:
     """The batches of a folder and the service of each judge; no other process submits or writes meanwhile."""
     with contextlib.ExitStack() as opened:
         try:
-            # The file stays: a lock on a file that was removed would keep nobody out. Nothing is written: whoever sent
-            # the folder may have made it a link. Opened to read and write, a pipe lets nobody wait.
-            lock = opened.enter_context(os.fdopen(os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)))
+            # The file stays: a lock on a file that was removed would keep nobody out. Whoever sent the folder may have
+            # made it a link, which is not followed. Opened to read and write, a pipe lets nobody wait.
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            lock = opened.enter_context(os.fdopen(os.open(folder / _LOCK, flags, 0o666)))
             fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(f"{folder}: no such folder; expected that of `judge requests`") from error
         except BlockingIOError:
             raise OperationalError(f"{folder}: another `judge batch` works on it; give the command again") from None
+        except OSError as error:
+            raise InputError(f"{folder / _LOCK}: cannot be used as a lock: {error.strerror}; remove it") from error
         questions = opened.enter_context(QuestionFile(folder))
         batches, services = _read(folder, questions.number), dict[str, BatchService]()
         judges = {batch.judge for batch in batches}

@@ -268,7 +268,7 @@ def test_a_label_waits_for_a_locked_store_for_a_while_only(tmp_path: Path, monke
         home = opened.enter()
         other.execute("BEGIN IMMEDIATE")
         answer = opened.label(home, "1")
-        assert (answer.status_code, "cannot be written: database is locked" in answer.text) == (500, True)
+        assert (answer.status_code, "cannot be written: database is locked. Go back" in answer.text) == (503, True)
 
 
 def test_a_dialogue_is_shown_from_its_first_words_to_its_last(tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ def test_a_seat_opens_no_other(ann: Visitor) -> None:
 
 @pytest.mark.parametrize(("status", "hosts"), [
     (403, ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "[::1"]),
+    (403, ["127.0.0.1:abc", "127.0.0.1:99999", "127.0.0.1:18766, evil.example"]),
     (403, ["user@127.0.0.1:8765", "127.0.0.1/a"]),
     # The machine itself, a tunnel and a number are no foreign names.
     (303, ["localhost:9", "127.0.0.1", "[::1]:8765", "192.168.1.7:8765"]),

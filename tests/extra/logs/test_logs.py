@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def sample(name: int | str, value: Any, epoch: int = 1, **metadata: str) -> dict
     return {"id": name, "epoch": epoch, "metadata": metadata, "scores": {"graded": {"value": value}}}
 
 
-def row(test: int, provider: Any, *passed: tuple[str, bool], **variables: str) -> dict[str, Any]:
+def row(test: int, provider: Any, *passed: tuple[str, Any], **variables: str) -> dict[str, Any]:
     said = [{"pass": each, "score": 0.5, "assertion": {"type": "llm-rubric", "metric": name}} for name, each in passed]
     result = {"gradingResult": {"componentResults": said} if said else None, "vars": variables}
     return {"testIdx": test, "promptIdx": 0, "provider": provider} | result
@@ -74,6 +75,34 @@ def test_what_an_assertion_of_promptfoo_passes_is_1_and_a_failed_call_is_missing
         missing = Label("1_1", "R2", None, "provider_error")
         assert first.labels == (Label("0", "openai:m#0", 1), Label("0", "openai:m#0", 0, sample=1), missing)
         assert second.labels == (Label("0", "openai:m#0", 0), missing)
+
+
+@pytest.mark.parametrize(("word", "grade"), [("true", 1), ("False", 0), (" false ", 0)])
+def test_a_word_of_an_assertion_is_read(tmp_path: Path, word: str, grade: int) -> None:
+    rows = [row(0, "openai:m", ("clear", word))]
+    (labels,) = read_labels(put(tmp_path / "log.json", {"evalId": "e", "results": rows}))
+    assert labels.labels[0].grade == grade
+
+
+def test_an_entry_that_understates_its_size_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {"header.json": HEADER, "samples/1.json": " " * 200_000}
+    path = zipped(tmp_path / "a.eval", entries, zipfile.ZIP_DEFLATED)
+    size = (200_002).to_bytes(4, "little")
+    assert path.read_bytes().count(size) == 2
+    path.write_bytes(path.read_bytes().replace(size, (100).to_bytes(4, "little")))
+    monkeypatch.setattr("judge.extra.logs.largest_file", lambda: 5000)
+    with pytest.raises(InputError, match=r"unpacks to more than|damaged log"):
+        read_labels(path)
+
+
+def test_two_entries_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.eval"
+    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for content in (HEADER, sample(1, 1), sample(1, 0)):
+            archive.writestr("header.json" if content is HEADER else "samples/1.json", json.dumps(content))
+    with pytest.raises(InputError, match=r"has two entries samples/1\.json"):
+        read_labels(path)
 
 
 def test_what_is_no_grade_and_no_log_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,13 @@ def test_no_answer_is_asked_about_twice_and_a_lacking_grade_is_no_number(through
     assert [each["contents"] for each in json_lines(tmp_path / "passages.jsonl")] == ["All of it."]
 
 
+def test_ids_of_queries_may_be_numbers(tmp_path: Path) -> None:
+    topics = pd.DataFrame({"query_id": [1, 2], "query": ["Why do birds fly?", "When?"], "qanswer": ["So.", "Now."]})
+    measure = pyterrier("naturalness", model=FunctionJudge("mine/v2", lambda messages: 2), out=tmp_path)
+    found = {each.query_id: each.value for each in ir_measures.iter_calc([measure], topics[["query_id"]], topics)}
+    assert found == {1: 2.0, 2: 2.0}
+
+
 def test_a_prompt_about_something_else_is_refused() -> None:
     with pytest.raises(UsageError, match="responses are judged here"):
         pyterrier("support")

@@ -350,7 +350,10 @@ def test_only_files_of_the_folder_are_handed_over(server: BatchServer, tmp_path:
     requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
     folder, secret = tmp_path / "round-1", tmp_path / "secret"
     secret.write_text("secret")
-    (folder / ".batches.lock").symlink_to(secret)
+    (folder / ".batches.lock").symlink_to(tmp_path / "made")
+    assert ".batches.lock: cannot be used as a lock" in complaint(capsys, batch("submit", tmp_path))
+    assert not (tmp_path / "made").exists()
+    (folder / ".batches.lock").unlink()
     written = json.loads((folder / "requests.json").read_bytes())
     fields = {"judge": "openai/gpt-4.1-mini", "requests": written["requests"]}
     for strange in (
