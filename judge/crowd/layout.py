@@ -73,6 +73,8 @@ class Layout(Record, frozen=True):
     """Items that a worker may label more than once."""
     words: Callable[[str, Sequence[int]], Words] = lambda criterion, grades: {}
     """Criterion and scale to the texts that stand for its grades."""
+    missing: Collection[str] = ()
+    """Values that stand for no label, beside those that always do, as `value_key` writes them."""
     kind: str | None = None
     """What the tables are, a key of KINDS; None to see it from their columns."""
     last: bool = False

@@ -5,6 +5,7 @@ Tables may have millions of rows. So each distinct id and label is checked once,
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,9 +21,9 @@ from judge.crowd.layout import EXAMPLES, FIELDS, LABEL_OF, LAST_COUNTS, LabelPro
 from judge.crowd.platforms import PLATFORMS, are_submissions, is_survey, platform_rows, survey_rows, without_left_out
 from judge.crowd.sheets import LabelSheet, frame_sheet, read_sheet, text_of
 from judge.errors import InputError, UsageError
-from judge.gold import CANNOT, folded, means_unable, whole
+from judge.gold import CANNOT, folded, is_missing, means_unable, whole
 from judge.io.ids import natural_key
-from judge.io.text import MAX_ID, SHOWN, count, shown
+from judge.io.text import MAX_ID, SHOWN, count, shown, tally
 from judge.records import Problem, Severity
 
 if TYPE_CHECKING:
@@ -320,16 +321,22 @@ class Rows:
             values = [int(name) if text is None else words.get(text, whole(text)) for name, text in given]
             unable = [text is not None and means_unable(text) for text in texts]
             of_label = np.array([-1 if v is None else of_grade.get(v, -1) for v in values], dtype=np.int8)
+            missing = [
+                bool(name) and is_missing(name, on_scale=code >= 0, stated=layout.missing)
+                for name, code in zip(names, of_label.tolist(), strict=True)
+            ]
+            of_label[missing] = -1
             rows = self.codes["criterion"] == place
             self.code[rows] = of_label[self.codes["label"][rows]]
             scale = f"{criterion}: expected one of {', '.join(map(str, grades))}"
             wrong = [code for code in range(len(names)) if of_label[code] < 0]
             self._leave_out("not_labeled", [code for code in wrong if not names[code]], rows)
-            self._leave_out(_UNABLE, [code for code in wrong if unable[code]], rows)
+            self._leave_out(_UNABLE, [code for code in wrong if unable[code] and not missing[code]], rows)
+            self._leave_out_missing(criterion, [code for code in wrong if missing[code]], rows)
             problems = {
                 code: ("wrong_label", f"label {shown(names[code])} of {scale}")
                 for code in wrong
-                if names[code] and not unable[code]
+                if names[code] and not unable[code] and not missing[code]
             }
             self._report(self.codes["label"], problems, rows)
             self._tell_words(criterion, rows, texts, values)
@@ -344,13 +351,25 @@ class Rows:
             self.problems.append(Problem(code, "warning", name, None, where, message))
         self.sound &= ~out
 
+    def _leave_out_missing(self, criterion: str, labels: Sequence[int], among: NDArray[np.bool_]) -> None:
+        """Leave out the rows whose values stand for no label, and say which values those are."""
+        out = among & np.isin(self.codes["label"], labels)
+        for file in np.unique(self.file[out]).tolist():
+            rows = np.flatnonzero(out & (self.file == file))
+            values = Counter(self.names["label"][code] for code in self.codes["label"][rows].tolist())
+            name, where = self._place(int(rows[0]))
+            left_out = f"{criterion}, {count(len(rows), 'row')} left out, no label"
+            message = f"{left_out}: {tally(values)}; this is the first"
+            self.problems.append(Problem("not_labeled", "warning", name, None, where, message))
+        self.sound &= ~out
+
     def _tell_words(
         self, criterion: str, rows: NDArray[np.bool_], texts: Sequence[str | None], values: Sequence[int | None]
     ) -> None:
         """Say which texts were read as which grades."""
         read = enumerate(zip(texts, values, strict=True))
         meant = [code for code, (text, value) in read if text and value is not None]
-        of_words = rows & np.isin(self.codes["label"], meant)
+        of_words = rows & self.sound & np.isin(self.codes["label"], meant)
         if not of_words.any():
             return
         first = int(np.flatnonzero(of_words)[0])
@@ -370,19 +389,19 @@ class Rows:
         often = sorted((code for code in wrong if times[code]), key=lambda code: -times[code])
         if not often:
             return
-        integers = [int(names[code]) for code in often if _INTEGER.fullmatch(names[code])]
-        if len(integers) == len(often):
-            low, high = min(*integers, *grades), max(*integers, *grades)
-            option = f"--scale {criterion}={low}-{high}"
-            cause = f"labels of {criterion} reach from {low} to {high}: is that its scale, {option}?"
-        else:
-            examples = ", ".join(f"{shown(names[code])} ({times[code]:,})" for code in often[:_EXAMPLES])
-            more = f" and {len(often) - _EXAMPLES:,} others" if len(often) > _EXAMPLES else ""
-            text = next(names[code] for code in often if not _INTEGER.fullmatch(names[code]))
-            option = shlex.quote(f"{text[:SHOWN]}=GRADE")
+        examples = tally({names[code]: int(times[code]) for code in often}, _EXAMPLES)
+        none = f"--missing {shlex.quote(names[often[0]][:SHOWN])}"
+        texts = [code for code in often if not _INTEGER.fullmatch(names[code])]
+        if texts:
+            option = shlex.quote(f"{names[texts[0]][:SHOWN]}=GRADE")
             name = "column of labels, --column label=NAME" if layout.wanted else "criteria to read, --criterion NAME"
-            texts = f"labels of {criterion} are texts: {examples}{more}"
-            cause = f"{texts}; say the grade of each, --label {option}, or name the {name}"
+            said = f"labels of {criterion} are texts: {examples}"
+            cause = (
+                f"{said}; say the grade of each, --label {option}, or that it is no label, {none}, or name the {name}"
+            )
+        else:
+            said = f"labels of {criterion} are off its scale {min(grades)}-{max(grades)}: {examples}"
+            cause = f"{said}; check --scale, or say that a value is no label, {none}"
         self.problems.causes.append(cause)
 
     def _check_seconds(self) -> NDArray[np.float32] | None:

@@ -11,7 +11,7 @@ Here is what labels in words mean: what the user says, else how the levels of th
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 
 from judge.ask.criteria import bundled_criteria, default_prompts, find_criterion
@@ -24,6 +24,10 @@ UNABLE = "unable"
 """What an assessor gives in place of a grade where none can be given."""
 CANNOT = "Unable to judge"
 """The same in words."""
+NO_LABEL = ("NA", "N/A", "#N/A", "<NA>", "nan", "None", "null", "-", "Unsure", "Skip", "Skipped")
+"""Texts of programs and people that say there is no label, in any case."""
+NO_LABEL_CODES = (-1, -2, 99)
+"""Numbers that say so where the scale does not have them."""
 _NAME = re.compile(r"[^.:;!?]+")
 
 
@@ -63,6 +67,7 @@ def level_words(criterion: str, grades: Sequence[int], prompts: Iterable[Criteri
 
 
 _DIGITS = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_FEW_DIGITS = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 _WHOLE = re.compile(r"([+-]?[0-9]{1,9})\.0+", re.ASCII)
 
 
@@ -72,14 +77,44 @@ def whole(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def value_key(text: str) -> str:
+    """A label as it is compared with the values that are none.
+
+    >>> value_key("-1.0"), value_key("+1"), value_key("n/a ")
+    ('-1', '1', 'n/a')
+    """
+    text = text.strip()
+    value = int(text) if _FEW_DIGITS.fullmatch(text) else whole(text)
+    return folded(text) if value is None else str(value)
+
+
+_NO_LABEL_KEYS = frozenset(value_key(text) for text in (*NO_LABEL, *map(str, NO_LABEL_CODES)))
+
+
+def is_missing(text: str, *, on_scale: bool, stated: Collection[str] = ()) -> bool:
+    """Whether a value stands for no label: one that the user states (as keys), or off the scale one that always does.
+
+    >>> is_missing("NA", on_scale=False), is_missing("99", on_scale=True), is_missing("5", on_scale=False, stated="5")
+    (True, False, True)
+    """
+    key = value_key(text)
+    return key in stated or (not on_scale and key in _NO_LABEL_KEYS)
+
+
 class GradeMeanings:
     """Texts to grades, by criterion; a prompt file is read when the first text of its criterion is."""
 
-    def __init__(self, given: Mapping[str, int] | None = None, prompts: Iterable[Criterion] = ()) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, int] | None = None,
+        prompts: Iterable[Criterion] = (),
+        missing: Iterable[str] = (),
+    ) -> None:
         """Take what the user says, under any criterion; a grade off the scale of its criterion's prompt is a problem.
 
-        Where none of the prompts is about a criterion, its default prompt is.
+        Where none of the prompts is about a criterion, its default prompt is. `missing`: values that are no label.
         """
+        self._missing = frozenset(map(value_key, missing))
         self._given = {folded(text): grade for text, grade in (given or {}).items()}
         self._stated = {prompt.name: prompt for prompt in prompts}
         self._prompt, self._words = cache(self._prompt_of), cache(self._words_of)
@@ -89,6 +124,12 @@ class GradeMeanings:
         if _DIGITS.fullmatch(text):
             return None
         return (self._words(str(criterion)) | self._given).get(folded(text), whole(text))
+
+    def is_missing(self, criterion: object, value: int | str) -> bool:
+        """Whether a value of a table stands for no label; where the scale is not known, any number is on it."""
+        grade = self.grade(criterion, value) if isinstance(value, str) else value
+        on_scale = grade is not None and self.problem(criterion, grade) is None
+        return is_missing(str(value), on_scale=on_scale, stated=self._missing)
 
     def problem(self, criterion: object, grade: int | str) -> str | None:
         """What is wrong with a grade, in words; None if nothing is known to be."""
@@ -101,7 +142,7 @@ class GradeMeanings:
             return f"{grade} of {name}: expected one of {', '.join(map(str, sorted(scale)))}{other}"
         return (
             f"{shown(grade)}: expected an integer, or what the levels of {shown(criterion)} are called; say the grade "
-            "of a text, as in --label 'Mostly grounded=2'"
+            "of a text, as in --label 'Mostly grounded=2', or that it is no label, --missing VALUE"
         )
 
     def _words_of(self, name: str) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Makes gold rows from the grades of a file: adds options and texts, and reports every problem."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from judge.gold import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, field_problems, response_digest, row_key, text_digest
 from judge.io.ids import natural_key, topic_of
-from judge.io.text import count, shown, storable
+from judge.io.text import count, shown, storable, tally
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
@@ -47,6 +48,8 @@ class SourceContent(msgspec.Struct):
     candidates: list[Candidate] = []
     problems: list[Problem] = []
     notes: list[str] = []
+    gaps: bool = False
+    """Whether it is a table of people, in which a value may stand for no label."""
     remedy: str = ""
     """What a user may do about two grades of one response by one assessor, in words."""
 
@@ -79,10 +82,15 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
     responses = options.pool.responses if options.pool else ()
     pooled = {(turn, one.response_id): one for one in responses for turn in (one.listed_under, one.turn_id)}
     repeated = unable = 0
+    missing: Counter[str] = Counter()
     for draft in content.drafts:
         values = _filled(draft, content, options)
         if isinstance(text := values.get("grade"), str) and means_unable(text):
             unable += 1
+            continue
+        value = values.get("grade") if content.gaps else None
+        if isinstance(value, int | str) and options.meanings.is_missing(values.get("criterion"), value):
+            missing[str(value)] += 1
             continue
         problems = _add_text(values, options, pooled) + _add_plan(values, options.plan)
         problems += _add_grade(values, options.meanings)
@@ -107,6 +115,8 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
         rows[row_key(row)] = draft, row
     if unable:
         content.notes.append(f"{count(unable, 'label')} left out: {CANNOT.lower()}")
+    if missing:
+        content.notes.append(f"{count(missing.total(), 'value')} left out, which stand for no label: {tally(missing)}")
     if repeated:
         content.notes.append(
             f"{repeated} grades are of texts that already have a grade in the same turn: their assessor ends in #2"

@@ -279,7 +279,7 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     unknown = [field for field in options.columns if field not in FIELDS]
     if unknown:
         raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
-    content = SourceContent()
+    content = SourceContent(gaps=True)
     for path in paths:
         header, rows = read_table(path, content.problems, needed=tuple(options.columns.values()))
         columns = {field: field for field in FIELDS if field in header} | dict(options.columns)

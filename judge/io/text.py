@@ -8,7 +8,7 @@ import difflib
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from judge.records import Estimate
 
@@ -329,6 +329,17 @@ def examples(names: Iterable[str], most: int = 8) -> str:
     """
     every = list(names)
     return ", ".join(every[:most]) + (", …" if len(every) > most else "")
+
+
+def tally(times: Mapping[str, int], most: int = 8) -> str:
+    """Texts with how often each occurs, the most frequent first.
+
+    >>> tally({"NA": 2, "Unsure": 5, "?": 1}, most=2)
+    "'Unsure' (5), 'NA' (2) and 1 other"
+    """
+    often = sorted(times, key=lambda text: -times[text])
+    said = ", ".join(f"{shown(text)} ({times[text]:,})" for text in often[:most])
+    return f"{said} and {count(len(often) - most, 'other')}" if len(often) > most else said
 
 
 def listed(texts: Iterable[str]) -> str:

@@ -21,13 +21,14 @@ from judge.crowd.study import Study, cautions, study
 from judge.crowd.tables import KINDS, MAX_GRADES, read_tables
 from judge.crowd.workers import WorkerRow
 from judge.errors import UsageError
-from judge.gold import Words, folded, level_words
+from judge.gold import Words, folded, level_words, value_key
 from judge.gold.draft import banked, read_bank
 from judge.gold.rows import response_digest
 from judge.io.installed import need_extra
 from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Pairs, Positive, graded_texts, in_folders
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
+from judge.io.text import shown
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.lists import read_turns
 from judge.pool.records import PooledResponse
@@ -46,6 +47,9 @@ class LabelTables(Options, section=_READING):
         dict[str, int], BeforeValidator(graded_texts), Option("label", metavar="TEXT=GRADE", repeat=True)
     ] = Field(default_factory=dict)
     """The grade that a text stands for (repeatable), beside the names of the levels in the criterion's prompt."""
+    missing: Annotated[tuple[str, ...], Option(metavar="VALUE")] = ()
+    """Values that stand for no label, beside NA, N/A, nan, None, null, -, Unsure and Skip, and beside -1, -2 and 99
+    where the scale does not have them."""
     table: Annotated[str | None, OneOf(KINDS)] = None
     """What the tables are (default: seen from their columns)."""
     task: Annotated[str, Option(metavar="PATTERN")] = TASK
@@ -63,6 +67,11 @@ class LabelTables(Options, section=_READING):
         """The same as values of a layout."""
         wide = read_questions(self.wide_map) if self.wide_map is not None else self.wide
         return {"kind": self.table, "task": self.task, "wide": wide, "last": self.repeated == "last"}
+
+    def _check(self) -> None:
+        stated = set(map(value_key, self.missing))
+        if both := [text for text in self.words if value_key(text) in stated]:
+            raise UsageError(f"--label gives {', '.join(map(shown, both))} a grade, and --missing says it is no label")
 
 
 class CrowdPlan(LabelTables):
@@ -113,6 +122,7 @@ class CrowdPlan(LabelTables):
     """Filtered qrels: turns with at least one response of this grade or a higher one."""
 
     def _check(self) -> None:
+        super()._check()
         if not self.scales and not self.prompts:
             raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
         for given, property_of, options, between in (
@@ -172,6 +182,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         beside=known_file.criteria if known_file else (),
         repeatable=known_file.items if known_file else (),
         words=_words(plan.words, {prompt.name: prompt for prompt in stated}),
+        missing=frozenset(map(value_key, plan.missing)),
         **plan.reading,
     )
     labels = read_tables(list(plan.labels), layout, warnings)
@@ -282,6 +293,6 @@ def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, 
     if aggregator.priors:
         values["prior"] = settings.prior
     scales = {name: list(grades) for name, grades in scales.items()}
-    values |= {"label": dict(plan.words), "table": plan.table}
+    values |= {"label": dict(plan.words), "missing": list(plan.missing), "table": plan.table}
     values |= {"repeated": plan.repeated} if plan.repeated == "last" else {}
     return {**values, "criterion": list(plan.criteria), "column": dict(plan.columns), "scales": scales}

@@ -123,8 +123,11 @@ class GoldImportPlan(LabelTables):
             raise UsageError("--bank and --pool: give one of them")
         if self.inclusion is not None and self.plan is not None:
             raise UsageError("--inclusion and --plan: give one of them")
+        super()._check()
         if self.source != CROWD:
             self.refuse_unused(_OF_TABLES, f"they are about tables of a crowd, not about {self.source}")
+        if self.source not in (CROWD, "csv"):
+            self.refuse_unused(("missing",), f"it is about tables, not about {self.source}")
         if self.out in self.files:
             raise UsageError(f"{self.out}: would be written over what it is made of")
 
@@ -202,7 +205,7 @@ def import_gold_files(plan: GoldImportPlan) -> Imported:
         bank=read_bank(plan.bank) if plan.bank is not None else None,
         pool=read_pool_folder(plan.pool) if plan.pool is not None else None,
         plan={(row.turn_id, row.response_id): row for row in drawn} if drawn is not None else None,
-        meanings=GradeMeanings(plan.words, prompts),
+        meanings=GradeMeanings(plan.words, prompts, plan.missing),
         generic_as_zero=plan.generic_as_zero,
     )
     read = None
@@ -343,6 +346,7 @@ def read_label_tables(
     content = SourceContent(
         problems=[problem for problem in listed if problem.severity == "error"],
         notes=[f"{each.file}: {each.message}" for each in listed if each.severity == "warning"],
+        gaps=True,
         remedy=f"; {LAST_COUNTS}",
     )
     empty = dict.fromkeys((sheet.file for sheet in sheets), 0)

@@ -249,8 +249,8 @@ def test_many_like_problems_are_one_line_with_the_likely_cause(tmp_path, capsys)
     said = complaint(capsys, main(given)).splitlines()
     assert said[0] == (
         "judge: not usable as labels: 375 problems; likely cause: labels of relevance are texts: 'Mostly' (187), "
-        "'Not at all' (187); say the grade of each, --label Mostly=GRADE, or name the column of labels, --column "
-        "label=NAME"
+        "'Not at all' (187); say the grade of each, --label Mostly=GRADE, or that it is no label, --missing "
+        "Mostly, or name the column of labels, --column label=NAME"
     )
     assert said[1:] == [
         f"  {table}: wrong_label at 374 places, first 1_0 line 2, 1_1 line 3, 1_2 line 4: label 'Not at all' "
@@ -269,11 +269,48 @@ def test_a_label_in_words_needs_a_grade(labels: Path, tmp_path: Path, wrong: str
         run(labels, "--scale", "0-3", "--label", wrong, "--out", tmp_path / "out")
 
 
-def test_the_likely_cause_of_a_wrong_scale_is_the_scale(tmp_path: Path) -> None:
+def test_numbers_off_the_scale_are_named_and_no_wider_scale_is_advised(tmp_path: Path) -> None:
     rows = "".join(f"w{n},1_1,R{n},{n % 5 + 1}\n" for n in range(25))
     table = put(tmp_path / "t.csv", f"worker,turn_id,response_id,label\n{rows}")
-    with pytest.raises(InputError, match=r"labels of r reach from 0 to 5: is that its scale, --scale r=0-5\?"):
+    cause = r"labels of r are off its scale 0-3: '4' \(5\), '5' \(5\); check --scale, or say .* no label, --missing 4$"
+    with pytest.raises(InputError, match=cause):
         run(table, "--scale", "r=0-3", "--out", tmp_path / "out")
+
+
+GAPS = ["NA", "n/a", "#N/A", "<NA>", "nan", "None", "null", "-", "Unsure", "skip", "Skipped", "-1", "-2", "99", "-1.0"]
+
+
+def test_values_that_stand_for_no_label_have_no_vote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"w{n},1_1,R,{gap}\n" for n, gap in enumerate([*GAPS, 3, 3, 0]))
+    table = put(tmp_path / "t.csv", f"worker,turn_id,response_id,label\n{rows}")
+    given = (table, "--scale", "r=0-3", "--out", tmp_path / "out")
+    assert run(*given, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["criteria"]["r"]["labels"], said["criteria"]["r"]["items"]) == (3, 1)
+    (warning,) = [one for one in said["warnings"] if one["code"] == "not_labeled"]
+    assert warning["message"].startswith("r, 15 rows left out, no label: ") and "'NA' (1)" in warning["message"]
+    assert warning["path"] == "line 2"
+    assert (tmp_path / "out/qrels/response_r.qrel").read_text() == "1_1 0 R 3\n"
+
+
+def test_a_value_on_the_scale_is_a_grade_unless_it_is_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = put(tmp_path / "t.csv", "worker,turn_id,response_id,label\na,1_1,R,-1\nb,1_1,R,-1\nc,1_1,R,1\nd,1_1,R,7\n")
+    scale = ("--scale=r=-1-1", "--out", tmp_path / "out")
+    with pytest.raises(InputError, match="1 problem"):
+        run(table, *scale)
+    assert run(table, *scale, "--missing", "7") == 0
+    assert (tmp_path / "out/qrels/response_r.qrel").read_text() == "1_1 0 R -1\n"
+    assert run(table, *scale, "--missing", "7", "-1") == 0
+    assert (tmp_path / "out/qrels/response_r.qrel").read_text() == "1_1 0 R 1\n"
+    assert "r, 3 rows left out, no label: '-1' (2), '7' (1)" in " ".join(capsys.readouterr().err.split())
+    # A text that the user gives a grade is one.
+    words = put(tmp_path / "w.csv", "worker,turn_id,response_id,label\na,1_1,R,None\nb,1_1,R,None\nc,1_1,R,1\n")
+    assert run(words, *scale, "--label", "None=0") == 0
+    assert (tmp_path / "out/qrels/response_r.qrel").read_text() == "1_1 0 R 0\n"
+    with pytest.raises(UsageError, match=r"--label gives 'None' a grade, and --missing says it is no label"):
+        run(words, *scale, "--label", "None=0", "--missing", "none")
 
 
 def skewed(folder: Path) -> Path:

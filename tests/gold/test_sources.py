@@ -310,7 +310,7 @@ def test_a_table_that_lacks_columns_has_one_problem(tmp_path: Path, header: str,
 
 @pytest.mark.parametrize("source", ["csv", "crowd"])
 def test_whole_floats_are_grades_where_their_integers_are(tmp_path: Path, source: str) -> None:
-    rows = ("2.0", "0.00", "1", "-1.0", "1.5", "7.0")
+    rows = ("2.0", "0.00", "1", "-3.0", "1.5", "7.0")
     lines = (f"1-1_1,R{place},relevance,w,{grade}" for place, grade in enumerate(rows))
     path = put(tmp_path / "t.csv", "\n".join(["turn_id,response_id,criterion,assessor,grade", *lines]))
     assert faults(source, path) == [("wrong_value", f"line {line}: $.grade") for line in (5, 6, 7)]
@@ -524,3 +524,29 @@ def test_levels_of_another_scale_mean_nothing(scale: tuple[int, ...]) -> None:
 
 def test_another_criterion_means_nothing() -> None:
     assert level_words("novelty", (0, 1, 2, 3), bundled_criteria()) == {}
+
+
+# Values that stand for no label
+
+
+@pytest.mark.parametrize(
+    ("source", "head"), [("csv", "assessor,turn_id,response_id,grade"), (CROWD, "worker,turn_id,response_id,label")]
+)
+def test_values_that_stand_for_no_label_are_left_out_of_tables(tmp_path: Path, source: str, head: str) -> None:
+    labels = ("NA", "NA", "-1", "99", "2")
+    rows = "".join(f"ann,1-1_1,R{n},{label}\n" for n, label in enumerate(labels))
+    path = put(tmp_path / "t.csv", f"{head}\n{rows}")
+    found = imported(source, path, constants={"criterion": "groundedness"})
+    assert [(row.response_id, row.grade) for row in found.rows] == [("R4", 2)]
+    assert "4 values left out, which stand for no label: 'NA' (2), '-1' (1), '99' (1)" in found.notes
+    # Of a criterion without a prompt no scale is known, so that a number is a grade.
+    found = imported(source, path, constants={"criterion": "wit"})
+    assert [row.grade for row in found.rows] == [-1, 99, 2]
+    stated = GradeMeanings(missing=["99", "2"])
+    found = imported(source, path, constants={"criterion": "wit"}, meanings=stated)
+    assert [row.grade for row in found.rows] == [-1]
+
+
+def test_minus_one_in_qrels_is_a_grade(tmp_path: Path) -> None:
+    path = put(tmp_path / "q.qrel", "1-1_1 0 R1 -1\n")
+    assert faults("qrels", path, constants={"criterion": "groundedness"}) == [("wrong_value", "line 1: $.grade")]
