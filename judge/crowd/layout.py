@@ -31,7 +31,7 @@ ITEM_GROUPS = ("response_id", "question_id", "item_id")
 FIELDS: dict[str, tuple[str, ...]] = {
     "worker": ("worker", "worker_id", "assessor"),
     "turn_id": ("turn_id",),
-    "response_id": ("response_id", "item_id", "question_id"),
+    "response_id": ("response_id", "item_id", "question_id", "item"),
     "second_id": ("second_id",),
     "task": ("task",),
     "criterion": ("criterion",),
@@ -65,6 +65,8 @@ class Layout(Record, frozen=True):
     wide: Wide | None = None
     task: str = TASK
     """A regular expression with groups turn_id and response_id."""
+    workers: Sequence[str] = ()
+    """Columns, or patterns of their names, that hold the labels of one worker each."""
     turns: Mapping[str, str] | None = None
     """Item id to turn id, for tables without turns."""
     beside: Collection[str] = ()
@@ -110,7 +112,7 @@ MOST_LISTED = 100
 """Problems of one code and file that are listed; the others are counted."""
 CAUSES: dict[str, str] = {
     "wrong_task": "the cells of tasks name turn and response in another way: say how, --task PATTERN",
-    "unknown_item": "--bank is of another pool than the labels",
+    "unknown_item": "--pool is another pool than that of the labels",
     "different_labels": "one export stands in two tables, or one id names two responses of a turn",
     "wrong_columns": "a cell holds the delimiter without quotation marks around it",
 }
@@ -179,14 +181,17 @@ def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problem
     if "second_id" in frame.columns:
         pair = pl.when(pl.col("second_id") != "").then(pl.concat_str("response_id", pl.lit(OF_PAIR), "second_id"))
         frame = frame.with_columns(response_id=pair.fill_null("")).drop("second_id")
+    turns = layout.turns or {}
     if "task" in frame.columns:
         pattern = pattern_of(layout.task, "--task", "(?P<turn_id>…) and (?P<response_id>…)")
         item = next(name for name in ITEM_GROUPS if name in pattern.groupindex)
         column, code, why = "task", "wrong_task", "does not fit the pattern of tasks"
         matches = {cell: pattern.fullmatch(cell) for cell in frame[column].unique()}
         parts = {cell: (match["turn_id"] or "", match[item] or "") for cell, match in matches.items() if match}
-    elif "turn_id" not in frame.columns and (turns := layout.turns) is not None:
-        column, code, why = "response_id", "unknown_item", "is not in the bank"
+        # A task may be the bare id of a response, whose turn the pool knows.
+        parts |= {cell: (turns[cell], cell) for cell, match in matches.items() if match is None and cell in turns}
+    elif "turn_id" not in frame.columns and layout.turns is not None:
+        column, code, why = "response_id", "unknown_item", "is not in the pool"
         parts = {cell: (turns[cell], cell) for cell in frame[column].unique() if cell in turns}
     else:
         return frame

@@ -10,6 +10,7 @@ these as JSON.
 """
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from judge.crowd.layout import FIELDS, ITEM_GROUPS, LABEL_OF, SURVEY, LabelProbl
 from judge.crowd.sheets import LabelSheet, cell_text, plain_text, text_of, without
 from judge.errors import refuse
 from judge.io.tabular import read_table
-from judge.io.text import count, shown
+from judge.io.text import count, nearest, shown
 from judge.records import Problem, Record, file_problem
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def platform_rows(
     inputs = _inputs(sheet.columns, platform, layout)
     worker = layout.columns.get("worker", platform.marks[0])
     other = {platform.packed, platform.seconds, worker, *platform.marks, *platform.about, *inputs.values()}
-    columns = [name for name in sheet.columns if name.startswith(platform.answers) and name not in other]
+    answered = sheet.columns if sheet.controls is None else sheet.controls
+    columns = [name for name in answered if name.startswith(platform.answers) and name not in other]
     criterion_input = _input(inputs, "criterion", None)
     found = _answers_of(sheet, columns, platform.answers)
     answers = _named(found, platform, layout, by_row=criterion_input is not None)
@@ -190,7 +192,10 @@ def platform_rows(
         if not lacking:
             heads = ", ".join(map(shown, columns[:20])) or "none"
             wanted = " or ".join(map(shown, layout.known or ())) or "a label"
-            message = f"no answer is {wanted}; the answers are {heads}: name it, as in --column label=NAME"
+            names = list(dict.fromkeys(answer.name for answer in found))
+            meant = nearest(layout.only or "", names) or (names[0] if len(names) == 1 else "NAME")
+            option = shlex.quote(f"label={meant}")
+            message = f"no answer is {wanted}; the answers are {heads}: name it, as in --column {option}"
         problems.append(sheet.problem("missing_column", "line 1", message))
         return
     items = {slot: text_of(str(names[fields[0]])) for slot, names in places.items()}
@@ -326,11 +331,15 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
     """
     import polars as pl
 
-    problems += sheet.problems_of([*sheet.problems])
     criterion, seconds = layout.only, layout.columns.get("seconds")
     questions = _questions(sheet, layout.wide or SURVEY)
+    shared = sheet.shared_names({} if "worker" in layout.columns else dict.fromkeys(SURVEY_WORKERS, "worker"))
+    problems += shared
     worker = layout.columns.get("worker") or next((name for name in SURVEY_WORKERS if name in sheet.columns), None)
-    lacking = [name for name in (worker, seconds, *questions) if name and name not in sheet.columns]
+    needed = [name for name in (worker, seconds, *questions) if name]
+    # Lists and objects of columns that are not needed do no harm.
+    problems += sheet.problems_of(needed)
+    lacking = [name for name in needed if name not in sheet.columns]
     messages = [f"no column {', '.join(map(shown, lacking))}"] if lacking else []
     if worker is None:
         heads = ", ".join(map(shown, sheet.columns[:20]))
@@ -339,7 +348,13 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
     if criterion is None and any(question.criterion is None for question in questions.values()):
         messages.append("the columns do not say the criterion, and no one criterion is given (--criterion)")
     problems += (sheet.problem("missing_column", "line 1", message) for message in messages)
-    if messages or worker is None:
+    if twice := sorted({sheet.repeated[name] for name in questions if name in sheet.repeated}):
+        message = f"the header has {', '.join(map(shown, twice))} more than once: name the questions by their places"
+        where = f"--wide-map FILE with a column such as {shown(f'{twice[0]}#1')}"
+        if isinstance(layout.wide or SURVEY, str):
+            problems.append(sheet.problem("repeated_column", "line 1", f"{message}, {where}"))
+            return
+    if messages or shared or worker is None:
         return
     # What Qualtrics did not export keeps all of its rows.
     if (with_texts := _has_import_ids(sheet)) or "ResponseId" in sheet.columns:
@@ -361,7 +376,7 @@ def _questions(sheet: LabelSheet, wide: Wide) -> dict[str, Question]:
         return dict(wide)
     pattern = pattern_of(wide, "--wide", "(?P<turn_id>…), (?P<response_id>…), (?P<criterion>…)")
     item = next(name for name in ITEM_GROUPS if name in pattern.groupindex)
-    matches = [(name, pattern.fullmatch(name)) for name in sheet.columns]
+    matches = [(name, pattern.fullmatch(sheet.repeated.get(name, name))) for name in sheet.columns]
     if _has_import_ids(sheet) and wide != SURVEY and not any(match for _, match in matches):
         texts = zip(sheet.columns, sheet.frame.row(0), strict=True)
         matches = [(name, pattern.search(str(text))) for name, text in texts]

@@ -4,7 +4,7 @@ This module only checks that something is a table; `tables` reads the meaning of
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,12 @@ class LabelSheet:
     """Column and row number (0 for all rows) to the problem that counts if the column is needed."""
     ordered: bool = False
     """Whether items stay in the order of the rows, where others go in natural order."""
+    controls: tuple[str, ...] | None = None
+    """The columns that hold answers, where Label Studio's JSON tells them from what was shown; else None."""
+    repeated: Mapping[str, str] = field(default_factory=dict)
+    """Column to its name in the header, where several columns have that name."""
+    decimal_comma: bool = False
+    """Whether numbers may have a comma for the point."""
 
     @property
     def columns(self) -> list[str]:
@@ -79,6 +85,19 @@ class LabelSheet:
         """The problems of the cells of these columns."""
         return [problem for name in columns for problem in self.problems.get(name, {}).values()]
 
+    def shared_names(self, fields: Mapping[str, str]) -> list[Problem]:
+        """A problem for each name that several columns have; `fields`: what the column of a name is needed for."""
+        return [
+            self.problem(
+                "repeated_column",
+                "line 1",
+                f"the header has {shown(name)} more than once: say which one"
+                + (f", as in --column {field}='{name}#1'" if field else " counts: call the others otherwise"),
+            )
+            for name, field in sorted(fields.items())
+            if name in self.repeated.values()
+        ]
+
     def rows(
         self, column: str | None, seconds: str | None, sharing: "pl.Expr | pl.Series | None" = None, **fields: "pl.Expr"
     ) -> "pl.DataFrame":
@@ -86,6 +105,9 @@ class LabelSheet:
         import polars as pl
 
         share = text_of(seconds) if seconds in self.columns and seconds else pl.lit(None, dtype=pl.String)
+        if self.decimal_comma:
+            share = share.str.replace(tabular.DECIMAL_COMMA, "$1.$2")
+            fields["label"] = fields["label"].str.replace(tabular.DECIMAL_COMMA, "$1.$2")
         if sharing is not None:
             even = (share.cast(pl.Float64, strict=False) / sharing).cast(pl.String)
             # A cell that is no number stays text, so that the check of rows reports it.
@@ -101,6 +123,7 @@ def without(sheet: LabelSheet, column: str | None, values: Sequence[str], proble
 
     A sheet without the column stays as it is.
     """
+    problems += sheet.shared_names({column: ""} if column else {})
     if column is None or column not in sheet.columns:
         return sheet
     out = sheet.texts(text_of(column).str.to_lowercase().is_in(list(values)))
@@ -194,18 +217,22 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     before = len(problems)
     if (text := tabular.read_text(path, problems)) is None:
         return None
-    head = text.lstrip("\n").partition("\n")[0]
+    head = tabular.without_hint(text).lstrip("\n").partition("\n")[0]
     if problem := tabular.too_many_cells(str(path), text.count("\n"), head.count(tabular.delimiter_of(path, text)) + 1):
         problems.append(problem)
         return None
     if (plain := _plain_sheet(path, text)) is not None:
         return plain
-    header, rows = tabular.read_table(path, problems)
+    header, rows = tabular.read_table(path, problems, only_once=())
     if not rows or len(problems) > before:
         return None
     columns = {name: [row.cells[name] for row in rows] for name in header if name}
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    return LabelSheet(str(path), frame, np.array([row.line for row in rows]), "line")
+    lines = np.array([row.line for row in rows])
+    _, names = next(tabular.table_records(text, tabular.delimiter_of(path, text)))
+    repeated = {column: name for column, name in zip(header, names, strict=True) if column != name}
+    comma = rows[0].decimal_comma
+    return LabelSheet(str(path), frame, lines, "line", repeated=repeated, decimal_comma=comma)
 
 
 def _plain_sheet(path: Path, text: str) -> LabelSheet | None:
@@ -215,6 +242,7 @@ def _plain_sheet(path: Path, text: str) -> LabelSheet | None:
     text = text.removesuffix("\n")
     if (
         '"' in text
+        or text != tabular.without_hint(text)
         or "\n\n" in text
         or "\r\n\r" in text
         or text.count("\r") != text.count("\r\n") + text.endswith("\r")
@@ -240,26 +268,38 @@ def _plain_sheet(path: Path, text: str) -> LabelSheet | None:
         # Spreadsheets export rows without any text.
         filled = frame.select(pl.any_horizontal(pl.all().str.strip_chars() != "").fill_null(False)).to_series()
         frame, numbers = frame.filter(filled), numbers[filled.to_numpy()]
-    return LabelSheet(str(path), frame, numbers, "line") if frame.height else None
+    sheet = LabelSheet(str(path), frame, numbers, "line", decimal_comma=delimiter == ";")
+    return sheet if frame.height else None
 
 
 def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem]) -> LabelSheet | None:
-    """Objects as rows, one a line or in one list; numbers are read as the texts that JSON writes them as."""
+    """Objects as rows, one a line, in one list, or one alone; numbers are read as the texts that JSON writes them as.
+
+    Tasks of Label Studio become a row for each annotation.
+    """
     import polars as pl
 
-    unit, before = "entry" if is_list else "line", len(problems)
-    if is_list and _has_too_many_values(file, content, problems):
+    whole = is_list or content.removeprefix(BOM).lstrip().partition(b"\n")[0].strip() == b"{"
+    unit, before = "entry" if whole else "line", len(problems)
+    if whole and _has_too_many_values(file, content, problems):
         return None
+    if is_list:
+        entries: Iterable[tuple[int, Mapping[str, Any]]] = _list_entries(file, content, problems)
+    elif whole:
+        entries = _one_entry(file, content, problems)
+    else:
+        entries = decode_lines(content, dict[str, Any], file, "not_json", problems)
     numbers: list[int] = []
     # Texts by column, because a million objects take twice the memory.
     columns: dict[str, list[str]] = {}
     wrong: list[tuple[str, int, object]] = []
-    lines = decode_lines(content, dict[str, Any], file, "not_json", problems)
-    for number, row in _list_rows(file, content, problems) if is_list else lines:
+    controls: dict[str, None] = {}
+    for number, row in _annotation_rows(entries, file, unit, controls, problems):
         if problem := tabular.too_many_cells(file, len(numbers) + 1, len(columns.keys() | row.keys()), most_values()):
             problems.append(problem)
             break
-        for name, value in row.items():
+        for name, cell in row.items():
+            value = _alone(cell)
             texts = columns.setdefault(name, [])
             texts += [""] * (len(numbers) - len(texts))
             texts.append(cell_text(value))
@@ -268,14 +308,29 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
         numbers.append(number)
     if any(problem.severity == "error" for problem in problems[before:]):
         return None
+    if whole and not numbers:
+        problems.append(file_problem("empty_file", file, "the list holds no label"))
+        return None
     for texts in columns.values():
         texts += [""] * (len(numbers) - len(texts))
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-    sheet = LabelSheet(file, frame, np.array(numbers, dtype=np.int64), unit)
+    told = tuple(controls) if controls else None
+    sheet = LabelSheet(file, frame, np.array(numbers, dtype=np.int64), unit, controls=told)
     for name, number, value in wrong:
         place, message = f"{unit} {number}: $.{name[:60]}", f"{shown(value)}: expected a text or a number"
         sheet.problems.setdefault(name, {})[number] = sheet.problem("wrong_type", place, message)
     return sheet
+
+
+def _alone(value: Any) -> Any:
+    """The value of a list that holds only one, as doccano writes a label; nothing of an empty list.
+
+    >>> _alone(["0"]), _alone([]), _alone(["0", "1"])
+    ('0', None, ['0', '1'])
+    """
+    if not isinstance(value, list) or len(value) > 1:
+        return value
+    return value[0] if value else None
 
 
 def _has_too_many_values(file: str, content: bytes, problems: list[Problem]) -> bool:
@@ -329,38 +384,54 @@ def _not_json(file: str, error: Exception) -> Problem:
     return file_problem("not_json", file, message, path.rstrip("`") or "$")
 
 
-def _list_rows(file: str, content: bytes, problems: list[Problem]) -> list[tuple[int, Mapping[str, Any]]]:
-    """The objects of a list, counted from 1; tasks of Label Studio become a row for each annotation."""
+def _list_entries(file: str, content: bytes, problems: list[Problem]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of a list, counted from 1."""
     try:
         values = msgspec.json.decode(content.removeprefix(BOM), type=list[dict[str, Any]])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         problems.append(_not_json(file, error))
-        return []
-    rows = _annotation_rows(values, file, problems)
-    if not rows:
-        problems.append(file_problem("empty_file", file, "the list holds no label"))
-    return rows
+        return
+    yield from enumerate(values, start=1)
+
+
+def _one_entry(file: str, content: bytes, problems: list[Problem]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The object that a file holds in several lines."""
+    try:
+        value = msgspec.json.decode(content.removeprefix(BOM), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        problems.append(_not_json(file, error))
+        return
+    yield 1, value
 
 
 # Label Studio.
 
 
 def _annotation_rows(
-    values: Sequence[Mapping[str, Any]], file: str, problems: list[Problem]
-) -> list[tuple[int, Mapping[str, Any]]]:
-    """Each row with the number of its entry in the list: of a task, one row for each annotation; else the entry itself.
+    entries: Iterable[tuple[int, Mapping[str, Any]]],
+    file: str,
+    unit: str,
+    controls: dict[str, None],
+    problems: list[Problem],
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Each row with the number of its entry: of a task, one row for each annotation; else the entry itself.
 
     A task has the data that was shown and the annotations made; `completed_by` is the annotator's number, or an object
     with an email. JSON-MIN and CSV have a row for each annotation, with the task's data and a column for each control
-    of the labeling interface. Annotations that were cancelled (skipped tasks) are left out, with a warning.
+    of the labeling interface. The names of controls, as far as tasks tell them, are added to `controls`. Several
+    answers of one control in one annotation stay a list, which is no label. Annotations that were cancelled (skipped
+    tasks) are left out, with a warning.
     """
-    rows: list[tuple[int, Mapping[str, Any]]] = []
     cancelled: list[int] = []
-    for number, entry in enumerate(values, start=1):
+    for number, entry in entries:
+        task = entry.get("task")
+        if isinstance(task, dict) and isinstance(entry.get("result"), list):
+            # In a storage, each annotation holds its task.
+            entry = {**task, "annotations": [entry]}
         annotations = entry.get("annotations")
         if not (isinstance(annotations, list) and isinstance(entry.get("data"), dict)):
             minimal = "annotation_id" in entry
-            rows.append((number, {name: _plain_value(cell) if minimal else cell for name, cell in entry.items()}))
+            yield number, {name: _plain_value(cell) if minimal else cell for name, cell in entry.items()}
             continue
         for annotation in annotations:
             if not isinstance(annotation, dict):
@@ -369,20 +440,24 @@ def _annotation_rows(
                 cancelled.append(number)
                 continue
             who, results = annotation.get("completed_by"), annotation.get("result")
-            row = {
-                **entry["data"],
-                "annotator": who.get("email") or who.get("id") if isinstance(who, dict) else who,
-                "annotation_id": annotation.get("id"),
-                "lead_time": annotation.get("lead_time"),
-            }
+            answers: dict[str, list[Any]] = {}
             for result in results if isinstance(results, list) else ():
                 if isinstance(result, dict) and isinstance(name := result.get("from_name"), str):
-                    row[name] = _plain_value(result.get("value"))
-            rows.append((number, row))
+                    answers.setdefault(name, []).append(result.get("value"))
+            controls.update(dict.fromkeys(answers))
+            yield (
+                number,
+                {
+                    **entry["data"],
+                    "annotator": who.get("email") or who.get("id") if isinstance(who, dict) else who,
+                    "annotation_id": annotation.get("id"),
+                    "lead_time": annotation.get("lead_time"),
+                    **{name: _plain_value(values) for name, values in answers.items()},
+                },
+            )
     if cancelled:
         message = f"{count(len(cancelled), 'cancelled annotation')} left out; this is the first"
-        problems.append(Problem("row_left_out", "warning", file, None, f"entry {cancelled[0]}", message))
-    return rows
+        problems.append(Problem("row_left_out", "warning", file, None, f"{unit} {cancelled[0]}", message))
 
 
 def _plain_value(value: Any) -> Any:

@@ -8,9 +8,10 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -35,6 +36,8 @@ _NO_ITEM = (
     "no columns of turns and of responses or questions, nor of tasks (--column turn_id=NAME --column response_id=NAME, "
     "or --column task=NAME)"
 )
+_NO_TURN = "no column of turns (--column turn_id=NAME; or --pool OUT, which knows the turn of each response)"
+_NO_WORKER = "no column of workers (--column worker=NAME; or --workers COLUMN... where each worker has a column)"
 LONG, SURVEYS, SUBMISSIONS = "long", "survey", "submissions"
 KINDS = (LONG, *PLATFORMS, SURVEYS, SUBMISSIONS)
 
@@ -153,6 +156,9 @@ def _check_options(layout: Layout) -> None:
     unknown = [name for name in layout.columns if name not in FIELDS and not name.startswith(LABEL_OF)]
     if unknown:
         raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
+    if layout.workers and (idle := sorted(layout.columns.keys() & {"worker", "label"}) or layout.wide):
+        named = ", ".join(idle) if isinstance(idle, list) else "questions (--wide)"
+        raise UsageError(f"--workers names the columns of labels by worker: a column of {named} cannot go with it")
     if layout.wide is not None and (idle := sorted(layout.columns.keys() - {"worker", "seconds"})):
         raise UsageError(f"a survey's columns are read as --wide says: a column of {', '.join(idle)} cannot go with it")
     if "task" in layout.columns and {"turn_id", "response_id"} & layout.columns.keys():
@@ -181,31 +187,65 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "I
     import polars as pl
 
     columns = _columns(sheet.columns, layout)
-    lacking = [f"no column {shown(name)}" for name in columns.values() if name not in sheet.columns]
-    if lacking := lacking + _lacking(columns, layout):
+    given = [name for name in layout.columns.values() if name not in sheet.columns]
+    lacking = [f"no column {shown(name)}" for name in given]
+    labels = _label_columns(sheet, columns, layout)
+    lacking += _lacking(columns, layout, labeled=bool(labels))
+    needed = {name: field for field, names in FIELDS.items() if field not in layout.columns for name in names}
+    if shared := sheet.shared_names(needed | {name: field for field, name in layout.columns.items()}):
+        problems += shared
+        return
+    if lacking:
         header = ", ".join(map(shown, sheet.columns[:20]))
         where = "" if sheet.unit == "row" else "line 1"
         problems += (sheet.problem("missing_column", where, f"{message}; found {header}") for message in lacking)
         return
-    problems += sheet.problems_of([*columns.values()])
     fields = {field: name for field, name in columns.items() if field in FIELDS and field not in ("label", "seconds")}
-    for field, name in columns.items():
-        if field != "label" and not field.startswith(LABEL_OF):
-            continue
-        about = {of: text_of(column) for of, column in fields.items()} | {"label": text_of(name)}
-        if own := field.removeprefix(LABEL_OF) if field != "label" else None:
-            about["criterion"] = pl.lit(own)
+    seconds = columns.get("seconds")
+    problems += sheet.problems_of(list(dict.fromkeys((*columns.values(), *(label.column for label in labels)))))
+    for label in labels:
+        about = {field: text_of(column) for field, column in fields.items()} | {"label": text_of(label.column)}
+        if label.criterion is not None:
+            about["criterion"] = pl.lit(label.criterion)
+        if label.worker is not None:
+            about["worker"] = pl.lit(label.worker)
         about.setdefault("criterion", pl.lit(layout.only))
-        frame = sheet.rows(name if own else None, columns.get("seconds"), **about)
-        used = {*fields.values(), name, columns.get("seconds")}
+        frame = sheet.rows(label.column if len(labels) > 1 or label.criterion else None, seconds, **about)
+        used = {*fields.values(), label.column, seconds}
         wrong = [number for column, rows in sheet.problems.items() if column in used for number in rows]
-        yield frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
+        frame = frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
+        # In a table with a column for each worker, an empty cell is an item that the worker was not given.
+        yield frame if label.worker is None else frame.filter(pl.col("label") != "")
+
+
+class _LabelColumn(NamedTuple):
+    """A column of labels, with the criterion and the worker that it is of where its name says them."""
+
+    column: str
+    criterion: str | None = None
+    worker: str | None = None
+
+
+def _label_columns(sheet: LabelSheet, columns: Mapping[str, str], layout: Layout) -> list[_LabelColumn]:
+    if layout.workers:
+        return [
+            _LabelColumn(name, worker=name)
+            for name in sheet.columns
+            if any(name == pattern or fnmatchcase(name, pattern) for pattern in layout.workers)
+        ]
+    return [
+        _LabelColumn(name, criterion=field.removeprefix(LABEL_OF) if field != "label" else None)
+        for field, name in columns.items()
+        if field == "label" or field.startswith(LABEL_OF)
+    ]
 
 
 def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
     """Field to column: as given, else by the names in the header."""
     known = {field: name for field, aliases in FIELDS.items() for name in reversed(aliases) if name in names}
     given = dict(layout.columns)
+    if layout.workers:
+        known = {field: name for field, name in known.items() if field not in ("worker", "label")}
     items = {"turn_id", "response_id"}
     if "task" not in given and (items & given.keys() or items <= known.keys()):
         known.pop("task", None)
@@ -220,13 +260,16 @@ def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
     return known | given
 
 
-def _lacking(columns: Mapping[str, str], layout: Layout) -> list[str]:
-    lacking = [] if "worker" in columns else ["no column of workers (--column worker=NAME)"]
+def _lacking(columns: Mapping[str, str], layout: Layout, *, labeled: bool) -> list[str]:
+    lacking = [] if "worker" in columns or layout.workers else [_NO_WORKER]
     item = "response_id" in columns and ("turn_id" in columns or layout.turns is not None)
-    lacking += [] if item or "task" in columns else [_NO_ITEM]
-    labels = any(field.startswith(LABEL_OF) for field in columns)
-    lacking += [] if labels or "label" in columns else ["no column of labels (--column label=NAME)"]
-    if not labels and "criterion" not in columns and layout.only is None:
+    if not item and "task" not in columns:
+        lacking.append(_NO_TURN if "response_id" in columns else _NO_ITEM)
+    if not labeled:
+        sought = " ".join(map(shlex.quote, layout.workers))
+        lacking.append(f"no column fits --workers {sought}" if sought else "no column of labels (--column label=NAME)")
+    by_criterion = any(field.startswith(LABEL_OF) for field in columns)
+    if not by_criterion and "criterion" not in columns and layout.only is None:
         lacking.append("no column of criteria, and no one criterion is given (--criterion, --column criterion=NAME)")
     return lacking
 

@@ -133,6 +133,7 @@ def _passed_over(tasks: Sequence[_Task], labeled: Collection[_Task]) -> int:
 
 FIELDS = (*GoldRow.__struct_fields__, "text")
 """What a column of a table may hold: a field of a gold row, or the response's text, of which the digest is kept."""
+_NUMBERS = ("grade", "inclusion_probability")
 CAST_CRITERIA = ("relevance", "naturalness", "conciseness")
 BEGIN_GRADES = {"Fully attributable": 1, "Not fully attributable": 0, "Generic": None}
 """BEGIN's labels as levels of `prompts/groundedness/yes_no.md`; a generic response makes no claim to ground."""
@@ -281,7 +282,8 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
     content = SourceContent(gaps=True)
     for path in paths:
-        header, rows = read_table(path, content.problems, needed=tuple(options.columns.values()))
+        needed = tuple(options.columns.values())
+        header, rows = read_table(path, content.problems, needed=needed, only_once=FIELDS)
         columns = {field: field for field in FIELDS if field in header} | dict(options.columns)
         if rows and (message := _lacking_columns({*columns, *options.constants}, header)):
             content.problems.append(file_problem("missing_column", path, message))
@@ -293,10 +295,11 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         labeled = [row for row in rows if given is None or row.cells[given]]
         if len(labeled) < len(rows):
             content.notes.append(f"{path}: {count(len(rows) - len(labeled), 'row')} without a grade: not labeled")
-        content.drafts += (
-            Draft(str(path), row.place, typed({field: row.cells[columns[field]] for field in columns}))
-            for row in labeled
-        )
+        for row in labeled:
+            cells = {
+                field: row.number(name) if field in _NUMBERS else row.cells[name] for field, name in columns.items()
+            }
+            content.drafts.append(Draft(str(path), row.place, typed(cells)))
     return content
 
 

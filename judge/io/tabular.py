@@ -3,8 +3,10 @@
 import contextlib
 import csv
 import io
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from polars.datatypes import DataType, DataTypeClass
 
 _DELIMITERS = ",\t;"
+_HINT = re.compile(r'\s*"?sep=([^"\r\n])"?[^\S\n]*\n', re.IGNORECASE)
+"""The line above the header by which spreadsheets say what parts the cells."""
+DECIMAL_COMMA = r"^([+-]?[0-9]{1,9}),([0-9]+)$"
+"""A number with a comma for the point, as spreadsheets write it where a semicolon parts the cells."""
 _ROW = 3
 """How many cells take as much memory as a row without any."""
 
@@ -33,6 +39,13 @@ class TableRow(msgspec.Struct, frozen=True):
     """The line on which the row begins; in a Parquet file its number, from 1."""
     cells: dict[str, str]
     unit: Literal["line", "row"] = "line"
+    decimal_comma: bool = False
+    """Whether a number may have a comma for the point."""
+
+    def number(self, name: str) -> str:
+        """The cell of a column of numbers, with a point."""
+        cell = self.cells[name]
+        return re.sub(DECIMAL_COMMA, r"\1.\2", cell) if self.decimal_comma else cell
 
     @property
     def place(self) -> str:
@@ -77,12 +90,20 @@ def _decoded(path: Path, content: bytes, problems: list[Problem]) -> str | None:
 
 
 def read_table(
-    path: Path, problems: list[Problem], *, needed: Sequence[str] = (), quoted: bool = True
+    path: Path,
+    problems: list[Problem],
+    *,
+    needed: Sequence[str] = (),
+    quoted: bool = True,
+    only_once: Collection[str] | None = None,
 ) -> tuple[tuple[str, ...], list[TableRow]]:
     """The header and the rows of a table; its problems are added to `problems`.
 
-    Columns of a `.tsv` are separated by tabs, others by the most frequent of comma, tab and semicolon in the header. A
-    Parquet file is told by its content; its cells have the text that CSV would have.
+    Columns of a `.tsv` are separated by tabs, others by the most frequent of comma, tab and semicolon in the header, or
+    as a line `sep=;` above it says. A Parquet file is told by its content; its cells have the text that CSV would have.
+
+    `only_once`: the names that one column may have, by default every name. Other columns with one name are called by
+    their places among these: `Comment#1`, `Comment#2`.
 
     `quoted`: whether a cell may be in quotation marks, as spreadsheets write it; if not, the marks are text. A
     UsageError if it is a Parquet file, and polars is not installed.
@@ -102,14 +123,15 @@ def read_table(
     def problem(code: str, line: int, message: str) -> None:
         problems.append(file_problem(code, path, message, f"line {line}"))
 
-    for line, cells in table_records(text, delimiter_of(path, text), quoted):
+    delimiter = delimiter_of(path, text)
+    for line, cells in table_records(text, delimiter, quoted):
         if len(problems) - before == MAX_PROBLEMS:
             problems.append(stopped(str(path), line))
             break
         if isinstance(cells, str):
             problem("not_a_table", line, cells)
         elif not header:
-            header = cells
+            header = cells if only_once is None else numbered_names(cells, {*only_once, *needed})
             wrong = _header_problems(header, needed)
             for code, message in wrong:
                 problem(code, line, message)
@@ -122,10 +144,26 @@ def read_table(
             problem("too_many_cells", line, message)
             return header, []
         else:
-            rows.append(TableRow(line, dict(zip(header, cells, strict=True))))
+            rows.append(TableRow(line, dict(zip(header, cells, strict=True)), decimal_comma=delimiter == ";"))
     if not rows and len(problems) == before:
         problem("empty_file", 1, "no row below the header")
     return header, rows
+
+
+def numbered_names(names: Sequence[str], only_once: Collection[str] = ()) -> tuple[str, ...]:
+    """The names of columns, those that several share with their places; names in `only_once` and none stay.
+
+    >>> numbered_names(["worker", "Comment", "label", "Comment"])
+    ('worker', 'Comment#1', 'label', 'Comment#2')
+    """
+    times = Counter(names)
+    seen: Counter[str] = Counter()
+    numbered: list[str] = []
+    for name in names:
+        seen[name] += 1
+        shared = times[name] > 1 and name != "" and name not in only_once
+        numbered.append(f"{name}#{seen[name]}" if shared else name)
+    return tuple(numbered)
 
 
 def _header_problems(header: Sequence[str], needed: Sequence[str]) -> list[tuple[str, str]]:
@@ -163,6 +201,7 @@ def _parquet_table(
 
 def table_records(text: str, delimiter: str, quoted: bool = True) -> Iterator[tuple[int, tuple[str, ...] | str]]:
     """The first line of every record that is not blank, and its cells; or a message why reading ends there."""
+    text = without_hint(text)
     # Strict, so that a quotation mark that is never closed does not silently take the rest of the file.
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
@@ -179,8 +218,20 @@ def table_records(text: str, delimiter: str, quoted: bool = True) -> Iterator[tu
             yield line, tuple(cell.strip() for cell in cells)
 
 
+def without_hint(text: str) -> str:
+    r"""The text with an empty line for one that only says what parts the cells, so that lines keep their numbers.
+
+    >>> without_hint("sep=;\na;b\n"), without_hint("a;b\n")
+    ('\na;b\n', 'a;b\n')
+    """
+    hint = _HINT.match(text)
+    return "\n" * hint[0].count("\n") + text[hint.end() :] if hint else text
+
+
 def delimiter_of(path: Path, text: str) -> str:
-    """What parts the cells of a table: in a `.tsv` the tab, else the most frequent of the header."""
+    """What parts the cells: what a line above the header says, in a `.tsv` the tab, else the most frequent there."""
+    if hint := _HINT.match(text):
+        return hint[1]
     name = path.name.lower().removesuffix(".gz")
     if name.endswith((".tsv", ".tab")):
         return "\t"

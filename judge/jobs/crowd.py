@@ -54,6 +54,8 @@ class LabelTables(Options, section=_READING):
     """What the tables are (default: seen from their columns)."""
     task: Annotated[str, Option(metavar="PATTERN")] = TASK
     """Groups turn_id and response_id in a task (default TURN/ID)."""
+    workers: Annotated[tuple[str, ...], Option(metavar="COLUMN")] = ()
+    """Columns that hold the labels of one worker each, or patterns of their names such as 'annotator_*'."""
     wide: Annotated[str | None, Option(metavar="PATTERN")] = None
     """Survey with a row per participant: groups turn_id, response_id, criterion in the names of its columns."""
     wide_map: Annotated[Path | None, Option(metavar="FILE")] = None
@@ -66,7 +68,13 @@ class LabelTables(Options, section=_READING):
     def reading(self) -> dict[str, Any]:
         """The same as values of a layout."""
         wide = read_questions(self.wide_map) if self.wide_map is not None else self.wide
-        return {"kind": self.table, "task": self.task, "wide": wide, "last": self.repeated == "last"}
+        return {
+            "kind": self.table,
+            "task": self.task,
+            "workers": self.workers,
+            "wide": wide,
+            "last": self.repeated == "last",
+        }
 
     def _check(self) -> None:
         stated = set(map(value_key, self.missing))
@@ -92,8 +100,10 @@ class CrowdPlan(LabelTables):
     columns: Annotated[Pairs, Option("column", metavar="FIELD=COLUMN", repeat=True)] = Field(default_factory=dict)
     """Column of worker, turn_id, response_id, second_id (of a pair), task, criterion, label, seconds, or label:NAME of
     one criterion."""
-    bank: Annotated[Path | None, Option(metavar="FILE|OUT")] = None
-    """Texts: bank (JSON), pool.jsonl or its folder."""
+    bank: Annotated[Path | None, Option(metavar="FILE")] = None
+    """JSON object from response id to text."""
+    pool: Annotated[Path | None, Option(metavar="OUT|FILE")] = None
+    """Output folder or pool.jsonl with the labeled responses: their texts, and turns for tables without."""
     unit: Literal["response", "question"] = "response"
     """What was labeled."""
     known: Annotated[Path | None, Option(metavar="FILE", section="known items")] = None
@@ -140,6 +150,8 @@ class CrowdPlan(LabelTables):
             raise UsageError("--wide and --wide-map: give one of them")
         if (self.wide or self.wide_map) and self.task != TASK:
             raise UsageError("--task is about a column of tasks; a survey read by --wide has none")
+        if self.bank is not None and self.pool is not None:
+            raise UsageError("--bank and --pool: give one of them")
         if self.known is None and (self.max_fails or self.max_deviation):
             raise UsageError("--max-fails and --max-deviation need --known")
 
@@ -168,10 +180,11 @@ class CrowdOutcome(msgspec.Struct, frozen=True):
 def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     """Read every input, compute every file, and only then write."""
     need_extra("crowd", "reading workers' labels")
-    plan = in_folders(plan, with_judgments=(JUDGMENTS,))
+    plan = in_folders(plan, with_judgments=(JUDGMENTS,), bank=("bank.json", "response_bank.json"))
     warnings: list[Problem] = []
     known_file = KnownFile(Path(plan.known)) if plan.known is not None else None
-    bank, turns = _bank(Path(plan.bank)) if plan.bank is not None else ({}, None)
+    texts_at = plan.bank or plan.pool
+    bank, turns = _texts(plan)
     stated = tuple(map(find_criterion, plan.prompts))
     steps(Step("reading labels"))
     layout = Layout(
@@ -193,7 +206,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     for turn_id, item_id in graded.audit.unlabeled if graded.audit is not None else ():
         message = f"nobody labeled {item_id}"
         problems.append(Problem("unlabeled_known_item", "warning", str(plan.known), turn_id, "", message))
-    found = _banked(graded.labels.values(), bank, str(plan.bank), problems) if plan.bank is not None else None
+    found = _banked(graded.labels.values(), bank, str(texts_at), problems) if texts_at is not None else None
     texts = None if found is None else {item: response.shown for item, response in found.items()}
     digests = {item: response_digest(response) for item, response in (found or {}).items()}
     empty = _empty(graded)
@@ -204,8 +217,8 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         judges = [judge for path in plan.with_judgments for judge in read_labels(path, grades_only=True)]
         files["with_judgments.tsv"] = joint_tsv(graded.labels, judges).encode()
     inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
-    inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns) if path is not None]
-    inputs += [pool_file(plan.bank)] if plan.bank is not None else []
+    inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns, plan.bank) if path is not None]
+    inputs += [pool_file(plan.pool)] if plan.pool is not None else []
     options = _options(plan, {name: scales[name] for name in graded.labels})
     options["prompt"] = {prompt.prompt_id: prompt.digest for prompt in stated}
     named = ((f"table {place}", table) for place, table in enumerate(plan.labels, start=1))
@@ -257,11 +270,13 @@ def _empty(graded: Study) -> list[Problem]:
     return [Problem("no_label_left", "warning", name, None, "", message) for name in names]
 
 
-def _bank(path: Path) -> tuple[Mapping[str, str] | Mapping[Item, PooledResponse], Mapping[str, str] | None]:
+def _texts(plan: CrowdPlan) -> tuple[Mapping[str, str] | Mapping[Item, PooledResponse], Mapping[str, str] | None]:
     """Texts by id, or the items of a pool; and the turn of each id, which only a pool knows."""
-    if not (path.is_dir() or path.name.removesuffix(".gz").endswith(".jsonl")):
-        return read_bank(path), None
-    pool = read_pool_folder(path)
+    if plan.bank is not None:
+        return read_bank(plan.bank), None
+    if plan.pool is None:
+        return {}, None
+    pool = read_pool_folder(plan.pool)
     by_item = {Item(pooled.turn_id, pooled.response_id): pooled for pooled in pool.responses}
     return by_item, {pooled.response_id: pooled.turn_id for pooled in pool.responses}
 
@@ -294,5 +309,6 @@ def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, 
         values["prior"] = settings.prior
     scales = {name: list(grades) for name, grades in scales.items()}
     values |= {"label": dict(plan.words), "missing": list(plan.missing), "table": plan.table}
+    values |= {"workers": list(plan.workers)} if plan.workers else {}
     values |= {"repeated": plan.repeated} if plan.repeated == "last" else {}
     return {**values, "criterion": list(plan.criteria), "column": dict(plan.columns), "scales": scales}

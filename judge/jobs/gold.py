@@ -50,7 +50,7 @@ _COUNTS = re.compile("-?[0-9]{1,9} -?[0-9]{1,9} [0-9]{1,9}")
 _SAME = ("turn_id", "response_id", "criterion")
 _FIELDS = {"assessor": "worker", **dict(zip(_SAME, _SAME, strict=True)), "grade": "label"}
 """Field of a gold row to what a table of labels calls it."""
-_OF_TABLES = ("table", "task", "wide", "wide_map", "repeated")
+_OF_TABLES = ("table", "task", "workers", "wide", "wide_map", "repeated")
 _SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
 GOLD_SOURCES = tuple(sorted({*SOURCES, CROWD}))
 """What gold is imported from."""

@@ -132,7 +132,7 @@ def test_a_pool_gives_turns_and_texts(tmp_path: Path) -> None:
         '"tokens":{"bare":1,"english":1,"whitespace":1,"cut":null},"truncated":false,"runs":[]}\n'
     )
     put(tmp_path / "pool.jsonl", pool)
-    assert run(table, "--scale", "0-3", "--criterion", "relevance", "--bank", tmp_path, "--out", tmp_path / "out") == 0
+    assert run(table, "--scale", "0-3", "--criterion", "relevance", "--pool", tmp_path, "--out", tmp_path / "out") == 0
     assert (tmp_path / "out/qrels/response_relevance.qrel").read_text() == "1_1 0 R00000 3\n"
     assert json.loads((tmp_path / "out/bank.json").read_bytes()) == {"R00000": "One."}
 

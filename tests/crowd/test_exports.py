@@ -92,8 +92,10 @@ def test_what_a_requester_calls_otherwise_is_named(
     code, said = problem_of(path)
     assert code == "missing_column"
     found = ", ".join(repr(f"Answer.{name}") for name in answers)
-    assert said.endswith(f"the answers are {found}: name it, as in --column label=NAME")
     named = answers[0].partition(".")[0]
+    # A single answer is the one that is meant; of several the one whose name is near.
+    option = {"some question": "'label=some question'", "rating": "label=rating"}.get(named, "label=NAME")
+    assert said.endswith(f"the answers are {found}: name it, as in --column {option}")
     assert rows(read(path, columns={"label": f"Answer.{answers[0]}"})["groundedness"]) == LABELED
     assert rows(read(path, columns={"label": named})["groundedness"]) == LABELED
 
@@ -241,13 +243,42 @@ def test_label_studio_json_min_and_csv(tmp_path: Path, name: str) -> None:
 def test_a_list_of_records_is_a_table(tmp_path: Path) -> None:
     records = [{"worker": w, "turn_id": t, "response_id": r, "label": label} for w, t, r, label in LABELED]
     assert rows(read(put(tmp_path / "l.json", json.dumps(records, indent=1)))["groundedness"]) == LABELED
-    records[1]["label"] = [0]
+    records[1]["label"] = [0, 1]
     assert faults(put(tmp_path / "l.json", json.dumps(records)))[0] == ("wrong_type", "entry 2: $.label")
     wide = json.dumps([{f"c{n}": n for n in range(5_001)}])
     for content, code in (
         *(("[1]", "not_json"), ("[]", "empty_file"), ("[" * 100_000, "not_json"), (wide, "too_many_columns")),
     ):
         assert problem_of(put(tmp_path / "l.json", content))[0] == code
+
+
+def test_a_control_is_told_from_what_was_shown_and_suggested_by_its_name(tmp_path: Path) -> None:
+    data = {"turn_id": "1_1", "response_id": "R1", "answer": "A text", "grade": "shown too"}
+    given = [annotation(7, "A1", {"grounded": {"rating": 2}}), annotation(8, "A2", {"grounded": {"rating": 0}})]
+    task = {"id": 1, "data": data, "annotations": given}
+    path = put(tmp_path / "p.json", json.dumps([task]))
+    code, said = problem_of(path)
+    assert (code, said) == (
+        "missing_column",
+        "no answer is 'groundedness'; the answers are 'grounded': name it, as in --column label=grounded",
+    )
+    assert rows(read(path, columns={"label": "grounded"})["groundedness"]) == LABELED
+    # Without a criterion, each control is one; what was shown is none.
+    assert set(read(path, scales=SCALE)) == {"grounded"}
+    # A task may be the whole file, or an annotation that holds its task.
+    alone = put(tmp_path / "1", json.dumps(task, indent=2))
+    assert rows(read(alone, columns={"label": "grounded"})["groundedness"]) == LABELED
+    parts = [json.dumps({**made, "task": {"id": 1, "data": data}}, indent=2) for made in given]
+    files = [put(tmp_path / str(number), part) for number, part in enumerate(parts, start=2)]
+    assert rows(read(*files, columns={"label": "grounded"})["groundedness"]) == LABELED
+
+
+def test_several_answers_of_one_control_in_one_annotation_are_no_label(tmp_path: Path) -> None:
+    made = annotation(5, "A1", {"groundedness": {"rating": 3}})
+    made["result"] += annotation(5, "A1", {"groundedness": {"rating": 0}})["result"]
+    task = {"id": 1, "data": {"turn_id": "1_1", "response_id": "R1"}, "annotations": [made]}
+    code, said = problem_of(put(tmp_path / "p.json", json.dumps([task])))
+    assert (code, said) == ("wrong_type", "a list with 2 entries: expected a text or a number")
 
 
 # Surveys.

@@ -87,7 +87,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_faults_name_the_item(tmp_path: Path) -> None:
-    turns = {"1_1": {"R1": {"Relevance": 4}, "": {"Relevance": 2}, "R3": {"Relevance": "none"}}}
+    turns = {"1_1": {"R1": {"Relevance": 4}, "": {"Relevance": 2}, "R3": {"Relevance": "high"}}}
     file = put(tmp_path / "j.json", judgments(turns))
     problems = world.problems_of(file, scales={"relevance": world.SCALE})
     assert [(problem.code, problem.path) for problem in problems] == [

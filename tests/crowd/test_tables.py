@@ -257,12 +257,12 @@ def test_a_row_of_white_space_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_nested_json_is_a_fault_only_where_it_is_needed(tmp_path: Path) -> None:
-    row = {"worker": "a", "turn_id": "1_1", "item_id": "R1", "label": 1, "more": [1]}
+    row = {"worker": "a", "turn_id": "1_1", "item_id": "R1", "label": 1, "more": [1, 2]}
     path = put(tmp_path / "t.jsonl", json.dumps(row))
     assert rows(read(path, scales=ONE)["relevance"]) == [("a", "1_1", "R1", 1)]
-    path = put(tmp_path / "t.jsonl", f"{json.dumps(row)}\n\n{json.dumps(row | {'worker': ['a']})}\n{{\n")
+    path = put(tmp_path / "t.jsonl", f"{json.dumps(row)}\n\n{json.dumps(row | {'worker': ['a', 'b']})}\n{{\n")
     assert faults(path, scales=ONE) == [("not_json", "line 4: $")]
-    path = put(tmp_path / "t.jsonl", f"{json.dumps(row)}\n\n{json.dumps(row | {'worker': ['a']})}\n")
+    path = put(tmp_path / "t.jsonl", f"{json.dumps(row)}\n\n{json.dumps(row | {'worker': ['a', 'b']})}\n")
     assert faults(path, scales=ONE) == [("wrong_type", "line 3: $.worker")]
 
 
@@ -514,3 +514,101 @@ def test_each_faulty_row_is_named_once_for_each_fault(tmp_path_factory, cells: l
         assert sorted(faults(path)) == sorted(expected)
     else:
         assert {item: str(label) for _, _, item, label in rows(read(path)["relevance"])} == first
+
+
+# Layouts
+
+
+def test_a_list_of_one_is_its_value_and_an_empty_one_is_empty(tmp_path: Path) -> None:
+    given = [("R1", ["0"]), ("R2", []), ("R3", ["2"])]
+    content = "\n".join(
+        json.dumps({"worker": "a", "turn_id": "1_1", "response_id": item, "label": label}) for item, label in given
+    )
+    labels, warnings = warned(put(tmp_path / "all.jsonl", content), scales=ONE)
+    assert rows(labels["relevance"]) == [("a", "1_1", "R1", 0), ("a", "1_1", "R3", 2)]
+    assert [(problem.code, problem.path) for problem in warnings] == [("not_labeled", "line 2")]
+    path = put(tmp_path / "all.jsonl", content.replace('["2"]', '["2", "1"]'))
+    assert faults(path, scales=ONE) == [("wrong_type", "line 3: $.label")]
+
+
+def test_an_object_in_several_lines_is_one_row(tmp_path: Path) -> None:
+    row = {"worker": "a", "turn_id": "1_1", "response_id": "R1", "label": 2}
+    path = put(tmp_path / "one.json", json.dumps(row, indent=2))
+    assert rows(read(path, scales=ONE)["relevance"]) == [("a", "1_1", "R1", 2)]
+    # One problem, and not one a line.
+    assert faults(put(tmp_path / "one.json", json.dumps(row, indent=2)[:-2]), scales=ONE) == [("not_json", "$")]
+
+
+SEMICOLONS = "worker;turn_id;response_id;label;seconds\na;1_1;R1;1,0;2,5\nb;1_1;R1;2;3\n"
+
+
+@pytest.mark.parametrize("content", [SEMICOLONS, SEMICOLONS.replace("a;", '"a";')])
+@pytest.mark.parametrize("hint", ["", "sep=;\n", "\ufeffSep=;\r\n", '"sep=;"\n'])
+def test_spreadsheets_part_cells_by_semicolons_and_write_a_comma_for_the_point(
+    tmp_path: Path, hint: str, content: str
+) -> None:
+    path = put(tmp_path / "t.csv", hint + content)
+    (labels,) = read(path, scales=ONE).values()
+    assert rows(labels) == [("a", "1_1", "R1", 1), ("b", "1_1", "R1", 2)]
+    assert labels.seconds.tolist() == [2.5, 3.0]
+    wrong = put(tmp_path / "t.csv", hint + content.replace("1,0", "1,5"))
+    assert faults(wrong, scales=ONE) == [("wrong_label", f"line {3 if hint else 2}")]
+
+
+def test_where_a_comma_parts_the_cells_it_is_no_point(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.csv", 'worker,turn_id,response_id,label\na,1_1,R1,"1,0"\n')
+    assert faults(path, scales=ONE) == [("wrong_label", "line 2")]
+
+
+def test_a_name_that_columns_share_matters_where_they_are_needed(tmp_path: Path) -> None:
+    head = "worker,turn_id,response_id,label,note,note\n"
+    path = put(tmp_path / "t.csv", f"{head}a,1_1,R1,1,x,y\n")
+    assert rows(read(path, scales=ONE)["relevance"]) == [("a", "1_1", "R1", 1)]
+    path = put(tmp_path / "t.csv", f"{head.replace('note', 'label')}a,1_1,R1,1,2,3\n")
+    (problem,) = problems_of(path, scales=ONE)
+    assert (problem.code, problem.path) == ("repeated_column", "line 1")
+    assert problem.message.endswith("say which one, as in --column label='label#1'")
+    for place in (1, 2, 3):
+        labels = read(path, scales=ONE, columns={"label": f"label#{place}"})["relevance"]
+        assert rows(labels) == [("a", "1_1", "R1", place)]
+    # A grade beside the labels does not take their place unsaid.
+    path = put(tmp_path / "t.csv", "worker,turn_id,response_id,label,label,grade\na,1_1,R1,1,2,3\n")
+    assert faults(path, scales=ONE) == [("repeated_column", "line 1")]
+
+
+def test_a_question_that_stands_in_a_header_twice_is_named_by_its_place(tmp_path: Path) -> None:
+    path = put(tmp_path / "form.csv", "Who,How?,How?\nann,0,3\nbob,1,2\n")
+    wide = {f"How?#{place}": Question("1_1", f"R{place}", "relevance") for place in (1, 2)}
+    labels = read(path, scales=ONE, wide=wide, columns={"worker": "Who"})["relevance"]
+    assert [row[2:] for row in rows(labels)] == [("R1", 0), ("R2", 3), ("R1", 1), ("R2", 2)]
+    path = put(tmp_path / "form.csv", "worker,1_1.R1.relevance,1_1.R1.relevance\nann,0,3\n")
+    (problem,) = problems_of(path, scales=ONE, kind="survey")
+    assert problem.code == "repeated_column" and "'1_1.R1.relevance#1'" in problem.message
+    path = put(tmp_path / "form.csv", "PROLIFIC_PID,PROLIFIC_PID,ResponseId,1_1.R1.relevance\np,,R_1,3\n")
+    assert faults(path, scales=ONE, kind="survey") == [("repeated_column", "line 1")]
+
+
+def test_each_worker_may_have_a_column(tmp_path: Path) -> None:
+    path = put(tmp_path / "m.csv", "turn_id,response_id,ann,bob,note\n1_1,R1,1,2,x\n1_1,R2,,NA,y\n1_1,R3,0,,\n")
+    labels, warnings = warned(path, scales=ONE, workers=["ann", "b*"])
+    assert rows(labels["relevance"]) == [
+        ("ann", "1_1", "R1", 1), ("bob", "1_1", "R1", 2), ("ann", "1_1", "R3", 0)
+    ]  # fmt: skip
+    # An empty cell is an item that the worker was not given.
+    assert [(problem.code, problem.path) for problem in warnings] == [("not_labeled", "line 3: bob")]
+    assert faults(path, scales=ONE, workers=["ann", "note"]) == [
+        ("wrong_label", "line 2: note"), ("wrong_label", "line 3: note")
+    ]  # fmt: skip
+    (problem,) = problems_of(path, scales=ONE, workers=["dan"])
+    assert problem.message.startswith("no column fits --workers dan; found ")
+    assert "--workers COLUMN..." in problems_of(path, scales=ONE)[0].message
+    with pytest.raises(UsageError, match="a column of worker cannot go with it"):
+        read(path, scales=ONE, workers=["ann"], columns={"worker": "note"})
+
+
+def test_a_pool_knows_the_turn_of_a_bare_item_or_task(tmp_path: Path) -> None:
+    for name in ("item", "task"):
+        path = put(tmp_path / "t.csv", f"worker,{name},label\na,R1,2\n")
+        assert rows(read(path, scales=ONE, turns={"R1": "1_1"})["relevance"]) == [("a", "1_1", "R1", 2)]
+    (problem,) = problems_of(put(tmp_path / "t.csv", "worker,item,label\na,R1,2\n"), scales=ONE)
+    assert problem.message.startswith("no column of turns (--column turn_id=NAME; or --pool OUT")

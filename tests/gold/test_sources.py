@@ -550,3 +550,10 @@ def test_values_that_stand_for_no_label_are_left_out_of_tables(tmp_path: Path, s
 def test_minus_one_in_qrels_is_a_grade(tmp_path: Path) -> None:
     path = put(tmp_path / "q.qrel", "1-1_1 0 R1 -1\n")
     assert faults("qrels", path, constants={"criterion": "groundedness"}) == [("wrong_value", "line 1: $.grade")]
+
+
+def test_a_table_of_semicolons_may_have_commas_for_points(tmp_path: Path) -> None:
+    head = "sep=;\nassessor;turn_id;response_id;criterion;grade;inclusion_probability;note;note"
+    path = put(tmp_path / "t.csv", f"{head}\nann;1-1_1;R1;groundedness;2,0;0,25;x;y\n")
+    (row,) = imported("csv", path).rows
+    assert (row.grade, row.inclusion_probability, row.response_id) == (2, 0.25, "R1")
