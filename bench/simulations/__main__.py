@@ -65,6 +65,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "S4": (small.choices, 500),
     "S5": (small.one_sided, 2000),
     "S6": (small.calibration_errors, 300),
+    "S7": (small.rare_errors, 1000),
 }
 """The simulations by id, with the number of replicates that the bands are meant for."""
 

@@ -15,7 +15,7 @@ from judge.stats.discrimination import Forecasts, calibration_error, calibration
 from judge.stats.means import mean_interval
 from judge.stats.resampling import jackknife_interval, resampled
 from judge.stats.run_differences import for_skewness
-from judge.stats.tables import Undefined
+from judge.stats.tables import Undefined, topic_tables
 
 MANY = 40_000
 """Topics behind a true value."""
@@ -185,6 +185,43 @@ def _said(rng: np.random.Generator, gap: float, T: int) -> tuple[Forecasts, Code
     odds = (confidence - gap) / (1 - confidence + gap) * np.exp(rng.normal(0, 0.3, T)[topics])
     wrong = (rng.random(8 * T) >= odds / (1 + odds)).astype(np.int64)
     return Forecasts(np.stack([confidence, 1 - confidence], axis=1), np.zeros(8 * T, dtype=np.int64), wrong), topics
+
+
+def rare_errors(
+    replicates: int,
+    rng: np.random.Generator,
+    designs: Sequence[tuple[int, int]] = ((20, 5), (30, 10)),
+    shares: Sequence[float] = (0.02, 0.05, 0.1, 0.15),
+) -> list[Finding]:
+    """Judges that err seldom, then to the far end: does the lower end where no error shows lie above the truth?
+
+    Errors are of single items, vary between topics (a third of their variance is between topics), or take whole topics.
+    """
+    figures = []
+    for (T, turns), kind, share in itertools.product(designs, ("items", "varying", "topics"), shares):
+        topics, beyond = np.repeat(np.arange(T), turns), []
+        # Of grades 0 to 3, each as frequent, an error is 3, 2, 2 or 3 off.
+        expected = np.diag([1 - share] * 4)
+        expected[[0, 1, 2, 3], [3, 3, 0, 0]] += share
+        truth = point("wkappa", expected * 1_000_000, GRADES)
+        for _ in range(replicates):
+            human = rng.integers(0, 4, T * turns)
+            of_topic = {
+                "items": np.full(T, share),
+                "varying": rng.beta(2 * share, 2 * (1 - share), T),
+                "topics": (rng.random(T) < share).astype(np.float64),
+            }[kind]
+            wrong = rng.random(T * turns) < of_topic[topics]
+            if wrong.any():
+                beyond.append(False)
+                continue
+            tables = topic_tables(human, human, topics, 4, T)
+            low = resampled("wkappa", tables, GRADES, rng, replicates=400).estimate.low
+            beyond.append(low is not None and not isinstance(truth, Undefined) and low > truth)
+        high = None if kind == "topics" else 0.02
+        what = f"errors of {kind}, {share:.0%}, {T} x {turns}: no error, and the truth below the interval"
+        figures.append(finding("S7", what, beyond, high=high))
+    return figures
 
 
 UNEVEN_NOISE = 0.468

@@ -42,6 +42,9 @@ DEFAULT_THRESHOLD = 0.4
 
 J. R. Landis & G. G. Koch (1977), Biometrics 33(1), 159-174.
 """
+FEWEST_ITEMS = 100
+FEWEST_TOPICS = 20
+"""Fewest judged gold items and topics that a judge is accepted by; what an interval of fewer says depends on luck."""
 _RULE = re.compile(r"\s*([a-z_0-9]+)\s*\.\s*(lo|hi)\s*(>=|<=)\s*([+-]?(?:\d+\.?\d*|\.\d+))\s*")
 _TOO_FEW = "chosen on the same grades, and too few topics"
 _POINT = re.compile(r"\s*([a-z_0-9]+)\s*(?:>=|<=|>|<|=)")
@@ -87,13 +90,15 @@ def verdict(
     made: Sequence[str],
     choice: Choice | None,
     worst: Mapping[Requirement, Estimate],
+    cluster: str = "topic",
 ) -> TrustVerdict:
     """The verdict: TRUSTED if every requirement is met, NOT TRUSTED if one is clearly failed, else INCONCLUSIVE.
 
     A rule `x.lo>=b` is met where the interval lies above b, failed where it lies below, and open where b is
     inside. Where a judge was chosen among several on these very grades, the primary statistic goes by the interval
-    that allows for the choice. Only blind grades by people can make a judge trusted. `worst` has the statistic of each
-    requirement with missing grades at their worst; it is empty if no grade is missing.
+    that allows for the choice. Only blind grades by people can make a judge trusted, and no fewer than FEWEST_ITEMS on
+    FEWEST_TOPICS. `worst` has the statistic of each requirement with missing grades at their worst; it is empty if no
+    grade is missing. `cluster` names what `row.topics` counts.
     """
     reused = choice if choice and choice.chosen_on == row.split and len(choice.tried) > 1 else None
     words: list[Word] = []
@@ -121,12 +126,26 @@ def verdict(
             reasons.append(
                 f"{rule}: {_shown(worst[rule])} with the {row.gold - row.n} missing grades at the far end of the scale"
             )
+    if set(words) == {"TRUSTED"} and _too_few(row.n, row.topics):
+        words.append("INCONCLUSIVE")
+        reasons.append(_least(row.n, row.topics, cluster))
     if not_blind := [way for way in made if way != "blind"]:
         words.append("INCONCLUSIVE")
         reasons.append(f"gold made by {', '.join(not_blind)}: only grades given blind can make a judge trusted")
     result: Word = "NOT TRUSTED" if "NOT TRUSTED" in words else "INCONCLUSIVE" if "INCONCLUSIVE" in words else "TRUSTED"
     about = row.criterion, row.name, row.prompt, row.split, result, tuple(map(str, requirements))
     return TrustVerdict(*about, tuple(reasons), deciding, row.primary)
+
+
+def _too_few(n: int, topics: int) -> bool:
+    return n < FEWEST_ITEMS or topics < FEWEST_TOPICS
+
+
+def _least(n: int, topics: int, cluster: str) -> str:
+    return (
+        f"{count(n, 'judged gold item')} on {count(topics, cluster)}; "
+        f"{FEWEST_ITEMS} on {FEWEST_TOPICS} are the least to accept a judge by"
+    )
 
 
 def worst_codes(panel: Panel, codes: GradeCodes, rule: Requirement) -> GradeCodes:
@@ -159,8 +178,6 @@ def _shown(estimate: Estimate) -> str:
 
 
 _Row = TypeVar("_Row")
-FEW_TOPICS, FEW_ITEMS = 20, 100
-"""Below these, intervals are wide and a judge can hardly be accepted."""
 SEPARABLE = 0.05
 """The level under which max-T calls a judge better than a baseline."""
 
@@ -262,7 +279,7 @@ def _verdict(
         tables = panel.tables(worst_codes(panel, chosen.codes, rule), panel.within(row.split))
         rng = np.random.default_rng(options.seed)
         worst[rule] = resampled(rule.statistic, tables, panel.grades, rng, replicates=options.replicates).estimate
-    return verdict(row, rules, panel.made, choice, worst)
+    return verdict(row, rules, panel.made, choice, worst, panel.cluster)
 
 
 def _defined(rows: Iterable[_Row | None]) -> tuple[_Row, ...]:
@@ -288,11 +305,8 @@ def _warnings(
         mask = mask & (judge.codes >= 0)
     n, T = int(mask.sum()), len(set(panel.topic[mask].tolist()))
     warnings = _clustered(panel, mask)
-    if T < FEW_TOPICS or n < FEW_ITEMS:
-        warnings.append(
-            f"{name}: {count(n, 'judged gold item')} on {count(T, panel.cluster)}; "
-            f"{FEW_ITEMS} on {FEW_TOPICS} are the least to accept a judge by"
-        )
+    if _too_few(n, T):
+        warnings.append(f"{name}: {_least(n, T, panel.cluster)}")
     if panel.weighted:
         warnings.append(
             f"{name}: items were drawn with unequal probabilities, which agreement is weighted by; rank correlation, "

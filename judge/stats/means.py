@@ -171,6 +171,20 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
     return low, high
 
 
+def most_unseen(units: float, level: float = 0.95) -> float:
+    """The greatest share of all units that may differ where none of these does: 1 - (1 - level)^(1/n), which is exact.
+
+    Where a share p of all topics has an error, none of 20 has one with probability (1 - p)^20:
+
+    >>> f"{most_unseen(20):.4f}", f"{(1 - most_unseen(20)) ** 20:.4f}"
+    ('0.1391', '0.0500')
+
+    All of the error is on one side, unlike that of `clopper_pearson`. Units of unequal size count as fewer
+    (`effective_topics`), so their number need not be whole.
+    """
+    return float(1 - (1 - level) ** (1 / units))
+
+
 def slope_interval(
     x: NDArray[np.float64], y: NDArray[np.float64], topics: NDArray[np.int64], *, level: float = 0.95
 ) -> Estimate:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, PairMean, Statistic, point
-from judge.stats.means import FEWEST_TOPICS, t_interval
+from judge.stats.means import FEWEST_TOPICS, ONE_TOPIC, effective_topics, most_unseen, t_interval
 from judge.stats.tables import Floats, Undefined, is_weighted
 
 FEWEST_RESAMPLED = 5
@@ -30,6 +30,8 @@ FEWEST_OTHERS = 5
 All that these coefficients know comes from such items. In simulations with 0 to 4 of them, 95 % intervals hold the
 truth in as few as 78 % of worlds.
 """
+PERFECT = "perfect agreement"
+EQUAL = "all pairs equal"
 _BLOCK = 200_000
 """Multiplications in one product of matrices."""
 UNEQUAL = "items have unequal weights, or two orders each"
@@ -110,7 +112,8 @@ def all_resampled(
 
     A statistic's row says which kind: cluster-robust t intervals for means over pairs, or intervals on Fisher's z with
     the standard error of the bootstrap or the jackknife (`fisher_interval`). Whole topics are drawn with replacement,
-    or left out. Tables of weights have no interval over items.
+    or left out. Tables of weights have no interval over items. Where no pair errs nothing varies, and the interval is
+    that of `_without_error`.
 
     The order of topics should not depend on the input's. The interval over topics reaches `below` standard errors below
     the value; as many as above if None.
@@ -118,11 +121,96 @@ def all_resampled(
     judged = tables[tables.any(axis=(1, 2))]
 
     @cache
+    def weights() -> NDArray[np.int64]:
+        return topic_draws(len(judged), replicates, rng)
+
+    @cache
     def drawn() -> tuple[Floats, NDArray[np.int64] | None]:
-        topics, C = pooled(topic_draws(len(judged), replicates, rng), judged), judged.sum(axis=0)
+        topics, C = pooled(weights(), judged), judged.sum(axis=0)
         return topics, None if is_weighted(C) else item_draws(C, replicates, rng)
 
-    return {name: _resampled(name, judged, grades, drawn, level, below) for name in names}
+    results = {}
+    for name in names:
+        found = _resampled(name, judged, grades, drawn, level, below)
+        if found.estimate.reason in (PERFECT, EQUAL):
+            estimate = _without_error(name, found.estimate, judged, grades, weights(), level, below)
+            found = msgspec.structs.replace(found, estimate=estimate)
+        if found.item.reason in (PERFECT, EQUAL):
+            item = _exact(name, found.item, judged.sum(axis=0), grades, most_unseen(found.item.n, level))
+            found = msgspec.structs.replace(found, item=item)
+        results[name] = found
+    return results
+
+
+def _without_error(
+    name: str,
+    bare: Estimate,
+    judged: NDArray[Any],
+    grades: Sequence[int],
+    weights: NDArray[np.int64],
+    level: float,
+    below: float | None,
+) -> Estimate:
+    """The interval over topics where no pair errs, so that nothing varies between topics.
+
+    At most a share q of all topics has an error (`most_unseen`), and in these every grade of the judge may be at an end
+    of the scale. That is exact whatever the errors of a topic have in common, and wide where topics are few. It is cut
+    where one error at an end of the scale would put the ends: no error is never worth less than one.
+    """
+    count = effective_topics(judged.sum(axis=(1, 2)))
+    if count < 2:
+        return msgspec.structs.replace(bare, reason=ONE_TOPIC)
+    confidence = level
+    if below is not None:
+        from scipy.special import stdtr
+
+        confidence = 1 - 2 * float(stdtr(count - 1, -below))
+    exact = _exact(name, bare, judged.sum(axis=0), grades, most_unseen(count, confidence))
+    if exact.low is None or exact.high is None or bare.value is None:
+        return exact
+
+    def with_error(tables: NDArray[Any]) -> Estimate:
+        return _resampled(name, tables, grades, lambda: (pooled(weights, tables), None), level, below).estimate
+
+    known = [estimate for tables in _with_one_error(judged) if (estimate := with_error(tables)).low is not None]
+    if not known:
+        return exact
+    low = max(exact.low, min(estimate.low for estimate in known if estimate.low is not None))
+    high = min(exact.high, max(estimate.high for estimate in known if estimate.high is not None))
+    return msgspec.structs.replace(exact, low=min(low, bare.value), high=max(high, bare.value))
+
+
+def _with_one_error(judged: NDArray[Any]) -> list[NDArray[Any]]:
+    """The tables with one grade of the judge at an end of the scale, for each pair of grades that was given.
+
+    It is an item of the topic that has most of these pairs.
+    """
+    found = []
+    for human, judge in np.argwhere(judged.any(axis=0)):
+        topic = judged[:, human, judge].argmax()
+        for end in {0, judged.shape[1] - 1} - {int(judge)}:
+            tables = judged.copy()
+            moved = min(tables[topic, human, judge], 1)
+            tables[topic, human, judge] -= moved
+            tables[topic, human, end] += moved
+            found.append(tables)
+    return found
+
+
+def _exact(name: str, bare: Estimate, C: NDArray[Any], grades: Sequence[int], share: float) -> Estimate:
+    """The least and greatest value if a share of the judge's grades is at an end of the scale, or farthest off."""
+    given, value = C.sum(axis=1), bare.value
+    farthest = [0 if grade - grades[0] > grades[-1] - grade else len(grades) - 1 for grade in grades]
+    values = [] if value is None else [value]
+    for ends in (farthest, [0] * len(grades), [len(grades) - 1] * len(grades)):
+        astray = np.zeros(C.shape)
+        astray[np.arange(len(grades)), ends] = given
+        if not isinstance(mixed := point(name, (1 - share) * C + share * astray, grades), Undefined):
+            values.append(mixed)
+    # What no grade of the judge could change, such as `within_one` of two grades, has no interval.
+    if min(values, default=0.0) == max(values, default=0.0):
+        return bare
+    return msgspec.structs.replace(bare, low=min(values), high=max(values), reason=None)
 
 
 def _resampled(
@@ -133,7 +221,7 @@ def _resampled(
     level: float,
     below: float | None,
 ) -> Resampled:
-    """One statistic, from the tables of the topics that have items."""
+    """One statistic by what varies between topics, from the tables of those that have items."""
     C = judged.sum(axis=0)
     n, T = round(C.sum()), len(judged)
     value = point(name, C, grades)
@@ -195,8 +283,7 @@ def fisher_interval(
 
     The standard error is carried to Fisher's z by its derivative, since κ of a replicate may be 1, where z is infinite;
     t has G* - 1 degrees of freedom (`means.effective_topics`). There is no interval where too many replicates are
-    undefined, where fewer than FEWEST_OTHERS items are off the commonest grade, nor for κ = ±1. If all T topics agree,
-    that bounds the share of topics that agree, but not κ, which also depends on the grades in topics that would not.
+    undefined, where fewer than FEWEST_OTHERS items are off the commonest grade, nor for κ = ±1.
 
     `bare` is κ without an interval; `replicates` are κ of resamples (B,), `without` κ without each unit in turn (T,),
     nan where undefined. `others` counts items off the commonest grade. The interval reaches `below` standard errors
@@ -214,8 +301,8 @@ def _on_z(bare: Estimate, se: float, sizes: NDArray[Any], what: str, level: floa
     value, reason = bare.value or 0.0, bare.reason
     if len(sizes) < FEWEST_RESAMPLED:
         reason = f"fewer than {FEWEST_RESAMPLED} {what}"
-    elif 1 - value**2 < 1e-12:
-        reason = "perfect agreement" if value > 0 else "perfect disagreement"
+    elif reason is None and 1 - value**2 < 1e-12:
+        reason = PERFECT if value > 0 else "perfect disagreement"
     if reason:
         return msgspec.structs.replace(bare, reason=reason)
     return t_interval(bare, se, sizes, level=level, bounds=(-1, 1), below=below, what=what)
@@ -286,7 +373,7 @@ def _of_mean(mean: float, scores: Floats, judged: NDArray[Any], level: float, be
         if units < FEWEST_TOPICS:
             return Estimate(mean, None, None, n, T, f"fewer than {FEWEST_TOPICS} {what}"), 0.0
         if seen.min() == seen.max():
-            return Estimate(mean, None, None, n, T, "all pairs equal"), 0.0
+            return Estimate(mean, None, None, n, T, EQUAL), 0.0
         se = float(np.sqrt(units / (units - 1) * squares)) / total
         if se <= 1e-12 * np.abs(seen).max():
             return Estimate(mean, None, None, n, T, "all topic means equal"), 0.0

@@ -5,7 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from judge.calibrate.calibration import Requirement, parse_requirement, rules_of, verdict, worst_codes
+from judge.calibrate.calibration import (
+    CalibrationOptions,
+    Requirement,
+    calibrate,
+    parse_requirement,
+    rules_of,
+    verdict,
+    worst_codes,
+)
 from judge.calibrate.findings import AgreementRow, Choice, Word
 from judge.errors import UsageError
 from judge.records import Estimate
@@ -17,11 +25,11 @@ def interval(low: float | None, high: float | None, value: float = 0.5) -> Estim
     return Estimate(value, low, high, 100, 20, None if low is not None else "fewer than 5 topics")
 
 
-def agreement(n: int = 100, **statistics: Estimate) -> AgreementRow:
+def agreement(n: int = 100, missing: int = 0, topics: int = 20, **statistics: Estimate) -> AgreementRow:
     known = {name: interval(0.5, 0.7) for name in STATISTICS} | statistics
     return AgreementRow(
-        "server/m", "groundedness/graded", "groundedness", "all", "ann", False, 100, n, 20, n / 100, {}, known, {}, {},
-        {}, (), (0, 1, 2, 3), (), None, None, "wkappa",
+        "server/m", "groundedness/graded", "groundedness", "all", "ann", False, n + missing, n, topics,
+        n / (n + missing), {}, known, {}, {}, {}, (), (0, 1, 2, 3), (), None, None, "wkappa",
     )  # fmt: skip
 
 
@@ -118,6 +126,37 @@ def test_an_undefined_statistic_leaves_the_question_open() -> None:
     assert (found.word, found.reasons) == ("INCONCLUSIVE", ("wkappa.lo>=0.4: undefined (no pairs)",))
 
 
+@pytest.mark.parametrize(("n", "topics"), [(99, 20), (100, 19), (20, 11), (5000, 19)])
+def test_fewer_labels_or_topics_than_the_least_trust_nobody(n: int, topics: int) -> None:
+    few = agreement(n=n, topics=topics, wkappa=interval(0.9, 0.99))
+    found = verdict(few, rules_of((), "wkappa"), ("blind",), None, {}, "theme")
+    assert found.word == "INCONCLUSIVE"
+    assert found.reasons[1] == (
+        f"{n:,} judged gold items on {topics} themes; 100 on 20 are the least to accept a judge by"
+    )
+    assert word(agreement(n=n, topics=topics, wkappa=interval(0.1, 0.2))) == "NOT TRUSTED"
+    assert word(agreement(n=100, topics=20, wkappa=interval(0.9, 0.99))) == "TRUSTED"
+
+
+@pytest.mark.parametrize(
+    ("n", "topics", "errors", "expected"),
+    [
+        (20, 11, 0, "INCONCLUSIVE"), (20, 11, 1, "INCONCLUSIVE"), (98, 20, 0, "INCONCLUSIVE"),
+        (100, 19, 0, "INCONCLUSIVE"), (100, 20, 0, "TRUSTED"), (100, 20, 1, "TRUSTED"), (100, 20, 5, "TRUSTED"),
+        (100, 20, 25, "INCONCLUSIVE"), (100, 20, 70, "NOT TRUSTED"), (400, 20, 0, "TRUSTED"),
+        (400, 8, 0, "INCONCLUSIVE"), (100, 100, 0, "TRUSTED"), (20, 11, 14, "NOT TRUSTED"),
+    ],
+)  # fmt: skip
+def test_labels_topics_and_errors_make_the_word(n: int, topics: int, errors: int, expected: Word) -> None:
+    """The table of docs/calibration.md: all four grades as often, errors at the far end of the scale."""
+    grades = {(f"{place % topics}_{place // topics}", f"R{place}"): place * 7 // 5 % 4 for place in range(n)}
+    off = list(grades)[::-3][:errors] + list(grades)[: max(0, errors - len(list(grades)[::-3]))]
+    said = grades | {key: 0 if grades[key] > 1 else 3 for key in off}
+    of = panel_of([row(*key, grade) for key, grade in grades.items()], labels("m", said))
+    (found,) = calibrate([of], CalibrationOptions(replicates=500, permutations=60)).verdicts
+    assert found.word == expected, found
+
+
 @pytest.mark.parametrize("made", ["postedit", "construction", "synthetic"])
 def test_gold_that_was_not_given_blind_can_make_nobody_trusted(made: str) -> None:
     assert word(agreement(), made=("blind", made)) == "INCONCLUSIVE"
@@ -126,7 +165,7 @@ def test_gold_that_was_not_given_blind_can_make_nobody_trusted(made: str) -> Non
 
 def test_missing_grades_cannot_help_a_judge_and_are_no_evidence_against_it() -> None:
     rule = parse_requirement("wkappa.lo>=0.4")
-    row = agreement(n=60)
+    row = agreement(missing=40)
     assert word(row, worst={rule: interval(0.45, 0.6)}) == "TRUSTED"
     assert word(row, worst={rule: interval(0.2, 0.6)}) == "INCONCLUSIVE"
     assert word(row, worst={rule: interval(-0.9, -0.5)}) == "INCONCLUSIVE"
@@ -166,7 +205,7 @@ def test_missing_grades_after_a_choice_go_by_the_interval_that_repeats_it() -> N
     rule, bag = parse_requirement("wkappa.lo>=0.4"), interval(0.5, 0.7)
     # The plain worst case would pass; with the choice repeated it does not.
     options: dict[str, object] = {"worst": {rule: interval(0.45, 0.7)}}
-    row = agreement(n=60)
+    row = agreement(missing=40)
     assert word(row, choice=chosen(3, bag, worst=interval(0.45, 0.7)), **options) == "TRUSTED"
     assert word(row, choice=chosen(3, bag, worst=interval(0.3, 0.7)), **options) == "INCONCLUSIVE"
     # Missing grades are no evidence against a judge, after a choice as before.

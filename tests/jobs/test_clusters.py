@@ -66,11 +66,13 @@ def test_a_calibration_over_themes_is_that_of_topics_renamed_to_themes(tmp_path:
     topics = calibrated(tmp_path / "topics", WORLD).calibration
     assert themes.agreement == renamed.agreement != topics.agreement
     assert (themes.comparisons, themes.selections) == (renamed.comparisons, renamed.selections)
-    assert themes.verdicts == renamed.verdicts
+    (by_theme,), (by_topic,) = themes.verdicts, renamed.verdicts
+    few = "120 judged gold items on 12 themes; 100 on 20 are the least to accept a judge by"
+    assert by_theme.reasons == (by_topic.reasons[0], few)
+    assert by_theme == msgspec.structs.replace(by_topic, reasons=by_theme.reasons)
     assert [row.topics for row in themes.agreement] == [12] * len(themes.agreement)
     assert f"groundedness: clustered by theme: 12 themes of 24 topics; {OVER}" in themes.warnings
-    few = [warning for warning in themes.warnings if "judged gold items" in warning]
-    assert few == ["groundedness: 120 judged gold items on 12 themes; 100 on 20 are the least to accept a judge by"]
+    assert [warning for warning in themes.warnings if "judged gold items" in warning] == [f"groundedness: {few}"]
     assert not any("theme" in warning for warning in topics.warnings)
 
 

@@ -177,7 +177,8 @@ def test_two_folders_stand_side_by_side(made: Path, tmp_path: Path) -> None:
     assert "In short, other/out" in found
     # Overlap gives yes where it gives 2 or 3, so that both agree on what is positive: 58 of 76 responses.
     text = (tmp_path / "both" / "report.md").read_text(encoding="utf-8")
-    assert "| same grade | 1.00 |" in text
+    # No response differs on three topics: the interval reaches down to where it would be if one did.
+    assert "| same grade | 1.00 [0.54, 1.00] |" in text
     # Positive or not is a scale of two grades, on which nothing can be two off.
     assert "Kappa: agreement beyond chance, 1 is perfect. Difference:" in text
     assert f"| {made.name}/out: 1 | 0 | 58 | 58 |" in text

@@ -124,7 +124,7 @@ def test_units_with_one_label_and_their_topics_do_not_count() -> None:
         ([[0, 1], [-1, -1]], Estimate(None, None, None, 0, 0, "no unit has two grades")),
         ([[1] * 6, [1] * 6], Estimate(None, None, None, 6, 6, ONE_GRADE.reason)),
         ([[0, 1], [0, 1]], Estimate(1.0, None, None, 2, 2, "fewer than 5 topics")),
-        ([[0, 1, 0, 1, 2, 2], [0, 1, 0, 1, 2, 2]], Estimate(1.0, None, None, 6, 6, "perfect agreement")),
+        ([[0, 1, 0, 1, 2, 2] * 2, [0, 1, 0, 1, 2, 2] * 2], Estimate(1.0, None, None, 12, 12, "perfect agreement")),
         # Without the last unit, all have one grade.
         ([[1] * 6, [1] * 5 + [0]], Estimate(0.0, None, None, 6, 6, "undefined without one of the topics")),
     ],

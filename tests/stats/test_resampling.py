@@ -89,6 +89,9 @@ def test_means_over_pairs_have_the_interval_of_a_mean(items: list[tuple[int, int
         bounds = (scores.min(), scores.max())
         expected = mean_interval(values, topics, bounds=bounds, what="pairs")
         each = mean_interval(values, [str(i) for i in range(len(items))], bounds=bounds, what="pairs")
+        if len(set(values)) == 1:
+            # What has no variation has another interval.
+            continue
         assert (found.estimate.n, found.estimate.topics) == (expected.n, expected.topics)
         assert found.estimate.reason == expected.reason
         assert (found.item.low is None) == (each.low is None)
@@ -161,7 +164,6 @@ def nine(*pairs: tuple[int, int]) -> np.ndarray:
         (np.zeros((3, 4, 4), dtype=np.int64), None, 0, "no pairs"),
         (topics_of_a_noisy_judge(4, seed=1), 0.5, 4, "fewer than 5 topics"),
         (nine((2, 2)), None, 9, "both raters gave one and the same grade throughout"),
-        (nine((0, 0), (3, 3)), 1.0, 9, "perfect agreement"),
         (nine((0, 0), (3, 3), (1, 2)), 0.9, 9, "no variation between topics"),
         (np.concatenate([topics_of_a_noisy_judge(4, seed=1), np.zeros((9, 4, 4), dtype=np.int64)]), 0.5, 4,
          "fewer than 5 topics"),
@@ -174,6 +176,83 @@ def test_no_interval_without_a_reason(name, tables, value, topics, reason) -> No
     assert (one.low, one.high, one.n, one.topics, one.reason) == (None, None, tables.sum(), topics, reason)
     assert one.value == (None if value is None else pytest.approx(value, abs=0.3))
     assert found.design_effect is None
+
+
+def test_without_an_error_the_interval_is_exact() -> None:
+    # Of all topics 1 - .05^(1/9) may have an error if none of nine has one; of all items 1 - .05^(1/18).
+    q, of_items = 1 - 0.05 ** (1 / 9), 1 - 0.05 ** (1 / 18)
+    assert (q, of_items) == pytest.approx((0.283129, 0.153318), abs=1e-6)
+    found = resampled("wkappa", nine((0, 0), (3, 3)), GRADES, np.random.default_rng(1))
+    # There 0 is called 3, and 3 is called 0: κ = 1 - 2 q where both grades are as frequent.
+    assert found.estimate == Estimate(1, pytest.approx(1 - 2 * q), 1, 18, 9)
+    assert found.item == Estimate(1, pytest.approx(1 - 2 * of_items), 1, 18, 9)
+    assert found.design_effect is None
+    percent = resampled("percent", nine((0, 0), (3, 3)), GRADES, np.random.default_rng(1)).estimate
+    assert (percent.value, percent.low, percent.high) == (1, pytest.approx(1 - q), 1)
+    # 0 may be called 3 or 3 be called 0, but not both in one direction: half of the items move by 3.
+    bias = resampled("bias", nine((0, 0), (3, 3)), GRADES, np.random.default_rng(1)).estimate
+    assert (bias.low, bias.high) == pytest.approx((-1.5 * q, 1.5 * q))
+    # A judge who is one too high throughout: a share q may be right up to the top, or down to the bottom.
+    high = resampled("bias", nine((0, 1), (2, 3)), GRADES, np.random.default_rng(1)).estimate
+    assert (high.low, high.high) == pytest.approx((1 - q + q * -1.0, 1 - q + q * 2.0), abs=0.01)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize(("T", "each"), [(20, 5), (30, 12), (100, 1)])
+def test_no_error_is_never_worth_less_than_the_worst_one(name: str, T: int, each: int) -> None:
+    places = np.arange(T * each)
+    human, topics = places * 7 // 5 % 4, places // each
+    tables = topic_tables(human, human, topics, 4, T)
+    none = resampled(name, tables, GRADES, np.random.default_rng(1)).estimate
+    lows, highs = [], []
+    for item in range(0, T * each, 1 + T * each // 30):
+        for end in {0, 3} - {int(human[item])}:
+            said = human.copy()
+            said[item] = end
+            one = resampled(name, topic_tables(human, said, topics, 4, T), GRADES, np.random.default_rng(1)).estimate
+            lows.append(one.low if one.low is not None else -math.inf)
+            highs.append(one.high if one.high is not None else math.inf)
+    # Topics hold different grades, so one error weighs a little more in one than in another.
+    assert none.low >= min(lows) - 0.02
+    assert none.high <= max(highs) + 0.02
+    assert none.low <= none.value <= none.high
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        (nine((0, 0), (3, 3))[:4], "fewer than 5 topics"),
+        (np.stack([confusion([(0, 0), (3, 3)], GRADES)] * 5 + [confusion([(0, 0), (3, 3)] * 40, GRADES)]),
+         "most items are of one topic"),
+        (np.stack([confusion([(0, 0)] * 3, GRADES)] * 8 + [confusion([(3, 3)], GRADES)] * 4),
+         "fewer than 5 items off the commonest grade"),
+    ],
+)  # fmt: skip
+def test_perfect_agreement_of_too_little_has_no_interval(tables: np.ndarray, reason: str) -> None:
+    found = resampled("wkappa", tables, GRADES, np.random.default_rng(1)).estimate
+    assert (found.value, found.low, found.high, found.reason) == (1, None, None, reason)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("whole_topics", [False, True])
+def test_no_error_says_no_more_than_it_knows(whole_topics: bool) -> None:
+    """Of 400 worlds with errors so rare that many show none, the lower end lies above the truth in 5 % at most."""
+    rng, share, missed = np.random.default_rng(8), 0.14 if whole_topics else 0.02, 0
+    for _ in range(400):
+        human = rng.integers(0, 2, 100)
+        topics = np.repeat(np.arange(20), 5)
+        wrong = (rng.random(20) < share)[topics] if whole_topics else rng.random(100) < share
+        tables = topic_tables(human, np.where(wrong, 1 - human, human), topics, 2, 20)
+        low = resampled("kappa", tables, (0, 1), rng, replicates=200).estimate.low
+        # κ = 1 - 2 p where both grades are as frequent and p of them are wrong.
+        missed += low is not None and low > 1 - 2 * share
+    assert missed <= 0.075 * 400
+
+
+def test_a_share_that_cannot_vary_has_no_interval() -> None:
+    tables = np.stack([confusion([(0, 0), (1, 1)], (0, 1))] * 9)
+    found = resampled("within_one", tables, (0, 1), np.random.default_rng(1))
+    assert (found.estimate.low, found.estimate.reason) == (None, "all pairs equal")
 
 
 def test_perfect_disagreement_has_no_interval() -> None:
