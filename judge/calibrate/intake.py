@@ -1,6 +1,5 @@
 """From files to panels: gold, labels and pools of several origins, over the same items."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -16,6 +15,7 @@ from judge.gold.rows import GoldByResponse, GoldRow, finder, match, one_order, p
 from judge.gold.seal import sealed_beside
 from judge.io.files import read_stored, sha256, unpack
 from judge.io.ids import Cluster, topic_of
+from judge.io.plan import scale_bounds
 from judge.io.text import count
 from judge.judges.backends import backend_facts
 from judge.pool.bank import read_pool_folder
@@ -27,7 +27,6 @@ from judge.results.turns import TurnGrade
 
 OffScale = Literal["missing", "error"]
 """What becomes of a judge's label whose grade is not on its scale: a missing judgment, or a problem of the file."""
-_RANGE = re.compile(r"(\d{1,8})-(\d{1,8})")
 _MOST_GRADES = 101
 """Grades of the longest scale that `parse_scale` takes: 0 to 100."""
 
@@ -54,10 +53,10 @@ def parse_scale(text: str, polarity: Literal["higher", "lower"] = "higher") -> S
 
     A UsageError if the text is not a range of integers, or the range is too long.
     """
-    low, high = map(int, found.groups()) if (found := _RANGE.fullmatch(text)) else (0, 0)
-    if not low < high < low + _MOST_GRADES:
-        raise UsageError(f"scale {text!r}: expected the lowest and the highest grade, such as 0-3")
-    grades = range(low, high + 1)
+    bounds = scale_bounds(text)
+    if bounds is None or bounds[1] - bounds[0] >= _MOST_GRADES:
+        raise UsageError(f"scale {text!r}: expected the lowest and the highest grade, such as 0-3 or -2-2")
+    grades = range(bounds[0], bounds[1] + 1)
     middle = (grades[0] + grades[-1]) / 2
     positive = tuple(grade for grade in grades if (grade > middle if polarity == "higher" else grade < middle))
     levels = tuple(Level(grade, str(grade), "") for grade in grades)

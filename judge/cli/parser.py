@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -16,6 +17,10 @@ GENERAL = """\
 for every command:
   --max-file-size SIZE  the most bytes of content of a file that is read, unpacked or not: 2G, 800M (default 512M)
 """
+
+
+_NEGATIVE = re.compile(r"-[0-9]+(?:--?[0-9]+)?$|-[0-9]*\.[0-9]+$")
+"""A negative number or a scale such as `-2-2`, whole."""
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -40,6 +45,8 @@ class CommandParser(argparse.ArgumentParser):
         self.lists = lists
         self.epilog = settings.get("epilog") or _epilog(examples or EXAMPLES.get(self.prog.removeprefix("judge "), ()))
         self.register("action", None, _Once)
+        # A scale that begins below zero is a value, and no option.
+        self._negative_number_matcher = _NEGATIVE
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """Parse; an unknown option is said first, because it is often the one that seems to be missing."""

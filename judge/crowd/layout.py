@@ -69,6 +69,8 @@ class Layout(Record, frozen=True):
     """Columns, or patterns of their names, that hold the labels of one worker each."""
     turns: Mapping[str, str] | None = None
     """Item id to turn id, for tables without turns."""
+    other_orders: Mapping[str, str] = {}
+    """Id of a pair in a pool to that of the same pair in the other order."""
     beside: Collection[str] = ()
     """More criteria to read, if tables have them and they have a scale."""
     repeatable: Collection[Item] = ()
@@ -180,7 +182,7 @@ def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problem
 
     if "second_id" in frame.columns:
         pair = pl.when(pl.col("second_id") != "").then(pl.concat_str("response_id", pl.lit(OF_PAIR), "second_id"))
-        frame = frame.with_columns(response_id=pair.fill_null("")).drop("second_id")
+        frame = frame.with_columns(response_id=pair.fill_null(""))
     turns = layout.turns or {}
     if "task" in frame.columns:
         pattern = pattern_of(layout.task, "--task", "(?P<turn_id>…) and (?P<response_id>…)")

@@ -45,9 +45,11 @@ def crowd_files(
     digests: Mapping[Item, str] = {},
     turns: Collection[str] | None = None,
     filter_min: int = FILTER_MIN,
+    whole: Collection[str] = (),
 ) -> dict[str, bytes]:
     """File name to content, without the manifest.
 
+    `whole`: the criteria under which every response of the pool has a grade, so that none was left to chance.
     `digests`: the names in gold of items whose text does not name them; `turns`: those of the subset qrels;
     `filter_min`: the grade that a turn must have at least once to be in the filtered qrels. An InputError if turns of
     the subset have no grade. A UsageError if names of criteria would give the same field of the JSON.
@@ -85,7 +87,7 @@ def crowd_files(
             files[f"qrels/subset/{name}"] = _qrels(of_item, turns)
     files[f"{unit}_judgments.json"] = _judgments(items, grades, texts, unit, fields)
     names = {**{item: text_digest(text) for item, text in texts.items()}, **digests}
-    files["gold.jsonl"] = gold_jsonl(_gold_rows(grades, names, study))
+    files["gold.jsonl"] = gold_jsonl(_gold_rows(grades, names, study, whole))
     files |= audit_files(study, f"{unit}_id")
     files["summary.md"] = summary_markdown(study, unit, _incomplete(items, grades, texts, unit)).encode()
     return files
@@ -163,8 +165,10 @@ def _judgments(
     return json.dumps(turns, indent=4, ensure_ascii=False).encode()
 
 
-def _gold_rows(grades: GradedItems, digests: Mapping[Item, str], study: Study) -> Iterator[GoldRow]:
-    """The grades as gold with their soft labels.
+def _gold_rows(
+    grades: GradedItems, digests: Mapping[Item, str], study: Study, whole: Collection[str]
+) -> Iterator[GoldRow]:
+    """The grades as gold with their soft labels; of a part of a pool, nobody knows with which probability it was drawn.
 
     If a turn has one text under two ids, the second grade is given to a second assessor.
     """
@@ -179,7 +183,11 @@ def _gold_rows(grades: GradedItems, digests: Mapping[Item, str], study: Study) -
             assessor = ASSESSOR if seen[key] == 1 else f"{ASSESSOR}#{seen[key]}"
             named = item.turn_id, topic_of(item.turn_id), criterion, grade, assessor, item.item_id, digest
             soft = zip(map(str, study.labels[criterion].grades), next(shares), strict=True)
-            yield GoldRow(*named, inclusion_probability=1.0, distribution={of: round(p, 6) for of, p in soft})
+            yield GoldRow(
+                *named,
+                inclusion_probability=1.0 if criterion in whole else None,
+                distribution={of: round(p, 6) for of, p in soft},
+            )
 
 
 CAREFUL = 0.05

@@ -11,6 +11,7 @@ these as JSON.
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from judge.crowd.layout import FIELDS, ITEM_GROUPS, LABEL_OF, SURVEY, LabelProbl
 from judge.crowd.sheets import LabelSheet, cell_text, plain_text, text_of, without
 from judge.errors import refuse
 from judge.io.tabular import read_table
-from judge.io.text import count, nearest, shown
+from judge.io.text import count, nearest, shown, tally
 from judge.records import Problem, Record, file_problem
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ class Platform(Record, frozen=True, kw_only=True):
     status: str | None = None
     left_out: tuple[str, ...] = ()
     """The values of the column `status` of rows that have no vote, in lower case."""
+    reject: str | None = None
+    """The column in which the user rejects rows, by whatever they write there."""
     packed: str | None = None
     """The column that holds all answers as JSON."""
     about: tuple[str, ...] = ()
@@ -160,6 +163,7 @@ def platform_rows(
     import polars as pl
 
     sheet = without(sheet, platform.status, platform.left_out, problems)
+    sheet = without(sheet, platform.reject, None, problems)
     if platform.packed in sheet.columns:
         sheet = _unfolded(sheet, str(platform.packed), platform.answers, problems)
     inputs = _inputs(sheet.columns, platform, layout)
@@ -266,7 +270,7 @@ def _is_stem(name: str, names: Sequence[str], platform: Platform) -> bool:
 PLATFORMS: dict[str, Platform] = {
     "mturk": Platform(
         marks=("WorkerId",), inputs="Input.", answers="Answer.", seconds="WorkTimeInSeconds", status="AssignmentStatus",
-        left_out=("rejected",), packed="Answer.taskAnswers",
+        left_out=("rejected",), reject="Reject", packed="Answer.taskAnswers",
     ),
     "label-studio": Platform(
         marks=("annotator", "annotation_id"), inputs="", answers="", seconds="lead_time",
@@ -397,7 +401,8 @@ def _has_import_ids(sheet: LabelSheet) -> bool:
 
 _SUBMISSIONS = (("Participant id", "Status", "Submission id"), ("participant_id", "status", "session_id"))
 """Columns of participant and status, and one more by which the export is known, today and in older exports."""
-_NO_VOTE = ("rejected", "returned", "timed-out", "timed out")
+_VOTING = {"approved", "partially approved", "awaiting review"}
+"""The states of submissions whose labels count; whoever has another state left the task or was turned away."""
 
 
 def are_submissions(names: Collection[str]) -> bool:
@@ -408,7 +413,7 @@ def are_submissions(names: Collection[str]) -> bool:
 def without_left_out(
     frames: Sequence["pl.DataFrame"], submissions: Sequence[LabelSheet], problems: LabelProblems
 ) -> list["pl.DataFrame"]:
-    """The rows of labels without those of participants who were rejected, returned the task or ran out of time.
+    """The rows of labels without those of participants whose submissions are neither approved nor to be reviewed.
 
     A participant who also has a submission that counts stays. Workers whom no list names stay, with a warning; if no
     list names any of them, that is an error.
@@ -422,8 +427,8 @@ def without_left_out(
         worker, status, _ = next(names for names in _SUBMISSIONS if set(names) <= set(sheet.columns))
         cells = sheet.frame.select(worker=text_of(worker), status=text_of(status).str.to_lowercase())
         for name, value in cells.iter_rows():
-            listed.setdefault(name, set()).add(value)
-    out = {name for name, values in listed.items() if values <= set(_NO_VOTE)}
+            listed.setdefault(name, set()).add(value.replace("_", " "))
+    out = {name for name, values in listed.items() if not values & _VOTING}
     workers = {name for frame in frames for name in frame["worker"].unique()}
     file = ", ".join(sheet.file for sheet in submissions)
     if frames and not workers & listed.keys():
@@ -437,9 +442,10 @@ def without_left_out(
     kept = [frame.filter(~pl.col("worker").is_in(list(out))) for frame in frames]
     lost = sum(frame.height for frame in frames) - sum(frame.height for frame in kept)
     if gone := sorted(out & workers):
+        states = tally(Counter(state or "no state" for name in gone for state in listed[name]))
         message = (
-            f"{count(lost, 'label')} of {count(len(gone), 'participant')} left out, who were rejected, returned the "
-            f"task or ran out of time, such as {shown(gone[0])}"
+            f"{count(lost, 'label')} of {count(len(gone), 'participant')} left out, neither approved nor awaiting "
+            f"review: {states}; such as {shown(gone[0])}"
         )
         problems.append(Problem("row_left_out", "warning", file, None, "", message))
     return kept

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from judge.errors import UsageError
 from judge.io import tabular
 from judge.io.files import BOM, decode_lines, most_values, sha256
-from judge.io.text import count, shown
+from judge.io.text import count, examples, shown
 from judge.records import Problem, Severity, file_problem
 
 if TYPE_CHECKING:
@@ -118,20 +118,21 @@ class LabelSheet:
         return self.frame.select(own, annotation=annotation, column=place, seconds=share, **fields)
 
 
-def without(sheet: LabelSheet, column: str | None, values: Sequence[str], problems: list[Problem]) -> LabelSheet:
+def without(sheet: LabelSheet, column: str | None, values: Sequence[str] | None, problems: list[Problem]) -> LabelSheet:
     """The sheet without the rows that have one of the values, in lower case, in a column; with a warning of how many.
 
-    A sheet without the column stays as it is.
+    `values`: None for anything that is written there. A sheet without the column stays as it is.
     """
     problems += sheet.shared_names({column: ""} if column else {})
     if column is None or column not in sheet.columns:
         return sheet
-    out = sheet.texts(text_of(column).str.to_lowercase().is_in(list(values)))
+    cell = text_of(column).str.to_lowercase()
+    out = sheet.texts(cell != "" if values is None else cell.is_in(list(values)))
     if not out.any():
         return sheet
-    values_found = ", ".join(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
+    found = examples(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
     numbers = sheet.numbers[out.to_numpy()]
-    message = f"{count(len(numbers), 'row')} left out, {column} {values_found}; this is the first"
+    message = f"{count(len(numbers), 'row')} left out, {column} {found}; this is the first"
     problems.append(sheet.problem("row_left_out", int(numbers[0]), message, "warning"))
     return sheet.kept(~out)
 

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from judge.crowd.labels import CrowdLabels, Item, factorize
 from judge.crowd.layout import EXAMPLES, FIELDS, LABEL_OF, LAST_COUNTS, LabelProblems, Layout, with_turns
 from judge.crowd.platforms import PLATFORMS, are_submissions, is_survey, platform_rows, survey_rows, without_left_out
-from judge.crowd.sheets import LabelSheet, frame_sheet, read_sheet, text_of
+from judge.crowd.sheets import LabelSheet, frame_sheet, read_sheet, text_of, without
 from judge.errors import InputError, UsageError
 from judge.gold import CANNOT, folded, is_missing, means_unable, whole
-from judge.io.ids import natural_key
-from judge.io.text import MAX_ID, SHOWN, count, shown, tally
+from judge.gold.draft import OF_PAIR
+from judge.io.ids import ALIKE, names_alike, natural_key
+from judge.io.text import MAX_ID, SHOWN, count, examples, shown, tally
 from judge.records import Problem, Severity
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def read_tables(paths: Sequence[Any], layout: Layout, warnings: list[Problem] | 
     """
     layout = msgspec.structs.replace(layout, columns=field_columns(layout.columns))
     problems = LabelProblems()
-    rows, sheets = label_rows(paths, layout, problems)
+    rows, sheets = label_rows(paths, layout, problems, one_order=True)
     labels = Rows(rows, sheets, problems).labels(layout) if rows is not None else {}
     listed = in_order(problems, sheets)
     if n := problems.total("error"):
@@ -66,12 +67,13 @@ def read_tables(paths: Sequence[Any], layout: Layout, warnings: list[Problem] | 
 
 
 def label_rows(
-    paths: Sequence[Any], layout: Layout, problems: LabelProblems
+    paths: Sequence[Any], layout: Layout, problems: LabelProblems, *, one_order: bool = False
 ) -> tuple["pl.DataFrame | None", list[LabelSheet]]:
     """Every label of all tables as a row, unchecked: IDS, label, seconds, its place (number, annotation, column), file.
 
     The rows are None without a readable table; beside them stands, by the number in the column `file`, what each table
-    was. A UsageError if the options contradict each other or are invalid.
+    was. `one_order`: whether a pair that was shown in both orders gets one id; the labels whose grade is to be turned
+    around are `turned` then. A UsageError if the options contradict each other or are invalid.
     """
     import polars as pl
 
@@ -92,7 +94,9 @@ def label_rows(
             )
             for frame in read(sheet, layout=layout, problems=problems):
                 rows = with_turns(frame, sheet, layout, problems)
-                frames.append(rows.select(*IDS, "label", "seconds", "number", "annotation", "column", file=file))
+                second = pl.col("second_id") if "second_id" in rows.columns else pl.lit("")
+                places = ("number", "annotation", "column")
+                frames.append(rows.select(*IDS, "label", "seconds", *places, second_id=second, file=file))
         # Only names and numbers are needed from here on.
         sheets.append(replace(sheet, frame=sheet.frame.clear(), numbers=sheet.numbers[:0], problems={}))
     frames = without_left_out(frames, submissions, problems)
@@ -100,7 +104,32 @@ def label_rows(
     if not frames:
         return None, sheets
     labels = pl.concat(frames).sort("file", "number", maintain_order=True)
+    labels = _in_one_order(labels, layout) if one_order else labels
     return _last_labels(labels, sheets, layout, problems) if layout.last else labels, sheets
+
+
+def _in_one_order(labels: "pl.DataFrame", layout: Layout) -> "pl.DataFrame":
+    """The rows with one id for each pair that was shown in both orders, and whether this is the other order.
+
+    The order is that of a known item, else that in which the ids come first.
+    """
+    import polars as pl
+
+    of_pair = (pl.col("second_id") != "") | pl.col("response_id").is_in([*layout.other_orders])
+    pairs = labels.filter(of_pair).select("turn_id", "response_id", "second_id").unique()
+    seen = set(pairs.select("turn_id", "response_id").iter_rows())
+    one_id: dict[str, str] = {}
+    for turn_id, name, second in pairs.iter_rows():
+        first = name.removesuffix(f"{OF_PAIR}{second}")
+        other = f"{second}{OF_PAIR}{first}" if second else layout.other_orders[name]
+        known, known_otherwise = (Item(turn_id, order) in layout.repeatable for order in (name, other))
+        later = (turn_id, other) in seen and natural_key(other) < natural_key(name)
+        if not known and (known_otherwise or later):
+            one_id[f"{turn_id}\n{name}"] = other
+    pair = pl.concat_str("turn_id", pl.lit("\n"), "response_id")
+    turned = pair.is_in([*one_id])
+    response_id = pl.when(turned).then(pair.replace(one_id)).otherwise("response_id")
+    return labels.with_columns(response_id=response_id, turned=turned)
 
 
 def _last_labels(
@@ -186,6 +215,8 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "I
     """A frame for each column of labels: its rows with their ids, criterion, label, seconds and place."""
     import polars as pl
 
+    # Toloka's verdict of the requester on the assignment.
+    sheet = without(sheet, "ACCEPT:verdict", ("-",), problems)
     columns = _columns(sheet.columns, layout)
     given = [name for name in layout.columns.values() if name not in sheet.columns]
     lacking = [f"no column {shown(name)}" for name in given]
@@ -297,6 +328,8 @@ class Rows:
         self.codes: dict[str, NDArray[np.int32]] = {}
         for name in (*IDS, "label"):
             self.names[name], self.codes[name] = factorize(frame[name])
+        self.turned = frame["turned"].to_numpy()
+        """Whether the label is of a pair in the other order than that of its id."""
         self.seconds = frame["seconds"]
         self.file = frame["file"].to_numpy()
         self.places = frame.select("file", "number", "column", "annotation")
@@ -308,6 +341,7 @@ class Rows:
         """The labels of rows without an error, by criterion."""
         for field in IDS:
             self._check_ids(field)
+        self._tell_alike()
         wanted = self._check_criteria(layout)
         named = zip(self.names["criterion"], wanted, strict=True)
         if len(names := [name for name, want in named if want and layout.grades(name)]) > MAX_CRITERIA:
@@ -334,6 +368,15 @@ class Rows:
             elif not name.isprintable():
                 problems[code] = "wrong_id", f"{field} {shown(name)}: holds a character that is not printable"
         self._report(self.codes[field], problems)
+
+    def _tell_alike(self) -> None:
+        """Say which workers may be one, because only their way of writing differs."""
+        names = self.names["worker"]
+        for alike in names_alike(names):
+            first = int(np.flatnonzero(self.codes["worker"] == names.index(alike[0]))[0])
+            file, where = self._place(first)
+            message = f"{ALIKE}: {examples(map(shown, alike))}; each counts as a worker of its own; this is the first"
+            self.problems.append(Problem("workers_alike", "warning", file, None, where, message))
 
     def _check_criteria(self, layout: Layout) -> NDArray[np.bool_]:
         """A mask of the wanted criteria; a wanted criterion without a scale is a problem."""
@@ -371,6 +414,7 @@ class Rows:
             of_label[missing] = -1
             rows = self.codes["criterion"] == place
             self.code[rows] = of_label[self.codes["label"][rows]]
+            self._turn_around(criterion, grades, rows)
             scale = f"{criterion}: expected one of {', '.join(map(str, grades))}"
             wrong = [code for code in range(len(names)) if of_label[code] < 0]
             self._leave_out("not_labeled", [code for code in wrong if not names[code]], rows)
@@ -384,6 +428,26 @@ class Rows:
             self._report(self.codes["label"], problems, rows)
             self._tell_words(criterion, rows, texts, values)
             self._explain(criterion, layout, rows, list(problems))
+
+    def _turn_around(self, criterion: str, grades: Sequence[int], among: NDArray[np.bool_]) -> None:
+        """Turn the grades of pairs in the other order around, and say so."""
+        rows = np.flatnonzero(among & self.turned & (self.code >= 0))
+        if not len(rows):
+            return
+        ends = grades[0] + grades[-1]
+        if any(ends - grade not in grades for grade in grades):
+            scale = ", ".join(map(str, grades))
+            message = f"a pair in the other order than before: {scale} of {criterion} cannot be turned around"
+            for row in rows.tolist():
+                self._add(row, "wrong_label", message)
+            return
+        self.code[rows] = len(grades) - 1 - self.code[rows]
+        file, where = self._place(int(rows[0]))
+        message = (
+            f"{criterion}, {count(len(rows), 'label')} of pairs that were shown in both orders turned around: a grade "
+            f"g counts as {ends} - g, and both orders are one item; this is the first"
+        )
+        self.problems.append(Problem("pair_turned", "warning", file, None, where, message))
 
     def _leave_out(self, code: str, labels: Sequence[int], among: NDArray[np.bool_]) -> None:
         out = among & np.isin(self.codes["label"], labels)
@@ -432,18 +496,18 @@ class Rows:
         often = sorted((code for code in wrong if times[code]), key=lambda code: -times[code])
         if not often:
             return
-        examples = tally({names[code]: int(times[code]) for code in often}, _EXAMPLES)
+        often_given = tally({names[code]: int(times[code]) for code in often}, _EXAMPLES)
         none = f"--missing {shlex.quote(names[often[0]][:SHOWN])}"
         texts = [code for code in often if not _INTEGER.fullmatch(names[code])]
         if texts:
             option = shlex.quote(f"{names[texts[0]][:SHOWN]}=GRADE")
             name = "column of labels, --column label=NAME" if layout.wanted else "criteria to read, --criterion NAME"
-            said = f"labels of {criterion} are texts: {examples}"
+            said = f"labels of {criterion} are texts: {often_given}"
             cause = (
                 f"{said}; say the grade of each, --label {option}, or that it is no label, {none}, or name the {name}"
             )
         else:
-            said = f"labels of {criterion} are off its scale {min(grades)}-{max(grades)}: {examples}"
+            said = f"labels of {criterion} are off its scale {min(grades)}-{max(grades)}: {often_given}"
             cause = f"{said}; check --scale, or say that a value is no label, {none}"
         self.problems.causes.append(cause)
 

@@ -11,8 +11,8 @@ from judge.errors import refuse
 from judge.gold import CANNOT, GradeMeanings, means_unable
 from judge.gold.plan import PlanRow
 from judge.gold.rows import GoldRow, field_problems, response_digest, row_key, text_digest
-from judge.io.ids import natural_key, topic_of
-from judge.io.text import count, shown, storable, tally
+from judge.io.ids import ALIKE, names_alike, natural_key, topic_of
+from judge.io.text import count, examples, shown, storable, tally
 from judge.pool.build import Candidate
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Problem, file_problem
@@ -117,6 +117,8 @@ def complete(content: SourceContent, options: ImportOptions) -> tuple[GoldRow, .
         content.notes.append(f"{count(unable, 'label')} left out: {CANNOT.lower()}")
     if missing:
         content.notes.append(f"{count(missing.total(), 'value')} left out, which stand for no label: {tally(missing)}")
+    assessors = dict.fromkeys(row.assessor for _, row in rows.values())
+    content.notes += [f"{ALIKE}: {examples(map(shown, alike))}" for alike in names_alike(assessors)]
     if repeated:
         content.notes.append(
             f"{repeated} grades are of texts that already have a grade in the same turn: their assessor ends in #2"

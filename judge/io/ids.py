@@ -6,6 +6,7 @@ file are columns already: they are neither decoded nor encoded again, so rewriti
 """
 
 import re
+import unicodedata
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -370,3 +371,22 @@ def _fields(text: str, name: str, problems: list[Problem]) -> Iterator[tuple[int
                 problems.append(stopped(name, number))
                 return
             yield number, fields
+
+
+ALIKE = "workers whose names differ only by case, spaces, leading zeros or Unicode form"
+_LEADING_ZEROS = re.compile(r"(?<![0-9.])0+(?=[0-9])", re.ASCII)
+_POINT_ZERO = re.compile(r"(?<=[0-9])\.0+$", re.ASCII)
+
+
+def names_alike(names: Iterable[str]) -> list[list[str]]:
+    """The names that only their way of writing tells apart, in groups.
+
+    >>> names_alike(["ann", "Ann", "bob", "7", "07", "7.0", "70"])
+    [['ann', 'Ann'], ['7', '07', '7.0']]
+    """
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        written = "".join(unicodedata.normalize("NFKC", name).casefold().split())
+        written = _POINT_ZERO.sub("", _LEADING_ZEROS.sub("", written))
+        groups.setdefault(written, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]

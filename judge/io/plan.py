@@ -7,6 +7,7 @@ options; a plan inherits the groups that it takes.
 import inspect
 import json
 import os
+import re
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ from pydantic_core import CoreSchema, core_schema
 from judge.errors import UsageError
 from judge.io.files import file_in, several
 from judge.io.text import did_you_mean, shown
+
+_SCALE = re.compile(r"(-?[0-9]{1,8})-(-?[0-9]{1,8})", re.ASCII)
 
 
 class Option(NamedTuple):
@@ -93,6 +96,17 @@ def _mapping(value: Any, split: Callable[[str, str], tuple[str, str, str]], form
             raise ValueError(f"{name.strip()} is given twice")
         values[name.strip()] = said
     return values
+
+
+def scale_bounds(text: str) -> tuple[int, int] | None:
+    """The lowest and the highest grade of a scale such as `0-3`; None of any other text.
+
+    >>> scale_bounds("0-3"), scale_bounds("-2-2"), scale_bounds("-5--1"), scale_bounds("3-0")
+    ((0, 3), (-2, 2), (-5, -1), None)
+    """
+    match = _SCALE.fullmatch(text)
+    bounds = (int(match[1]), int(match[2])) if match else (0, 0)
+    return bounds if bounds[0] < bounds[1] else None
 
 
 Pairs = Annotated[dict[str, str], BeforeValidator(pairs)]

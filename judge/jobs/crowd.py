@@ -1,6 +1,5 @@
 """From tables of workers' labels to a folder of grades: what `judge crowd` does, for use from Python."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,18 +24,29 @@ from judge.gold import Words, folded, level_words, value_key
 from judge.gold.draft import banked, read_bank
 from judge.gold.rows import response_digest
 from judge.io.installed import need_extra
-from judge.io.plan import Amount, NotNegative, OneOf, Option, Options, Pairs, Positive, graded_texts, in_folders
+from judge.io.plan import (
+    Amount,
+    NotNegative,
+    OneOf,
+    Option,
+    Options,
+    Pairs,
+    Positive,
+    graded_texts,
+    in_folders,
+    scale_bounds,
+)
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.io.text import shown
 from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.lists import read_turns
+from judge.pool.pairs import other_orders
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Problem
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.worker_models import PRIORS
 
-_SCALE = re.compile(r"(?:(?P<name>.+)=)?(?P<low>-?[0-9]{1,3})-(?P<high>-?[0-9]{1,3})", re.ASCII)
 _READING = "reading labels (CSV, TSV, JSON, JSON Lines, Parquet)"
 
 
@@ -184,14 +194,18 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     warnings: list[Problem] = []
     known_file = KnownFile(Path(plan.known)) if plan.known is not None else None
     texts_at = plan.bank or plan.pool
-    bank, turns = _texts(plan)
+    pool = read_pool_folder(plan.pool) if plan.pool is not None else None
+    pooled = {Item(response.turn_id, response.response_id): response for response in pool.responses} if pool else {}
+    bank: Mapping[Any, Any] = read_bank(plan.bank) if plan.bank is not None else pooled
+    others = {pair: other.response_id for pair, other in other_orders(pool).items()} if pool else {}
     stated = tuple(map(find_criterion, plan.prompts))
     steps(Step("reading labels"))
     layout = Layout(
         columns=plan.columns,
         scales=_scales(plan.scales, stated),
         criteria=plan.criteria,
-        turns=turns,
+        turns={item.item_id: item.turn_id for item in pooled} if pool else None,
+        other_orders=others,
         beside=known_file.criteria if known_file else (),
         repeatable=known_file.items if known_file else (),
         words=_words(plan.words, {prompt.name: prompt for prompt in stated}),
@@ -212,7 +226,15 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     empty = _empty(graded)
     subset = read_turns(plan.subset_turns) if plan.subset_turns is not None else None
     steps(Step("writing tables"))
-    files = crowd_files(graded, unit=plan.unit, texts=texts, digests=digests, turns=subset, filter_min=plan.filter_min)
+    files = crowd_files(
+        graded,
+        unit=plan.unit,
+        texts=texts,
+        digests=digests,
+        turns=subset,
+        filter_min=plan.filter_min,
+        whole=_whole(graded, pooled, others),
+    )
     if plan.with_judgments:
         judges = [judge for path in plan.with_judgments for judge in read_labels(path, grades_only=True)]
         files["with_judgments.tsv"] = joint_tsv(graded.labels, judges).encode()
@@ -244,12 +266,13 @@ def _scales(given: Sequence[str], prompts: Collection[Criterion]) -> Scales:
         prompt.name: tuple(sorted(level.grade for level in prompt.scale.levels)) for prompt in prompts
     }
     for text in given:
-        scale = _SCALE.fullmatch(text)
-        if not scale or not 0 < int(scale["high"]) - int(scale["low"]) < MAX_GRADES:
-            raise UsageError(f"--scale {text}: expected a scale such as 0-3 or relevance=0-3")
-        grades = tuple(range(int(scale["low"]), int(scale["high"]) + 1))
-        if scale["name"] is not None:
-            named[scale["name"]] = grades
+        name, _, ends = text.rpartition("=")
+        bounds = scale_bounds(ends)
+        if bounds is None or bounds[1] - bounds[0] >= MAX_GRADES or text.startswith("="):
+            raise UsageError(f"--scale {text}: expected a scale such as 0-3, -2-2 or relevance=0-3")
+        grades = tuple(range(bounds[0], bounds[1] + 1))
+        if name:
+            named[name] = grades
         elif len(given) == 1 and not prompts:
             return grades
     if len(named) < len(given) + len(prompts):
@@ -270,15 +293,15 @@ def _empty(graded: Study) -> list[Problem]:
     return [Problem("no_label_left", "warning", name, None, "", message) for name in names]
 
 
-def _texts(plan: CrowdPlan) -> tuple[Mapping[str, str] | Mapping[Item, PooledResponse], Mapping[str, str] | None]:
-    """Texts by id, or the items of a pool; and the turn of each id, which only a pool knows."""
-    if plan.bank is not None:
-        return read_bank(plan.bank), None
-    if plan.pool is None:
-        return {}, None
-    pool = read_pool_folder(plan.pool)
-    by_item = {Item(pooled.turn_id, pooled.response_id): pooled for pooled in pool.responses}
-    return by_item, {pooled.response_id: pooled.turn_id for pooled in pool.responses}
+def _whole(graded: Study, pooled: Collection[Item], others: Mapping[str, str]) -> list[str]:
+    """The criteria under which every response of the pool has a grade; of a pair, in one of its orders."""
+    whole = []
+    for name, labels in graded.labels.items():
+        has_grade = {item for item, code in zip(labels.items, graded.grades[name].code, strict=True) if code >= 0}
+        orders = ((item, Item(item.turn_id, others.get(item.item_id, item.item_id))) for item in pooled)
+        if pooled and all(has_grade.intersection(either) for either in orders):
+            whole.append(name)
+    return whole
 
 
 def _banked(

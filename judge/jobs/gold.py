@@ -30,7 +30,7 @@ from judge.io.files import StrPath, jsonl_bytes, read_content
 from judge.io.folder import make_folder, replace_folder, write_atomic
 from judge.io.ids import Cluster
 from judge.io.installed import need_extra
-from judge.io.plan import Amount, OneOf, Option, Options, Pairs, Positive, Seed, in_folders
+from judge.io.plan import Amount, OneOf, Option, Options, Pairs, Positive, Seed, in_folders, scale_bounds
 from judge.io.tabular import read_table
 from judge.io.text import count, shown
 from judge.jobs.crowd import LabelTables
@@ -51,7 +51,6 @@ _SAME = ("turn_id", "response_id", "criterion")
 _FIELDS = {"assessor": "worker", **dict(zip(_SAME, _SAME, strict=True)), "grade": "label"}
 """Field of a gold row to what a table of labels calls it."""
 _OF_TABLES = ("table", "task", "workers", "wide", "wide_map", "repeated")
-_SCALE = re.compile(r"(-?[0-9]{1,3})-(-?[0-9]{1,3})", re.ASCII)
 GOLD_SOURCES = tuple(sorted({*SOURCES, CROWD}))
 """What gold is imported from."""
 
@@ -60,9 +59,9 @@ def _bounds(scale: Any) -> Any:
     """`LOW-HIGH` as two grades."""
     if not isinstance(scale, str):
         return scale
-    if not (found := _SCALE.fullmatch(scale)) or int(found[1]) >= int(found[2]):
-        raise ValueError(f"{scale!r} is not a scale such as 0-3")
-    return int(found[1]), int(found[2])
+    if (bounds := scale_bounds(scale)) is None:
+        raise ValueError(f"{scale!r} is not a scale such as 0-3 or -2-2")
+    return bounds
 
 
 class GoldCheckPlan(Options):

@@ -209,7 +209,13 @@ def test_two_scales_meet_as_positive_or_not_each_by_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("text", "polarity", "positive"),
-    [("0-3", "higher", (2, 3)), ("1-5", "higher", (4, 5)), ("0-1", "higher", (1,)), ("0-3", "lower", (0, 1))],
+    [
+        ("0-3", "higher", (2, 3)),
+        ("1-5", "higher", (4, 5)),
+        ("0-1", "higher", (1,)),
+        ("0-3", "lower", (0, 1)),
+        ("-2-2", "higher", (1, 2)),
+    ],
 )
 def test_a_scale_from_two_numbers(text: str, polarity: Literal["higher", "lower"], positive: tuple[int, ...]) -> None:
     found = parse_scale(text, polarity)
@@ -217,7 +223,7 @@ def test_a_scale_from_two_numbers(text: str, polarity: Literal["higher", "lower"
 
 
 @pytest.mark.parametrize(
-    "text", ["", "3", "0-", "-3", "3-0", "2-2", "0-3-5", "a-b", "0-101", "0–3", " 0-3", "-1-3", "0-²",
+    "text", ["", "3", "0-", "-3", "3-0", "2-2", "0-3-5", "a-b", "0-101", "0–3", " 0-3", "-1--3", "0-²",
              "1" * 5000 + "-3", "0-" + "9" * 5000]
 )  # fmt: skip
 def test_what_is_no_scale_is_refused(text: str) -> None:

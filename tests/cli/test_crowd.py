@@ -8,6 +8,7 @@ import pytest
 
 from judge.cli import call, main
 from judge.errors import InputError, UsageError
+from judge.gold.rows import read_gold
 from tests.conftest import complaint, put, refused
 
 LABELS = "worker,turn_id,response_id,criterion,label,seconds\n" + "".join(
@@ -135,6 +136,27 @@ def test_a_pool_gives_turns_and_texts(tmp_path: Path) -> None:
     assert run(table, "--scale", "0-3", "--criterion", "relevance", "--pool", tmp_path, "--out", tmp_path / "out") == 0
     assert (tmp_path / "out/qrels/response_relevance.qrel").read_text() == "1_1 0 R00000 3\n"
     assert json.loads((tmp_path / "out/bank.json").read_bytes()) == {"R00000": "One."}
+    # Every response of the pool has a grade; with another one in it, how the graded one was drawn is not known.
+    (row,) = read_gold(tmp_path / "out/gold.jsonl")
+    assert row.inclusion_probability == 1.0
+    put(tmp_path / "pool.jsonl", pool + pool.replace("R00000", "R00001").replace("One.", "Two."))
+    given = (table, "--scale", "0-3", "--criterion", "relevance", "--out", tmp_path / "out")
+    assert run(*given, "--pool", tmp_path) == 0
+    (row,) = read_gold(tmp_path / "out/gold.jsonl")
+    assert row.inclusion_probability is None
+    with pytest.raises(UsageError, match="--bank and --pool: give one of them"):
+        run(*given, "--pool", tmp_path, "--bank", tmp_path / "bank.json")
+
+
+def test_a_scale_below_zero_is_a_value_of_its_option(tmp_path: Path) -> None:
+    table = put(tmp_path / "t.csv", "worker,turn_id,response_id,label\na,1_1,R1,-2\nb,1_1,R1,-2\nc,1_1,R1,1\n")
+    for scale in (["--scale", "-2-2"], ["--scale=-2-2"], ["--scale", "relevance=-2-2"], ["--scale", "-2--1"]):
+        given = ["crowd", str(table), *scale, "--criterion", "relevance", "--out", str(tmp_path / "out")]
+        assert main(given) == (2 if scale[-1] == "-2--1" else 0)
+    assert (tmp_path / "out/qrels/response_relevance.qrel").read_text() == "1_1 0 R1 -2\n"
+    for command in ("evaluate qrels", "drift"):
+        qrels = put(tmp_path / "a.qrel", "1_1 0 R1 -2\n2_1 0 R2 2\n3_1 0 R3 0\n")
+        assert main([*command.split(), str(qrels), str(qrels), "--scale", "-2-2"]) in (0, 1)
 
 
 def test_scales_by_name(tmp_path: Path) -> None:

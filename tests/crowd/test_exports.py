@@ -334,14 +334,41 @@ def test_submissions_of_prolific_leave_out_who_was_rejected(tmp_path: Path) -> N
         assert rows(found["groundedness"]) == [*LABELED, ("A4", "1_1", "R1", 2)]
     assert [(problem.code, problem.message.partition(";")[0]) for problem in warnings] == [
         ("unknown_worker", "1 worker of the labels not listed, such as 'A4'"),
-        ("row_left_out", "1 label of 1 participant left out, who were rejected, returned the task or ran out of time, "
-         "such as 'A3'"),
+        ("row_left_out", "1 label of 1 participant left out, neither approved nor awaiting review: 'rejected' (1)"),
     ]  # fmt: skip
     # Who was let in again after a rejection stays.
     submissions.write_text(f"{PROLIFIC}{lines}s9,A3,APPROVED,x,x,300,20\n", encoding="utf-8")
     assert len(rows(read(labels, submissions)["groundedness"])) == 4
     (problem,) = world.problems_of(labels, submissions, scales=ONE, columns={"worker": "ResponseId"})
     assert (problem.code, "--column worker=NAME" in problem.message) == ("unknown_worker", True)
+
+
+@pytest.mark.parametrize(
+    ("state", "votes"),
+    [
+        *(("APPROVED", True), ("AWAITING REVIEW", True), ("awaiting_review", True), ("PARTIALLY APPROVED", True)),
+        *(("SCREENED OUT", False), ("CONSENT_REVOKED", False), ("ACTIVE", False), ("RESERVED", False)),
+        *(("TIMED-OUT", False), ("RETURNED", False), ("", False), ("A NEW STATE", False)),
+    ],
+)  # fmt: skip
+def test_only_submissions_that_are_approved_or_to_be_reviewed_vote(tmp_path: Path, state: str, votes: bool) -> None:
+    labels = put(tmp_path / "s.csv", survey("1_1.R1"))
+    lines = f"s1,A1,APPROVED,x,x,300,20\ns2,A2,{state},x,x,300,20\n"
+    found = read(labels, put(tmp_path / "prolific.csv", PROLIFIC + lines))
+    assert len(rows(found["groundedness"])) == 1 + votes
+
+
+def test_rows_that_a_requester_rejects_offline_have_no_vote(tmp_path: Path) -> None:
+    content = batch(["grade"], ["2"], ["0"], ["1"]).splitlines()
+    # The columns Approve and Reject come last: an X, or the reason.
+    content[1] = f"{content[1].removesuffix(',')}X,"
+    content[2] = f"{content[2]}X"
+    content[3] = f"{content[3]}always the same answer"
+    labels, warnings = warned(put(tmp_path / "b.csv", "\n".join(content)))
+    assert [(row[0], row[3]) for row in rows(labels["groundedness"])] == [("A1", 2)]
+    assert [(problem.code, problem.path, problem.message) for problem in warnings] == [
+        ("row_left_out", "line 3", "2 rows left out, Reject 'X', 'always the same answer'; this is the first")
+    ]
 
 
 # Others.

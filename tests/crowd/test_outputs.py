@@ -147,9 +147,10 @@ def test_the_json_of_cast_regins_own_grades_is_its_own(shared: Path) -> None:
 def test_gold_is_gold_and_a_second_id_of_one_text_a_second_assessor() -> None:
     rows = parse_gold(crowd_files(studied(), texts=TEXTS)["gold.jsonl"], "gold.jsonl")
     first = replace(rows[0], distribution=None)
-    assert first == GoldRow(
-        "1_2", "1", "relevance", 2, "crowd", "R9", text_digest("Same."), made="blind", inclusion_probability=1.0
-    )
+    # Whether these are all responses or a part of them is not known.
+    assert first == GoldRow("1_2", "1", "relevance", 2, "crowd", "R9", text_digest("Same."), made="blind")
+    whole = parse_gold(crowd_files(studied(), texts=TEXTS, whole=["relevance"])["gold.jsonl"], "gold.jsonl")
+    assert [row.inclusion_probability for row in whole] == [1.0] * 4
     assert [(row.turn_id, row.response_id, row.assessor) for row in rows] == [
         ("1_2", "R9", "crowd"),
         ("1_2", "R10", "crowd#2"),

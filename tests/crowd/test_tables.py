@@ -612,3 +612,78 @@ def test_a_pool_knows_the_turn_of_a_bare_item_or_task(tmp_path: Path) -> None:
         assert rows(read(path, scales=ONE, turns={"R1": "1_1"})["relevance"]) == [("a", "1_1", "R1", 2)]
     (problem,) = problems_of(put(tmp_path / "t.csv", "worker,item,label\na,R1,2\n"), scales=ONE)
     assert problem.message.startswith("no column of turns (--column turn_id=NAME; or --pool OUT")
+
+
+# Pairs in both orders
+
+BOTH_ORDERS = (
+    "worker,turn_id,response_id,second_id,label\n"
+    # Two of three workers take B's text for the better one: 2 and, in the other order, 0.
+    "w1,1_1,A,B,2\nw2,1_1,B,A,0\nw3,1_1,B,A,2\nw1,1_2,B,A,0\nw2,1_2,B,A,1\n"
+)
+
+
+def test_a_pair_in_either_order_is_one_item(tmp_path: Path) -> None:
+    labels, warnings = warned(put(tmp_path / "p.csv", BOTH_ORDERS), scales={"preference": (0, 1, 2)})
+    assert rows(labels["preference"]) == [
+        ("w1", "1_1", "A|B", 2),
+        ("w2", "1_1", "A|B", 2 - 0),
+        ("w3", "1_1", "A|B", 2 - 2),
+        # All saw this one in one order, which stays.
+        ("w1", "1_2", "B|A", 0),
+        ("w2", "1_2", "B|A", 1),
+    ]
+    assert [(problem.code, problem.path) for problem in warnings] == [("pair_turned", "line 3")]
+    assert "2 labels of pairs" in warnings[0].message and "a grade g counts as 2 - g" in warnings[0].message
+
+
+def test_the_order_of_a_known_pair_is_that_of_its_item(tmp_path: Path) -> None:
+    known = [Item("1_1", "B|A")]
+    labels = read(put(tmp_path / "p.csv", BOTH_ORDERS), scales={"preference": (0, 1, 2)}, repeatable=known)
+    assert [row[2:] for row in rows(labels["preference"])][:3] == [("B|A", 0), ("B|A", 0), ("B|A", 2)]
+
+
+def test_a_worker_gives_a_pair_one_label_in_whatever_order(tmp_path: Path) -> None:
+    header = "worker,turn_id,response_id,second_id,label\n"
+    scales = {"preference": (0, 1, 2)}
+    same = put(tmp_path / "p.csv", f"{header}a,1_1,A,B,2\na,1_1,B,A,0\n")
+    labels, warnings = warned(same, scales=scales)
+    assert rows(labels["preference"]) == [("a", "1_1", "A|B", 2)]
+    assert [problem.code for problem in warnings] == ["pair_turned", "duplicate_row"]
+    # Who takes the first one in both orders contradicts themselves.
+    first = put(tmp_path / "p.csv", f"{header}a,1_1,A,B,0\na,1_1,B,A,0\n")
+    assert faults(first, scales=scales) == [("different_labels", "line 3")]
+    assert rows(read(first, scales=scales, last=True)["preference"]) == [("a", "1_1", "A|B", 2)]
+    # 0, 1, 3 turned around would be 3, 2, 0.
+    assert faults(same, scales={"preference": (0, 1, 3)}, words=lambda *_: {}) == [("wrong_label", "line 3")]
+
+
+def test_orders_of_a_pool_are_one_item_too(tmp_path: Path) -> None:
+    path = put(tmp_path / "p.csv", "worker,response_id,label\na,R1,2\nb,R0,2\n")
+    options = {"turns": {"R0": "1_1", "R1": "1_1"}, "other_orders": {"R0": "R1", "R1": "R0"}}
+    labels = read(path, scales={"preference": (0, 1, 2)}, **options)["preference"]
+    assert rows(labels) == [("a", "1_1", "R0", 0), ("b", "1_1", "R0", 2)]
+
+
+# Names of workers
+
+
+def test_workers_who_may_be_one_are_named(tmp_path: Path) -> None:
+    names = ["ann", "Ann", "bob", "7", "07", "7.0", "70", "Zoe\u0308", "Zo\u00eb", "a b", "ab", "w01", "w1"]
+    path = put(tmp_path / "t.csv", HEADER + "".join(f"{name},1_1,R1,relevance,1\n" for name in names))
+    labels, warnings = warned(path)
+    assert len(labels["relevance"].workers) == 13
+    groups = [problem.message.partition(": ")[2].partition(";")[0] for problem in warnings]
+    assert sorted(groups) == sorted(
+        ["'Ann', 'ann'", "'07', '7', '7.0'", "'Zoe\u0308', 'Zo\u00eb'", "'a b', 'ab'", "'w01', 'w1'"]
+    )
+    assert {problem.code for problem in warnings} == {"workers_alike"}
+
+
+def test_rows_that_a_file_of_toloka_rejects_have_no_vote(tmp_path: Path) -> None:
+    head = "INPUT:turn_id\tINPUT:response_id\tOUTPUT:relevance\tASSIGNMENT:worker_id\tACCEPT:verdict\n"
+    path = put(tmp_path / "t.tsv", f"{head}1_1\tR1\t2\ta\t+\n1_1\tR1\t0\tb\t-\n1_1\tR1\t1\tc\t\n")
+    columns = {"worker": "ASSIGNMENT:worker_id", "turn_id": "INPUT:turn_id", "response_id": "INPUT:response_id"}
+    labels, warnings = warned(path, scales=ONE, columns={**columns, "label": "OUTPUT:relevance"})
+    assert [(row[0], row[3]) for row in rows(labels["relevance"])] == [("a", 2), ("c", 1)]
+    assert [(problem.code, problem.path) for problem in warnings] == [("row_left_out", "line 3")]
