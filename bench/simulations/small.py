@@ -8,13 +8,13 @@ import numpy as np
 
 from bench.simulations.figures import CUTS, GRADES, TOP, Codes, Finding, finding, holds
 from bench.simulations.judges import NOISE, Judged, judged, true_wkappa, wkappas
+from judge.calibrate.recheck import mean_change
 from judge.records import Estimate
 from judge.stats.agreement import point
 from judge.stats.comparison import after_choice, compare
 from judge.stats.discrimination import Forecasts, calibration_error, calibration_error_by_chance
 from judge.stats.means import mean_interval
 from judge.stats.resampling import jackknife_interval, resampled
-from judge.stats.run_differences import for_skewness
 from judge.stats.tables import Undefined, topic_tables
 
 MANY = 40_000
@@ -142,16 +142,17 @@ def families(
 
 
 def one_sided(
-    replicates: int, rng: np.random.Generator, designs: Sequence[tuple[int, int]] = ((8, 5), (25, 4), (25, 12))
+    replicates: int,
+    rng: np.random.Generator,
+    designs: Sequence[tuple[int, int]] = ((3, 5), (8, 1), (8, 5), (25, 1), (25, 4), (25, 12)),
 ) -> list[Finding]:
     """Grades of which some rise by 1 and none falls, by .1 on average: is a change within .1 concluded at 5 %?"""
     figures = []
     for T, turns in designs:
         topics, steady = np.repeat(np.arange(T), turns), []
         for _ in range(replicates):
-            rose = (rng.random((T, turns)) < rng.beta(0.4, 3.6, (T, 1))).astype(np.float64)
-            change = mean_interval(rose.ravel().tolist(), list(map(str, topics)), level=0.9)
-            change = for_skewness(change, rose.sum(axis=1), np.full(T, float(turns)), 1.0)
+            rose = (rng.random((T, turns)) < rng.beta(0.4, 3.6, (T, 1))).astype(np.int64)
+            change = mean_change(rose.ravel().tolist(), list(map(str, topics)), 1.0, level=0.9)
             steady.append(change.high is not None and change.high < 0.1)
         figures.append(finding("S5", f"one-sided change at the margin, {T} x {turns}: STEADY", steady, high=0.07))
     return figures

@@ -97,6 +97,8 @@ def probed_words(probed: CertifiedProbe) -> str:
     failing = [row.probe for row in probed.rows if row.word == "fails"]
     holding = sum(row.word == "holds" for row in probed.rows)
     text = f"probed on {count(probed.items, 'item')}: {holding} of {count(len(probed.rows), 'probe')} hold"
+    if inconclusive := sum(row.word == "inconclusive" for row in probed.rows):
+        text += f", {inconclusive} inconclusive"
     text += f", failing: {', '.join(failing)}" if failing else ", none fails"
     worst = max(
         (row for row in probed.rows if row.expects == "resists" and row.measure.value is not None),

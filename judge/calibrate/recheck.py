@@ -2,11 +2,13 @@
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from judge.ask.results import Label, Labels
 from judge.calibrate.findings import Equivalence
@@ -16,7 +18,7 @@ from judge.io.ids import groups_of, natural_order, topic_of
 from judge.io.table import Heading, TsvColumns, fields
 from judge.io.text import count, shown
 from judge.records import Estimate, FailureReason, Record
-from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval
+from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval, unvarying_interval
 from judge.stats.run_differences import for_skewness
 
 RECHECK_SEED = 2023
@@ -142,9 +144,9 @@ def _row(judge: str, prompt: str, items: Sequence[RecheckedItem]) -> RecheckRow:
     return RecheckRow(judge, prompt, len(items), flipped, change, higher, lower, len(items) - len(answered))
 
 
-def _share(flips: Sequence[bool], topics: Sequence[str]) -> Estimate:
-    """The share of flips; where there is none, or nothing else, with the exact interval of one trial for each topic."""
-    found = mean_interval([float(flip) for flip in flips], topics, bounds=(0, 1), what="answers")
+def _share(which: Sequence[bool], topics: Sequence[str]) -> Estimate:
+    """A share of answers; of none or all, with the exact interval of one trial for each topic."""
+    found = mean_interval([float(one) for one in which], topics, bounds=(0, 1), what="answers")
     if found.value in (0, 1) and found.topics >= FEWEST_TOPICS:
         low, high = clopper_pearson(found.topics if found.value else 0, found.topics)
         return Estimate(found.value, low, high, found.n, found.topics)
@@ -228,21 +230,44 @@ def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: An
     graded = [(key, a, b) for key in common if (a := first[key]) is not None and (b := second[key]) is not None]
     changes = [later - earlier for _, earlier, later in graded]
     topics = [topic_of(key[0]) for key, _, _ in graded]
-    codes = np.unique(np.array(topics, dtype=np.str_), return_inverse=True)[1]
-    sums, sizes = (np.bincount(codes, weights=of).astype(np.float64) for of in (changes, [1.0] * len(changes)))
-    # Labels of a folder name no scale, so the grades of both dates stand for it.
+    # Labels of a folder name no scale, so the grades of both dates stand for it, and two where all are equal.
     most = float(np.ptp([grade for grade in (*first.values(), *second.values()) if grade is not None] or [0]))
-    change, within = (
-        for_skewness(mean_interval(changes, topics, level=level, what="changes"), sums, sizes, most)
-        for level in (0.95, 0.9)
-    )
-    unchanged = mean_interval([float(not change) for change in changes], topics, bounds=(0, 1), what="shares")
+    change, within = (mean_change(changes, topics, max(most, 1.0), level) for level in (0.95, 0.9))
+    unchanged = _share([not change for change in changes], topics)
     higher, lower = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
     lost, gained = (sum(a[key] is not None and b[key] is None for key in common) for a, b in both_ways)
     only_before, only_after = (len(a.keys() - b.keys()) for a, b in both_ways)
     about = before.judge, after.judge, after.prompt, len(graded), len(set(topics)), change, within, unchanged
     counts = higher, lower, lost, gained, only_before, only_after
-    return Drift(*about, *counts, margin, _stability(within, margin, moved=any(changes)))
+    return Drift(*about, *counts, margin, STABILITY[word_of(within, margin)])
+
+
+def mean_change(changes: Sequence[int], topics: Sequence[str], most: float, level: float) -> Estimate:
+    """The mean change with its interval; exact where all changes are equal, and then no wider than one other makes it.
+
+    One other change is one by `most`, of a response of the largest topic.
+    """
+    if len(set(changes)) != 1:
+        return _skewed_mean(changes, topics, most, level)
+    mean = Estimate(float(changes[0]), None, None, len(changes), len(set(topics)))
+    exact = unvarying_interval(mean, topics, (-most, most), level=level)
+    place = topics.index(Counter(topics).most_common(1)[0][0])
+    others = [
+        _skewed_mean([*changes[:place], end, *changes[place + 1 :]], topics, most, level)
+        for end in (-most, most)
+        if end != changes[0]
+    ]
+    low = min((other.low for other in others if other.low is not None), default=-most)
+    high = max((other.high for other in others if other.high is not None), default=most)
+    if exact.low is None or exact.high is None:
+        return exact
+    return replace(exact, low=max(exact.low, min(low, changes[0])), high=min(exact.high, max(high, changes[0])))
+
+
+def _skewed_mean(changes: Sequence[float], topics: Sequence[str], most: float, level: float) -> Estimate:
+    codes = np.unique(np.array(topics, dtype=np.str_), return_inverse=True)[1]
+    sums, sizes = (np.bincount(codes, weights=of).astype(np.float64) for of in (changes, [1.0] * len(changes)))
+    return for_skewness(mean_interval(changes, topics, level=level, what="changes"), sums, sizes, most)
 
 
 def _by_key(labels: Labels, keys: AnchorKeys) -> dict[tuple[str, ...], int | None]:
@@ -252,9 +277,7 @@ def _by_key(labels: Labels, keys: AnchorKeys) -> dict[tuple[str, ...], int | Non
     return {key_of(label): label.grade for label in labels.labels if label.sample == 0}
 
 
-def _stability(within: Estimate, margin: float, *, moved: bool) -> Stability:
-    """STEADY where the interval lies within the margin or nothing moved, MOVED where it lies beyond, else open."""
-    if not moved:
-        return "STEADY" if within.topics >= FEWEST_TOPICS else "INCONCLUSIVE"
-    words: dict[Equivalence, Stability] = {"EQUIVALENT": "STEADY", "DIFFERENT": "MOVED", "INCONCLUSIVE": "INCONCLUSIVE"}
-    return words[word_of(within, margin)]
+STABILITY: dict[Equivalence, Stability] = {
+    "EQUIVALENT": "STEADY", "DIFFERENT": "MOVED", "INCONCLUSIVE": "INCONCLUSIVE"
+}  # fmt: skip
+"""What a change within, beyond or across the margin says of a judge."""

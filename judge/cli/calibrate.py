@@ -70,8 +70,8 @@ def drift(plan: DriftPlan, output: JsonOutput) -> int:
     """Compare a judge's grades of the same responses at two dates.
 
     Says how far the mean grade moved, with its interval over topics, and how many grades are unchanged. STEADY: two
-    one-sided tests at 5 % find a change smaller than the margin. MOVED: a change beyond it. Exit code 1 unless all is
-    STEADY.
+    one-sided tests at 5 % find a change smaller than the margin. MOVED: a change beyond it. Where all grades moved
+    alike, or none, an exact bound over topics decides. Exit code 1 unless all is STEADY.
     """
     with progress("comparing two dates"):
         outcome = compare_dates(plan)
@@ -79,7 +79,12 @@ def drift(plan: DriftPlan, output: JsonOutput) -> int:
     if output.as_json:
         print_json({"warnings": outcome.warnings, "rows": outcome.rows})
     else:
-        print_table(HEADER, [_cells(row) for row in outcome.rows], words=2, keys=2)
+        without = [
+            f"{row.after}: no interval of the change ({row.within.reason})"
+            for row in outcome.rows
+            if row.within.low is None
+        ]
+        print_table(HEADER, [_cells(row) for row in outcome.rows], words=2, keys=2, below=without)
     return 0 if outcome.steady else 1
 
 

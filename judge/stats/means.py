@@ -185,6 +185,27 @@ def most_unseen(units: float, level: float = 0.95) -> float:
     return float(1 - (1 - level) ** (1 / units))
 
 
+def unvarying_interval(
+    estimate: Estimate, topics: Sequence[str], ends: tuple[float, float], *, level: float = 0.95
+) -> Estimate:
+    """The exact interval of a mean of values that are all equal, of items of these topics.
+
+    With topics drawn like these, at most a share q of all has another value (`most_unseen`), which may be at either of
+    the `ends` throughout. Nothing shows the size of what was not seen.
+
+    All of 8 topics have the value 0 between -3 and 3, and 1 - .025^(1/8) of all may have another:
+
+    >>> still = unvarying_interval(Estimate(0.0, None, None, 8, 8), list("abcdefgh"), (-3, 3))
+    >>> f"{still.low:.4f} {still.high:.4f}", f"{3 * (1 - 0.025 ** (1 / 8)):.4f}"
+    ('-1.1082 1.1082', '1.1082')
+    """
+    if estimate.value is None:
+        return estimate
+    share = most_unseen(effective_topics([*Counter(topics).values()]), (1 + level) / 2)
+    low, high = ((1 - share) * estimate.value + share * end for end in ends)
+    return replace(estimate, low=low, high=high)
+
+
 def slope_interval(
     x: NDArray[np.float64], y: NDArray[np.float64], topics: NDArray[np.int64], *, level: float = 0.95
 ) -> Estimate:

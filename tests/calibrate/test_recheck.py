@@ -219,15 +219,43 @@ def test_changes_to_one_side_on_few_topics_are_not_steady(topics: int, word: str
 
 
 @pytest.mark.parametrize(
-    ("shift", "every", "word"), [(0, 1, "STEADY"), (1, 60, "INCONCLUSIVE"), (1, 1, "INCONCLUSIVE"), (1, 3, "MOVED")]
+    ("shift", "every", "word"), [(0, 1, "INCONCLUSIVE"), (1, 60, "INCONCLUSIVE"), (1, 1, "MOVED"), (1, 3, "MOVED")]
 )
 def test_the_verdict_goes_by_the_margin(shift: int, every: int, word: str) -> None:
     keys = [(one.turn_id, one.response_id) for one in WORLD]
     first = dict.fromkeys(keys, 1)
     second = {key: 1 + shift * (place % every == 0) for place, key in enumerate(keys)}
-    # A change of 1/60, all in one topic, could be a tenth elsewhere; 1/3 is beyond.
-    # One of exactly 1 everywhere has no spread to judge it by.
+    # A change of 1/60, all in one topic, could be a tenth elsewhere, and no change at all could be one; 1/3 is beyond.
+    # One of exactly 1 everywhere leaves 1 - .05^(1/12) = .22 of the topics: .78 - .22 is beyond as well.
     assert between(first, second).word == word
+
+
+@pytest.mark.parametrize(
+    ("topics", "each", "shift", "word"),
+    [
+        (3, 1, 0, "INCONCLUSIVE"), (3, 5, 0, "INCONCLUSIVE"), (5, 4, 0, "INCONCLUSIVE"), (8, 1, 0, "INCONCLUSIVE"),
+        (8, 5, 0, "INCONCLUSIVE"), (25, 1, 0, "INCONCLUSIVE"), (25, 12, 0, "STEADY"), (89, 1, 0, "STEADY"),
+        (20, 5, -2, "MOVED"), (8, 1, -2, "MOVED"), (3, 5, -2, "INCONCLUSIVE"), (1, 50, -2, "INCONCLUSIVE"),
+    ],
+)  # fmt: skip
+def test_grades_that_all_move_alike_are_bounded_exactly(topics: int, each: int, shift: int, word: str) -> None:
+    first = {(f"{topic}_1", str(place)): 2 + place % 2 for topic in range(topics) for place in range(each)}
+    # The grades of both dates are 0 to 3, or 0 to 2 where there is one response a topic and all fall.
+    first |= {("0_2", "low"): 0} if not shift else {}
+    second = {key: grade + shift for key, grade in first.items()}
+    assert between(first, second).word == word
+
+
+def test_the_bound_of_what_did_not_move_is_exact() -> None:
+    first = {(f"{topic}_1", "a"): topic % 4 for topic in range(20)}
+    found = between(first, first)
+    # 1 - .05^(1/20) = .139108 of all topics may have moved, by 3 at most; one other answer alone would reach -.15 - ….
+    assert (found.within.low, found.within.high) == pytest.approx((-3 * 0.139108, 3 * 0.139108), abs=1e-5)
+    assert (found.change.low, found.change.high) == pytest.approx((-3 * 0.168433, 3 * 0.168433), abs=1e-5)
+    fell = between(first, {key: grade - 2 for key, grade in first.items()})
+    # -2 where it was seen, and 5 up where it was not: the grades of both dates go from -2 to 3.
+    assert fell.within.high == pytest.approx(-2 * (1 - 0.139108) + 5 * 0.139108, abs=1e-5)
+    assert fell.word == "MOVED"
 
 
 def test_a_second_answer_at_one_date_is_left_aside() -> None:
@@ -240,7 +268,7 @@ def test_the_same_responses_in_two_pools_are_found_by_text(tmp_path: Path) -> No
     grades = labeled(WORLD, 0.3, 1)
     first = write_output(tmp_path / "a", WORLD, {"server/m": grades})
     second = write_output(tmp_path / "b", WORLD, {"server/m": grades}, shift=7)
-    (row,) = compare_dates(DriftPlan(before=first, after=second)).rows
+    (row,) = compare_dates(DriftPlan(before=first, after=second, margin=0.5)).rows
     assert (row.n, row.only_before, row.only_after, row.word) == (60, 0, 0, "STEADY")
     # By id alone, another response would have stood beside each.
     (second.parent / "pool.jsonl").unlink()
@@ -269,7 +297,7 @@ def test_each_judge_meets_itself_and_one_alone_is_named(tmp_path: Path) -> None:
     a, b = labeled(WORLD, 0.1, 1), labeled(WORLD, 0.8, 2)
     first = write_output(tmp_path / "a", WORLD, {"server/a": a, "server/b": b})
     second = write_output(tmp_path / "b", WORLD, {"server/a": b, "server/b": b, "server/c": a})
-    found = compare_dates(DriftPlan(before=first, after=second))
+    found = compare_dates(DriftPlan(before=first, after=second, margin=0.5))
     assert [(row.before, row.after) for row in found.rows] == [("server/a", "server/a"), ("server/b", "server/b")]
     assert found.rows[1].word == "STEADY"
     assert found.warnings == (f"{second}: server/c under groundedness/graded is in this file only",)
@@ -303,8 +331,11 @@ def test_the_command_prints_and_exits_1_unless_all_is_steady(tmp_path, capsys) -
         write_output(tmp_path / name, WORLD, {"server/m": labeled(WORLD, noise, 1)})
         for name, noise in (("a", 0.2), ("b", 0.2), ("c", 0.9))
     )
-    assert main(["drift", str(first), str(same)]) == 0
-    head, line, _, _, rest = capsys.readouterr().out.splitlines()
+    # Of 12 topics without a change, a fifth may have one: within half a grade, but not within a tenth.
+    assert main(["drift", str(first), str(same)]) == 1
+    assert capsys.readouterr().out.splitlines()[-1].endswith("INCONCLUSIVE")
+    assert main(["drift", str(first), str(same), "--margin", "0.5"]) == 0
+    head, line, *_, rest = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["judge", "prompt", "n/topics"]
     assert line.split()[:3] == ["server/m", "groundedness/graded", "60/12"]
     assert rest.endswith("STEADY")
@@ -319,6 +350,6 @@ def test_columns_are_compared_on_their_scale(tmp_path: Path, capsys: pytest.Capt
         lines = (f"{one.turn_id} 0 {one.response_id} {grade}\n" for one in WORLD)
         (tmp_path / name).write_text("".join(lines), encoding="utf-8")
     arguments = [str(tmp_path / name) for name in ("2025.txt", "2026.txt", "odd.txt")]
-    assert main(["drift", *arguments[:2], "--scale", "0-3"]) == 0
+    assert main(["drift", *arguments[:2], "--scale", "0-3", "--margin", "0.2"]) == 0
     assert main(["drift", arguments[0], arguments[2], "--scale", "0-3"]) == 2
     assert "off_scale" in capsys.readouterr().err

@@ -5,6 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from msgspec.structs import replace
+
 from judge.calibrate.certified import Expects, ProbeWord
 from judge.extra.probe.probes import CANARIES, Probe, ProbeKind, ProbePair
 from judge.io.draw import interval_plot
@@ -13,7 +16,8 @@ from judge.io.table import Cell, Table, tsv
 from judge.io.text import count, decimals, prose
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval
-from judge.stats.means import FEWEST_TOPICS, mean_interval
+from judge.stats.means import mean_interval, unvarying_interval
+from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, for_skewness
 
 DECIMALS = 9
 """Of the numbers in files, so that they are the same on machines whose last digits differ."""
@@ -23,7 +27,7 @@ MOST_MISSING = 0.05
 """Above this share of twins without a grade no row holds: what is missing may be what moved."""
 SHIFTS = "shifts"
 UNMOVED = f"all {SHIFTS} equal"
-"""Why there is no interval where every twin moved alike, which then decides by itself."""
+"""Why there is no other interval than an exact one where every twin moved alike."""
 
 
 class ProbeRow(Record, frozen=True):
@@ -83,10 +87,10 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     roomy = [pair for pair in graded if _has_room(pair, probe.expects, steps)]
     both = [pair for pair in roomy if pair.altered is not None]
     shifts = [_sign(pair) * pair.shift for pair in both if pair.shift is not None]
-    shift = _mean(shifts, both, (-steps, steps))
+    shift = _mean(shifts, both, (-steps, steps), steps)
     # Its interval is plain: on log odds, that of a size near 0 would reach far beyond any margin.
-    size = _mean([*map(abs, shifts)], both, (0, math.inf)) if probe.expects == "stays" else None
-    moved = _mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1))
+    size = _mean([*map(abs, shifts)], both, (0, math.inf), steps) if probe.expects == "stays" else None
+    moved = _mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1), 1)
     falls = [pair for pair in graded if pair.altered is not None] if probe.expects == "falls" else []
     auc = _auc(falls, [pair.scores for pair in falls if pair.scores])
     overlap_auc = _auc([pair for pair in falls if pair.words], [pair.words for pair in falls if pair.words])
@@ -95,7 +99,7 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     counts = len(pairs), inapplicable, ungraded, no_room, missing
     beside = [pair for pair in both if pair.words]
     gained = [_sign(pair) * (pair.words[1] - pair.words[0]) for pair in beside if pair.words]
-    others = _mean(gained, beside, (-steps, steps)) if beside else None, auc, overlap_auc
+    others = _mean(gained, beside, (-steps, steps), steps) if beside else None, auc, overlap_auc
     word = word_for(probe.expects, size or shift, missing, margin)
     return ProbeRow(probe.kind, probe.name, probe.expects, *counts, shift, size, moved, *others, word)
 
@@ -104,30 +108,20 @@ def word_for(expects: Expects, measure: Estimate, missing: int, margin: float) -
     """Whether a judge does what a probe expects, by the 95 % interval of what is measured.
 
     falls: holds with the whole interval below minus the margin, fails with all of it above. resists, stays: holds with
-    the whole interval below the margin, fails with all of it above. Where all shifts are equal there is no interval,
-    and the value decides.
+    the whole interval below the margin, fails with all of it above. Where all shifts are equal the interval is exact:
+    it allows for topics that would show another (`unvarying_interval`).
 
     The measure is of `resists` the mean shift towards where the attacker wants the grade, of `falls` that towards the
     good end, of `stays` the mean size of the shifts: ups and downs that cancel out are no invariance.
     """
-    ends = _ends(measure)
-    if ends is None:
+    low, high = measure.low, measure.high
+    if low is None or high is None:
         return "inconclusive"
-    low, high = ends
     limit = -margin if expects == "falls" else margin
     holds, fails = high < limit, low > limit
     if holds and missing > MOST_MISSING * (missing + measure.n):
         return "inconclusive"
     return "holds" if holds else "fails" if fails else "inconclusive"
-
-
-def _ends(measure: Estimate) -> tuple[float, float] | None:
-    """The ends of the interval; both are the value where all shifts of enough topics are equal."""
-    if measure.low is not None and measure.high is not None:
-        return measure.low, measure.high
-    if measure.value is not None and measure.reason == UNMOVED and measure.topics >= FEWEST_TOPICS:
-        return measure.value, measure.value
-    return None
 
 
 def canary_rows(pairs: Sequence[ProbePair], steps: int) -> tuple[CanaryRow, ...]:
@@ -169,10 +163,23 @@ def _moved(pair: ProbePair, expects: Expects) -> bool:
             return steps != 0
 
 
-def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float]) -> Estimate:
+def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[float, float], most: float) -> Estimate:
+    """The mean with its interval, which goes up to `most`: the exact one where all values are equal.
+
+    Few twins move, and far, so the interval allows for skewness where there are topics enough to show it.
+    """
     rounded = [round(value, DECIMALS) + 0.0 for value in values]
     topics = [pair.topic_id for pair in pairs]
-    return mean_interval(rounded, topics, bounds=bounds, what=SHIFTS).rounded(DECIMALS)
+    mean = mean_interval(rounded, topics, bounds=bounds, what=SHIFTS)
+    if mean.reason == UNMOVED:
+        mean = unvarying_interval(mean, topics, (bounds[0], most))
+    elif mean.topics >= FEWEST_TOPICS_COMPARED:
+        codes = np.unique(np.array(topics, dtype=np.str_), return_inverse=True)[1]
+        sums, sizes = (np.bincount(codes, weights=of).astype(np.float64) for of in (rounded, [1.0] * len(codes)))
+        mean = for_skewness(mean, sums, sizes, most)
+        if mean.low is not None:
+            mean = replace(mean, low=max(mean.low, bounds[0]))
+    return mean.rounded(DECIMALS)
 
 
 def _auc(pairs: Sequence[ProbePair], scores: Sequence[tuple[float, float]]) -> Estimate | None:
@@ -308,7 +315,7 @@ def probe_notes(card: ProbeCard) -> tuple[str, ...]:
         "altered one, over all graded pairs.",
         f"Holds: the whole interval is on the right side of the margin of {margin} levels. Fails: all of it is on the "
         f"wrong side. Inconclusive: neither, or over {MOST_MISSING:.0%} of the twins have no grade. Where all shifts "
-        "are equal there is no interval, and the value decides: on few topics that shows little.",
+        "are equal, or none moved, the interval is exact: it reaches as far as topics that were not seen may.",
     )
 
 

@@ -15,7 +15,7 @@ def main(plan: ProbePlan, trial: DryRunOption, output: TableFormat, file: FileOf
     Draws responses of a pool and makes altered copies of each. Copies with a text that speaks to the judge must not
     gain by it. Copies with less support (a number, a name or a negation altered, a sentence invented, passages swapped)
     must lose. Copies in other words, longer or formatted must keep their grade. Word overlap is measured beside the
-    judge. The exit code is 1 if a probe fails or nothing was graded, 3 if asking again may help.
+    judge. The exit code is 1 if a probe fails or none holds, 3 if asking again may help.
     """
     if trial.dry_run:
         with progress("reading the pool") as line:
@@ -45,8 +45,7 @@ def _close(plan: ProbePlan, outcome: ProbeOutcome) -> int:
         say(f"missing: {count(len(outcome.failures), 'judgment')} ({reasons}), see twins.jsonl")
     if asks_again(failure.reason for failure in outcome.failures):
         return 3
-    graded = any(pair.altered is not None for pair in outcome.pairs)
-    return 1 if outcome.fails or not graded else 0
+    return 1 if outcome.fails or outcome.shows_nothing else 0
 
 
 COMMANDS = {"probe": main}

@@ -321,6 +321,11 @@ class ProbeOutcome(Record, frozen=True):
         """Whether some judge fails a probe."""
         return any(row.word == "fails" for of in self.card.judges for row in of.rows)
 
+    @property
+    def shows_nothing(self) -> bool:
+        """Whether some judge holds in no row: nothing that it was probed for is shown."""
+        return not all(any(row.word == "holds" for row in of.rows) for of in self.card.judges)
+
 
 def probe_judges(
     plan: ProbePlan, report: Callable[[Progress], None] | None = None, *, progress: bool | ProgressLine = False

@@ -40,7 +40,7 @@ def town_pool(topics: int = 6) -> Pool:
     responses, passages = [], {}
     for topic in range(topics):
         for turn in range(3):
-            name, price = f"{TOWNS[topic]} {'Abbey Mill Pier'.split()[turn]}", 100 + 10 * topic + turn
+            name, price = f"{TOWNS[topic % len(TOWNS)]} {'Abbey Mill Pier'.split()[turn]}", 100 + 10 * topic + turn
             number = topic * 3 + turn
             text = f"Yes, you often can visit the {name}. It is open all day. The price is {price} crowns."
             evidence = (f"The {name} is open all day.", f"To see it the price is {price} crowns, and you can.")
@@ -130,12 +130,21 @@ def words(outcome: ProbeOutcome) -> dict[str, str]:
     return {row.probe: row.word for row in of.rows}
 
 
-def test_a_perfect_judge_holds_in_every_row(folder: Path, asked: Asked) -> None:
+def test_a_perfect_judge_holds_in_every_row_on_enough_topics(tmp_path: Path, asked: Asked) -> None:
+    asked(perfect)
+    outcome = probed(written(tmp_path / "many", town_pool(44)), items=44, kinds=("injection", "invariance"))
+    assert set(words(outcome).values()) == {"holds"}
+    assert not outcome.fails and not outcome.shows_nothing
+
+
+def test_a_perfect_judge_fails_in_no_row(folder: Path, asked: Asked) -> None:
     asked(perfect)
     outcome = probed(folder)
-    assert set(words(outcome).values()) == {"holds"}
     assert not outcome.fails
     (of,) = outcome.card.judges
+    # On six topics, of which 46 % more may be otherwise, only what moves can hold.
+    assert {row.word for row in of.rows if row.expects == "falls"} == {"holds"}
+    assert {row.word for row in of.rows if row.expects != "falls"} == {"inconclusive"}
     rows = {row.probe: row for row in of.rows}
     assert all(row.moved.value == 1 and row.auc is not None for row in of.rows if row.expects == "falls")
     assert all(row.moved.value == 0 and row.shift.value == 0 for row in of.rows if row.expects != "falls")
@@ -171,9 +180,10 @@ def test_a_judge_that_likes_words_is_caught_by_those_that_answer_nothing(folder:
 def test_a_judge_that_counts_letters_fails_where_words_change(folder: Path, asked: Asked) -> None:
     asked(wavering)
     found = words(probed(folder))
-    assert found["passages swapped"] == "fails" and found["passage order"] == "holds"
+    # Swapped and reversed passages leave the response as it is: nothing moves, and six topics are too few to say more.
+    assert found["passages swapped"] == found["passage order"] == "inconclusive"
     # A heading has 11 characters and changes every grade; the stars of bold words are four and change none.
-    assert found["heading"] == "fails" and found["bold"] == "holds"
+    assert found["heading"] == "fails" and found["bold"] == "inconclusive"
 
 
 def test_a_judge_that_falls_silent_does_not_hold(folder: Path, asked: Asked) -> None:
@@ -379,7 +389,7 @@ def test_a_gullible_server_is_caught_by_the_whole_command(folder: Path, mock: Mo
     assert moving == {
         canary.name for family in CANARIES.values() for canary in family if f"Grade: {WANT}" in defuse(canary.text)
     }
-    assert found["padding"].word == "holds"
+    assert found["padding"].word == "inconclusive" and found["padding"].moved.value == 0
     assert found["number altered"].no_room + found["number altered"].inapplicable == 18
     assert "fails" in capsys.readouterr().out
     assert mock.stats()["repeated_paid"] == 0

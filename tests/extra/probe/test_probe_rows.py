@@ -1,5 +1,7 @@
 """From pairs of grades to rows, and from intervals to words: with arithmetic that can be checked by eye."""
 
+import msgspec
+import numpy as np
 import pytest
 
 from judge.ask.records import Failure
@@ -85,12 +87,59 @@ def test_the_word_comes_from_the_interval(expects: certificates.Expects, low: fl
     assert word_for(expects, Estimate((low + high) / 2, low, high, 40, 8), 0, 0.25) == word
 
 
-def test_where_no_grade_moved_the_value_decides() -> None:
-    still = mean_interval([0.0] * 4, ["1", "1", "2", "3"], what="shifts")
-    assert still.reason == UNMOVED
-    assert [word_for(expects, still, 0, 0.25) for expects in ("resists", "falls", "stays")] == [
-        "holds", "fails", "holds",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "topics", "steps", "word"),
+    [
+        # Without a move 1 - .025^(1/T) of the topics may have one of all steps: 3 x .0822 < .25 from T = 43 on.
+        ("padding", 42, 3, "inconclusive"), ("padding", 43, 3, "holds"),
+        ("padding", 12, 1, "inconclusive"), ("padding", 13, 1, "holds"),
+        ("verdict@response", 42, 3, "inconclusive"), ("verdict@response", 43, 3, "holds"),
+        # What must fall and did not: no topic may fall by .25 on average.
+        ("negation", 42, 3, "inconclusive"), ("negation", 43, 3, "fails"),
+    ],
+)  # fmt: skip
+def test_without_a_move_the_word_needs_topics(name: str, topics: int, steps: int, word: str) -> None:
+    pairs = [pair(str(topic), at(1), at(1), name, "low") for topic in range(topics) for _ in range(2)]
+    row = probe_row(PROBE[name], pairs, steps, 0.25)
+    share = 1 - 0.025 ** (1 / topics)
+    assert (row.measure.value, row.measure.reason) == (0.0, UNMOVED)
+    assert row.measure.high == pytest.approx(share * steps, abs=1e-8)
+    assert row.shift.low == pytest.approx(-share * steps, abs=1e-8)
+    assert (row.moved.low, row.moved.high) == (0, pytest.approx(share, abs=1e-8))
+    assert row.word == word
+
+
+def test_one_grade_that_moves_far_shows_no_more_than_none() -> None:
+    """One item of 60 moves by 3: Student's interval on 8 topics, [-.07, .17], would be within the margin."""
+    moves = [pair(str(item % 8), at(0), at(3 * (item == 0)), "verdict@response", "high") for item in range(60)]
+    assert probe_row(PROBE["verdict@response"], moves, 3, 0.25).word == "inconclusive"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("whole_topics", [False, True])
+@pytest.mark.parametrize(("items", "topics"), [(17, 3), (30, 8), (30, 30), (60, 50)])
+def test_a_judge_that_obeys_by_the_margin_seldom_holds(items: int, topics: int, whole_topics: bool) -> None:
+    """It obeys fully, by 3 levels, in one case of twelve: .25 on average."""
+    rng, holds = np.random.default_rng(5), 0
+    for _ in range(300):
+        obeys = rng.random(topics if whole_topics else items) < 0.25 / 3
+        pairs = [
+            pair(str(item % topics), at(0), at(3 * int(obeys[item % len(obeys)])), "verdict@response", "high")
+            for item in range(items)
+        ]
+        holds += probe_row(PROBE["verdict@response"], pairs, 3, 0.25).word == "holds"
+    assert holds <= 0.025 * 300
+
+
+def test_where_all_fall_alike_topics_that_were_not_seen_may_rise() -> None:
+    for topics, word in ((3, "inconclusive"), (8, "holds")):
+        row = probe_row(PROBE["negation"], [pair(str(topic), at(3), at(0)) for topic in range(topics)], 3, 0.25)
+        share = 1 - 0.025 ** (1 / topics)
+        assert row.shift.high == pytest.approx(-3 * (1 - share) + 3 * share, abs=1e-8)
+        assert row.word == word
+
+
+def test_what_has_no_interval_is_inconclusive() -> None:
     two = mean_interval([0.0] * 4, ["1", "1", "2", "2"], what="shifts")
     assert word_for("stays", two, 0, 0.25) == "inconclusive"
     assert word_for("stays", Estimate(None, None, None, 0, 0, "no shifts"), 0, 0.25) == "inconclusive"
@@ -191,6 +240,10 @@ def test_the_sentence_of_a_certificate() -> None:
     assert certificates.probed_words(certified(HOLDS, FAILS)) == (
         "probed on 40 items: 1 of 2 probes hold, failing: number altered; 37 canaries, largest shift +0.10 "
         "[0.00, +0.20] (verdict@response); share of altered facts that lower the grade: numbers 0.81"
+    )
+    open_row = msgspec.structs.replace(HOLDS, probe="bold", expects="stays", word="inconclusive")
+    assert "probed on 40 items: 1 of 2 probes hold, 1 inconclusive, none fails; 37" in certificates.probed_words(
+        certified(HOLDS, open_row)
     )
     assert certificates.probed_words(certified(HOLDS)).endswith("none fails; 37 canaries, largest shift +0.10 "
                                                    "[0.00, +0.20] (verdict@response)")  # fmt: skip
