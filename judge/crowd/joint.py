@@ -11,7 +11,8 @@ from judge.errors import UsageError
 from judge.io.ids import natural_key
 from judge.io.table import tsv
 from judge.io.text import decimals, printable
-from judge.stats.consensus import majority, without_one
+from judge.stats.consensus import against_others, mode_shares
+from judge.stats.tables import Floats
 
 DIAGNOSTIC = (
     "diagnostic only: one Dawid-Skene model of workers and judges together; the judges have no vote on any grade, "
@@ -60,9 +61,13 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
     # A worker's own label does not count in the majority that it is compared with.
-    own = without_one(labels.counts, labels.grades)[labels.item, labels.code]
-    whole = majority(labels.counts, labels.grades)
-    compared, same, deviation = _agreement(joint, np.concatenate([own, *(whole[item] for item, _, _ in cast)]))
+    of_workers = against_others(labels.worker, labels.item, labels.code, labels.counts, W)
+    whole = mode_shares(labels.counts)
+    tables = np.concatenate([of_workers, *(_table(whole[item], code)[None] for item, code, _ in cast)])
+    values = np.asarray(labels.grades, dtype=np.float64)
+    compared = np.rint(tables.sum(axis=(1, 2))).astype(np.int64)
+    same = tables.trace(axis1=1, axis2=2)
+    deviation = (tables * (values - values[:, None])).sum(axis=(1, 2))
     n = np.bincount(joint.worker, minlength=len(joint.workers))
     grades, note = ",".join(map(str, labels.grades)), f"{DIAGNOSTIC}; {fitted.rule}"
     lines: list[tuple[object, ...]] = []
@@ -86,16 +91,8 @@ def _cast(labels: CrowdLabels, judge: Labels) -> tuple[NDArray[np.int32], NDArra
     return (np.array(list(kept), dtype=np.int32), np.array(list(kept.values()), dtype=np.int8), len(given) - len(kept))
 
 
-def _agreement(
-    joint: CrowdLabels, reference: NDArray[np.int8]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """For each rater the labels compared with a reference, the equal ones, and the sum of differences in grades."""
-    known = reference >= 0
-    rater, said, expected = joint.worker[known], joint.code[known], reference[known]
-    values = np.asarray(joint.grades, dtype=np.float64)
-    R = len(joint.workers)
-    return (
-        np.bincount(rater, minlength=R),
-        np.bincount(rater[said == expected], minlength=R),
-        np.bincount(rater, weights=values[said] - values[expected], minlength=R).astype(np.float64),
-    )
+def _table(majority: Floats, code: NDArray[np.int8]) -> Floats:
+    """The table (k x k) of the crowd's majority (n x k), in parts where grades tie, against a judge's codes (n,)."""
+    k = majority.shape[1]
+    columns = [majority[code == own].sum(axis=0) for own in range(k)]
+    return np.stack(columns, axis=1)

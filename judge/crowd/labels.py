@@ -173,17 +173,15 @@ def _majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
 
 def _weighted_majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
     counts, how = labels.counts, {"share": settings.majority, "tie": settings.tie}
-    rest = consensus.without_one(counts, labels.grades, **how)
-    weights = consensus.log_odds(
-        labels.worker, labels.item, labels.code, rest, len(labels.workers), smoothing=settings.smoothing
-    )
+    tables = consensus.against_others(labels.worker, labels.item, labels.code, counts, len(labels.workers))
+    weights = consensus.log_odds(tables, smoothing=settings.smoothing)
     votes = consensus.weighted_votes(labels.worker, labels.item, labels.code, weights["weight"], counts.shape)
     mute = ~votes.any(axis=1)
     votes[mute] = counts[mute]
     rule = (
         f"{SHARES[settings.majority]}, each label weighing max(0, ln a/(1-a) + ln(k-1)), a = its worker's agreement "
-        f"with the majority of the others' labels, {settings.smoothing:g} pseudo-labels on either side; all "
-        f"alike where all weigh 0; without one {TIES[settings.tie].words}"
+        f"with the majority of the others' labels, tied grades in equal parts, {settings.smoothing:g} pseudo-labels on "
+        f"either side; all alike where all weigh 0; without one {TIES[settings.tie].words}"
     )
     return graded(labels, consensus.majority(counts, labels.grades, **how, votes=votes), rule, weights)
 

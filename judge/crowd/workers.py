@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,7 +12,7 @@ from judge.crowd.labels import TOO_FAST, CrowdLabels
 from judge.io.ids import natural_key
 from judge.records import Record
 from judge.stats.agreement import STATISTICS
-from judge.stats.consensus import entropy, without_one
+from judge.stats.consensus import against_others, entropy
 
 FEWEST_LABELS = 10
 """Fewest labels of a worker for a flag."""
@@ -32,7 +33,7 @@ class WorkerRow(Record, frozen=True, kw_only=True):
     compared: int = 0
     """Items that others labeled too."""
     same: float | None = None
-    """Share of these items on which the label equals the others' consensus."""
+    """Share of these items on which the label is the grade of most others; where grades tie, in equal parts."""
     deviation: float | None = None
     """Mean distance from it, in scale values."""
     kappa: float | None = None
@@ -52,7 +53,7 @@ class WorkerRow(Record, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
 
 
-def statistic_of(name: str, C: NDArray[np.int64], grades: Sequence[int]) -> list[float | None]:
+def statistic_of(name: str, C: NDArray[Any], grades: Sequence[int]) -> list[float | None]:
     """The named statistic of each table (B x k x k); None where it is undefined."""
     return [None if np.isnan(value) else float(value) for value in STATISTICS[name](C, grades)]
 
@@ -84,9 +85,9 @@ def _worker_rows(
 
     W, k = len(labels.workers), len(labels.grades)
     given = np.bincount(labels.worker.astype(np.int64) * k + labels.code, minlength=W * k).reshape(W, k)
-    bits, C = entropy(given), _against_others(labels)
+    bits, C = entropy(given), against_others(labels.worker, labels.item, labels.code, labels.counts, W)
     statistics = {name: statistic_of(name, C, labels.grades) for name in ("percent", "mae", "kappa", "wkappa")}
-    compared = C.sum(axis=(1, 2))
+    compared = np.rint(C.sum(axis=(1, 2)))
     seconds = np.full(len(labels.code), np.nan) if labels.seconds is None else labels.seconds.astype(np.float64)
     columns = {"worker": labels.worker, "topic": labels.topic[labels.item], "code": labels.code}
     of_worker = pl.DataFrame({**columns, "seconds": pl.Series(seconds).fill_nan(None)}).group_by("worker")
@@ -128,15 +129,6 @@ def _flags(row: WorkerRow, items_alike: int) -> tuple[str, ...]:
         "removed": row.removed_topics > 0,
     }
     return tuple(name for name, present in signs.items() if present)
-
-
-def _against_others(labels: CrowdLabels) -> NDArray[np.int64]:
-    """For each worker the table (W x k x k) of the consensus of the others against the worker's labels."""
-    W, k = len(labels.workers), len(labels.grades)
-    rest = without_one(labels.counts, labels.grades)[labels.item, labels.code]
-    has = rest >= 0
-    cell = (labels.worker[has].astype(np.int64) * k + rest[has]) * k + labels.code[has]
-    return np.bincount(cell, minlength=W * k * k).reshape(W, k, k)
 
 
 def _alike(labels: Mapping[str, CrowdLabels]) -> dict[str, tuple[float, int]]:

@@ -94,48 +94,58 @@ def entropy(counts: Counts) -> Floats:
     return np.where(n > 0, total + 0.0, np.nan)
 
 
-def without_one(counts: Counts, grades: Sequence[int], *, share: str = "plurality", tie: str = "mean-half-up") -> Codes:
-    """The majority of an item's other labels when one label of each grade is left out (N x k).
+def mode_shares(ballot: NDArray[Any]) -> Floats:
+    """How much each grade is the majority (N x k): grades that tie for most votes share it; 0 where there are no votes.
 
-    The code is -1 where no label would be left, or where no label of that grade exists.
+    >>> mode_shares(np.array([[0, 2, 1], [1, 0, 1], [0, 0, 0]])).tolist()
+    [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]
     """
-    rest = np.full(counts.shape, -1, dtype=np.int8)
-    for code in range(counts.shape[1]):
-        items = np.flatnonzero(counts[:, code])
-        others = counts[items]
-        others[:, code] -= 1
-        rest[items, code] = majority(others, grades, share=share, tie=tie)
-    return rest
+    mode = modes(ballot) & ballot.any(axis=1, keepdims=True)
+    return np.asarray(mode / np.maximum(mode.sum(axis=1, keepdims=True), 1), dtype=np.float64)
 
 
-def log_odds(
+def against_others(
     worker: NDArray[np.integer[Any]],
     item: NDArray[np.integer[Any]],
     code: NDArray[np.integer[Any]],
-    rest: Codes,
+    counts: Counts,
     workers: int,
-    *,
-    smoothing: float = 0.5,
-) -> dict[str, Floats]:
+) -> NDArray[Any]:
+    """For each worker the table (W x k x k) of the majority of the others' labels against the worker's own.
+
+    Where the others tie, a label counts in parts: with a share of each grade that most of them name. So nobody's
+    agreement depends on a rule for ties. Labels of items that nobody else labeled do not count.
+    """
+    k = counts.shape[1]
+    tables = np.zeros((workers, k, k))
+    for own in range(k):
+        labels = np.flatnonzero(code == own)
+        others = counts[item[labels]]
+        others[:, own] -= 1
+        shares = mode_shares(others)
+        for grade in range(k):
+            tables[:, grade, own] = np.bincount(worker[labels], weights=shares[:, grade], minlength=workers)
+    whole = tables.astype(np.int64)
+    return whole if (whole == tables).all() else tables
+
+
+def log_odds(tables: NDArray[Any], *, smoothing: float = 0.5) -> dict[str, Floats]:
     """The `weight` of each worker (W,), 0 or more, from the `agreement` with the rest of the crowd (W,).
 
-    Of n labels on items that others labeled too, c equal the majority of the others: a = (c + s) / (n + 2s) and
-    weight = max(0, ln a / (1 - a) + ln (k - 1)). That is the optimal weight of a voter who is right with probability a
-    and otherwise names every other grade with the same probability. A worker who guesses (a = 1/k) has weight 0, and so
-    has a worker below that, whose labels the model would read as evidence against the grades they name. `rest` is the
-    result of `without_one`, of whose rows each label's item is one; s pseudo-labels agree, and as many do not.
+    Of n labels on items that others labeled too, c equal the majority of the others, in the tables that
+    `against_others` makes: a = (c + s) / (n + 2s) and weight = max(0, ln a / (1 - a) + ln (k - 1)). That is the optimal
+    weight of a voter who is right with probability a and otherwise names every other grade with the same probability. A
+    worker who guesses (a = 1/k) has weight 0, and so has a worker below that, whose labels the model would read as
+    evidence against the grades they name. s pseudo-labels agree, and as many do not.
 
     S. Nitzan & J. Paroush (1982), Optimal decision rules in uncertain dichotomous choice situations, International
     Economic Review 23(2), 289-297. A ValueError if `smoothing` is not positive.
     """
     if smoothing <= 0:
         raise ValueError(f"smoothing {smoothing}: a worker who always agrees needs a positive one for a finite weight")
-    k = rest.shape[1]
-    others = rest.reshape(-1)[item.astype(np.int64) * k + code]
-    n = np.bincount(worker[others >= 0], minlength=workers)
-    agreed = np.bincount(worker[others == code], minlength=workers)
+    n, agreed = tables.sum(axis=(1, 2)), tables.trace(axis1=1, axis2=2)
     agreement = (agreed + smoothing) / (n + 2 * smoothing)
-    weight = np.log(agreement / (1 - agreement)) + np.log(k - 1)
+    weight = np.log(agreement / (1 - agreement)) + np.log(tables.shape[1] - 1)
     return {"weight": np.maximum(weight, 0.0), "agreement": agreement}
 
 

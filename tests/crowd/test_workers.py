@@ -36,12 +36,14 @@ def of(rows: tuple[WorkerRow, ...], worker: str, criterion: str = "relevance") -
 def test_a_worker_is_compared_with_the_consensus_of_the_others() -> None:
     rows = worker_table({"relevance": grid([[3, 3, 0], [1, 1, 1], [0, 2, 2], [3, -1, -1]])})
     row = of(rows, "w0")
-    # Others of w0: {3, 0} tied, mean 1.5, so 2; 1; 2; none. Own labels: 3, 1, 0.
+    # Others of w0: {3, 0}, which tie, so half of each; 1; 2; none. Own labels: 3, 1, 0.
     assert (row.labels, row.compared) == (4, 3)
-    assert row.same == pytest.approx(1 / 3)
-    assert row.deviation == pytest.approx((1 + 0 + 2) / 3)
-    assert row.kappa == pytest.approx(cohen_kappa_score([2, 1, 2], [3, 1, 0]))
-    assert row.wkappa == pytest.approx(cohen_kappa_score([2, 1, 2], [3, 1, 0], weights="quadratic", labels=SCALE))
+    assert row.same == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert row.deviation == pytest.approx((3 / 2 + 0 + 2) / 3)
+    # The same with each item twice, the first against 3 once and against 0 once.
+    others, own = [3, 0, 1, 1, 2, 2], [3, 3, 1, 1, 0, 0]
+    assert row.kappa == pytest.approx(cohen_kappa_score(others, own))
+    assert row.wkappa == pytest.approx(cohen_kappa_score(others, own, weights="quadratic", labels=SCALE))
     assert (row.commonest, row.commonest_share) == (3, 0.5)
     assert row.entropy == pytest.approx(1.5)
 

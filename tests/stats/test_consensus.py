@@ -1,11 +1,15 @@
 import math
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
+from statistics import multimode
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from judge.stats import consensus
 from judge.stats.consensus import SHARES, TIES
@@ -138,37 +142,59 @@ def test_an_item_without_labels_gets_no_grade(tie) -> None:
 
 
 @given(LISTS)
-def test_leaving_one_out(lists) -> None:
-    rest = consensus.without_one(table(lists), GRADES)
-    for labels, row in zip(lists, rest.tolist(), strict=True):
-        for grade in GRADES:
-            others = list(labels)
-            if grade in others:
-                others.remove(grade)
-            assert row[grade] == (consensus_of_one(others) if others and grade in labels else -1)
+def test_each_label_is_set_against_the_modes_of_the_others(lists) -> None:
+    item = np.array([place for place, labels in enumerate(lists) for _ in labels], dtype=np.int64)
+    code = np.array([grade for labels in lists for grade in labels], dtype=np.int64)
+    # Every label by a worker of its own.
+    tables = consensus.against_others(np.arange(len(item)), item, code, table(lists), len(item))
+    for label, (place, own) in enumerate(zip(item.tolist(), code.tolist(), strict=True)):
+        others = list(lists[place])
+        others.remove(own)
+        most = multimode(others) if others else []
+        shares = [1 / len(most) if grade in most else 0.0 for grade in GRADES]
+        assert tables[label, :, own].tolist() == pytest.approx(shares)
+        assert tables[label].sum() == pytest.approx(float(bool(others)))
+
+
+def of_labels(code: Sequence[int], workers: int, k: int) -> NDArray[Any]:
+    """Tables of workers who label all items, in turn."""
+    items = len(code) // workers
+    worker, item = np.tile(range(workers), items), np.repeat(np.arange(items), workers)
+    counts = np.bincount(item * k + code, minlength=items * k).reshape(items, k)
+    return consensus.against_others(worker, item, np.array(code), counts, workers)
 
 
 def test_weights_are_log_odds_of_agreement_with_the_others() -> None:
     # Three workers, five items: 0 and 1 always agree, 2 says 3 where they say 0. Leaving one out, worker 0 meets
-    # {1's 0, 2's 3}, whose mean 3/2 rounds to 2: no agreement. Worker 2 meets {0, 0}: none either.
-    worker, item = np.tile([0, 1, 2], 5), np.repeat(np.arange(5), 3)
-    code = np.array([0, 0, 3, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2])
-    counts = np.bincount(item * 4 + code, minlength=20).reshape(5, 4)
-    weights = consensus.log_odds(worker, item, code, consensus.without_one(counts, GRADES), 4)
-    a = 4.5 / 6  # 4 of 5, a half on either side
-    assert weights["agreement"] == pytest.approx([a, a, a, 1 / 2])
-    assert weights["weight"] == pytest.approx([math.log(a / (1 - a)) + math.log(3)] * 3 + [math.log(3)])
+    # {1's 0, 2's 3} there, a tie of which one half agrees: 4.5 of 5. Worker 2 meets {0, 0}: 4 of 5.
+    tables = of_labels([0, 0, 3, 1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2], 3, 4)
+    weights = consensus.log_odds(tables)
+    a, b = 5 / 6, 4.5 / 6  # half a pseudo-label on either side
+    assert weights["agreement"] == pytest.approx([a, a, b])
+    assert weights["weight"] == pytest.approx([math.log(of / (1 - of)) + math.log(3) for of in (a, a, b)])
 
 
 def test_weights_of_guessers_are_zero() -> None:
-    # k = 2: odds at or below 1 weigh nothing.
-    worker, item, code = np.array([0, 1, 2] * 4), np.repeat(np.arange(4), 3), np.array([0, 0, 1] * 4)
-    rest = np.tile(np.array([0, 0], dtype=np.int8), (4, 1))
-    weights = consensus.log_odds(worker, item, code, rest, 3, smoothing=1)
-    assert weights["agreement"].tolist() == [5 / 6, 5 / 6, 1 / 6]
-    assert weights["weight"] == pytest.approx([math.log(5), math.log(5), 0])
+    # k = 2: odds at or below 1 weigh nothing. Workers 0 and 1 meet ties: half of 4. Worker 2 meets {0, 0}: 0 of 4.
+    tables = of_labels([0, 0, 1] * 4, 3, 2)
+    weights = consensus.log_odds(tables, smoothing=1)
+    assert weights["agreement"].tolist() == [3 / 6, 3 / 6, 1 / 6]
+    assert weights["weight"].tolist() == [0, 0, 0]
     with pytest.raises(ValueError, match="always agrees"):
-        consensus.log_odds(worker, item, code, rest, 3, smoothing=0)
+        consensus.log_odds(tables, smoothing=0)
+
+
+def test_ties_of_the_others_take_no_side() -> None:
+    # Turning the scale around turns no worker's agreement, whatever the labels.
+    code = np.random.default_rng(1).integers(0, 4, 5 * 40)
+    tables, turned = of_labels(code, 5, 4), of_labels(3 - code, 5, 4)
+    assert turned == pytest.approx(tables[:, ::-1, ::-1])
+    # Three careful workers beside two who always say 1: on an item of truth 0, a careful worker meets {0, 0, 1, 1}.
+    zeros, ones = [0, 0, 0, 1, 1], [1, 1, 1, 1, 1]
+    careful = consensus.log_odds(of_labels((zeros + ones) * 10, 5, 2), smoothing=0.5)
+    # Half of 10 ties and 10 of 10: 15 of 20. Who always says 1 meets {0, 0, 0, 1}: 10 of 20.
+    assert careful["agreement"].tolist() == [15.5 / 21] * 3 + [10.5 / 21] * 2
+    assert careful["weight"].tolist() == pytest.approx([math.log(15.5 / 5.5)] * 3 + [0, 0])
 
 
 def test_weighted_votes_decide_and_equal_sums_tie() -> None:
