@@ -43,7 +43,7 @@ def agreement_row(
     rng = np.random.default_rng(seed)
     intervals_of = all_resampled(STATISTICS, tables, panel.grades, rng, replicates=replicates)
     statistics = {name: intervals.estimate for name, intervals in intervals_of.items()}
-    statistics |= _of_expected(panel, column, both)
+    statistics |= _of_expected(panel, column, both & ~panel.tied)
     worst = panel.tables(panel.farthest(column.codes), mask).sum(axis=0)
     gold = int(mask.sum())
     return findings.AgreementRow(
@@ -73,6 +73,7 @@ def agreement_row(
         test_retest=_test_retest(panel, column, mask, seed),
         primary=primary_statistic(len(panel.grades)),
         binary=panel.binary,
+        tied=int((mask & panel.tied).sum()),
     )
 
 
@@ -85,10 +86,10 @@ def ceiling(panel: Panel, mask: NDArray[np.bool_], seed: int, replicates: int) -
     if len(codes) == 2:
         # The second table would be the mirror of the first and add nothing.
         codes, others = codes[:1], others[:1]
-    both = mask & (codes >= 0) & (others >= 0)
+    both = mask & (codes >= 0) & others.any(axis=2)
     if not both.any():
         return None
-    tables = panel.tables_against(np.where(both, others, -1), codes)
+    tables = panel.tables_against(others * both[:, :, None], codes)
     rng, name = np.random.default_rng(seed), primary_statistic(len(panel.grades))
     estimate = resampled(name, tables, panel.grades, rng, replicates=replicates).estimate
     return replace(estimate, n=int(both.any(axis=0).sum()))
@@ -205,7 +206,7 @@ def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[finding
     if not both.any():
         return ()
     g = np.array(panel.grades, dtype=np.float64)
-    human, judge = g[panel.human[both]], g[column.codes[both]]
+    human, judge = panel.mean[both], g[column.codes[both]]
     centered = judge - judge.mean()
     spread = float(centered @ centered)
     slope = float(centered @ human) / spread if spread else 0.0
@@ -223,7 +224,7 @@ def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[finding
 
 def probabilities(panel: Panel, column: Column, split: Split) -> findings.ProbabilityRow | None:
     """The label probabilities as forecasts of the assessors' grades; None unless every graded item has them."""
-    both = panel.within(split) & (column.codes >= 0)
+    both = panel.within(split) & (column.codes >= 0) & ~panel.tied
     p = column.probabilities[both]
     if not len(p) or np.isnan(p).any():
         return None
@@ -240,7 +241,8 @@ def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: i
         return None
     g = np.array(panel.grades, dtype=np.float64)
     counts = _sums(panel, sides, *np.ones((2, len(panel.items))))
-    human, judge = (_sums(panel, sides, g[codes], g[::-1][codes]) for codes in (panel.human, column.codes))
+    ends = g[0] + g[-1]
+    human, judge = (_sums(panel, sides, grade, ends - grade) for grade in (panel.mean, g[column.codes]))
     statistics = system_agreement(
         human,
         counts,
@@ -275,8 +277,11 @@ def preference(panel: Panel, column: Column, split: Split) -> findings.Preferenc
     if not any(item.seconds for item in panel.items):
         return None
     mask, topics = panel.within(split), np.array(panel.topics)[panel.topic]
-    ahead = np.sign(2 * np.arange(len(panel.grades)) - len(panel.grades) + 1) * (1 if panel.higher_is_better else -1)
-    human, judge, given = ahead[panel.human], ahead[column.codes], mask & (column.codes >= 0)
+    places, sign = np.arange(len(panel.grades)), 1 if panel.higher_is_better else -1
+    ahead = np.sign(2 * places - len(places) + 1) * sign
+    # Assessors who tie on both sides of the middle alike prefer none.
+    human = np.sign((2 * (panel.shares @ places) - len(places) + 1).round(9)).astype(np.int64) * sign
+    judge, given = ahead[column.codes], mask & (column.codes >= 0)
     flipped = mask & np.array([reason == "flipped" for reason in column.reasons])
     both = np.flatnonzero(given & (human != 0) & (judge != 0))
     gaps = _gaps(panel, human, mask)[both]
@@ -335,7 +340,7 @@ def _key(panel: Panel, column: Column, split: Split) -> tuple[str, str | None, s
 def _gap(panel: Panel, column: Column) -> NDArray[np.float64]:
     """Judge minus reference in grades (N,); without meaning where the judge gave no grade."""
     g = np.array(panel.grades, dtype=np.float64)
-    return np.asarray(g[column.codes] - g[panel.human], dtype=np.float64)
+    return np.asarray(g[column.codes] - panel.mean, dtype=np.float64)
 
 
 def _by_run(panel: Panel) -> dict[str, NDArray[np.int8]]:

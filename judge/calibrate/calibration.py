@@ -321,7 +321,7 @@ def _warnings(
     not_blind = [way for way in panel.made if way != "blind"]
     if not_blind:
         warnings.append(f"{name}: gold made by {', '.join(not_blind)}, which flatters or pleases some judges: no claim")
-    given = np.bincount(panel.human[mask], minlength=len(panel.grades))
+    given = panel.shares[mask].sum(axis=0)
     counts = (given + given[::-1]) / 2 if panel.of_pairs else given
     rare = [str(grade) for grade, count in zip(panel.grades, counts, strict=True) if count < 5]
     if rare:

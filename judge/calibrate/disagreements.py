@@ -7,6 +7,7 @@ list would show its grade.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import multimode
 from typing import Literal
 
 import numpy as np
@@ -23,7 +24,6 @@ from judge.io.text import count, name_of, number, prose, quotation, table
 from judge.pool.records import Pool, PooledResponse
 from judge.records import JudgedUnit, Problem, Record
 from judge.runs.records import Exchange, Turn
-from judge.stats.means import consensus
 
 
 class AssessorGrade(Record, frozen=True, omit_defaults=True):
@@ -40,7 +40,8 @@ class AssessorGrade(Record, frozen=True, omit_defaults=True):
 class ReferenceGrade(Record, frozen=True):
     """The grade that judges are compared with, and the grades that it is the consensus of."""
 
-    grade: int
+    grade: int | None
+    """None where several grades tie for most assessors."""
     assessors: tuple[AssessorGrade, ...]
 
 
@@ -56,7 +57,8 @@ class JudgeGrade(Record, frozen=True, omit_defaults=True):
     rationale: str | None
     reason: str | None
     difference: int | None
-    """The judge's grade minus the reference, as `compared` says; None where there is no grade."""
+    """The judge's grade minus the reference, as `compared` says; None where there is no grade. Of tied grades it is the
+    distance from the nearest, 0 between them."""
     label: str | None = None
     """What a scale of two grades calls it."""
 
@@ -118,21 +120,26 @@ def _of_panel(
 ) -> Iterator[Disagreement]:
     columns = [column for column in panel.columns if not column.baseline]
     wrong = np.zeros(len(panel.items), dtype=bool)
+    # The codes of the lowest and the highest of tied grades; else both are that of the one grade.
+    low = (panel.shares > 0).argmax(axis=1)
+    high = len(panel.grades) - 1 - (panel.shares[:, ::-1] > 0).argmax(axis=1)
     for column in columns:
-        wrong |= column.codes != panel.human
-    codes, human = [column.codes.tolist() for column in columns], panel.human.tolist()
+        wrong |= (column.codes < low) | (column.codes > high)
+    codes = [column.codes.tolist() for column in columns]
+    nearest = [np.clip(column.codes, low, high).tolist() for column in columns]
     pooled = {response.response_id: response for response in pool.responses} if pool else {}
     for i in np.flatnonzero(wrong).tolist():
         item, rows = panel.items[i], panel.gold[i]
         if panel.split[i] == "test" or any(row.split == "test" or item_of(row) in sealed for row in rows):
             continue
         judges = tuple(
-            _judge_grade(panel, column, i, own[i], human[i]) for column, own in zip(columns, codes, strict=True)
+            _judge_grade(panel, column, i, own[i], reference[i])
+            for column, own, reference in zip(columns, codes, nearest, strict=True)
         )
         assessors = {
             row.assessor: AssessorGrade(row.assessor, row.grade, row.made, panel.words.get(row.grade)) for row in rows
         }
-        reference = consensus([given.grade for given in assessors.values()], panel.middle)
+        modes = multimode(given.grade for given in assessors.values())
         response = pooled.get(item.response_id)
         turn = turns.get(item.turn_id) if turns else None
         yield Disagreement(
@@ -142,7 +149,8 @@ def _of_panel(
             criterion=panel.criterion,
             split=panel.split[i],
             gold=ReferenceGrade(
-                reference, tuple(sorted(assessors.values(), key=lambda one: natural_key(one.assessor)))
+                modes[0] if len(modes) == 1 else None,
+                tuple(sorted(assessors.values(), key=lambda one: natural_key(one.assessor))),
             ),
             judges=judges,
             compared="positive" if panel.binary else "grades",
@@ -272,7 +280,8 @@ def _grades(item: Disagreement) -> Iterator[list[str]]:
     assessors = item.gold.assessors
     if len(assessors) > 1:
         same = next((given for given in assessors if given.grade == item.gold.grade), None)
-        yield ["**assessors' consensus**", _called(item.gold.grade, same.label if same else None), "", ""]
+        grade = "tied" if item.gold.grade is None else _called(item.gold.grade, same.label if same else None)
+        yield ["**assessors' consensus**", grade, "", ""]
     for given in assessors:
         made = "" if given.made == "blind" else f" ({given.made})"
         yield [f"assessor {name_of(given.assessor)}{made}", _called(given.grade, given.label), "", ""]

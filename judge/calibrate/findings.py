@@ -66,6 +66,8 @@ class AgreementRow(JudgeRow, frozen=True):
     """The statistic that verdicts and comparisons go by."""
     binary: bool = False
     """Grades are compared as positive or not, because scales differ."""
+    tied: int = 0
+    """Gold items on which no one grade is that of most assessors; tied grades share the item equally."""
 
 
 class ComparisonRow(Comparison, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ A code is the place of a grade on the scale in ascending order, -1 where there i
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from statistics import multimode
 from typing import Any
 
 import msgspec
@@ -23,7 +25,7 @@ from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Estimate, Problem, Scale
-from judge.stats.means import consensus
+from judge.stats.consensus import mode_shares
 from judge.stats.resampling import all_resampled
 from judge.stats.tables import topic_tables
 
@@ -240,10 +242,10 @@ class Panel:
     """(N,), each item's place in `topics`."""
     split: tuple[Split, ...]
     """(N,), each item's split; `all` where the gold is not split."""
-    human: GradeCodes
-    """(N,), the reference: the assessor's grade, or the consensus of those who graded the item."""
+    shares: NDArray[np.float64]
+    """(N, k), the reference: 1 at the grade that most assessors of the item gave; tied grades share it equally."""
     reference: str
-    """Whose grades `human` holds, in words: an assessor's name, or the kind of consensus."""
+    """Whose grades the reference is, in words: an assessor's name, or the kind of consensus."""
     assessors: Mapping[str, GradeCodes]
     """(N,), the codes of each assessor."""
     made: tuple[str, ...]
@@ -254,8 +256,6 @@ class Panel:
     weights: NDArray[np.float64]
     """(N,), how many responses each item stands for: 1 / its inclusion probability, 1 where gold has none."""
     gold: tuple[tuple[GoldRow, ...], ...]
-    middle: float
-    """Where halves of the assessors' mean grade go, as in `consensus`."""
     words: Mapping[int, str]
     """What the scale of the gold calls each of two grades; empty for a longer one."""
     cluster: Cluster = "topic"
@@ -264,6 +264,21 @@ class Panel:
     def of_pairs(self) -> bool:
         """Whether items are pairs, on a scale that each order of a pair turns around."""
         return not self.binary and any(item.seconds for item in self.items)
+
+    @cached_property
+    def tied(self) -> NDArray[np.bool_]:
+        """The items for which no grade was given by most assessors (N,)."""
+        return np.asarray((self.shares > 0).sum(axis=1) > 1)
+
+    @cached_property
+    def human(self) -> GradeCodes:
+        """(N,), the code of the reference; -1 where assessors tie."""
+        return np.where(self.tied, -1, self.shares.argmax(axis=1)).astype(np.int64)
+
+    @cached_property
+    def mean(self) -> NDArray[np.float64]:
+        """(N,), the reference in grades: of tied grades the mean."""
+        return np.asarray(self.shares @ np.array(self.grades, dtype=np.float64))
 
     @property
     def weighted(self) -> bool:
@@ -277,37 +292,41 @@ class Panel:
     def tables(self, codes: GradeCodes, mask: NDArray[np.bool_] | None = None) -> NDArray[Any]:
         """C of every topic (T x k x k) over the items of the mask that have both grades.
 
-        C holds counts or, where weights differ, sums of weights as `topic_tables` makes them.
+        C holds counts or, where weights differ or assessors tie, sums of weights as `topic_tables` makes them.
         """
-        return self.tables_against(self.human if mask is None else np.where(mask, self.human, -1), codes)
+        return self.tables_against(self.shares[None] if mask is None else self.shares[None] * mask[:, None], codes)
 
-    def tables_against(self, reference: GradeCodes, codes: GradeCodes) -> NDArray[Any]:
-        """The same against another reference; both may have several rows of codes (M x N), which count together.
+    def tables_against(self, reference: NDArray[np.float64], codes: GradeCodes) -> NDArray[Any]:
+        """The same against other references (M x N x k) for M rows of codes (M x N or N), which count together.
 
-        Which order of a pair the gold names is chance, so each pair counts half in either.
+        An item counts with its share of each grade. Which order of a pair the gold names is chance, so each pair counts
+        half in either.
         """
-        copies = reference.size // max(len(self.items), 1)
-        topic, weights = np.tile(self.topic, copies), np.tile(self.weights, copies)
-        C = topic_tables(reference.ravel(), codes.ravel(), topic, len(self.grades), len(self.topics), weights)
+        row, item, human = np.nonzero(reference)
+        C = topic_tables(
+            human,
+            np.broadcast_to(codes, reference.shape[:2])[row, item],
+            self.topic[item],
+            len(self.grades),
+            len(self.topics),
+            weights=self.weights[item],
+            shares=reference[row, item, human],
+        )
         return (C + C[:, ::-1, ::-1]) / 2 if self.of_pairs else C
 
-    def against_others(self) -> tuple[GradeCodes, GradeCodes]:
-        """The codes of each assessor, and those of the consensus of the others (A x N each); A is 0 with one assessor.
+    def against_others(self) -> tuple[GradeCodes, NDArray[np.float64]]:
+        """The codes of each assessor (A x N), and the reference that the others give (A x N x k); A is 0 with one.
 
-        A code is -1 where nobody graded.
+        A code is -1, and a reference 0 throughout, where nobody graded.
         """
         codes = np.array(list(self.assessors.values()))
         if len(codes) < 2:
-            return codes[:0], codes[:0]
-        return codes, np.array([self._consensus(np.delete(codes, i, axis=0)) for i in range(len(codes))])
-
-    def _consensus(self, codes: GradeCodes) -> list[int]:
-        place = {grade: i for i, grade in enumerate(self.grades)}
-        graded = ([self.grades[code] for code in item if code >= 0] for item in codes.T)
-        return [place[consensus(item, self.middle)] if item else -1 for item in graded]
+            return codes[:0], np.zeros((0, *self.shares.shape))
+        k = len(self.grades)
+        return codes, np.array([_shares(np.delete(codes, i, axis=0), k) for i in range(len(codes))])
 
     def counts(self, codes: GradeCodes, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many items of the mask have each pair of grades (k x k), regardless of weights."""
+        """How many items of the mask have each pair of grades (k x k), regardless of weights, tied ones apart."""
         reference = np.where(mask, self.human, -1)
         tables = topic_tables(reference, codes, self.topic, len(self.grades), len(self.topics))
         return np.asarray(tables.sum(axis=0), dtype=np.int64)
@@ -319,8 +338,8 @@ class Panel:
         replacements may be worse for them.
         """
         g = np.array(self.grades)
-        worst = np.abs(g[:, None] - g).argmax(axis=1)
-        return np.where(codes < 0, worst[self.human], codes)
+        worst = (self.shares @ np.abs(g[:, None] - g)).argmax(axis=1)
+        return np.where(codes < 0, worst, codes)
 
 
 def make_panel(
@@ -345,7 +364,7 @@ def make_panel(
     rows = [row for group in gold.values() for row in group]
     keys = sorted(gold, key=natural_order)
     grades = (0, 1) if binary else tuple(sorted(level.grade for level in scale.levels))
-    code, middle = _coding(scale, binary), scale.middle(pool.unit if pool else None)
+    code = _coding(scale, binary)
     given = [{row.assessor: row.grade for row in gold[key]} for key in keys]
     assessors = {
         name: np.array([code[by[name]] if name in by else -1 for by in given], dtype=np.int64)
@@ -353,7 +372,6 @@ def make_panel(
     }
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in keys]
     topics = {topic: i for i, topic in enumerate(sorted(set(units), key=natural_key))}
-    human = np.array([code[consensus(list(by_assessor.values()), middle)] for by_assessor in given], dtype=np.int64)
     columns = tuple(_column(judged, keys, its_scale, binary, judged.judge in baselines) for judged, its_scale in labels)
     return Panel(
         criterion=criterion,
@@ -364,7 +382,7 @@ def make_panel(
         topics=tuple(topics),
         topic=np.array([topics[unit] for unit in units], dtype=np.int64),
         split=tuple(gold[key][0].split or "all" for key in keys),
-        human=human,
+        shares=np.array([_reference_shares(each, code, len(grades)) for each in given]).reshape(-1, len(grades)),
         reference=_reference(list(assessors), max(map(len, given), default=0)),
         assessors=assessors,
         made=tuple(sorted({row.made for row in rows})),
@@ -372,10 +390,24 @@ def make_panel(
         binary=binary,
         weights=np.array([1 / (gold[key][0].inclusion_probability or 1) for key in keys], dtype=np.float64),
         gold=tuple(tuple(gold[key]) for key in keys),
-        middle=middle,
         words=scale.words,
         cluster=cluster,
     )
+
+
+def _reference_shares(grades: Mapping[str, int], code: Mapping[int, int], k: int) -> list[float]:
+    """How much of an item each of k codes is: the grade of most assessors, or tied grades in equal parts."""
+    modes = multimode(grades.values())
+    shares = [0.0] * k
+    for grade in modes:
+        shares[code[grade]] += 1 / len(modes)
+    return shares
+
+
+def _shares(codes: GradeCodes, k: int) -> NDArray[np.float64]:
+    """How much of each item each of k codes is (N x k), by the codes of several assessors (A x N)."""
+    votes = np.array([(codes == code).sum(axis=0) for code in range(k)], dtype=np.int64).T
+    return mode_shares(votes)
 
 
 def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
@@ -383,7 +415,7 @@ def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
 
     Of pairs it is the middle one, since only a tie is the same verdict in both orders.
     """
-    share = np.bincount(panel.human[mask], weights=panel.weights[mask], minlength=len(panel.grades))
+    share = panel.weights[mask] @ panel.shares[mask]
     commonest = len(share) // 2 if panel.of_pairs else int(share.argmax())
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
     nothing = np.full((len(panel.items), len(panel.grades)), np.nan)

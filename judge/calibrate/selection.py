@@ -197,11 +197,11 @@ def _beside_assessors(
     """
     assessors, others = panel.against_others()
     judge = np.tile(column.codes, (len(assessors), 1))
-    reference = np.where(mask & (assessors >= 0) & (judge >= 0), others, -1)
-    if not (reference >= 0).any():
+    reference = others * (mask & (assessors >= 0) & (judge >= 0))[:, :, None]
+    if not reference.any():
         return None
     of_judge, of_assessors = (panel.tables_against(reference, side) for side in (judge, assessors))
-    return of_judge, of_assessors, int((reference >= 0).any(axis=0).sum())
+    return of_judge, of_assessors, int(reference.any(axis=(0, 2)).sum())
 
 
 def turned(difference: Estimate) -> Estimate:

@@ -298,9 +298,9 @@ _NAMED = 20
 _FLAGS = f"""
 constant: of {FEWEST_LABELS} labels or more, {CONSTANT:.0%} are the same. alike: of {FEWEST_LABELS} items or more
 labeled under several criteria, {CONSTANT:.0%} got one label under all. no agreement: κ with the majority of the
-others, tied grades in equal parts, is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed labels were too fast.
-removed: from one topic or more by known items. These are signs to look into: but for known items, nobody's labels
-are left out.
+others, tied grades in equal parts, is 0 or less on {FEWEST_COMPARED} items or more. fast: more than half of the timed
+labels were too fast. removed: from one topic or more by known items. These are signs to look into: but for known
+items, nobody's labels are left out.
 """
 
 

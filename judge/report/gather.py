@@ -1,10 +1,10 @@
 """The items of an output folder of `judge run`: its pool, its results, the jury's votes, its conversations."""
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import multimode
 from typing import Any
 
 import msgspec
@@ -26,7 +26,6 @@ from judge.records import Criterion, Scale
 from judge.report import items as listed
 from judge.runs.records import Turn
 from judge.runs.topics import read_topics, stored_topics, turns_by_id
-from judge.stats.means import consensus
 
 _BITS = 64
 """Bits of the number that decides whether a response is shown."""
@@ -55,8 +54,7 @@ def read_folder_items(
         notes = (*notes, f"{name} has no {JOURNAL}, so prompts and replies as sent are not shown.")
     sides = ((name, journal if journal.is_file() else None),)
     scales = _scales(judged.results, own)
-    middle = {criterion: scale.middle(pool.unit) for criterion, scale in scales.items()}
-    items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched, middle)
+    items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched)
     of_side = {(side, criterion): scale for criterion, scale in scales.items()}
     return listed.BrowsedItems(sides, items, turns_shown(pool, turns) or {}, of_side, notes)
 
@@ -67,7 +65,6 @@ def _run_items(
     votes: Mapping[tuple[str, str], list[listed.Opinion]],
     side: int,
     matched: GoldByResponse,
-    middle: Mapping[str, float],
 ) -> Iterator[listed.BrowsedItem]:
     responses = {response.response_id: response for response in pool.responses}
     if pool.unit == "citation":
@@ -81,6 +78,7 @@ def _run_items(
         response = responses.get(result.response_id)
         key = result.response_id, result.criterion
         rows = matched.get(key, ())
+        modes = multimode(row.grade for row in rows)
         yield listed.BrowsedItem(
             turn_id=result.turn_id,
             topic_id=result.topic_id,
@@ -91,7 +89,7 @@ def _run_items(
             runs=tuple((entry.run_id, _place(entry)) for entry in response.runs) if response else (),
             opinions={side: listed.opinion(result, tuple(votes.get(key, ())))},
             gold=tuple(AssessorGrade(row.assessor, row.grade, row.made) for row in rows),
-            gold_grade=consensus([row.grade for row in rows], middle.get(result.criterion, math.inf)) if rows else None,
+            gold_grade=modes[0] if len(modes) == 1 else None,
         )
 
 

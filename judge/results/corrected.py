@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
 from judge.results.turns import RunTurns, TurnGrade, run_flags, worst_grade
 from judge.stats.correction import FEWEST_OWN, Corrected, correct
 from judge.stats.gold_sample import RunGrades, Target
-from judge.stats.means import consensus, mean_interval
+from judge.stats.means import mean_interval
 from judge.stats.ranking import kendall_tau_b, rbo, tau_ap, top_k_overlap
 from judge.stats.separation import places
 from judge.stats.tables import defined
@@ -61,7 +62,7 @@ _NO_GOLD = GoldGrade(math.nan, math.nan, None, ())
 
 
 def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dict[str, GoldGrade]:
-    """Response id to the consensus of its assessors."""
+    """Response id to the mean grade of its assessors, as it is: rounding it would give every tie a direction."""
     rows = {
         response_id: tuple(rows)
         for (response_id, criterion_name), rows in matched.items()
@@ -69,10 +70,9 @@ def gold_grades(matched: GoldByResponse, criterion: Criterion, name: str) -> dic
     }
     problems = check_scale((row for group in rows.values() for row in group), criterion.scale, name)
     refuse(problems, f"{name}: grades that are not on the scale of {criterion.prompt_id}")
-    middle = criterion.scale.middle(criterion.unit)
     return {
         response_id: GoldGrade(
-            grade=consensus([row.grade for row in group], middle),
+            grade=fmean(row.grade for row in group),
             probability=group[0].inclusion_probability or math.nan,
             stratum=group[0].stratum,
             rows=group,
@@ -127,7 +127,10 @@ def _cited_gold(
 ) -> dict[str, list[list[GoldGrade]]]:
     """Response id to what the citations of each sentence that count are worth."""
     cited = cited_responses(pool)
-    worth = {name: structs.replace(grade, grade=measure.worth(grade.grade)) for name, grade in gold.items()}
+    worth = {
+        name: structs.replace(grade, grade=fmean(measure.worth(row.grade) for row in grade.rows))
+        for name, grade in gold.items()
+    }
     return {
         response.response_id: [
             [worth.get(citation.response_id, _NO_GOLD) for citation in each]
@@ -150,7 +153,8 @@ def _won_gold(
         grade = gold.get(name, _NO_GOLD)
         # The order with gold counts, else the first one.
         if other not in gold and (grade.known or name < other):
-            won = share_of_first(grade.grade, scale) if grade.known else math.nan, said.get(name, math.nan)
+            by_people = [share_of_first(row.grade, scale) for row in grade.rows]
+            won = fmean(by_people) if grade.known else math.nan, said.get(name, math.nan)
             singly = name if grade.probability < 1 and (grade.stratum or "").startswith(BY_GRADE) else ""
             for entry in pair.runs:
                 of_gold, of_judge = won if entry.rank == 1 else (1 - won[0], 1 - won[1])

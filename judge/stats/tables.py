@@ -60,17 +60,21 @@ def topic_tables(
     k: int,
     T: int,
     weights: Floats | None = None,
+    shares: Floats | None = None,
 ) -> NDArray[Any]:
     """C of every topic (T x k x k) from the codes of N items; items that lack either grade are left out.
 
     C holds counts as integers; with weights that differ, sums of weights as floats, scaled to a mean of 1. Topics are
-    numbered from 0, and an item's weight says how many responses it stands for, up to a factor.
+    numbered from 0, and an item's weight says how many responses it stands for, up to a factor. `shares`: how much of
+    its item each pair of codes is, where one item has several; those of an item add up to 1.
     """
     both = (human >= 0) & (judge >= 0)
     cell = (topics[both].astype(np.int64) * k + human[both]) * k + judge[both]
     if weights is not None and both.any():
-        w = np.round(weights[both] / weights[both].mean() / GRID) * GRID
-        if w.min() < w.max():
+        part = np.ones(int(both.sum())) if shares is None else shares[both]
+        mean = (weights[both] * part).sum() / part.sum()
+        w = np.round(weights[both] * part / mean / GRID) * GRID
+        if w.min() < w.max() or w.min() < 1:
             return np.bincount(cell, weights=w, minlength=T * k * k).reshape(T, k, k)
     return np.bincount(cell, minlength=T * k * k).reshape(T, k, k).astype(np.int64, copy=False)
 

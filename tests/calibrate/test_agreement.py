@@ -154,12 +154,37 @@ def test_the_ceiling_of_three_is_each_against_the_consensus_of_the_others() -> N
     grades = {"ann": [0, 1, 2, 3], "ben": [0, 1, 3, 3], "cyd": [1, 1, 3, 0]}
     rows = [row(f"{i}_1", f"R{i}", grade, name) for name, those in grades.items() for i, grade in enumerate(those)]
     of = panel([*rows, row("9_1", "R9", 0, "ann")], {})
-    # ann against 0.5→1 1 3 1.5→2, ben against .5→1 1 2.5→3 1.5→2, cyd against 0 1 2.5→3 3.
-    pairs = [(0, 1), (1, 1), (2, 3), (3, 2), (0, 1), (1, 1), (3, 3), (3, 2), (1, 0), (1, 1), (3, 3), (0, 3)]
+    # Each against the modes of the others; two that differ are half of the item each, so all pairs stand here twice.
+    pairs = [
+        *((0, 0), (0, 1), (1, 1), (1, 1), (2, 3), (2, 3), (3, 3), (3, 0)),
+        *((0, 0), (0, 1), (1, 1), (1, 1), (3, 2), (3, 3), (3, 3), (3, 0)),
+        *((1, 0), (1, 0), (1, 1), (1, 1), (3, 2), (3, 3), (0, 3), (0, 3)),
+    ]
     between = ceiling(of, of.within("all"), 1, 100)
     assert between.value == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True), weights="quadratic"))
     # 12 pairs of 4 items; that of ann alone is none of them.
     assert (between.n, between.topics) == (4, 4)
+
+
+def test_a_tie_of_assessors_takes_no_side() -> None:
+    """Two judges agree with both assessors where these agree; where they tie, one says no, and the other yes."""
+    rows, strict, lenient = [], [], []
+    for topic in range(1, 26):
+        for place in range(4):
+            turn_id, response_id = f"{topic}_{place}", f"R{topic}_{place}"
+            tie = place == 0 and topic <= 20
+            said = (topic + place) % 2
+            rows += [row(turn_id, response_id, grade, name) for name, grade in
+                     (("ann", 0 if tie else said), ("ben", 1 if tie else said))]  # fmt: skip
+            strict.append(Label(turn_id, response_id, 0 if tie else said))
+            lenient.append(Label(turn_id, response_id, 1 if tie else said))
+    low, high = (found(panel(rows, labels)) for labels in (strict, lenient))
+    # 80 of 100 agree, and half of each of the 20 ties.
+    assert low.statistics["percent"].value == high.statistics["percent"].value == pytest.approx(0.9)
+    assert low.statistics["bias"].value == pytest.approx(-high.statistics["bias"].value) == pytest.approx(-0.1)
+    assert (low.n, low.tied, sum(map(sum, low.confusion))) == (100, 20, 80)
+    # No judge can agree with more than half of a tie.
+    assert low.worst_case["percent"] == pytest.approx(0.9)
 
 
 def drawn(p_of: Mapping[int, float]) -> AgreementRow:

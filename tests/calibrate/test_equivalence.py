@@ -83,10 +83,10 @@ def test_judge_and_assessors_are_set_against_the_same_grades(assessors: int) -> 
         rest = [codes for other, codes in by_name.items() if other != name]
         for i in range(len(of.items)):
             given = [codes[i] for codes in rest]
-            # Two that differ have no mode: the mean of both, halves rounded up.
-            others = given[0] if len(set(given)) == 1 else (2 * sum(given) + 2) // 4
-            pairs_judge.append((others, int(judge.codes[i])))
-            pairs_assessors.append((others, own[i]))
+            # Two that differ have no mode, and are half of the item each; so all are counted twice.
+            for others in given if len(given) == 2 else given * 2:
+                pairs_judge.append((others, int(judge.codes[i])))
+                pairs_assessors.append((others, own[i]))
     expected = [point("wkappa", confusion(pairs, range(4)), (0, 1, 2, 3)) for pairs in (pairs_judge, pairs_assessors)]
     found = rows_of(of)[ASSESSORS]
     assert found.difference.value == pytest.approx(expected[0] - expected[1], abs=1e-12)

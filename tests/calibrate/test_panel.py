@@ -61,8 +61,10 @@ def test_several_assessors_are_one_consensus_and_stay_known() -> None:
     rows = [row("1_1", "R1", 3, "ann"), row("1_1", "R1", 3, "ben"), row("1_1", "R1", 0, "cyd"),
             row("1_2", "R2", 0, "ann"), row("1_2", "R2", 1, "ben"), row("1_3", "R3", 2, "cyd")]  # fmt: skip
     found = panel(rows)
-    # 3 3 0 has the mode 3; 0 1 has none and its mean .5 goes up.
-    assert found.human.tolist() == [3, 1, 2]
+    # 3 3 0 has the mode 3; of 0 1 each is half of the item.
+    assert found.shares.tolist() == [[0, 0, 0, 1], [0.5, 0.5, 0, 0], [0, 0, 1, 0]]
+    assert (found.human.tolist(), found.mean.tolist()) == ([3, -1, 2], [3, 0.5, 2])
+    assert found.tied.tolist() == [False, True, False]
     assert found.reference == "consensus of at most 3"
     assert {name: codes.tolist() for name, codes in found.assessors.items()} == {
         "ann": [3, 0, -1],
@@ -88,7 +90,7 @@ def test_every_run_that_gold_names_for_a_response_is_known() -> None:
     found = panel(rows)
     assert found.items[0].runs == ("ape", "cat")
     # 3 and 0 have no mode; counted once a run, ann would outvote ben.
-    assert found.human.tolist() == [2]
+    assert found.shares.tolist() == [[0.5, 0, 0, 0.5]]
 
 
 def test_items_weigh_what_they_stand_for() -> None:
@@ -131,8 +133,8 @@ def test_gold_has_one_probability_an_item_and_one_part_a_topic(
 
 def test_an_assessor_counts_once_however_many_files_name_the_grade() -> None:
     rows = [row("1_1", "R1", 3, "ann"), row("1_1", "R1", 3, "ann"), row("1_1", "R1", 0, "ben")]
-    # 3 and 0 have no mode: 1.5 goes up to 2. Counted twice, ann would outvote ben.
-    assert panel(rows).human.tolist() == [2]
+    # 3 and 0 have no mode. Counted twice, ann would outvote ben.
+    assert panel(rows).shares.tolist() == [[0.5, 0, 0, 0.5]]
     with pytest.raises(InputError, match="different grades") as caught:
         panel([row("1_1", "R1", 3, "ann"), row("1_1", "R1", 2, "ann")])
     assert caught.value.problems[0].message == "ann gave response R1 3 and 2: expected one grade"

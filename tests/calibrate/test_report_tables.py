@@ -32,7 +32,7 @@ def test_agreement_columns_are_in_the_published_order() -> None:
         *"wkappa_item_lo wkappa_item_hi primary_item_lo primary_item_hi deff".split(),
         *"bowker_chi2 bowker_df bowker_p stuart_maxwell_chi2 stuart_maxwell_df stuart_maxwell_p".split(),
         *"ceiling ceiling_lo ceiling_hi test_retest test_retest_lo test_retest_hi".split(),
-        *"primary binary verdict notes".split(),
+        *"primary binary tied verdict notes".split(),
     ] == agreement_tsv([]).rstrip("\n").split("\t")
 
 
@@ -55,7 +55,7 @@ def test_an_agreement_row_says_what_was_found() -> None:
         **{"bowker_chi2": "7.600000", "bowker_df": "3", "bowker_p": "0.055000"},
         **{"stuart_maxwell_chi2": "6.900000", "stuart_maxwell_df": "2", "stuart_maxwell_p": "0.031700"},
         **{"ceiling": "0.680000", "ceiling_lo": "0.610000", "ceiling_hi": "0.750000"}, "primary": "wkappa",
-        "binary": "false", "verdict": "TRUSTED",
+        "binary": "false", "tied": "0", "verdict": "TRUSTED",
     }  # fmt: skip
 
 

@@ -217,11 +217,12 @@ def test_a_census_is_exact_up_to_what_the_judge_did_not_grade() -> None:
     assert (row.bound, row.raw_bound) == (pytest.approx((10 * mean + 3 + 0) / 12), pytest.approx(20 / 12))
 
 
-def test_several_assessors_count_by_their_consensus() -> None:
+def test_several_assessors_count_by_their_mean() -> None:
     world = World(1.0, a=[(3, 0), (2, 0), (2, 0)])
     for response, grades in zip(world.pool.responses, [(3, 1, 3), (0, 1), (2, 2, 2)], strict=True):
         world.gold[response.response_id, "groundedness"] = gold(response, *grades, p=1.0)
-    assert world.rows()["a"].corrected.value == (3 + 1 + 2) / 3
+    # Not rounded: a tie of 0 and 1 is .5, and neither assessor's board.
+    assert world.rows()["a"].corrected.value == pytest.approx((7 / 3 + 1 / 2 + 2) / 3)
 
 
 def test_intervals_for_new_topics_are_wider() -> None:

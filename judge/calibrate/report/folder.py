@@ -123,7 +123,7 @@ AGREEMENT: TsvColumns = {
     },
     **_ends("ceiling", "ceiling"),
     **_ends("test_retest", "test_retest"),
-    **fields("primary binary"),
+    **fields("primary binary tied"),
 }
 """The columns of `agreement.tsv` before the verdict."""
 

@@ -156,9 +156,10 @@ def _given(rows: Sequence[AgreementRow]) -> Iterator[Finding]:
         counts = [("assessors", most, map(sum, most.confusion))]
         counts += [(row.name, row, map(sum, zip(*row.confusion, strict=True))) for row in rows]
         lines = [(name, dict(zip(row.grades, given, strict=True))) for name, row, given in counts]
-        yield Finding(
-            f"How often each grade is given, on {grades_of(rows[0].split)}", (Table(lines, ("judge", "grades")),)
-        )
+        parts: list[str | Table[Any]] = [Table(lines, ("judge", "grades"))]
+        if most.tied:
+            parts.append(APART.format(ties=count(most.tied, "item")))
+        yield Finding(f"How often each grade is given, on {grades_of(rows[0].split)}", tuple(parts))
 
 
 def _statistic(row: AgreementRow, name: str, *, full: bool) -> Estimate | float | None:
@@ -178,10 +179,30 @@ def ceiling(row: AgreementRow | None) -> str:
     return f"Ceiling: unknown{reason}; it needs items that two or more assessors graded."
 
 
+TIES = (
+    "The reference is the grade that most assessors of an item gave; where grades tie, each counts as an equal part of "
+    "the item"
+)
+"""What several assessors are to the judges that are compared with them."""
+
+
+APART = "Left out here: {ties} on which assessors tie."
+"""What is said of a table that has one grade of an item."""
+
+
+def ties(row: AgreementRow | None) -> str:
+    """How the assessors' ties count, and how many there are; nothing with one assessor."""
+    if row is None or "consensus" not in row.reference:
+        return ""
+    return f"{TIES} ({row.tied} of {row.gold} here)."
+
+
 def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[str]:
     """The ceiling, the judge's agreement with itself, and the baselines, in words."""
     if rows:
         yield ceiling(row)
+        if said := ties(row):
+            yield said
     if row and row.test_retest:
         again = interval(row.test_retest)
         yield f"Asked again, {escape(row.name)} agrees with itself to a Krippendorff's ordinal alpha of {again}."
@@ -269,6 +290,8 @@ def confusion(row: AgreementRow) -> Iterator[Finding]:
         for counts, total in zip(row.confusion, totals, strict=True)
     )
     parts: list[str | Table[Any]] = [Table(lines, columns, shares=shares)]
+    if row.tied:
+        parts.append(APART.format(ties=count(row.tied, "item")))
     if row.without_grade:
         reasons = ", ".join(f"{n} {printable(reason)}" for reason, n in sorted(row.without_grade.items()))
         parts.append(f"Gold items without a grade by the judge: {reasons}.")
@@ -373,7 +396,8 @@ def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
         yield Finding("", (agreement_table(shown, chosen, ON_TERMINAL, brief=True),))
         if left := len(rows) - len(shown):
             yield Finding("", (f"{count(left, 'more row')} in agreement.tsv",))
-        yield Finding("", (ceiling(row_of(rows, chosen, split)),))
+        row = row_of(rows, chosen, split)
+        yield Finding("", (" ".join(filter(None, (ceiling(row), ties(row) if row and row.tied else ""))),))
     if selection := selection_of(calibration, criterion):
         yield Finding("", (selected(selection),))
     for section in (sections.PREFERENCES, sections.EQUIVALENCE):
