@@ -232,8 +232,10 @@ def one_part(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[s
 
 
 TOP = (1, 3, 5)
-_PLAUSIBLE = 1.5
+_PLAUSIBLE = 1.1
 """Factor by which the number of responses that gold stands for may differ from their real number."""
+_PLAUSIBLE_ERRORS = 3
+"""By how many standard errors of the draw it has to differ as well."""
 
 
 def check_sample(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], target: Target, name: str) -> None:
@@ -315,12 +317,35 @@ def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[s
             "or some runs, and corrected means with them"
         )
     stands_for = math.fsum(1 / grade.probability for grade in used)
-    if used and not len(counted) / _PLAUSIBLE <= stands_for <= len(counted) * _PLAUSIBLE:
+    by_chance = _PLAUSIBLE_ERRORS * _error_of_number(used)
+    low, high = len(counted) / _PLAUSIBLE - by_chance, len(counted) * _PLAUSIBLE + by_chance
+    if used and not low <= stands_for <= high:
         warnings.append(
             f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(counted)} "
             "were judged: is a part of what was drawn without a grade, or was it drawn from another pool?"
         )
     return tuple(warnings)
+
+
+def _error_of_number(used: Sequence[GoldGrade]) -> float:
+    """The standard error of Σ 1/π, the number of responses that gold stands for.
+
+    It is Σ (1 - π) k/(k - 1) (x - x̄)² over the k units that were drawn in a stratum, turns or single responses, of
+    which each stands for x responses; 0 where all in a stratum stand for as many.
+    """
+    units: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for place, grade in enumerate(used):
+        stratum = grade.stratum or ""
+        singly = stratum.startswith(BY_GRADE) or not grade.rows
+        units[stratum, str(place) if singly else grade.rows[0].turn_id].append(grade.probability)
+    strata = groups_of((stratum, of) for (stratum, _), of in units.items())
+    variance = 0.0
+    for of in strata.values():
+        numbers = [math.fsum(1 / probability for probability in unit) for unit in of]
+        mean, k = math.fsum(numbers) / len(of), len(of)
+        squares = ((1 - unit[0]) * (number - mean) ** 2 for unit, number in zip(of, numbers, strict=True))
+        variance += math.fsum(squares) * k / max(k - 1, 1)
+    return math.sqrt(variance)
 
 
 def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingChange:

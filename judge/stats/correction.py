@@ -133,7 +133,7 @@ def correct(
     ]
     if target == "pool":
         corrections = _moderated(corrections, samples, level)
-    return tuple(_within(corrected, bounds) for corrected in corrections)
+    return tuple(_within(corrected, sample, setting) for corrected, sample in zip(corrections, samples, strict=True))
 
 
 def tuned_weight(golds: Sequence[tuple[Floats, Floats, Floats]]) -> float:
@@ -227,7 +227,7 @@ def _by_own_variance(corrected: Corrected, sample: sampling.GoldSample, weight: 
     corrected = _spread(corrected, math.sqrt(V * df / less), less, setting.level)
     e = sample.y - weight * sample.f
     if V < ROUNDING or np.ptp(e[sample.sampled(setting.target)]) < ROUNDING:
-        return _degenerate(corrected, sample, setting)
+        return _without_variation(corrected, sample, setting)
     if corrected.method == "census":
         return corrected
     alone, _ = influence(sample, 0.0, setting.target, setting.units, tuned=not setting.common)
@@ -243,6 +243,28 @@ def _by_shared_variance(corrected: Corrected, sample: sampling.GoldSample, setti
     left = 1 - sample.pi if setting.target == "pool" else np.ones(sample.n)
     se = math.sqrt(V * float(left @ sample.w**2))
     return _spread(replace(corrected, effective_n=sample.n * V_gold / V), se, df, setting.level)
+
+
+def _without_variation(corrected: Corrected, sample: sampling.GoldSample, setting: _Setting) -> Corrected:
+    """The narrower interval of two, where the gold of a run, or gold minus judge, does not vary by itself.
+
+    One is by the variance that all runs share, as where there is less gold: more of it that is equal makes no run less
+    sure. The other is that of `_degenerate`.
+    """
+    alone = _degenerate(corrected, sample, setting)
+    V, df = setting.shared[1 if corrected.weight else 0]
+    if corrected.method == "census" or not df or V < ROUNDING:
+        return alone
+    left = 1 - sample.pi if setting.target == "pool" else np.ones(sample.n)
+    shared = replace(corrected, method="ppi++ pooled", influence=None, low=None, high=None)
+    shared = _spread(shared, math.sqrt(V * float(left @ sample.w**2)), df, setting.level)
+    return shared if (shared.se or 0.0) * t_quantile(setting.level, df) < _reach(alone) else alone
+
+
+def _reach(corrected: Corrected) -> float:
+    """How far the interval reaches beyond the value to its longer side."""
+    value, low, high = corrected.value or 0.0, corrected.low or 0.0, corrected.high or 0.0
+    return max(value - low, high - value)
 
 
 def _degenerate(corrected: Corrected, sample: sampling.GoldSample, setting: _Setting) -> Corrected:
@@ -303,8 +325,12 @@ def _spread(corrected: Corrected, se: float, df: float, level: float) -> Correct
     return replace(corrected, low=value - half, high=value + half, se=se, df=df)
 
 
-def _within(corrected: Corrected, bounds: tuple[float, float]) -> Corrected:
-    """The same mean, with value and ends clipped to the scale."""
-    low, high = map(float, bounds)
+def _within(corrected: Corrected, sample: sampling.GoldSample, setting: _Setting) -> Corrected:
+    """The same mean, with value and ends clipped to the scale; `_degenerate` where all of the interval is beyond it."""
+    low, high = map(float, setting.bounds)
     ends = {name: getattr(corrected, name) for name in ("value", "low", "high")}
-    return replace(corrected, **{name: min(max(end, low), high) for name, end in ends.items() if end is not None})
+    clipped = {name: min(max(end, low), high) for name, end in ends.items() if end is not None}
+    # An exact mean at an end of the scale is a point as well, and is one.
+    beyond = ends["value"] is not None and clipped["value"] != ends["value"]
+    within = replace(corrected, **clipped)
+    return _degenerate(within, sample, setting) if beyond and within.low == within.high is not None else within

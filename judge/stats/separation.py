@@ -48,6 +48,7 @@ def places(
     no rank intervals.
 
     low is 1 + the number of significantly better runs, high the number of runs minus that of significantly worse ones.
+    A run without a corrected mean may stand anywhere, so it is among the runs of every other one's high.
     All rank intervals hold at once with a probability of at least 1 - alpha: M. Mogstad, J. P. Romano, A. M. Shaikh &
     D. Wilhelm (2024), Inference for ranks, Review of Economic Studies 91(1), 476-518.
     """
@@ -59,7 +60,7 @@ def places(
     better = score[:, None] < score[None, :] - ROUNDING
     rank = 1 + better.sum(axis=1)
     low = 1 + (better & apart).sum(axis=1)
-    high = len(runs) - (better.T & apart).sum(axis=1)
+    high = len(corrected) - (better.T & apart).sum(axis=1)
     letters = compact_letters(apart, np.lexsort((np.arange(len(runs)), rank)))
     result: list[Place | None] = [None] * len(corrected)
     for k, i in enumerate(ranked):

@@ -278,6 +278,49 @@ def test_few_gold_grades_for_new_topics_share_the_variance_of_topics() -> None:
     assert one(two, "topics").reason == "fewer than 3 topics"
 
 
+def test_a_correction_beyond_the_scale_is_no_certainty() -> None:
+    """Three of gold say 0 where the judge says 3: the judge's mean less 3 is below the scale, with its whole interval."""
+    judged = [3, 3, 3, *[0] * 20, *[1] * 7]
+    others = [run([3, 2, 1, 0] * 7, {0: 3, 1: 2, 2: 1, 3: 1}) for _ in range(4)]
+    found, *_ = correct([run(judged, {0: 0, 1: 0, 2: 0}), *others], target="pool", bounds=SCALE)
+    assert found.value == found.low == 0
+    # At least .025^(1/3) of all are 0; the others may be 3.
+    assert (found.high, found.degenerate) == (pytest.approx(3 * (1 - 0.025 ** (1 / 3))), True)
+    exact = one(run([3, 3, 3], {0: 0, 1: 0, 2: 0}, 1.0))
+    assert (exact.value, exact.low, exact.high, exact.degenerate) == (0, 0, 0, False)
+
+
+def test_more_equal_gold_makes_a_run_no_less_sure() -> None:
+    """Of 20 runs most have equal gold; their intervals narrow from 7 to 8 grades, as those of all others do."""
+    widths = []
+    for n in (5, 7, 8, 10, 15):
+        runs = [run([3] * 30 + [2] * 10, {place: 3 - (place == 0 and k % 5 == 0) for place in range(n)})
+                for k in range(20)]  # fmt: skip
+        found = correct(runs, target="pool", bounds=SCALE)[1]
+        assert (found.method, found.degenerate, found.value <= 3) == ("ppi++ pooled", False, True)
+        widths.append(found.high - found.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n", [5, 7, 8, 10, 15])
+def test_intervals_of_runs_with_one_common_grade_hold_the_truth(n: int) -> None:
+    """85 % of 20 runs' responses have the highest grade."""
+    rng, covered = np.random.default_rng(3), []
+    for _ in range(20):
+        quality, turn = rng.normal(0, 0.3, 20), rng.normal(0, 0.5, 100)
+        runs, truth = [], []
+        for own in quality:
+            z = own + turn + rng.normal(0, 0.8, 100)
+            y, f = (np.digitize(x, [-1.645, -1.282, -1.036]) for x in (z, z + rng.normal(0.2, 0.6, 100)))
+            runs.append(run(f, {int(place): int(y[place]) for place in rng.permutation(100)[:n]}, strata=[0] * 100))
+            truth.append(y.mean())
+        found = correct(runs, target="pool", bounds=SCALE)
+        covered += [each.low <= mean <= each.high for each, mean in zip(found, truth, strict=True)]
+        assert all(each.low < each.high for each in found)
+    assert np.mean(covered) >= 0.92
+
+
 def test_corrected_means_stay_on_the_scale() -> None:
     found = one(run([3, 3, 3, 3, 2, 2], {4: 3, 5: 3, 0: 3}))
     assert (found.value, found.high) == (3.0, 3.0)
@@ -414,7 +457,8 @@ def test_what_runs_share_in_a_turn_cancels() -> None:
 
 def test_a_run_without_an_interval_is_apart_from_none_and_one_without_a_mean_has_no_place() -> None:
     runs = [estimate(0.0, se=0.01), Corrected("ppi++", 10, 3.0), Corrected("raw", 1), estimate(1.0, se=0.01)]
-    assert placed(runs) == [(3, 2, 3, "b"), (1, 1, 3, "ab"), None, (2, 1, 2, "a")]
+    # The run without a mean may stand before or behind each of the others.
+    assert placed(runs) == [(3, 2, 4, "b"), (1, 1, 4, "ab"), None, (2, 1, 3, "a")]
 
 
 def test_exact_means_are_apart_if_they_differ() -> None:
