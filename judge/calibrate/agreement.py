@@ -124,8 +124,8 @@ def unweighted(
 
 def _unweighted(row: ProbabilityStatistic, items: Expected | Forecasts, topics: NDArray[Any], panel: Panel) -> Estimate:
     found = jackknife_interval(lambda kept: row.formula(items.within(kept)), topics, bounds=row.bounds)
-    if row.by_chance and found.low is not None and (found.value or 0.0) < 2 * row.by_chance(items):
-        found = replace(found, low=None, high=None, reason="below twice what a perfect judge gets by chance")
+    if row.by_chance and found.low is not None:
+        found = replace(found, low=max(found.low - row.by_chance(items), row.bounds[0]))
     reasons = found.reason, UNWEIGHTED if panel.weighted else None
     return replace(found, reason="; ".join(filter(None, reasons)) or None)
 

@@ -50,12 +50,13 @@ ON_TERMINAL = ("rank", "run", "mean", "95 % interval", "bound", "n/turns", "posi
 """The columns that a terminal shows, the important ones first; those of no grade and flags stand below a row."""
 BOUND = "bound: the mean over all turns, with the worst grade where there is none; ranks go by it"
 _NOTES = """
-rank: by the bound. mean: over the graded turns alone. bound: over all turns that the run had to answer, with the worst
+rank: by the bound. mean: over the graded turns alone; of a measure of citations over those without a response as well,
+which count 0 and are not in n. bound: over all turns that the run had to answer, with the worst
 grade for each turn without one; so a run gains nothing by responses that nobody can grade. Turns whose lack of a grade
 is no run's doing count as the run's other responses do on average: those left out of a trial, those for which the
 budget was spent, and those on which the provider failed for every run.
 
-n/turns: the graded turns, which the mean is over, of those that the run had to answer. coverage: the share of them with
+n/turns: the graded turns of those that the run had to answer. coverage: the share of them with
 a grade or the verdict "unable". Runs of different coverage are not graded on the same turns.
 
 positive: the share of the graded turns with a positive grade. all turns: the turns with a positive grade among all
@@ -225,7 +226,7 @@ def leaderboard_markdown(
 def reading(criterion: Criterion) -> str:
     """How to read the grades of a criterion."""
     if isinstance(criterion, Measure):
-        what, lacking = "a measure", ""
+        what, lacking = "a measure", " in the mean too, and is not in n"
         if criterion.of.unit == "pair":
             what, lacking = "a share of wins", "; one without a verdict is no run's doing and counts as the others do"
         without = f"a turn without a response counts 0{lacking}"

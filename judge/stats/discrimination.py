@@ -45,8 +45,8 @@ class ProbabilityStatistic(msgspec.Struct, frozen=True, kw_only=True):
     bounds: tuple[float, float]
     """Least and greatest possible value."""
     by_chance: Callable[[Any], float] | None = None
-    """About what a perfect judge gets of so many items. A value below twice that has no interval: the true one is
-    nearer to 0 by an amount that its spread does not show."""
+    """About what a perfect judge gets of so many items. The interval reaches lower by it, as the true value may be
+    nearer to 0 by that much, which the spread of the values does not show."""
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float | Undefined:

@@ -12,7 +12,7 @@ from judge.calibrate.report.folder import TABLES
 from judge.calibrate.report.pages import calibration_markdown
 from judge.io.table import records_tsv
 from judge.records import Level, Scale
-from judge.stats.discrimination import Forecasts, brier
+from judge.stats.discrimination import Forecasts, brier, calibration_error, calibration_error_by_chance
 from judge.stats.resampling import jackknife_interval
 from tests.calibration_world import SCALE, gold_rows, items, labels, panel_of
 
@@ -55,13 +55,27 @@ def test_the_scores_are_of_the_probabilities_with_intervals_over_topics() -> Non
     assert (estimate.n, estimate.topics) == (32, 8)
 
 
-def test_a_calibration_error_near_chance_has_no_interval() -> None:
+def test_the_interval_of_a_calibration_error_reaches_lower_by_what_chance_gives() -> None:
+    of = panel([P[one.deserved] for one in WORLD])
+    _, row = found(of)
+    (column,) = of.columns
+    items = Forecasts(column.probabilities, column.codes, of.human)
+    plain = jackknife_interval(lambda kept: calibration_error(items.within(kept)), of.topic, bounds=(0, 1))
+    # All 32 have the confidence .7 in one bin: √(2/π) √(32 × .7 × .3) / 32.
+    by_chance = (2 / np.pi * 32 * 0.21) ** 0.5 / 32
+    assert calibration_error_by_chance(items) == pytest.approx(by_chance)
+    ece = row.statistics["ece"]
+    assert (ece.low, ece.high) == (pytest.approx(max(plain.low - by_chance, 0)), plain.high)
+
+
+def test_a_calibration_error_near_chance_may_be_0() -> None:
     right = sum(one.deserved == one.gold for one in WORLD) / 32
     rest = (1 - right) / 3
     p = {grade: {str(other): right if other == grade else rest for other in range(4)} for grade in range(4)}
     _, row = found(panel([p[one.deserved] for one in WORLD]))
     ece = row.statistics["ece"]
-    assert (ece.low, ece.high, ece.reason) == (None, None, "below twice what a perfect judge gets by chance")
+    assert 0 == ece.low < ece.high
+    assert ece.reason is None
 
 
 def test_probabilities_are_those_of_grades_without_what_is_no_grade() -> None:

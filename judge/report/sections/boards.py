@@ -15,7 +15,7 @@ from judge.records import Criterion
 from judge.report import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.folders import RunFolder
 from judge.report.sections import FLAGS, capped, scale_of, titled
-from judge.results.citations import boards_of
+from judge.results.citations import Measure, boards_of
 from judge.results.leaderboard import change_text
 from judge.results.pairs import RATINGS, rating_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, worded
@@ -44,8 +44,11 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
             ". A turn whose grade is lacking through the provider, the budget or a trial counts as the run's other "
             "responses do on average"
         )
+    turns = "the turns that have a grade"
+    if isinstance(criterion, Measure) and criterion.of.unit == "citation":
+        turns = "all turns but those whose citations have no grade; one without a response counts 0"
     means = (
-        "over the turns that have a grade; in brackets, and as a bar in the picture, the range that holds the mean on "
+        f"over {turns}; in brackets, and as a bar in the picture, the range that holds the mean on "
         f"topics like these with 95 % confidence (over {units}); the longer the bar, the less is known"
     )
     positive = ", ".join(map(str, sorted(criterion.scale.positive)))
