@@ -305,8 +305,8 @@ be without the judge; bias: judge minus gold. bound: the corrected mean over all
 the gold grade of each turn without a grade or, where there is none, the worst grade. bounds: the interval with such
 turns at the lowest and the highest grade.
 
-rank: by the bound, among the runs that have a corrected mean. ranks: the ranks that the run may have among all, of which
-those without a corrected mean may stand anywhere. Runs that share a letter (tie) cannot be told apart. Both
+rank: by the bound, among the runs that have a corrected mean. ranks: the ranks that the run may have among all runs,
+of which those without a corrected mean may stand anywhere. Runs that share a letter (tie) cannot be told apart. Both
 hold for all runs at once with 95 % confidence.
 """
 

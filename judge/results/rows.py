@@ -15,7 +15,8 @@ RowFlag = Literal[
 FLAGS: dict[RowFlag, str] = {
     "SELF": "the run's model is of the judge's family",
     "UNCORRECTED": "too little gold for a correction",
-    "DEGENERATE": "its gold, or gold minus judge, shows no variation, or leaves the scale; the interval is Clopper and Pearson's",
+    "DEGENERATE": "its gold, or gold minus judge, shows no variation, or the correction leaves the scale; the "
+    "interval is Clopper and Pearson's",
     "MISSING": "turns without a grade count against the run in its bound and its rank",
     "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
     "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",

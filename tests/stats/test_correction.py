@@ -279,7 +279,7 @@ def test_few_gold_grades_for_new_topics_share_the_variance_of_topics() -> None:
 
 
 def test_a_correction_beyond_the_scale_is_no_certainty() -> None:
-    """Three of gold say 0 where the judge says 3: the judge's mean less 3 is below the scale, with its whole interval."""
+    """Gold says 0 where the judge says 3: the judge's mean less 3 is below the scale, with its whole interval."""
     judged = [3, 3, 3, *[0] * 20, *[1] * 7]
     others = [run([3, 2, 1, 0] * 7, {0: 3, 1: 2, 2: 1, 3: 1}) for _ in range(4)]
     found, *_ = correct([run(judged, {0: 0, 1: 0, 2: 0}), *others], target="pool", bounds=SCALE)
