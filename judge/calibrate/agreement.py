@@ -338,7 +338,7 @@ def _key(panel: Panel, column: Column, split: Split) -> tuple[str, str | None, s
 
 
 def _gap(panel: Panel, column: Column) -> NDArray[np.float64]:
-    """Judge minus reference in grades (N,); without meaning where the judge gave no grade."""
+    """Judge minus the assessors' mean in grades (N,); without meaning where the judge gave no grade."""
     g = np.array(panel.grades, dtype=np.float64)
     return np.asarray(g[column.codes] - panel.mean, dtype=np.float64)
 

@@ -277,8 +277,11 @@ class Panel:
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
-        """(N,), the reference in grades: of tied grades the mean."""
-        return np.asarray(self.shares @ np.array(self.grades, dtype=np.float64))
+        """(N,), the mean grade of the item's assessors, as it is."""
+        codes = np.array(list(self.assessors.values())).reshape(-1, len(self.items))
+        given = codes >= 0
+        grades = np.array(self.grades, dtype=np.float64)[codes]
+        return np.asarray((grades * given).sum(axis=0) / np.maximum(given.sum(axis=0), 1))
 
     @property
     def weighted(self) -> bool:

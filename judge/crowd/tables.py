@@ -539,14 +539,31 @@ class Rows:
         for row, earlier in again.select("row", "first").iter_rows():
             worker, item = (shown(self.names[field][self.codes[field][row]]) for field in ("worker", "response_id"))
             code, before = self.code[row], self.code[earlier]
+            between = self._between(row, earlier, grades)
             repetition = f"worker {worker} labels {item} under {criterion} again: {grades[code]}"
             file, where = self._place(earlier)
             if code == before:
                 self._add(row, "duplicate_row", f"{repetition} as at {where} of {file}; counted once", "warning")
+            elif between is not None:
+                # Whoever takes a side in one order and the other side in the other prefers none.
+                self.code[earlier] = between
+                said = f"in the other order than at {where} of {file}, where it is {grades[before]}"
+                message = f"{repetition} {said}; counted once, as {grades[between]}"
+                self._add(row, "duplicate_row", message, "warning")
             else:
                 differs = f"{repetition}, but {grades[before]} at {where} of {file}; {LAST_COUNTS}"
                 self._add(row, "different_labels", differs)
         return np.setdiff1d(rows, again["row"].to_numpy(), assume_unique=True)
+
+    def _between(self, row: int, earlier: int, grades: Sequence[int]) -> int | None:
+        """The code between two labels of a pair in both orders, halves towards the middle; None of labels of one order.
+
+        On a scale without a grade in the middle, labels as far from it on both sides have none either.
+        """
+        places = int(self.code[row]) + int(self.code[earlier])
+        if self.turned[row] == self.turned[earlier] or (places == len(grades) - 1 and places % 2):
+            return None
+        return places // 2 + (places % 2 if places < len(grades) - 1 else 0)
 
     def _item(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """A number for each row's turn and item, in natural order of both."""

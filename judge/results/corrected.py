@@ -53,6 +53,11 @@ class GoldGrade(Struct, frozen=True):
     """The id of a pair that was drawn by itself; else the response or its turn was."""
 
     @property
+    def given(self) -> tuple[float, ...]:
+        """The grades that the assessors gave."""
+        return tuple(row.grade for row in self.rows) or (self.grade,)
+
+    @property
     def known(self) -> bool:
         """Whether there is gold."""
         return not math.isnan(self.grade)
@@ -127,10 +132,7 @@ def _cited_gold(
 ) -> dict[str, list[list[GoldGrade]]]:
     """Response id to what the citations of each sentence that count are worth."""
     cited = cited_responses(pool)
-    worth = {
-        name: structs.replace(grade, grade=fmean(measure.worth(row.grade) for row in grade.rows))
-        for name, grade in gold.items()
-    }
+    worth = {name: structs.replace(grade, grade=fmean(map(measure.worth, grade.given))) for name, grade in gold.items()}
     return {
         response.response_id: [
             [worth.get(citation.response_id, _NO_GOLD) for citation in each]
@@ -153,7 +155,7 @@ def _won_gold(
         grade = gold.get(name, _NO_GOLD)
         # The order with gold counts, else the first one.
         if other not in gold and (grade.known or name < other):
-            by_people = [share_of_first(row.grade, scale) for row in grade.rows]
+            by_people = [share_of_first(given, scale) for given in grade.given]
             won = fmean(by_people) if grade.known else math.nan, said.get(name, math.nan)
             singly = name if grade.probability < 1 and (grade.stratum or "").startswith(BY_GRADE) else ""
             for entry in pair.runs:

@@ -254,10 +254,13 @@ def test_the_published_pairs_of_cragc(shared: Path, tmp_path: Path) -> None:
         return [json.loads(line) for line in lines]
 
     pairs, texts = read("crowd_pairs"), {answer["response"]: answer for answer in read("crowd_answers")}
-    votes(tmp_path / "votes.csv", [
-        (worker, f"{pair['query_id']}_1", pair["response_a"], pair["response_b"], vote)
-        for pair in pairs for worker, vote in zip(pair["worker"], pair["quality_overall_vote"], strict=True)
-    ])  # fmt: skip
+    # The publication grades each order of a pair by itself: as an item with an id of its own, and without a second_id.
+    lines = ["worker,turn_id,response_id,label"]
+    for pair in pairs:
+        order = f"{pair['query_id']}_1,{pair['response_a']}|{pair['response_b']}"
+        given = zip(pair["worker"], pair["quality_overall_vote"], strict=True)
+        lines += [f"{worker},{order},{vote}" for worker, vote in given]
+    (tmp_path / "votes.csv").write_text("\n".join(lines))
     named = {pair[side] for pair in pairs for side in ("response_a", "response_b")}
     (tmp_path / "bank.json").write_text(json.dumps({name: texts[name]["text"] for name in named}))
     call = f"crowd {tmp_path}/votes.csv --criterion preference --prompt preference --bank {tmp_path}/bank.json"

@@ -650,10 +650,21 @@ def test_a_worker_gives_a_pair_one_label_in_whatever_order(tmp_path: Path) -> No
     labels, warnings = warned(same, scales=scales)
     assert rows(labels["preference"]) == [("a", "1_1", "A|B", 2)]
     assert [problem.code for problem in warnings] == ["pair_turned", "duplicate_row"]
-    # Who takes the first one in both orders contradicts themselves.
+    # Who takes the first one in both orders prefers none: 0 and 2 - 0.
     first = put(tmp_path / "p.csv", f"{header}a,1_1,A,B,0\na,1_1,B,A,0\n")
-    assert faults(first, scales=scales) == [("different_labels", "line 3")]
+    labels, warnings = warned(first, scales=scales)
+    assert rows(labels["preference"]) == [("a", "1_1", "A|B", 1)]
+    assert warnings[1].message.endswith("where it is 0; counted once, as 1")
     assert rows(read(first, scales=scales, last=True)["preference"]) == [("a", "1_1", "A|B", 2)]
+    # Halves go to the middle, from either side; two labels in one order are refused as ever.
+    for label, other in ((0, 1), (1, 0), (2, 1), (1, 2)):
+        path = put(tmp_path / "p.csv", f"{header}a,1_1,A,B,{label}\na,1_1,B,A,{2 - other}\n")
+        assert rows(read(path, scales=scales)["preference"]) == [("a", "1_1", "A|B", 1)]
+    once = put(tmp_path / "p.csv", f"{header}a,1_1,A,B,0\na,1_1,A,B,2\nb,1_1,B,A,0\n")
+    assert faults(once, scales=scales) == [("different_labels", "line 3")]
+    # A scale of two has no middle.
+    two = put(tmp_path / "p.csv", f"{header}a,1_1,A,B,0\na,1_1,B,A,0\n")
+    assert faults(two, scales={"preference": (0, 1)}) == [("different_labels", "line 3")]
     # 0, 1, 3 turned around would be 3, 2, 0.
     assert faults(same, scales={"preference": (0, 1, 3)}, words=lambda *_: {}) == [("wrong_label", "line 3")]
 
