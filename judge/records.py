@@ -3,7 +3,6 @@
 Ids are always strings. `turn_id` is `<topic_id>_<turn number>` in every track (`9-1_3`, `132_1-1`).
 """
 
-import math
 from collections.abc import Collection
 from functools import cached_property
 from typing import Literal
@@ -122,10 +121,6 @@ class Scale(Record, frozen=True, dict=True):
         """The lowest and the highest grade."""
         grades = [level.grade for level in self.levels]
         return min(grades), max(grades)
-
-    def middle(self, unit: JudgedUnit | None) -> float:
-        """Where halves of a mean grade go: up, but for pairs to the middle, so that their order decides nothing."""
-        return sum(self.ends) / 2 if unit == "pair" else math.inf
 
     @cached_property
     def words(self) -> dict[int, str]:

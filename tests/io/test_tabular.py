@@ -43,6 +43,22 @@ def test_the_header_says_what_parts_the_cells(tmp_path: Path, name: str, text: s
     assert table(tmp_path, text, name) == ([(2, {"a": "1", "b": "x"})], [])
 
 
+def test_a_line_above_the_header_may_say_what_parts_the_cells(tmp_path: Path) -> None:
+    assert table(tmp_path, "sep=|\na|b,c\n1|x,y\n") == ([(3, {"a": "1", "b,c": "x,y"})], [])
+    assert table(tmp_path, "SEP=;\r\na;b\r\n1;x\r\n", "t.tsv") == ([(3, {"a": "1", "b": "x"})], [])
+    # It is a header like any other where no line follows.
+    assert table(tmp_path, "sep=;")[1] == [("empty_file", "line 1")]
+
+
+def test_names_that_columns_share_are_numbered_where_that_is_asked(tmp_path: Path) -> None:
+    text = "a,note,a,note\n1,x,2,y\n"
+    assert table(tmp_path, text)[1] == [("repeated_column", "line 1")]
+    assert table(tmp_path, text, only_once=("a",))[1] == [("repeated_column", "line 1")]
+    rows, problems = table(tmp_path, text, only_once=("b",))
+    assert (rows, problems) == ([(2, {"a#1": "1", "note#1": "x", "a#2": "2", "note#2": "y"})], [])
+    assert table(tmp_path, text, only_once=(), needed=("a",))[1] == [("repeated_column", "line 1")]
+
+
 def test_a_row_has_the_line_that_it_begins_on(tmp_path: Path) -> None:
     rows, problems = table(tmp_path, 'a,b\n1,"x\ny"\n\n2,z\n')
     assert rows == [(2, {"a": "1", "b": "x\ny"}), (5, {"a": "2", "b": "z"})]
