@@ -166,14 +166,18 @@ def statement(
         # Another address is no other judge, and the statement names it.
         different = [match for match in unlike if match.item != "base_url"]
         entry = by_criterion.get(name)
-        if different or entry is None:
+        if entry is None:
+            calibrated = False
+            parts.append(f"{name}: no certificate")
+            continue
+        if different:
             calibrated = False
             listed = "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in different)
-            parts.append(f"{name} does not match the certificate ({listed})")
+            parts.append(f"{name}: not as certified ({listed})")
             continue
         collapsed = entry.binary and len(levels.get(name, ())) > 2
         calibrated = calibrated and entry.verdict == "TRUSTED" and not collapsed
-        parts.append(f"{name} is as certified: {_result(entry)}")
+        parts.append(f"{name}: as certified, {_result(entry)}")
         parts += [f"Its {m.item} is another: {m.certified} certified, {m.found} here" for m in unlike]
         if entry.probed is not None:
             parts.append(f"It was {probed_words(entry.probed)}")

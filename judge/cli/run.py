@@ -96,8 +96,9 @@ def _print_matches(expectation: CertificateStatement, *, table: bool) -> None:
     ]
     if table:
         print_table(("criterion", "item", "", "certified", "here"), rows, words=5, keys=2)
-    if not all(match.same for match in expectation.matches):
-        say("the certificate is for something else: this run may not be called calibrated")
+    unlike = dict.fromkeys(match.criterion for match in expectation.matches if not match.same)
+    if unlike:
+        say(f"not as certified: {', '.join(unlike)}; this run may not be called calibrated")
 
 
 def _brief(text: str) -> str:

@@ -1,7 +1,7 @@
 """An output folder that `judge run` filled: its pool, its results and the prompts behind them, read back."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ import msgspec
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury, read_results
+from judge.calibrate.findings import TrustVerdict
 from judge.errors import InputError, UsageError, refuse
 from judge.io.files import StrPath
 from judge.io.ids import Cluster, check_cluster, clustering
-from judge.io.text import count
+from judge.io.text import count, interval, printable
 from judge.jobs.folder import UNCALIBRATED
 from judge.jobs.manifest import read_earlier_pool, read_manifest
 from judge.pool.records import Pool, is_new, pool_places
@@ -39,6 +40,8 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     """The judges of the results, by `criterion/variant`."""
     cluster: Cluster = "topic"
     """What intervals and tests are over."""
+    verdicts: tuple[TrustVerdict, ...] = ()
+    """What gold says of the judges of these results, where it stands beside them."""
 
     @property
     def clustered(self) -> tuple[str, ...]:
@@ -47,9 +50,30 @@ class JudgedFolder(msgspec.Struct, frozen=True):
 
     @property
     def banner(self) -> str:
-        """What `judge run` said of its judge: the certificate's banner, or that there is no certificate."""
+        """How far to believe the judge: the certificate's banner, else what gold says, else that nobody compared."""
         statement = self.manifest.get("certificate")
-        return str(statement["banner"]) if isinstance(statement, dict) and "banner" in statement else UNCALIBRATED
+        if isinstance(statement, dict) and "banner" in statement:
+            return str(statement["banner"])
+        if not self.verdicts:
+            return UNCALIBRATED
+        verdicts = {verdict.criterion: verdict for verdict in self.verdicts}
+        said = [
+            f"{criterion.name}: {_found(verdicts[criterion.name])}"
+            if criterion.name in verdicts
+            else f"{criterion.name}: not compared"
+            for criterion in self.criteria
+        ]
+        return f"UNCALIBRATED, since there is no certificate. Compared with gold: {'; '.join(said)}."
+
+    def beside(self, verdicts: Iterable[TrustVerdict]) -> "JudgedFolder":
+        """The folder with those of the verdicts that are about its judges under its prompts."""
+        names = {
+            (prompt_id, f"{judge} {prompt_id.partition('/')[2]}")
+            for prompt_id, judges in self.said_by.items()
+            for judge in judges
+        }
+        own = tuple(verdict for verdict in verdicts if (verdict.prompt, verdict.judge) in names)
+        return msgspec.structs.replace(self, verdicts=own) if own else self
 
     @property
     def leaderboard(self) -> tuple[LeaderboardRow, ...]:
@@ -71,6 +95,14 @@ class JudgedFolder(msgspec.Struct, frozen=True):
                 raise InputError("manifest.json: the jury's members are not as `judge run` writes them")
             judges |= {member["judge"] for member in members}
         return judges
+
+
+def _found(verdict: TrustVerdict) -> str:
+    estimate = verdict.estimate
+    return printable(
+        f"{verdict.word}, {verdict.statistic} {interval(estimate, 2)} "
+        f"({count(estimate.n, 'grade')} on {count(estimate.topics, 'topic')})"
+    )
 
 
 def read_judged(

@@ -35,6 +35,9 @@ from judge.results.planning import Goal, Pilot, pilots, warnings
 from judge.results.rows import CorrectedRow, RankingChange
 from judge.results.turns import turns_by_criterion
 
+CORRECTED_RECORD = "corrected.sha256"
+"""The list of digests in a folder of a corrected leaderboard."""
+
 
 class CorrectionPlan(OwnPrompts):
     """Everything `judge leaderboard --gold` can be told."""
@@ -222,23 +225,30 @@ def _is_file(out: Path) -> bool:
     return out.suffix in {".tsv", ".md"} and not out.is_dir()
 
 
-def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
-    table = records_tsv(CORRECTED_COLUMNS, outcome.rows, 4).encode()
+def correction_files(outcome: CorrectionOutcome, target: str) -> dict[str, bytes]:
+    """The corrected leaderboard as `corrected.tsv` and `corrected.md`."""
     report = corrected_markdown(
         outcome.rows,
         outcome.criteria,
         outcome.changes,
-        target=plan.target,
+        target=target,
         cautions=outcome.cautions,
         clustered=outcome.clustered,
-    ).encode()
+    )
+    return {
+        "corrected.tsv": records_tsv(CORRECTED_COLUMNS, outcome.rows, 4).encode(),
+        "corrected.md": report.encode(),
+    }
+
+
+def _write_correction(out: Path, plan: CorrectionPlan, outcome: CorrectionOutcome) -> None:
+    files = correction_files(outcome, plan.target)
     if _is_file(out):
-        write_atomic(out, table if out.suffix == ".tsv" else report)
+        write_atomic(out, files["corrected.tsv" if out.suffix == ".tsv" else "corrected.md"])
         return
-    files = {"corrected.tsv": table, "corrected.md": report}
     if has_extra("pictures"):
         files["corrected.svg"], files["corrected.png"] = raw_vs_corrected(outcome.rows)
-    replace_folder(out, files, "corrected.sha256")
+    replace_folder(out, files, CORRECTED_RECORD)
 
 
 class TopicsPlan(OwnPrompts):

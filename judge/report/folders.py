@@ -19,7 +19,7 @@ from judge.io.text import shown
 from judge.jobs.calibration import RECORD as CALIBRATION_RECORD
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.judged import JudgedFolder, read_judged
-from judge.jobs.leaderboard import CorrectionOutcome, CorrectionPlan, correct_leaderboard
+from judge.jobs.leaderboard import CORRECTED_RECORD, CorrectionOutcome, CorrectionPlan, correct_leaderboard
 from judge.jobs.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
 from judge.jobs.recheck import RECHECK
 from judge.judges.journal import JournalView
@@ -108,6 +108,7 @@ def read_folder(
     check_finished(folder)
     judged = read_judged(folder, criterion, prompts=prompts)
     corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
+    judged = judged.beside(compared.verdicts) if compared else judged
     problems, screen = read_problems(folder / "problems.json"), read_screen(folder / "screen.tsv")
     rechecked = read_rechecked(folder / RECHECK, judged.criteria)
     digests = (digest for item in rechecked for digest in (item.request_digest, item.again_request_digest) if digest)
@@ -128,6 +129,8 @@ def check_finished(folder: Path) -> None:
         )
     if status == POOLED:
         raise InputError(f"{folder}: a pool that nobody has judged yet: `judge run` with the same options judges it")
+    if (folder / CORRECTED_RECORD).is_file() and not (folder / JUDGMENTS).exists():
+        raise InputError(f"{folder}: a corrected leaderboard: `judge report OUT --gold FILE` shows it with its run")
     if not (folder / JUDGMENTS).exists():
         raise InputError(
             f"{folder}: neither {JUDGMENTS} nor {FINDINGS} there: expected an output folder of `judge run` or "

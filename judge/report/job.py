@@ -123,6 +123,18 @@ def _read(plan: ReportPlan, steps: Steps) -> tuple[ReportPlan, list[ReportedFold
         read_folder(folder, name, plan.gold, plan.criterion, plan.prompts)
         for folder, name in stepped("reading folders", list(zip(given, names, strict=True)), steps)
     ]
+    verdicts = [
+        verdict
+        for folder in folders
+        if isinstance(folder, CalibrationFolder)
+        for verdict in folder.calibration.verdicts
+    ]
+    folders = [
+        msgspec.structs.replace(folder, judged=folder.judged.beside(verdicts))
+        if isinstance(folder, RunFolder) and folder.compared is None
+        else folder
+        for folder in folders
+    ]
     made_of = tuple(
         (f"{name}/{record}" if len(given) > 1 else record, digest)
         for folder, name in zip(given, names, strict=True)

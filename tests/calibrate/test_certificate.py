@@ -148,7 +148,7 @@ def test_each_item_alone_is_a_mismatch(changed: dict[str, object], item: str) ->
         of, match_run(of, (GRADED,), "baseline/overlap", OPTIONS, {"groundedness": ["overlap-1"]}), (GRADED,)
     )
     assert not found.calibrated
-    assert found.banner.startswith("UNCALIBRATED (certificate of 2026-03-01): groundedness does not match")
+    assert found.banner.startswith("UNCALIBRATED (certificate of 2026-03-01): groundedness: not as certified (")
     assert f"({item}: " in found.banner
 
 
@@ -180,7 +180,7 @@ def test_calibrated_is_said_of_a_trusted_judge_only() -> None:
         assert found.calibrated == (word == "TRUSTED")
         assert found.banner.startswith("CALIBRATED" if word == "TRUSTED" else "UNCALIBRATED")
         assert (
-            f"groundedness is as certified: {word} by wkappa.lo>=0.4, wkappa {spread} (n=120, 24 topics) "
+            f"groundedness: as certified, {word} by wkappa.lo>=0.4, wkappa {spread} (n=120, 24 topics) "
             "on test, chosen among 3."
         ) in found.banner
 
@@ -223,9 +223,8 @@ def test_every_criterion_of_the_run_must_be_certified() -> None:
     half = certificate()
     found = said(half, GRADED, other)
     assert not found.calibrated
-    assert "naturalness does not match the certificate (criterion: not certified certified, naturalness here)" in (
-        found.banner
-    )
+    assert "groundedness: as certified, TRUSTED by" in found.banner
+    assert found.banner.endswith(" naturalness: no certificate.")
     weak = certificate(certified(), certified(other, verdict="INCONCLUSIVE"))
     assert not said(weak, GRADED, other).calibrated
 
@@ -288,7 +287,7 @@ def test_a_run_that_differs_is_uncalibrated_item_by_item_everywhere(tmp_path, ca
     for text in (out, *said_in(tmp_path / "out").values()):
         assert "UNCALIBRATED" in text
         # The leaderboard is Markdown, where an underscore is escaped.
-        assert item in text.replace("\\", "")
+        assert item in " ".join(text.replace("\\", "").split())
     matches = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))["certificate"]["matches"]
     assert [one["item"] for one in matches if one["certified"] != one["found"]] == [item]
     if item != "model returned":

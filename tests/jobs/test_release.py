@@ -98,6 +98,29 @@ def release(judged: Path, out: Path, **options: object) -> ReleaseOutcome:
     return release_folder(ReleasePlan(folder=judged, out=out, **options))  # type: ignore[arg-type]
 
 
+def test_a_bundle_with_gold_has_the_corrected_board_and_says_what_gold_says(judged: Path, tmp_path: Path) -> None:
+    plain = contents(release(judged, tmp_path / "plain").out)
+    names = tmp_path / "plain.names.json"
+    outcome = release(judged, tmp_path / "bundle", gold=[PROJECT / "gold" / "example.gold.jsonl"], names=names)
+    published = contents(outcome.out)
+    assert published.keys() - plain.keys() == {"corrected.md", "corrected.tsv"}
+    pseudonyms = read_pseudonyms(names).runs
+    text = published["corrected.tsv"].decode()
+    assert all(f"\t{pseudonym}\t" in text for pseudonym in pseudonyms.values())
+    assert not any(name in text + published["corrected.md"].decode() for name in pseudonyms)
+    for name in ("README.md", "leaderboard.md"):
+        assert "nobody has compared" in plain[name].decode()
+        assert "nobody has compared" not in published[name].decode()
+        assert "Compared with gold: groundedness: INCONCLUSIVE, wkappa" in published[name].decode()
+
+
+def test_a_corrected_board_is_released_with_its_run(judged: Path, tmp_path: Path) -> None:
+    gold, out = PROJECT / "gold" / "example.gold.jsonl", tmp_path / "corrected"
+    assert main(["leaderboard", str(judged), "--gold", str(gold), "--out", str(out)]) == 0
+    with pytest.raises(InputError, match="corrected leaderboard: `judge release OUT --gold FILE` publishes it"):
+        release(out, tmp_path / "bundle")
+
+
 def test_no_name_path_or_text_of_a_passage_is_left_in_a_bundle(judged: Path, tmp_path: Path) -> None:
     outcome = release(judged, tmp_path / "bundle")
     pool = read_judged(judged).pool

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser, Page
 
@@ -16,9 +17,11 @@ from judge.errors import InputError, UsageError
 from judge.io.files import sha256
 from judge.io.folder import recorded
 from judge.io.steps import Step
+from judge.jobs.judged import read_judged
 from judge.pool.bank import Lines, read_pool
 from judge.pool.records import Pool
 from judge.report import Said
+from judge.report.folders import read_calibration
 from judge.report.job import ReportPlan, write_report
 from tests.browsing import NARROW, WIDE, faults, overflow, watch
 from tests.calibration_world import contents
@@ -146,6 +149,38 @@ def test_gold_adds_agreement_and_corrected_means(made: Path, tmp_path: Path) -> 
     assert "| 7 | mill-fluent-invented | 0.25 [0.25, 0.25] | 0.88 | +0.62 |" in text
     assert "INCONCLUSIVE" in text
     assert "about these responses alone, and has no width where people graded every one" in text
+
+
+def test_a_report_with_gold_or_a_calibration_does_not_say_that_nobody_compared(made: Path, tmp_path: Path) -> None:
+    plans = {
+        "alone": ReportPlan(folders=made / "out", out=tmp_path / "alone"),
+        "gold": ReportPlan(folders=made / "out", gold=GOLD, out=tmp_path / "gold"),
+        "beside": ReportPlan(folders=(made / "out", made / "cal"), out=tmp_path / "beside"),
+    }
+    said = {}
+    for name, plan in plans.items():
+        write_report(plan)
+        said[name] = (tmp_path / name / "report.md").read_text(encoding="utf-8")
+    assert "nobody has compared" in said["alone"]
+    for name in ("gold", "beside"):
+        assert "nobody has compared" not in said[name]
+        compared = r"UNCALIBRATED, since there is no certificate\. Compared with gold: groundedness: [A-Z ]+, \w+ -?0\."
+        assert re.search(compared, said[name])
+
+
+def test_a_verdict_on_another_judge_or_prompt_says_nothing_of_this_one(made: Path) -> None:
+    judged = read_judged(made / "out")
+    (verdict,) = read_calibration(made / "cal" / "calibration.json").verdicts
+    assert judged.beside([verdict]).verdicts == (verdict,)
+    for other in ({"judge": "server/m graded"}, {"prompt": "groundedness/strict"}):
+        assert judged.beside([msgspec.structs.replace(verdict, **other)]).verdicts == ()
+
+
+def test_a_corrected_board_is_reported_with_its_run(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "corrected"
+    assert main(["leaderboard", str(made / "out"), "--gold", str(GOLD), "--out", str(out)]) == 0
+    with pytest.raises(InputError, match="corrected leaderboard: `judge report OUT --gold FILE` shows it"):
+        write_report(ReportPlan(folders=out))
 
 
 def test_gold_that_does_not_say_how_it_was_drawn_gives_agreement_alone(made: Path, tmp_path: Path) -> None:

@@ -10,16 +10,29 @@ import msgspec
 
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure
+from judge.ask.results import JUDGMENTS
 from judge.errors import InputError, UsageError, refuse
 from judge.io.files import file_sha256, json_bytes, published
 from judge.io.folder import check_apart, make_folder, recorded, replace_folder, same_place, write_atomic
 from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet
 from judge.io.text import count
+from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.leaderboard import CORRECTED_RECORD, CorrectionPlan, correct_leaderboard, correction_files
 from judge.jobs.manifest import RECORD, UNFINISHED, read_manifest, reported
 from judge.jobs.options import OwnPrompts
-from judge.jobs.release.contents import README, bundle_files, left_out, prompt_parts, readme, without_addresses
+from judge.jobs.release.contents import (
+    README,
+    bundle_files,
+    left_out,
+    prompt_parts,
+    readme,
+    without_addresses,
+)
+from judge.jobs.release.contents import (
+    renamed_pool as renamed_pool,
+)
 from judge.jobs.release.names import Pseudonyms, check_pseudonyms, completed, read_pseudonyms, remaining
 from judge.records import Problem, file_problem
 
@@ -34,6 +47,8 @@ class ReleasePlan(OwnPrompts):
     """Output folder of `judge run`."""
     out: Annotated[Path, Option(short="o", metavar="DIR")]
     """The folder of the bundle."""
+    gold: Annotated[tuple[Path, ...], Option(metavar="FILE")] = ()
+    """Gold grades (JSONL): publish the corrected leaderboard, and what they say of the judge."""
     names: Annotated[Path | None, Option(metavar="FILE")] = None
     """Private file of pseudonyms, made or used again (default: DIR.names.json, beside DIR)."""
     keep_names: bool = False
@@ -72,6 +87,11 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     _check_folder(folder)
     own = {find_criterion(path).prompt_id: prompt_path(path) for path in plan.prompts}
     judged = read_judged(folder, prompts=plan.prompts)
+    if plan.gold:
+        asked = CalibrationPlan(
+            judgments=(folder / JUDGMENTS,), gold=plan.gold, cluster=judged.cluster, prompts=plan.prompts
+        )
+        judged = judged.beside(calibrate_judges(asked).calibration.verdicts)
     public = without_addresses(judged)
     private = None if plan.keep_names else plan.names or out.resolve().with_name(f"{out.resolve().name}{NAMES}")
     _check_out(plan, folder, out, private)
@@ -81,6 +101,12 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
         check_pseudonyms(private, names)
     texts = {"passage_text": plan.passage_text, "rationales": plan.rationales}
     files = bundle_files(public, names, own, steps, **texts)
+    if plan.gold:
+        correction = CorrectionPlan(folder=folder, gold=plan.gold, prompts=plan.prompts)
+        # Gold may name runs, so they are renamed only afterwards.
+        board = correct_leaderboard(correction, judged)
+        rows = tuple(msgspec.structs.replace(row, run_id=names.runs[row.run_id]) for row in board.rows)
+        files |= correction_files(msgspec.structs.replace(board, rows=rows), correction.target)
     lacking = left_out(public.pool.unit, hidden=private is not None, **texts)
     files = {README: readme(files, public, lacking, plan.license), **files}
     steps(Step("looking for names"))
@@ -103,6 +129,10 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
 
 def _check_folder(folder: Path) -> None:
     """Refuse a folder that is not finished, or whose files are not those that `judge run` wrote."""
+    if (folder / CORRECTED_RECORD).is_file() and not (folder / JUDGMENTS).exists():
+        raise InputError(
+            f"{folder}: a corrected leaderboard: `judge release OUT --gold FILE` publishes it with its run"
+        )
     manifest = read_manifest(folder)
     if manifest is None or manifest.get("status") == UNFINISHED:
         raise InputError(f"{folder}: no finished run there: expected an output folder of `judge run`")

@@ -202,10 +202,13 @@ _WORDS = dict(FILES) | {
     "them",
     "pool.jsonl": "the same in full: texts, ids of passages, lengths, and which runs gave them",
     "judgments.jsonl": "every grade",
+    "corrected.md": "the leaderboard corrected by people's grades, and how to read it",
+    "corrected.tsv": "the same as a table",
     "prompts/*": "the prompts as the judge got them, before the texts were filled in",
     MANIFEST: "how the grades were made: versions, options, digests of topics, prompts and pool",
 }
 _ORDER = (
+    "corrected.md corrected.tsv "
     "leaderboard.md leaderboard.tsv differences.tsv ratings.tsv pairs.tsv sentences.tsv citations.tsv qrels/*.qrel "
     "qrels/*.json response_runs/*.run bank.json pool.txt pool.jsonl judgments.jsonl failures.jsonl members.jsonl "
     "member_failures.jsonl recheck.jsonl passages.jsonl runs.jsonl interactive.tsv"
