@@ -1,5 +1,6 @@
 """`judge journal`, and what the commands that ask a judge say about journals and prices."""
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -38,7 +39,9 @@ def damage(journal: Path) -> str:
 def test_a_hyphen_is_standard_output(out: Path, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     lines = printed(capsys, main(["journal", "export", str(out)]))
-    assert lines.count("\n") == CALLS
+    *calls, about_judges = lines.splitlines()
+    assert len(calls) == CALLS
+    assert json.loads(about_judges).keys() == {"facts"}
     assert printed(capsys, main(["journal", "export", str(out), "-o", "-"])) == lines
     assert not Path("-").exists()
 

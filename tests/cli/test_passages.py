@@ -322,8 +322,9 @@ def test_a_folder_of_ours_stands_for_its_file(here: Path, capsys: pytest.Capture
     assert main(["gold", "plan", *draw, "--judgments", "out/judgments.jsonl", "--out", "b.jsonl"]) == 0
     assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
     capsys.readouterr()
-    of_files = printed(capsys, main(["drift", "out/judgments.jsonl", "out/judgments.jsonl"]))
-    assert printed(capsys, main(["drift", "out", "out"])) == of_files
+    # So few topics prove no judge steady.
+    of_files = printed(capsys, main(["drift", "out/judgments.jsonl", "out/judgments.jsonl"]), 1)
+    assert printed(capsys, main(["drift", "out", "out"]), 1) == of_files
     extracted = []
     for pool, passages in (("out", "passages.jsonl"), ("out/pool.jsonl", "out")):
         assert main(["passages", "extract", "--pool", pool, "--passages", passages, "-o", f"{pool[:3]}.x"]) in (0, 1)

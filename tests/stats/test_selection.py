@@ -183,4 +183,8 @@ def test_an_undefined_candidate_is_not_chosen() -> None:
 @settings(max_examples=25, deadline=None)
 def test_interval_is_ordered_and_holds_its_value(seed: int, T: int, m: int) -> None:
     found = after_choice(candidates(seed, T, [0.8] * m), 0, "percent", GRADES, rng(seed), replicates=100)
+    if found.low is None or found.high is None:
+        # By chance, all topics are alike.
+        assert found.reason == "all topic means equal"
+        return
     assert 0 <= found.low <= found.value <= found.high <= 1
