@@ -6,7 +6,7 @@ from judge.judges.forms import supported_forms
 from judge.judges.journal import Journal, JournalView
 from judge.judges.model import Model
 from judge.judges.records import AnswerForm
-from judge.records import Criterion
+from judge.records import AnswerKind, Criterion
 
 _OMITTED, _REFUSED, _SETTLED, _READ = "omitted", "refused", "settled", "read"
 """Kinds of facts: what the endpoint refuses, the ways of asking in which it has answered, and the kinds of answer of
@@ -27,6 +27,8 @@ class Endpoint:
         """What it refuses of what is usually sent."""
         self.rooms = remembered_rooms(journal, model.name)
         """The token limits under which it was asked."""
+        self._forms: dict[tuple[str, AnswerKind, frozenset[str]], list[AnswerForm]] = {}
+        """Forms by prompt, kind of answer, and what is refused; they are wanted several times for each question."""
 
     def _add(self, kind: str, value: str) -> None:
         if (kind, value) in self._facts:
@@ -55,10 +57,13 @@ class Endpoint:
         An OperationalError if there is none.
         """
         known = dialect or self.dialect
-        taken = [form for form in self.offered(criterion) if known.takes(form, criterion.answer)]
-        if not taken:
-            raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
-        return [taken[0], *(form for form in taken[1:] if form != "label")]
+        key = criterion.digest, criterion.answer, known.refused
+        if key not in self._forms:
+            taken = [form for form in self.offered(criterion) if known.takes(form, criterion.answer)]
+            if not taken:
+                raise OperationalError(f"{self._model.name} cannot be asked {criterion.prompt_id} in any answer form")
+            self._forms[key] = [taken[0], *(form for form in taken[1:] if form != "label")]
+        return self._forms[key]
 
     def next_form(self, criterion: Criterion, form: AnswerForm, dialect: Dialect) -> AnswerForm | None:
         """The form in which a response is asked about that cannot be judged in another one; None if there is none."""
@@ -66,8 +71,10 @@ class Endpoint:
         later = forms[forms.index(form) + 1 :] if form in forms else forms
         return later[0] if later else None
 
-    def learn(self, dialect: Dialect) -> None:
-        """Remember what the endpoint refuses, beside what is known already."""
+    def learn(self, dialect: Dialect) -> bool:
+        """Remember what the endpoint refuses, beside what is known already, and say whether any of it is new."""
+        if dialect.omitted <= self.dialect.omitted and dialect.refused <= self.dialect.refused:
+            return False
         self.dialect = Dialect(
             omitted=self.dialect.omitted | dialect.omitted, refused=self.dialect.refused | dialect.refused
         )
@@ -75,6 +82,7 @@ class Endpoint:
             self._add(_OMITTED, parameter)
         for form in dialect.refused:
             self._add(_REFUSED, form)
+        return True
 
     def is_settled(self, criterion: Criterion) -> bool:
         """Whether the endpoint has answered a question of this kind, asked as it is asked first now."""

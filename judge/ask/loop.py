@@ -278,9 +278,7 @@ class Loop:
 
     def _learn(self, dialect: Dialect) -> None:
         """Remember what the endpoint refuses; requests that are made already may be sent otherwise now."""
-        before = self._questions.endpoint.dialect
-        self._questions.endpoint.learn(dialect)
-        if self._questions.endpoint.dialect != before:
+        if self._questions.endpoint.learn(dialect):
             self._firsts.clear()
 
     async def _work(self) -> None:

@@ -160,6 +160,15 @@ def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
             raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
+def _answers(path: Path) -> int:
+    """How many whole lines of a fetched file answer a question."""
+    answers = 0
+    with contextlib.suppress(InputError):
+        for _, content in _lines([path]):
+            answers += b'"custom_id"' in content and content.rstrip().endswith(b"}")
+    return answers
+
+
 def _read_line(content: bytes, questions: QuestionFile) -> tuple[BatchLine, OpenQuestion]:
     """A line, and the question that it answers."""
     try:
@@ -252,13 +261,24 @@ def collect_batches(
     with _opened(folder) as (batches, services):
         _poll(folder, batches, services, say)
         for batch in batches:
+            fetched: list[str] = []
             for number, output in enumerate(batch.outputs, 1):
                 name = f"{Path(batch.file).stem}.output-{number}.jsonl"
                 if name not in batch.fetched:
                     steps(Step(f"fetching {name}"))
                     services[batch.judge].fetch(batch, output, folder / name)
-                    batch.fetched = (*batch.fetched, name)
-                    _write(folder, batches)
+                    fetched.append(name)
+            if not fetched:
+                continue
+            # A download may be spoilt without an error, and what it lost would be paid for again.
+            came = sum(_answers(folder / name) for name in (*batch.fetched, *fetched))
+            if came < batch.completed:
+                for name in fetched:
+                    (folder / name).unlink(missing_ok=True)
+                say(f"{batch.file}: {came} of {batch.completed} answers came; the same command fetches them again")
+                continue
+            batch.fetched = (*batch.fetched, *fetched)
+            _write(folder, batches)
         if files := [folder / name for batch in batches for name in batch.fetched]:
             plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by)
             taken = import_completions(plan, steps)

@@ -101,15 +101,17 @@ def status(requests: _Folder, output: JsonOutput) -> int:
 def collect(requests: _Folder, output: JsonOutput, taker: JournalTaker) -> int:
     """Fetch what has ended, and take it into the journal.
 
-    The exit code is 3 while a batch has not ended, 1 if lines were refused.
+    The exit code is 3 while a batch has not ended or less came than its provider counts, 1 if lines were refused.
     """
     with progress("fetching") as bar:
         batches, taken = collect_batches(requests, taker.out, taker.answered_by, bar, bar.say)
     _print_batches(batches, {"batches": batches, "taken": taken} if output.as_json else None)
+    spoilt = any(len(batch.fetched) < len(batch.outputs) for batch in batches)
     if taken is None:
         say("nothing has come back yet")
-        return _code(batches)
-    return _tell_taken(taken, facts=not output.as_json) or _code(batches)
+        return 3 if spoilt else _code(batches)
+    refused = _tell_taken(taken, facts=not output.as_json)
+    return 3 if spoilt else refused or _code(batches)
 
 
 def take(plan: CompletionsPlan, output: JsonOutput) -> int:

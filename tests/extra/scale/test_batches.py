@@ -16,7 +16,7 @@ import pytest
 from judge.cli import main
 from judge.errors import UsageError
 from judge.extra.scale import batches, write_requests
-from judge.extra.scale.service import AGAIN
+from judge.extra.scale.service import AGAIN, OpenAIBatches
 from judge.jobs.run_inputs import Plan, RunInputs
 from judge.judges.chat import longest_reply
 from tests.batch_server import BatchServer, answered, good_text, start_batch_server
@@ -306,6 +306,29 @@ def test_batches_are_submitted_once_and_collected(server: BatchServer, tmp_path:
     assert counts(capsys)["taken"]["taken"] == 0
     rest = asked_of(tmp_path, number=2, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
     assert len(rest) == len(asked["batch_1"][1::2]) + len(asked["batch_2"])
+
+
+@pytest.mark.parametrize("spoilt", ["cut", "empty", "page"])
+def test_a_spoilt_download_is_fetched_again(server: BatchServer, tmp_path, capsys, monkeypatch, spoilt: str) -> None:
+    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    batch("submit", tmp_path)
+    asked = server.requests("batch_1")
+    output = server.put([answered(line) for line in asked])
+    counted = {"total": len(asked), "completed": len(asked), "failed": 0}
+    server.batches["batch_1"] |= {"status": "completed", "output_file_id": output, "request_counts": counted}
+    fetch = OpenAIBatches.fetch
+
+    def spoil(self: OpenAIBatches, of: Any, output: str, into: Path) -> None:
+        fetch(self, of, output, into)
+        whole = into.read_bytes()
+        into.write_bytes({"cut": whole[: len(whole) // 2], "empty": b"", "page": b"<html>busy</html>\n"}[spoilt])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OpenAIBatches, "fetch", spoil)
+        assert batch("collect", tmp_path) == 3
+    assert f"of {len(asked)} answers came; the same command fetches them again" in capsys.readouterr().err
+    assert batch("collect", tmp_path, "--json") == 0
+    assert counts(capsys)["taken"]["taken"] == len(asked)
 
 
 def test_two_processes_do_not_submit_the_same_files(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
