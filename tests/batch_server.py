@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.parser import BytesParser
 from typing import Any
 from urllib.parse import parse_qs
@@ -44,10 +44,16 @@ class BatchServer:
         self.results: dict[str, bytes] = {}
         """Lines of Anthropic's batches."""
         self.created = 0
+        self.clock = timedelta()
+        """How far its clock is ahead of ours."""
         self.lose_reply = False
         """Begin the next batch, and close the connection without a word."""
+        self.drop_request = False
+        """Close the connection of the next batch without a word, and begin none."""
         self.refuse: dict[str, Any] | None = None
         """An error, with its `status` and perhaps a `location`, for the next request."""
+        self.refuse_post: dict[str, Any] | None = None
+        """The same for the next request that is to begin something."""
 
     def requests(self, batch_id: str) -> list[dict[str, Any]]:
         """The lines of a batch."""
@@ -87,7 +93,7 @@ def start_batch_server() -> Iterator[BatchServer]:
             path, _, query = self.path.removeprefix("/v1").partition("?")
             parts = path.strip("/").split("/")
             if path in ("/batches", "/messages/batches"):
-                names, asked = list(state.batches), parse_qs(query)
+                names, asked = list(reversed(state.batches)), parse_qs(query)
                 after = asked.get("after" if path == "/batches" else "after_id", [""])[0]
                 rest = names[names.index(after) + 1 :] if after else names
                 page = rest[: int(asked["limit"][0])]
@@ -103,7 +109,13 @@ def start_batch_server() -> Iterator[BatchServer]:
 
         def do_POST(self) -> None:
             content = self.body()
+            if state.refuse_post is not None:
+                state.refuse, state.refuse_post = state.refuse_post, None
             if self.refused():
+                return
+            if state.drop_request:
+                state.drop_request = False
+                self.close_connection = True
                 return
             path = self.path.removeprefix("/v1")
             if path == "/files":
@@ -129,7 +141,7 @@ def start_batch_server() -> Iterator[BatchServer]:
                     "request_counts": {"total": 0, "completed": 0, "failed": 0},
                 }
             else:
-                now = datetime.now(UTC).isoformat()
+                now = (datetime.now(UTC) + state.clock).isoformat()
                 state.batches[name] = {
                     **{"id": name, "type": "message_batch", "processing_status": "in_progress", "created_at": now},
                     **{"requests": asked["requests"], "results_url": None},

@@ -14,7 +14,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Annotated, cast
 
@@ -40,6 +39,8 @@ from judge.judges.records import Completion
 _BATCHES, _LOCK = "batches.json", ".batches.lock"
 _OWN = re.compile(r"requests-\d{5,}(\.output-\d+)?\.jsonl")
 """The names of the files of a folder that are handed over, and that come back."""
+_REFUSALS = frozenset(range(400, 500)) - {408, 499}
+"""Statuses of a submission that was not taken; after a timeout it may have been."""
 _TOGETHER, _LONGEST_REASON, _MOST_EMPTY = 5000, 200, 1_000_000
 """Completions in one commit, characters of a reason that are counted together, and empty lines that are passed over."""
 _VERSION = re.compile(r"[-@:](?:(?:preview|exp)(?:-|$))?(?:\d{3,4}|\d{8}|\d{2}-\d{2}|\d{2}-\d{4}|\d{4}-\d{2}-\d{2})?")
@@ -277,12 +278,41 @@ def collect_batches(
                     (folder / name).unlink(missing_ok=True)
                 say(f"{batch.file}: {came} of {batch.completed} answers came; the same command fetches them again")
                 continue
+            if batch.listed is not None and not _is_ours(folder, fetched):
+                _leave(folder, batch, fetched)
+                _write(folder, batches)
+                say(f"{batch.file}: {batch.others[-1]} is not its batch; `judge batch submit {folder}` goes on")
+                continue
+            batch.listed = None
             batch.fetched = (*batch.fetched, *fetched)
             _write(folder, batches)
         if files := [folder / name for batch in batches for name in batch.fetched]:
             plan = CompletionsPlan(files=files, requests=folder, out=out, answered_by=answered_by)
             taken = import_completions(plan, steps)
     return tuple(batches), taken
+
+
+def _is_ours(folder: Path, names: Sequence[str]) -> bool:
+    """Whether a fetched file answers a question of the folder."""
+    with QuestionFile(folder) as questions:
+        for _, content in _lines([folder / name for name in names]):
+            with contextlib.suppress(_RefusedError):
+                _read_line(content, questions)
+                return True
+    return False
+
+
+def _leave(folder: Path, batch: SubmittedBatch, names: Sequence[str]) -> None:
+    """Forget a batch that was found by its size and answers another folder's questions."""
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    batch.others = (*batch.others, batch.batch_id or "")
+    batch.batch_id = None
+    batch.status = "not submitted"
+    batch.ended = False
+    batch.completed = 0
+    batch.failed = 0
+    batch.outputs = ()
 
 
 @contextlib.contextmanager
@@ -327,7 +357,7 @@ def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBat
     # A link would lead to what is not of this folder.
     if path.is_symlink() or not path.is_file():
         raise InputError(f"{path}: no such file; expected what `judge requests` wrote")
-    if batch.began is not None:
+    if batch.listed is not None:
         # An earlier submission was cut short: the provider may have taken it.
         known = {each.batch_id for each in batches}
         found = sorted(set(service.find(batch)) - known)
@@ -341,9 +371,19 @@ def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBat
     if batch.batch_id is None:
         if batch.file_id is None:
             batch.file_id = service.upload(path)
-        batch.began = datetime.now(UTC)
+        batch.listed = service.list_latest()
         _write(folder, batches)
-        batch.batch_id = service.submit(path, batch.file_id)
+        try:
+            batch.batch_id = service.submit(path, batch.file_id)
+        except JudgeError as error:
+            if error.status in _REFUSALS:
+                # Nothing was taken, so there is nothing to search for.
+                batch.listed = None
+                _write(folder, batches)
+            raise
+        batch.listed = None
+    elif service.names_file:
+        batch.listed = None
     batch.status = "submitted"
     _write(folder, batches)
 

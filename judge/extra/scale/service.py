@@ -3,7 +3,6 @@
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -101,8 +100,10 @@ def _read_anthropic(line: BatchLine, request: Request) -> Completion:
     )
 
 
-_TIMEOUT, _PAGES, _SLACK = 600.0, 5, timedelta(minutes=5)
-"""Seconds for one request, pages of 100 batches among which one is searched for, and how much two clocks may differ."""
+_TIMEOUT = 600.0
+"""Seconds for one request."""
+_PAGES, _OF_A_PAGE = 50, 100
+"""Pages among which a batch is searched for, and the batches of each."""
 _OF_AN_ERROR, _OF_AN_ANSWER = 1 << 16, 1 << 24
 """Bytes that are read of a refusal, and most bytes of what a service says of its batches."""
 AGAIN = tenacity.Retrying(
@@ -123,8 +124,6 @@ class SubmittedBatch(msgspec.Struct):
     requests: int
     file_id: str | None = None
     """What the provider calls the file; None where it is not uploaded."""
-    began: datetime | None = None
-    """When its submission began."""
     batch_id: str | None = None
     status: str = "not submitted"
     ended: bool = False
@@ -137,6 +136,10 @@ class SubmittedBatch(msgspec.Struct):
     fetched: tuple[str, ...] = ()
     """Files of the folder with the lines that came back."""
     address: str = ""
+    listed: tuple[str, ...] | None = None
+    """The latest batches at the provider just before a submission began, while nobody knows what became of it."""
+    others: tuple[str, ...] = ()
+    """Batches that were taken for this one, and answer other questions."""
 
     @property
     def lacks_output(self) -> bool:
@@ -148,6 +151,8 @@ class _Service:
     """The batches below one address; whatever it refuses is a JudgeError, without the key."""
 
     _batches = "/batches"
+    names_file = False
+    """Whether a batch names the file that it was made of."""
 
     def __init__(self, address: str, headers: Mapping[str, str], longest: int) -> None:
         import httpx
@@ -161,6 +166,10 @@ class _Service:
     def upload(self, path: Path) -> str | None:
         """Bring a file to the provider, which costs nothing yet; None where a batch brings its own lines."""
         return None
+
+    def list_latest(self) -> tuple[str, ...]:
+        """The ids of the latest batches, later than which a new one will be; none where a batch names its file."""
+        return ()
 
     def _pieces(self, method: str, path: str, most: int = _OF_AN_ANSWER, **content: Any) -> Iterator[bytes]:
         """A reply of at most so many bytes, piece by piece; no redirect is followed."""
@@ -201,12 +210,14 @@ class _Service:
         """What it says of the latest batches; `cursor` is the parameter that names the last one of the page before."""
         after: dict[str, str] = {}
         for _ in range(_PAGES):
-            page = AGAIN(self._ask, "GET", self._batches, params={"limit": "100", **after})
+            page = AGAIN(self._ask, "GET", self._batches, params={"limit": str(_OF_A_PAGE), **after})
             data = self._need(list, page, "data")
             yield from data
             if not data or at(page, bool, "has_more") is False:
                 return
             after = {cursor: self._need(str, data[-1], "id")}
+        told = f"more than {_PAGES * _OF_A_PAGE:,} batches since a submission was cut short"
+        raise OperationalError(f"{self.address}: {told}; write the id of its batch as `batch_id` into batches.json")
 
     def _save(self, path: str, batch: SubmittedBatch, into: Path) -> None:
         """Fetch lines into a file, whole or not at all, and no more of them than the batch can have brought."""
@@ -223,6 +234,8 @@ def _quoted(name: str | None) -> str:
 
 class OpenAIBatches(_Service):
     """The files and batches below an address, OpenAI's or a gateway's; a UsageError if it is none or the key lacks."""
+
+    names_file = True
 
     def __init__(self, judge: str, address: str | None, longest: int) -> None:
         facts = backend_facts(judge)
@@ -286,14 +299,24 @@ class AnthropicBatches(_Service):
         body = msgspec.json.encode({"requests": [msgspec.Raw(line) for line in path.read_bytes().splitlines()]})
         return self._need(str, self._ask("POST", self._batches, content=body), "id")
 
+    def list_latest(self) -> tuple[str, ...]:
+        """The ids of the latest batches; whatever is later was begun after this."""
+        page = AGAIN(self._ask, "GET", self._batches, params={"limit": str(_OF_A_PAGE)})
+        return tuple(self._need(str, each, "id") for each in self._need(list, page, "data"))
+
     def find(self, batch: SubmittedBatch) -> Iterator[str]:
-        """The batches of as many requests since the submission began, because Anthropic keeps no name of ours."""
-        # Times of UTC sort as texts do.
-        since = "" if batch.began is None else (batch.began - _SLACK).isoformat()
+        """The batches of as many requests that are later than those listed before the submission.
+
+        Anthropic keeps no name of ours. Only the results say whose a batch is. Neither clock is asked, because two
+        machines' clocks differ.
+        """
         for each in self._latest("after_id"):
+            name = self._need(str, each, "id")
+            if name in (batch.listed or ()):
+                return
             counts = self._need(dict, each, "request_counts")
-            if (at(each, str, "created_at") or "9") >= since and _counted(each, *counts) == batch.requests:
-                yield self._need(str, each, "id")
+            if name not in batch.others and _counted(each, *counts) == batch.requests:
+                yield name
 
     def poll(self, batch: SubmittedBatch) -> None:
         """Ask how far a batch is."""

@@ -8,6 +8,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -458,6 +459,74 @@ def test_batches_that_cannot_say_how_much_to_think_are_refused(server: BatchServ
     assert not (tmp_path / "round-1").exists()
 
 
+def messages(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Anthropic's results for the requests of a batch: the worst grade each."""
+    rows = []
+    for line in asked:
+        text = {"type": "text", "text": good_text(line["params"])}
+        usage = {"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 50}
+        about = {"type": "message", "model": "claude-sonnet-4-5-20250929", "stop_reason": "end_turn"}
+        message = {**about, "content": [text], "usage": usage}
+        rows.append({"custom_id": line["custom_id"], "result": {"type": "succeeded", "message": message}})
+    return rows
+
+
+def finish(server: BatchServer, name: str, rows: list[dict[str, Any]]) -> None:
+    """End a batch of Anthropic's interface with these results."""
+    server.results[name] = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    counted = {"succeeded": len(rows)}
+    server.batches[name] |= {"processing_status": "ended", "results_url": "there", "request_counts": counted}
+
+
+OTHERS = ("--criteria", "completeness", "conciseness")
+"""As many questions about the example as by default, and none of them the same."""
+
+
+@pytest.mark.parametrize("hours", [-1, 0, 1])
+def test_no_clock_says_whether_a_submission_was_taken(server: BatchServer, tmp_path, hours: int) -> None:
+    """The provider's clock is an hour behind ours, right, or an hour ahead; an older batch has as many requests."""
+    server.clock = timedelta(hours=hours)
+    for name, more in (("theirs", OTHERS), ("ours", ())):
+        requests(tmp_path / name, 1, *more, model="anthropic/claude-sonnet-4-5", url=server.url)
+    assert batch("submit", tmp_path / "theirs") == 0
+    server.lose_reply = True
+    assert batch("submit", tmp_path / "ours") == 3
+    assert batch("submit", tmp_path / "ours") == 0
+    assert server.created == 2
+    [submitted] = json.loads((tmp_path / "ours/round-1/batches.json").read_bytes())
+    assert submitted["batch_id"] == "batch_2"
+
+
+def test_a_batch_of_another_folder_is_given_back(server: BatchServer, tmp_path, capsys, monkeypatch) -> None:
+    """The first submission was not taken, and another folder submitted as many requests before the second."""
+    for name, more in (("theirs", OTHERS), ("ours", ())):
+        requests(tmp_path / name, 1, *more, model="anthropic/claude-sonnet-4-5", url=server.url)
+    # The provider lists its batches, and takes none.
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    server.drop_request = True
+    assert batch("submit", ours) == 3 and server.created == 0
+    assert batch("submit", theirs) == 0
+    # As far as anybody can say, it is ours.
+    assert batch("submit", ours) == 0 and server.created == 1
+    finish(server, "batch_1", messages(server.requests("batch_1")))
+    assert batch("collect", ours) == 3
+    assert f"batch_1 is not its batch; `judge batch submit {ours}/round-1` goes on" in capsys.readouterr().err
+    assert batch("submit", ours) == 0 and server.created == 2
+    finish(server, "batch_2", messages(server.requests("batch_2")))
+    for folder in (ours, theirs):
+        capsys.readouterr()
+        assert batch("collect", folder, "--json") == 0
+        assert counts(capsys)["taken"]["taken"] == 32
+
+
+def test_a_refused_submission_is_not_searched_for(server: BatchServer, tmp_path: Path, capsys: Capture) -> None:
+    requests(tmp_path, 1, model="anthropic/claude-sonnet-4-5", url=server.url)
+    server.refuse_post = {"status": 400, "message": "credit balance is too low"}
+    assert batch("submit", tmp_path) == 3
+    [left] = json.loads((tmp_path / "round-1/batches.json").read_bytes())
+    assert left["listed"] is None and left["batch_id"] is None
+
+
 def test_anthropic_takes_batches_of_its_own_format(server: BatchServer, tmp_path, capsys, monkeypatch) -> None:
     first = asked_of(tmp_path, "--price", "3/15", model="anthropic/claude-sonnet-4-5", url=server.url)[0]
     assert set(first) == {"custom_id", "params"} and first["params"]["model"] == "claude-sonnet-4-5"
@@ -470,13 +539,7 @@ def test_anthropic_takes_batches_of_its_own_format(server: BatchServer, tmp_path
     assert batch("submit", tmp_path) == 0
     assert server.created == len(waited) == 1
     asked = server.requests("batch_1")
-    rows: list[dict[str, Any]] = []
-    for line in asked:
-        text = {"type": "text", "text": good_text(line["params"])}
-        usage = {"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 50}
-        about = {"type": "message", "model": "claude-sonnet-4-5-20250929", "stop_reason": "end_turn"}
-        message = {**about, "content": [text], "usage": usage}
-        rows.append({"custom_id": line["custom_id"], "result": {"type": "succeeded", "message": message}})
+    rows = messages(asked)
     rows[0]["result"] = {"type": "expired"}
     server.results["batch_1"] = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     server.batches["batch_1"] |= {"processing_status": "ended", "results_url": "there"}
