@@ -293,6 +293,31 @@ def test_the_jobs_take_any_kind_of_path_and_one_alone(path: Callable[[str], Any]
     assert inside_a_loop(lambda: judge.run(certified)).statement is not None
 
 
+def test_a_data_frame_of_results_says_what_they_are_about(tmp_path: Path) -> None:
+    """A row for each run that gave the response; a missing judgment has its reason and no grade."""
+    examples = PROJECT / "examples"
+    plan = judge.Plan(
+        runs=examples / "runs",
+        topics=examples / "topics.json",
+        passages=examples / "passages.jsonl",
+        criteria="groundedness",
+        model="baseline/overlap",
+        out=tmp_path / "out",
+    )
+    outcome = judge.run(plan)
+    rows = outcome.results.to_dicts()
+    assert list(rows[0])[:7] == ["run_id", "turn_id", "question", "text", "criterion", "grade", "reason"]
+    given = {(entry.run_id, response.turn_id) for response in outcome.pool.responses for entry in response.runs}
+    assert sorted((row["run_id"], row["turn_id"]) for row in rows) == sorted(given)
+    texts = {response.response_id: response.text for response in outcome.pool.responses}
+    assert all(row["text"] == texts[row["response_id"]] and row["question"] for row in rows)
+    missing = [(row["run_id"], row["turn_id"], row["grade"], row["reason"]) for row in rows if row["reason"]]
+    assert missing == [("thistle-faulty", "2-1_5", None, "no_passages")]
+    # The same of a folder that was judged before, which holds no questions; what is missing comes last.
+    again = judge.read_judged(tmp_path / "out").results.to_dicts()
+    assert [{**row, "question": None} for row in sorted(rows, key=lambda row: row["reason"] is not None)] == again
+
+
 @pytest.mark.parametrize("kind", [judge.Plan, judge.Pooling, CalibrationPlan])
 def test_no_field_of_several_takes_a_text_letter_by_letter(kind: type[Options]) -> None:
     shapes = {name: shape_of(field) for name, field in kind.model_fields.items()}

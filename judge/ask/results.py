@@ -14,7 +14,7 @@ import weakref
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, SupportsIndex, TypeVar, overload
@@ -121,13 +121,18 @@ def _close(file: IO[bytes]) -> None:
 
 _Part = tuple[_ResultLines, "array[int]"]
 """A file of results, and where each line begins."""
+_Rows = Callable[[Result], Iterable[Mapping[str, object]]]
 
 
 class StoredResults(Tabular[Result], Sequence[Result]):
-    """A sequence of judgments and failures, each decoded when it is read; a slice is a table in memory."""
+    """A sequence of judgments and failures, each decoded when it is read; a slice is a table in memory.
 
-    def __init__(self, parts: Iterable[_Part] = ()) -> None:
+    `rows` gives what data frames show of a result; by default its fields.
+    """
+
+    def __init__(self, parts: Iterable[_Part] = (), rows: _Rows | None = None) -> None:
         self._parts = tuple(parts)
+        self._rows = rows
         self._ends = list(itertools.accumulate(len(starts) for _, starts in self._parts))
         self._by_criterion: dict[str, array[int]] | None = None
 
@@ -135,6 +140,13 @@ class StoredResults(Tabular[Result], Sequence[Result]):
     def joined(cls, several: Iterable["StoredResults"]) -> "StoredResults":
         """Several sequences as one."""
         return cls(part for results in several for part in results._parts)
+
+    def with_rows(self, rows: _Rows) -> "StoredResults":
+        """The same results, of which data frames show these rows."""
+        return StoredResults(self._parts, rows)
+
+    def _named(self) -> Iterable[object]:
+        return self if self._rows is None else chain.from_iterable(map(self._rows, self))
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0

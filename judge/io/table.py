@@ -1,6 +1,7 @@
 """Tables: rows of records or of cells, in the forms that people, tools and notebooks read. Pure."""
 
 import html
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex, TypeVar, overload
@@ -94,12 +95,7 @@ class Tabular(Protocol[_Row]):
         A record or dictionary inside a record becomes keys of its own (`mean.value`, `mean.low`), a tuple a list.
         A key that a record lacks holds None.
         """
-        rows = [dict(_fields(record)) for record in self._named()]
-        keys = {key: None for row in rows for key in row}
-        # A record that is missing in some rows has one key there, and a key for each part in the others.
-        parts = {key[:end] for key in keys for end, character in enumerate(key) if character == "."}
-        kept = [key for key in keys if key not in parts or any(row.get(key) is not None for row in rows)]
-        return [{key: row.get(key) for key in kept} for row in rows]
+        return _dicts(self._named())
 
     def to_pandas(self) -> Any:
         """A data frame of pandas with the columns of `to_dicts`."""
@@ -119,7 +115,7 @@ class Tabular(Protocol[_Row]):
 
     def _repr_html_(self) -> str:
         """The first rows as HTML; texts are escaped and never shown as formulas."""
-        rows = self[:_ROWS].to_dicts()
+        rows = _dicts(itertools.islice(self._named(), _ROWS))
         head = "".join(f"<th>{_html(key)}</th>" for key in (rows[0] if rows else ()))
         body = "".join(f"<tr>{''.join(f'<td>{_html(value)}</td>' for value in row.values())}</tr>" for row in rows)
         caption = f"{len(self)} rows" + (f", the first {_ROWS}" if len(self) > _ROWS else "")
@@ -371,6 +367,16 @@ def _markdown(cell: Cell, text: str) -> str:
     if not isinstance(cell, str):
         return text
     return f"**{markdown_cell(text)}**" if isinstance(cell, Strong) else markdown_cell(text)
+
+
+def _dicts(records: Iterable[object]) -> list[dict[str, Any]]:
+    """A dictionary a record, each with the same keys, as `Tabular.to_dicts` describes."""
+    rows = [dict(_fields(record)) for record in records]
+    keys = {key: None for row in rows for key in row}
+    # A record that is missing in some rows has one key there, and a key for each part in the others.
+    parts = {key[:end] for key in keys for end, character in enumerate(key) if character == "."}
+    kept = [key for key in keys if key not in parts or any(row.get(key) is not None for row in rows)]
+    return [{key: row.get(key) for key in kept} for row in rows]
 
 
 def _fields(value: object, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -22,6 +22,7 @@ from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
 from judge.results.rows import LeaderboardRow
 from judge.results.tables import ResultTables, result_tables
+from judge.results.told import told_results
 
 
 class JudgedFolder(msgspec.Struct, frozen=True):
@@ -128,7 +129,7 @@ def read_judged(
     return JudgedFolder(
         path=folder,
         pool=pool,
-        results=results,
+        results=told_results(results, pool, pool.turns),
         criteria=criteria,
         manifest=manifest,
         warnings=warnings,

@@ -22,6 +22,7 @@ from judge.jobs.recheck import ask_again, expected_again
 from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine
 from judge.records import Record
 from judge.results.tables import result_tables
+from judge.results.told import told_results
 
 
 def run(
@@ -71,7 +72,7 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
         out=inputs.out,
         pool=pool,
         criteria=criteria,
-        results=results,
+        results=told_results(results, pool, inputs.pooled.turns or pool.turns),
         tables=result_tables(pool, results, criteria, plan.cluster),
         statement=inputs.certified(_returned(results)),
         notes=notes,

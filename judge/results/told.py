@@ -1,0 +1,47 @@
+"""Results beside what they are about: the run, the question and the text, a row for each run that gave the response."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from judge.ask.records import Failure
+from judge.ask.results import Result, StoredResults
+from judge.pool.records import Pool, PooledTurn
+from judge.runs.records import Turn
+
+
+def told_results(
+    results: StoredResults, pool: Pool, turns: Mapping[str, Turn] | Mapping[str, PooledTurn]
+) -> StoredResults:
+    """The same results, whose data frames name runs and show questions and texts.
+
+    A response that several runs gave has a row for each of them. A missing judgment has no grade and its reason, and
+    one of "unable to judge" has the reason `unable`. `turns` are those whose questions are known.
+    """
+    responses = {response.response_id: response for response in pool.responses}
+
+    def rows(result: Result) -> Iterator[dict[str, Any]]:
+        response = responses[result.response_id]
+        turn = turns.get(result.turn_id)
+        grade = None
+        reason: str | None = None
+        if isinstance(result, Failure):
+            reason = result.reason
+        elif result.unable:
+            reason = "unable"
+        else:
+            grade = result.grade
+        about = {
+            "turn_id": result.turn_id,
+            "question": turn.utterance if turn is not None else None,
+            "text": response.shown,
+            "criterion": result.criterion,
+            "grade": grade,
+            "reason": reason,
+        }
+        rest = msgspec.structs.asdict(result)
+        for run in response.runs:
+            yield {"run_id": run.run_id, **about, **{name: rest[name] for name in rest if name not in about}}
+
+    return results.with_rows(rows)
