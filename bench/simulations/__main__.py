@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.simulations import battles, gold, judges, leaderboards, runs, small
+from bench.simulations import battles, crowds, gold, judges, leaderboards, runs, small
 from bench.simulations.figures import Finding, shown
 
 Simulation = Callable[[int, np.random.Generator], list[Finding]]
@@ -66,6 +66,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "S5": (small.one_sided, 2000),
     "S6": (small.calibration_errors, 300),
     "S7": (small.rare_errors, 1000),
+    "W": (crowds.w, 100),
 }
 """The simulations by id, with the number of replicates that the bands are meant for."""
 

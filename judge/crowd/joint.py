@@ -19,6 +19,8 @@ DIAGNOSTIC = (
     "qrels or gold"
 )
 """What goes with every output of the joint model."""
+_SMOOTHING = 0.125
+"""Few pseudo-labels: the table is about raters, of whom more of them would say what is expected of any."""
 _COLUMNS = (
     *("criterion", "kind", "name", "prompt", "labels", "left_out", "accuracy", "compared", "same", "deviation"),
     *("grades", "confusion", "note"),
@@ -57,7 +59,7 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
     names = *labels.workers, *(judge.judge for judge in votes)
     arrays = np.concatenate(worker), np.concatenate(item), np.concatenate(code)
     joint = CrowdLabels(labels.criterion, labels.grades, names, labels.items, *arrays)
-    fitted = AGGREGATORS["dawid-skene"].aggregate(joint, CrowdSettings())
+    fitted = AGGREGATORS["dawid-skene"].aggregate(joint, CrowdSettings(smoothing=_SMOOTHING))
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
     # A worker's own label does not count in the majority that it is compared with.

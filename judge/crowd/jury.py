@@ -19,7 +19,7 @@ from judge.crowd.labels import AGGREGATORS, CrowdGrades, CrowdLabels, CrowdSetti
 from judge.errors import UsageError
 from judge.io.files import sha256
 from judge.io.ids import natural_key, natural_order
-from judge.io.text import interval, printable
+from judge.io.text import count, interval, printable
 from judge.records import Criterion, Estimate, FailureReason
 from judge.stats.reliability import alpha_interval
 
@@ -53,6 +53,8 @@ class Verdicts(msgspec.Struct, frozen=True):
     """Responses for which several grades share the most votes."""
     alpha: Estimate
     """Krippendorff's ordinal alpha between the members."""
+    unlike: int = 0
+    """Responses whose grade is none of those that most members gave, because members were weighed."""
 
 
 def juries() -> tuple[str, ...]:
@@ -112,7 +114,8 @@ def consensus(
     )
     rule, ties = ("no member gave a grade", 0) if voted is None else (voted.rule, int(voted.tied.sum()))
     alpha = alpha_interval(codes, labels.topic, grades, "ordinal", np.random.default_rng(_SEED))
-    return Verdicts(stored(verdicts, folder), rule, ties, alpha)
+    unlike = voted.unlike if voted is not None and AGGREGATORS[aggregator].weighs else 0
+    return Verdicts(results=stored(verdicts, folder), rule=rule, ties=ties, alpha=alpha, unlike=unlike)
 
 
 def _votes(
@@ -251,7 +254,7 @@ class JuryNotes(msgspec.Struct, frozen=True):
         """How many members there are, how far they agree and how their grades become one, a line a criterion."""
         return tuple(
             f"{name}, a jury of {_size(self.members[name])}: {_alpha(verdicts.alpha)} between members; "
-            f"{verdicts.ties} ties; grade: {verdicts.rule}"
+            f"{verdicts.ties} ties; {_unlike(verdicts)}grade: {verdicts.rule}"
             for name, verdicts in self.verdicts.items()
         )
 
@@ -265,6 +268,12 @@ class JuryNotes(msgspec.Struct, frozen=True):
             "alpha": verdicts.alpha,
             "warnings": self.warnings,
         }
+
+
+def _unlike(verdicts: Verdicts) -> str:
+    if not verdicts.unlike:
+        return ""
+    return f"{count(verdicts.unlike, 'grade is', 'grades are')} none that most members gave; "
 
 
 def _size(members: Sequence[Member]) -> str:

@@ -16,7 +16,7 @@ from judge.records import Record
 from judge.stats import consensus
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.tables import Floats
-from judge.stats.worker_models import MAX_ITERATIONS, PRIORS, Posterior, Votes, dawid_skene, mace
+from judge.stats.worker_models import MAX_ITERATIONS, PRIORS, RIGHT_TO_WRONG, Posterior, Votes, dawid_skene, mace
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,6 +143,13 @@ class CrowdGrades:
     """The fitted model, if a model gave the grades."""
 
     @cached_property
+    def unlike(self) -> int:
+        """How many grades are none of those that most labels name."""
+        labeled = np.flatnonzero(self.n > 0)
+        most = consensus.modes(self.counts[labeled])
+        return int(np.count_nonzero(~most[np.arange(len(labeled)), self.code[labeled]]))
+
+    @cached_property
     def shares(self) -> Floats:
         """The probability of each grade (N x k): the model's, else the share of the item's labels."""
         return self.counts / np.maximum(self.n, 1)[:, None] if self.fit is None else self.fit.p
@@ -201,7 +208,11 @@ def _votes(labels: CrowdLabels) -> Votes:
 
 def _dawid_skene(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
     fit = dawid_skene(_votes(labels), smoothing=settings.smoothing, max_iterations=settings.max_iterations)
-    return _most_probable(labels, fit, "Dawid and Skene's model, a confusion matrix for each worker", settings)
+    words = (
+        "Dawid and Skene's model, a confusion matrix for each worker that is right in "
+        f"{RIGHT_TO_WRONG} of {RIGHT_TO_WRONG + 1} labels before any is known"
+    )
+    return _most_probable(labels, fit, words, settings)
 
 
 def _mace(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
@@ -216,14 +227,20 @@ def _mace(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
 
 
 def _most_probable(labels: CrowdLabels, fit: Posterior, model: str, settings: CrowdSettings) -> CrowdGrades:
-    """The most probable grades under a model of workers, which is named in words."""
+    """The most probable grades under a model of workers, which is named in words.
+
+    An item with one label keeps it: the label is all that was seen of the item, and the model would overturn it only by
+    what it assumes of the worker and of the grades.
+    """
     end = "converged" if fit.converged else "NOT converged"
     rule = (
         f"the most probable grade of {model}, {settings.smoothing:g} pseudo-labels ({end} after "
         f"{fit.iterations} iterations); of equally probable ones the nearest to the mean of all labels, the higher "
-        "of two as near"
+        "of two as near; an item with one label keeps it"
     )
     code = consensus.majority(labels.counts, labels.grades, tie="nearest-mode", votes=fit.p)
+    single = labels.counts.sum(axis=1) == 1
+    code[single] = labels.counts[single].argmax(axis=1)
     return graded(labels, code, rule, fit.worker, fit)
 
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from judge.crowd.known import Audit, FewLabels, KnownItem, few_labels, filter_workers, without_known
 from judge.crowd.labels import AGGREGATORS, CrowdGrades, CrowdLabels, CrowdSettings, distinct
+from judge.crowd.overlap import check_connected, thin_overlap
 from judge.crowd.workers import WorkerRow, statistic_of, worker_table
 from judge.io.steps import Step, Steps, quiet, stepped
 from judge.records import Estimate, Problem, Record
 from judge.stats.agreement import alpha_of_coincidences
-from judge.stats.consensus import modes
 from judge.stats.reliability import alpha_of_counts, coincidences, units_off_commonest
 from judge.stats.resampling import fisher_interval, topic_draws
 from judge.stats.tables import Floats, Undefined
@@ -173,10 +173,11 @@ def _n_pairs(item: NDArray[np.int32]) -> int:
 
 
 FAR = 0.1
-"""Share of grades unlike the majority's above which a model is warned about whose prior can be chosen.
+"""Share of grades unlike the majority's above which an aggregator that weighs workers is warned about.
 
-In simulated crowds of 5 labels an item it was .05 or less where MACE was right, and .22 to .36 where its flat prior
-misled it (85 % of the items of one grade). It is as high where more than a third of the workers spam one grade.
+For MACE, in simulated crowds of 5 labels an item it was .05 or less where MACE was right, and .22 to .36 where its
+flat prior misled it (85 % of the items of one grade). It is as high where more than a third of the workers spam one
+grade.
 """
 SEED = 4
 """The seed of resamples and samples: the same labels give the same bytes."""
@@ -214,7 +215,8 @@ def study(
 ) -> Study:
     """Filter the workers, aggregate their labels, and compute the statistics.
 
-    The labels include known items. Criteria that are not `wanted` are not graded: they only serve the known items.
+    The labels include known items. Criteria that are not `wanted` are not graded: they only serve the known items. A
+    UsageError if the workers are to be weighed and too many of them share no item with others.
     """
     aggregate = AGGREGATORS[settings.aggregator].aggregate
     before = without_known(labels, known)
@@ -224,6 +226,9 @@ def study(
     if wanted is not None:
         before, kept = ({name: crowd for name, crowd in crowds.items() if name in wanted} for crowds in (before, kept))
         audit = audit and replace(audit, labels_removed={name: audit.labels_removed[name] for name in kept})
+    if AGGREGATORS[settings.aggregator].weighs:
+        for crowd in kept.values():
+            check_connected(crowd, settings.aggregator)
     grades = {name: aggregate(crowd, settings) for name, crowd in stepped("grading items", kept.items(), steps)}
     changed = {}
     if audit is not None:
@@ -243,7 +248,7 @@ def study(
         grades=grades,
         audit=audit,
         changed=changed,
-        unlike={name: _unlike(of_criterion) for name, of_criterion in grades.items() if of_criterion.worker},
+        unlike={name: of_criterion.unlike for name, of_criterion in grades.items() if of_criterion.worker},
         few={name: few_labels(crowd, before[name], settings.min_labels) for name, crowd in kept.items()},
         workers=worker_table(before, audit.removed if audit else (), settings.too_fast),
         reliability=tuple(rows),
@@ -251,26 +256,34 @@ def study(
     )
 
 
-def _unlike(grades: CrowdGrades) -> int:
-    labeled = np.flatnonzero(grades.n > 0)
-    return int(np.count_nonzero(~modes(grades.counts[labeled])[np.arange(len(labeled)), grades.code[labeled]]))
-
-
 def cautions(graded: Study) -> tuple[Problem, ...]:
-    """A warning for each criterion whose grades are far from the majority's, where the prior may be the reason."""
-    settings = graded.settings
-    if not AGGREGATORS[settings.aggregator].priors:
+    """Warnings by criterion where workers are weighed: of too little to go by, and of grades unlike the majority's."""
+    aggregator = graded.settings.aggregator
+    if not AGGREGATORS[aggregator].weighs:
         return ()
-    shares = {name: n / max(int((graded.grades[name].n > 0).sum()), 1) for name, n in graded.unlike.items()}
-    why = (
-        "all grades count as equally likely before any label, which misleads where most items have one grade "
-        "(compare with --prior estimated), or many workers spam"
-        if settings.prior == "flat"
-        else "many workers spam, or spam of one grade passes for the commonest grade (compare with --prior flat)"
-    )
-    far = f"of the grades of {settings.aggregator} are none that most labels name (more than {FAR:.0%})"
-    return tuple(
-        Problem("far_from_majority", "warning", name, None, "", f"{share:.0%} {far}: {why}")
-        for name, share in shares.items()
-        if share > FAR
-    )
+    found: list[Problem] = []
+    for name, labels in graded.labels.items():
+        if few := thin_overlap(labels):
+            rest = f"so little tells {aggregator} which workers to believe, and a majority may be as good"
+            message = f"{'; '.join(few)}: {rest}"
+            found.append(Problem("thin_overlap", "warning", name, None, "", message))
+    for name, n in graded.unlike.items():
+        share = n / max(int((graded.grades[name].n > 0).sum()), 1)
+        if share > FAR:
+            message = (
+                f"{share:.0%} of the grades of {aggregator} are none that most labels name (more than {FAR:.0%}): "
+                f"{_why_far(graded.settings)}"
+            )
+            found.append(Problem("far_from_majority", "warning", name, None, "", message))
+    return tuple(found)
+
+
+def _why_far(settings: CrowdSettings) -> str:
+    if not AGGREGATORS[settings.aggregator].priors:
+        return "many workers spam, or too few labels are compared (compare with --aggregator majority)"
+    if settings.prior == "flat":
+        return (
+            "all grades count as equally likely before any label, which misleads where most items have one grade "
+            "(compare with --prior estimated), or many workers spam"
+        )
+    return "many workers spam, or spam of one grade passes for the commonest grade (compare with --prior flat)"

@@ -30,6 +30,12 @@ PRIORS: dict[str, str] = {
     "estimated": "the grades' shares estimated",
 }
 """The probabilities of the grades before any label, by name, in words."""
+RIGHT_TO_WRONG = 3
+"""Of a worker without labels Dawid and Skene's model expects so many right labels for each wrong one.
+
+Equal pseudo-labels in all cells would expect a worker of whom little is known to guess. Then few labels decide whom to
+believe, and a fit of 60 items with two labels each is worse than the majority (`bench/simulations/crowds.py`).
+"""
 _BLOCK = 2**16
 """Labels that are handled at a time, unless W x k is larger."""
 
@@ -147,16 +153,19 @@ def dawid_skene(
 ) -> Posterior:
     """Every worker has a confusion matrix of their own; the prior of the grades is estimated.
 
-    `smoothing`: pseudo-labels in each cell of a matrix; 0 is the paper's maximum likelihood.
+    `smoothing`: pseudo-labels in each wrong cell of a matrix, and RIGHT_TO_WRONG times as many as in all wrong cells of
+    a row in its right one; 0 is the paper's maximum likelihood.
 
     A. P. Dawid & A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM algorithm,
     Applied Statistics 28(1), 20-28.
     """
+    k = votes.k
+    pseudo = smoothing * np.where(np.eye(k, dtype=np.bool_), RIGHT_TO_WRONG * (k - 1), 1)
 
     def m_step(expected: Floats, _: Parameters) -> Law:
-        theta = _shares(expected + smoothing)
+        theta = _shares(expected + pseudo)
         log_theta = _log(theta)
-        return Law(log_theta, {"confusion": theta}, smoothing * float(log_theta.sum()))
+        return Law(log_theta, {"confusion": theta}, float((pseudo * log_theta).sum()))
 
     return em(votes, m_step, tolerance=tolerance, max_iterations=max_iterations)
 

@@ -1,11 +1,12 @@
 """Members' results become a jury's."""
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
-from judge.crowd.jury import Member, Verdicts, cautions, consensus, juries, jury_criterion, member_names
+from judge.crowd.jury import JuryNotes, Member, Verdicts, cautions, consensus, juries, jury_criterion, member_names
 from judge.errors import UsageError
 from judge.judges.records import AnswerForm
 from judge.records import Criterion, FailureReason
@@ -171,3 +172,15 @@ def test_what_to_know_before_believing_a_jury() -> None:
         "server/a and server/c are of one family, llama: they are not independent",
         "self-judging: ape and server/a and server/c are of one family, llama",
     ]
+
+
+def test_a_jury_says_how_many_grades_leave_most_of_its_members() -> None:
+    # Three of seven agree with one another throughout, and four say anything, once all the same.
+    rng = np.random.default_rng(2)
+    rows: list[list[Said]] = [[i % 4] * 3 + rng.integers(0, 4, 4).tolist() for i in range(32)]
+    rows.append([0, 0, 0, 3, 3, 3, 3])
+    for aggregator, unlike in (("dawid-skene", 1), ("weighted-majority", 1), ("majority", 0)):
+        found = decide(rows, aggregator)
+        assert found.unlike == unlike
+        notes = JuryNotes({"relevance": found}, {"relevance": jury(7)}, (), ())
+        assert notes.agreement[0].count("; 1 grade is none that most members gave; grade: ") == unlike
