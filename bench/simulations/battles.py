@@ -3,7 +3,10 @@
 BT are worlds of 10 runs, each better or worse by topic, that a judge with a taste for the first place compares. Of each
 topic `pairs` pairs are drawn; verdicts that change with the order are missing. The truth is what infinitely many topics
 would give. BTE are equal runs: how often are some told apart? In BTM and BTN, the same worlds, half of the pairs are
-drawn first, and the rest from runs that these do not tell apart. In BTG, people compare all pairs of turns drawn at
+drawn first, and the rest from runs that these do not tell apart. BTU are equal runs on topics of unequal size. In BTW
+one run is far better, or worse, than all others, or two are. Of the worlds in which a run won or lost everything: do
+all ranks lie in their intervals? BTL looks again and again, each time with more pairs of runs that are not told apart:
+how often does any look tell equal runs apart? In BTG, people compare all pairs of turns drawn at
 random, and correct the win rates of a judge that errs by run; in BTP, single pairs, drawn alike or by the judge's
 verdict (`judge gold plan --stratify judge`), which may save labels.
 """
@@ -16,6 +19,7 @@ from numpy.typing import NDArray
 
 from bench.simulations.figures import Finding, Floats, finding, holds
 from bench.simulations.gold import simulated
+from bench.simulations.leaderboards import UNEQUAL
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Judgment
 from judge.gold.plan import make_plan
@@ -29,8 +33,8 @@ from judge.results.turns import run_turns
 from judge.runs.records import TokenCount
 from judge.stats.correction import correct
 from judge.stats.gold_sample import RunGrades
-from judge.stats.preference import Ratings, ratings
-from judge.stats.separation import separated
+from judge.stats.preference import LOST, WON, Ratings, rating_places, ratings
+from judge.stats.separation import places, separated
 from judge.stats.tables import Undefined
 
 OWN, HOME, TIE = 0.8, 0.5, 0.6
@@ -140,6 +144,93 @@ def bte(
                 found = ratings(drawn(np.zeros(R), T, 3 * R, rng))
                 false.append(not isinstance(found, Undefined) and bool(separated(found[0]).any()))
             figures.append(finding(name, f"{R} equal runs, {T} topics: some pair told apart", false, high=0.1))
+    return figures
+
+
+def btu(replicates: int, rng: np.random.Generator, runs: Sequence[int] = (5, 20)) -> list[Finding]:
+    figures = []
+    for what, sizes in UNEQUAL.items():
+        for R in runs:
+            false = []
+            for _ in range(replicates):
+                counts = np.zeros((len(sizes), R, R, 3))
+                for t, turns in enumerate(sizes):
+                    own = rng.normal(0, OWN, R)
+                    counts[t] = sum(compared(own, 1, 3, rng, spread=0.0)[0] for _ in range(turns))
+                found = ratings(counts)
+                if isinstance(found, Undefined):
+                    continue
+                letters = {place.letters for place in places(found[0], higher_is_better=True) if place}
+                false.append(len(letters) > 1)
+            figures.append(finding("BTU", f"{R} equal runs, {what}: some pair told apart", false, high=0.12))
+    return figures
+
+
+FAR = {
+    "one far better": (4.0, 0.8, 0.3, 0.0, -0.5),
+    "one far worse": (-4.0, 0.8, 0.3, 0.0, -0.5),
+    "two far better and equal": (3.0, 3.0, 0.4, 0.0, -0.4),
+}
+
+
+def btw(replicates: int, rng: np.random.Generator, topics: int = 20) -> list[Finding]:
+    figures = []
+    for what, strengths in FAR.items():
+        of = np.array(strengths)
+        # Equal runs share their ranks, all of which are to lie in the interval.
+        best, worst = 1 + (of > of[:, None]).sum(axis=1), len(of) - (of < of[:, None]).sum(axis=1)
+        right, held, width = [], [], []
+        for _ in range(replicates):
+            counts = compared(of, topics, 5, rng)
+            found = ratings(counts)
+            if isinstance(found, Undefined) or {run.reason for run in found[0]}.isdisjoint({WON, LOST}):
+                continue
+            ranks = [
+                (place.rank, place.low, place.high) if place and place.low else (0, 1, len(of))
+                for place in rating_places(found, counts)
+            ]
+            rank, low, high = np.array(ranks, dtype=np.float64).T
+            right.append(np.mean((best <= rank) & (rank <= worst)))
+            held.append(bool(((low <= best) & (worst <= high)).all()))
+            width.append(np.mean(high - low))
+        figures += [
+            finding("BTW", f"{what}, {topics} topics: ranks that are right", right),
+            finding("BTW", f"{what}, {topics} topics: all ranks in their intervals", held, 0.93),
+            finding("BTW", f"{what}, {topics} topics: ranks that a run may have more than one", width),
+        ]
+    return figures
+
+
+def btl(replicates: int, rng: np.random.Generator, runs: Sequence[int] = (5, 10), looks: int = 8) -> list[Finding]:
+    figures = []
+    for R in runs:
+        some: dict[int, list[float]] = {1: [], 2: [], 4: [], looks: []}
+        for _ in range(replicates):
+            counts = compared(np.zeros(R), 22, R * R, rng)
+            i, j = np.triu_indices(R, 1)
+            left, kept = rng.random((22, len(i))), np.zeros((22, R, R, 1))
+            apart, ever = np.zeros((R, R), dtype=bool), np.zeros(looks + 1, dtype=bool)
+            first = len(i) // 3
+            more = (len(i) - first) // (looks - 1)
+            for look in range(1, looks + 1):
+                left[:, apart[i, j]] = np.inf
+                taken = (left.argsort(axis=1).argsort(axis=1) < (more if look > 1 else first)) & np.isfinite(left)
+                kept[:, i, j, 0] += taken
+                left[taken] = np.inf
+                found = ratings(counts * kept)
+                apart = apart if isinstance(found, Undefined) else told_apart(found)
+                ever[look:] |= apart.any()
+            for number, of in some.items():
+                of.append(bool(ever[number]))
+        figures += [
+            finding(
+                "BTL",
+                f"{R} equal runs, {number} looks: some pair told apart at some look",
+                of,
+                high=0.05 + 0.025 * number,
+            )
+            for number, of in some.items()
+        ]
     return figures
 
 

@@ -2,8 +2,8 @@
 
 G10, G20, G40 are worlds of 24 runs with so many gold grades each, four of them preferred by the judge (`world`). E are
 equal runs, told apart by the corrected leaderboard where every response has gold and the runs are a sample of topics; S
-is the same where a part has gold, N where the noise of the runs differs. DIFF are equal runs in `differences.tsv`,
-FAIL where one of them fails on a few whole topics; P is its power.
+is the same where a part has gold, N where the noise of the runs differs, U where topics are of unequal size. DIFF are
+equal runs in `differences.tsv`, FAIL where one of them fails on a few whole topics; P is its power.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from bench.simulations.runs import covers, drawn, world
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.run_differences import run_differences
-from judge.stats.separation import separated
+from judge.stats.separation import places, separated
 
 TURNS = 7
 COVERAGE = {10: (0.95, 0.97), 20: (0.94, 0.97), 40: (0.935, 0.97)}
@@ -114,6 +114,38 @@ def n(
     replicates: int, rng: np.random.Generator, runs: Sequence[int] = EQUAL_RUNS, topics: Sequence[int] = TOPICS
 ) -> list[Finding]:
     return _told_apart("N", replicates, rng, runs, topics, spread=0.5, high=0.1)
+
+
+UNEQUAL = {
+    "22 equal topics": [7] * 22,
+    "13 topics of 6 to 20 turns": [6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20],
+    "10 topics of 2 to 24 turns": [2, 3, 4, 5, 6, 8, 10, 14, 19, 24],
+    "22 topics, one with 40 % of the turns": [100, *[7] * 21],
+}
+"""The turns of each topic; these count as 22, 11.7, 6.5 and 5.5 topics of equal size."""
+
+
+def u(replicates: int, rng: np.random.Generator, runs: Sequence[int] = (5, 20)) -> list[Finding]:
+    """Equal runs on topics of unequal size, 30 % of the turns with gold, by `--target topics`."""
+    findings = []
+    for (what, sizes), R in product(UNEQUAL.items(), runs):
+        of, noise = np.repeat(np.arange(len(sizes)), sizes), 0.7
+        covered, false = [], []
+        for _ in range(replicates):
+            own = noise * (0.5 * rng.normal(size=(R, len(sizes)))[:, of] + rng.normal(size=(R, len(of))))
+            human = rng.normal(0, 0.4, len(sizes))[of] + rng.normal(0, 0.4, len(of)) + own
+            judge = human + rng.normal(0, 0.5, human.shape)
+            gold = np.zeros(human.shape, dtype=bool)
+            gold[:, rng.permutation(len(of))[: round(0.3 * len(of))]] = True
+            done = correct(graded(judge, human, gold, of), target="topics", bounds=(-99, 99))
+            letters = {place.letters for place in places(done, higher_is_better=True) if place}
+            false.append(len(letters) > 1)
+            covered.append(np.mean([run.low <= 0 <= run.high for run in done if run.low is not None]))
+        findings += [
+            finding("U", f"{R} equal runs, {what}: coverage", covered, 0.9),
+            finding("U", f"{R} equal runs, {what}: some pair told apart", false, high=0.1),
+        ]
+    return findings
 
 
 def d(

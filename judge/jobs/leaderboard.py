@@ -29,10 +29,10 @@ from judge.pool.lists import read_families
 from judge.records import Criterion
 from judge.results.citations import Measure, boards_of, refuse_measured
 from judge.results.corrected import cautions, change, check_sample, corrected, gold_grades, measured_gold
-from judge.results.leaderboard import CORRECTED_COLUMNS, TOO_FEW_TOPICS, corrected_markdown, too_few_topics
+from judge.results.leaderboard import CORRECTED_COLUMNS, corrected_markdown
 from judge.results.pairs import agreed
 from judge.results.planning import Goal, Pilot, pilots, warnings
-from judge.results.rows import CorrectedRow, RankingChange
+from judge.results.rows import CorrectedRow, RankingChange, too_few_topics
 from judge.results.turns import turns_by_criterion
 
 CORRECTED_RECORD = "corrected.sha256"
@@ -215,8 +215,9 @@ def _corrected(
             fallback=plan.fallback,
             cluster=judged.cluster,
         )
-        if any(map(too_few_topics, corrected_rows)):
-            all_cautions.append(f"{criterion.name}: {TOO_FEW_TOPICS}")
+        unplaced = [row.topics for row in corrected_rows if row.unplaced]
+        if unplaced:
+            all_cautions.append(f"{criterion.name}: {too_few_topics(max(unplaced), judged.cluster)}")
         rows += corrected_rows
     return criteria, tuple(rows), tuple(dict.fromkeys(all_cautions))
 

@@ -283,8 +283,7 @@ def corrected(
     bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(counted, corrections, strict=True)]
     raws = [mean_interval([given.grade for _, given in run.graded], run.clusters(cluster), bounds=ends) for run in runs]
     means = [_mean(run, correction, gold, cluster) for run, correction in zip(counted, corrections, strict=True)]
-    topics = [(raw if target == "pool" else mean).topics for raw, mean in zip(raws, means, strict=True)]
-    run_places = places(bounded, topics, higher_is_better=higher)
+    run_places = places(bounded, higher_is_better=higher)
     rows = []
     for run, sampled, correction, bound, raw, mean, place in zip(
         runs, counted, corrections, bounded, raws, means, run_places, strict=True
@@ -296,7 +295,7 @@ def corrected(
         ranks = (place.rank, place.low, place.high, place.letters) if place else (None, None, None, "")
         flags = _flags(run, bound, own_family=family in judge_families)
         graded = run.run_id, criterion.name, family, n, run.turns - n, raw, raw_bound, correction.n, mean
-        found = (*graded, bound.value, low, high, *how, *ranks, flags, cluster)
+        found = (*graded, bound.value, low, high, *how, *ranks, flags, cluster, bound.topics)
         rows.append(CorrectedRow(*found))
     return tuple(sorted(rows, key=lambda row: _order(row, higher)))
 

@@ -18,7 +18,7 @@ from judge.results.citations import Measure, boards_of
 from judge.results.details import SentenceRow, sentences_markdown
 from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
-from judge.stats.separation import FEWEST_TOPICS_APART, shared_ranks
+from judge.stats.separation import shared_ranks
 
 COLUMNS: TsvColumns = {
     **fields("run_id criterion rank turns n unable missing harness not_asked unanswered coverage"),
@@ -261,8 +261,6 @@ def _reasons(reasons: Mapping[FailureReason, int], harness: bool | None = None) 
     )
 
 
-TOO_FEW_TOPICS = f"no run is told apart from another, since that needs {FEWEST_TOPICS_APART} topics"
-"""Why there are no tie letters and no rank intervals."""
 CORRECTED_COLUMNS: TsvColumns = {
     **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie run=run_id family n missing raw=raw.value"),
     **fields("raw_lo=raw.low raw_hi=raw.high raw_bound gold_n=gold corrected=corrected.value lo=corrected.low"),
@@ -270,7 +268,9 @@ CORRECTED_COLUMNS: TsvColumns = {
     **fields("bias"),
     "flags": lambda row: " ".join(row.flags),
     "note": lambda row: board_rows.noted(
-        row.corrected.reason or (TOO_FEW_TOPICS if too_few_topics(row) else row.raw.reason), row.cluster
+        row.corrected.reason
+        or (board_rows.too_few_topics(row.topics, row.cluster) if row.unplaced else row.raw.reason),
+        row.cluster,
     ),
 }
 _CORRECTED_SHOWN: TsvColumns = {
@@ -309,11 +309,6 @@ rank: by the bound, among the runs that have a corrected mean. ranks: the ranks 
 of which those without a corrected mean may stand anywhere. Runs that share a letter (tie) cannot be told apart. Both
 hold for all runs at once with 95 % confidence.
 """
-
-
-def too_few_topics(row: board_rows.CorrectedRow) -> bool:
-    """Whether a run has a rank, but too few topics for letters and a rank interval."""
-    return row.rank is not None and row.rank_low is None
 
 
 def corrected_board(rows: Iterable[board_rows.CorrectedRow], columns: Sequence[str] = IN_FILE) -> Table[Any]:

@@ -15,10 +15,10 @@ from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record, Scale
-from judge.results.rows import RowFlag, noted
+from judge.results.rows import RowFlag, noted, too_few_topics
 from judge.stats.correction import Corrected
-from judge.stats.preference import WON, Ratings, ratings
-from judge.stats.separation import places
+from judge.stats.preference import Ratings, rating_places, ratings
+from judge.stats.separation import Place
 from judge.stats.tables import Floats, Undefined
 
 Duel = tuple[str, tuple[tuple[str, ...], tuple[str, ...]], tuple[float | None, float | None], Any]
@@ -50,6 +50,18 @@ class RatingRow(Record, frozen=True):
     flags: tuple[RowFlag, ...]
     """Those of its win rate."""
     cluster: Cluster = "topic"
+    topics: float = 0.0
+    """How many topics of equal size its place rests on."""
+
+    @property
+    def unplaced(self) -> bool:
+        """Whether it has a rank, but too few topics for letters and a rank interval."""
+        return self.rank is not None and self.rank_low is None
+
+    @property
+    def why_none(self) -> str | None:
+        """Why it has no rating, no interval or no letters."""
+        return self.rating.reason or (too_few_topics(self.topics, self.cluster) if self.unplaced else None)
 
     @property
     def win_rate(self) -> float | None:
@@ -67,7 +79,7 @@ COLUMNS: TsvColumns = {
     **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie=letters run=run_id rating=rating.value"),
     **fields("lo=rating.low hi=rating.high win_rate won tied lost flipped missing topics=rating.topics"),
     "flags": lambda row: " ".join(row.flags),
-    "note": lambda row: noted(row.rating.reason, row.cluster),
+    "note": lambda row: noted(row.why_none, row.cluster),
 }
 PAIR_COLUMNS = ("criterion", "run_a", "run_b", "won", "tied", "lost", "flipped", "missing")
 """Of the table of pairs of runs: what `run_a` did against `run_b`."""
@@ -154,7 +166,11 @@ def rated_runs(
     for (a, _), tally in tallies.items():
         of_runs[a] += tally
     rows = _rows(ratings(counts), counts, of_runs, flags, criterion.name, cluster)
-    return rows, lines, _of_places(first_place(compared, flags, cluster), compared)
+    said = [_of_places(first_place(compared, flags, cluster), compared)]
+    if any(row.unplaced for row in rows):
+        why = too_few_topics(max(row.topics for row in rows if row.unplaced), cluster)
+        said.append(f"{why[0].upper()}{why[1:]}.")
+    return rows, lines, " ".join(said)
 
 
 def _empty(
@@ -191,9 +207,12 @@ def _rows(
     of_topics = counts.sum(axis=(2, 3)) + counts.sum(axis=(1, 3))
     topics = (of_topics > 0).sum(axis=0).tolist()
     why = found.reason if isinstance(found, Undefined) else None
-    runs = [Corrected("raw", 0, reason=why)] * len(of_runs) if isinstance(found, Undefined) else found[0]
+    runs: Sequence[Corrected] = [Corrected("raw", 0, reason=why)] * len(of_runs)
+    of_places: Sequence[Place | None] = [None] * len(of_runs)
+    if not isinstance(found, Undefined):
+        runs = found[0]
+        of_places = rating_places(found, counts)
     rows = []
-    of_places = places(runs, topics, higher_is_better=True)
     for number, (run_id, tally), of, rank in zip(range(len(runs)), of_runs.items(), runs, of_places, strict=True):
         rows.append(
             RatingRow(
@@ -209,12 +228,10 @@ def _rows(
                 **{name: tally[kind] for name, kind in zip(PAIR_COLUMNS[3:], _KINDS, strict=True)},
                 flags=flags[run_id],
                 cluster=cluster,
+                topics=of.topics,
             )
         )
-    # A run that won all stands above the others, though its rating has no bound.
-    return sorted(
-        rows, key=lambda row: (row.rank is None and row.rating.reason != WON, row.rank or 0, -(row.win_rate or 0.0))
-    )
+    return sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, -(row.win_rate or 0.0)))
 
 
 def _of_places(advantage: Estimate, compared: Sequence[Duel]) -> str:

@@ -1,5 +1,6 @@
 """The rows of leaderboards: a run's means by the judge, and its means corrected by gold; and the words beside them."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 from judge.io.ids import Cluster
 from judge.io.words import COPIED_RUN
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit, Record
+from judge.stats.separation import FEWEST_TOPICS_APART
 
 RowFlag = Literal[
     "SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "SHORT", "OWNTEXT", "RECITES",
@@ -78,6 +80,13 @@ class CorrectedRow(Record, frozen=True, omit_defaults=True):
     flags: tuple[RowFlag, ...]
     cluster: Cluster = "topic"
     """What the intervals are over, and what is counted as topics."""
+    topics: float = 0.0
+    """How many topics of equal size its place rests on."""
+
+    @property
+    def unplaced(self) -> bool:
+        """Whether it has a rank, but too few topics for letters and a rank interval."""
+        return self.rank is not None and self.rank_low is None
 
 
 class RankingChange(Record, frozen=True):
@@ -203,6 +212,20 @@ def flag_lines(
     """The meaning of each flag in the rows, in the nouns of the unit."""
     used = {flag for row in rows for flag in row.flags}
     return [f"{flag}: {worded(meaning, unit)}" for flag, meaning in meanings.items() if flag in used]
+
+
+def too_few_topics(topics: float, cluster: Cluster) -> str:
+    """Why there are no tie letters and no rank intervals, where the topics count as so many of equal size.
+
+    >>> too_few_topics(7.98, "topic")
+    'no run is told apart from another, since that needs 8 topics of equal size; these count as 7.9'
+    """
+    # Rounded, 7.98 would be the number that is needed.
+    count = math.floor(10 * topics) / 10
+    return (
+        f"no run is told apart from another, since that needs {FEWEST_TOPICS_APART} {cluster}s of equal size; these "
+        f"count as {count:.1f}"
+    )
 
 
 def noted(reason: str | None, cluster: Cluster) -> str | None:

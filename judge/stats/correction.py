@@ -16,7 +16,7 @@ import numpy as np
 
 from judge.stats import gold_sample as sampling
 from judge.stats.gold_sample import influence
-from judge.stats.means import FEWEST_TOPICS, clopper_pearson, t_quantile
+from judge.stats.means import FEWEST_TOPICS, ONE_TOPIC, effective_topics, most_unseen, t_quantile
 from judge.stats.tables import Floats
 
 Method = Literal["ppi++", "ppi++ pooled", "gold only", "family", "census", "raw"]
@@ -61,6 +61,9 @@ class Corrected:
     reason: str | None = None
     drawn: int = 0
     """Gold grades with π < 1; another draw could have chosen others in their place."""
+    topics: float = 0.0
+    """How many topics of equal size the mean is of (`means.effective_topics`): by the responses for `pool`, by the gold
+    for `topics`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,7 @@ class _Setting:
     bounds: tuple[float, float]
     level: float
     units: int
-    shared: tuple[tuple[float, int], ...] = ()
+    shared: tuple[tuple[float, float], ...] = ()
     """`shared_variance` at λ = 0 and at λ = 1."""
     weight: float = 0.0
     """λ of the runs with a variance of their own."""
@@ -94,8 +97,8 @@ def correct(
     degrees of freedom, in all at most (G-1) (tr C)² / tr C² with drawn gold in G turns: those of a mean variance of
     runs whose errors have the covariances C (F. E. Satterthwaite, 1946, Biometrics Bulletin 2(6), 110-114). If every
     response has gold, the mean is exact.
-    `topics`: V = G/(G-1) Σ_t ψ_t² with ψ_t the sum over a topic of λ(f_i - f̄)/N + w_i (e_i - ē), and G-1 degrees,
-    where G topics have gold.
+    `topics`: V = G/(G-1) Σ_t ψ_t² with ψ_t the sum over a topic of λ(f_i - f̄)/N + w_i (e_i - ē), where G topics have
+    gold, and G* - 1 degrees, with Σ w_i for the sizes of topics (`means.effective_topics`).
 
     λ is the same for all runs with FEWEST_OWN or more drawn gold grades, since that of one run is a rough estimate. In
     simulations of 24 runs with 10 gold grades each, λ in common and moderated variances cover .95 instead of .93, with
@@ -133,7 +136,17 @@ def correct(
     ]
     if target == "pool":
         corrections = _moderated(corrections, samples, level)
-    return tuple(_within(corrected, sample, setting) for corrected, sample in zip(corrections, samples, strict=True))
+    return tuple(
+        replace(_within(corrected, sample, setting), topics=_topics(sample, target))
+        for corrected, sample in zip(corrections, samples, strict=True)
+    )
+
+
+def _topics(sample: sampling.GoldSample, target: sampling.Target) -> float:
+    """How many topics of equal size the mean is of."""
+    if target == "topics" or not len(sample.run.topics):
+        return sample.effective_topics
+    return effective_topics(np.bincount(sample.run.topics, weights=sample.run.shares))
 
 
 def tuned_weight(golds: Sequence[tuple[Floats, Floats, Floats]]) -> float:
@@ -216,6 +229,8 @@ def _of_run(sample: sampling.GoldSample, setting: _Setting) -> Corrected:
 def _by_own_variance(corrected: Corrected, sample: sampling.GoldSample, weight: float, setting: _Setting) -> Corrected:
     if setting.target == "topics" and sample.T_gold < FEWEST_TOPICS:
         return replace(corrected, reason=f"gold in fewer than {FEWEST_TOPICS} topics")
+    if setting.target == "topics" and sample.effective_topics < 2:
+        return replace(corrected, reason=ONE_TOPIC)
     parts, df = influence(sample, weight, setting.target, setting.units, tuned=not setting.common)
     V = float(parts @ parts)
     left = 1 - sample.pi if setting.target == "pool" else np.ones(sample.n)
@@ -236,8 +251,9 @@ def _by_own_variance(corrected: Corrected, sample: sampling.GoldSample, weight: 
 
 def _by_shared_variance(corrected: Corrected, sample: sampling.GoldSample, setting: _Setting) -> Corrected:
     (V_gold, _), (V, df) = setting.shared
-    if not df:
-        return replace(corrected, reason="too few gold grades were drawn, in this run and all others, for an interval")
+    if df < 1:
+        too_few = "too few gold grades were drawn, in this run and all others, for an interval"
+        return replace(corrected, reason=ONE_TOPIC if df else too_few)
     if V < ROUNDING:
         return _degenerate(corrected, sample, setting)
     left = 1 - sample.pi if setting.target == "pool" else np.ones(sample.n)
@@ -253,7 +269,7 @@ def _without_variation(corrected: Corrected, sample: sampling.GoldSample, settin
     """
     alone = _degenerate(corrected, sample, setting)
     V, df = setting.shared[1 if corrected.weight else 0]
-    if corrected.method == "census" or not df or V < ROUNDING:
+    if corrected.method == "census" or df < 1 or V < ROUNDING:
         return alone
     left = 1 - sample.pi if setting.target == "pool" else np.ones(sample.n)
     shared = replace(corrected, method="ppi++ pooled", influence=None, low=None, high=None)
@@ -271,10 +287,13 @@ def _degenerate(corrected: Corrected, sample: sampling.GoldSample, setting: _Set
     """The interval where n gold grades, or n differences of gold and judge, are all equal: Clopper and Pearson's.
 
     With the level's confidence at least a share p of all equals them; the others may be at an end of the scale.
-    Responses of one topic are alike, so for `topics` n counts topics. Gold chosen for certain is no sample.
+    Responses of one topic are alike, so for `topics` n counts topics, of unequal size as fewer. Gold chosen for certain
+    is no sample.
     """
-    n = len(np.unique(sampling.unit_codes(sample.run, setting.target)[sample.chosen][sample.sampled(setting.target)]))
-    p, _ = clopper_pearson(n, n, setting.level)
+    n: float = len(np.unique(sample.run.turns[sample.chosen[sample.drawn]]))
+    if setting.target == "topics":
+        n = sample.effective_topics
+    p = 1 - most_unseen(n, (1 + setting.level) / 2)
     value = corrected.value or 0.0
     low, high = (p * value + (1 - p) * end for end in setting.bounds)
     if corrected.low is not None and corrected.high is not None:
@@ -288,7 +307,7 @@ def _of_family(sample: sampling.GoldSample, samples: Sequence[sampling.GoldSampl
 
     V = U/(U-1) Σ_u (Σ_{i∈u} e_i - ē)² / n_F² + τ²(1 + 1/m), where u is a turn or topic with gold, because runs share
     the difficulty of a turn. τ² is the variance between the family's runs, by moments. For `topics` the variance of the
-    judge's mean is added.
+    judge's mean is added, and topics of unequal size count as fewer.
     """
     run, too_little = sample.run, f"fewer than {FEWEST} gold grades, and too few in its family"
     bias = float(sample.w @ (sample.f - sample.y)) if sample.n else None
@@ -309,6 +328,9 @@ def _of_family(sample: sampling.GoldSample, samples: Sequence[sampling.GoldSampl
     U = len(by_unit)
     if U < FEWEST:
         return replace(corrected, reason=too_little)
+    left = (effective_topics(np.bincount(codes)) if setting.target == "topics" else U) - 1
+    if left < 1:
+        return replace(corrected, reason=ONE_TOPIC)
     V = U / (U - 1) * float(by_unit @ by_unit) / n_F**2 + tau2 * (1 + 1 / m)
     if V < ROUNDING:
         return replace(corrected, reason="gold minus judge is the same all through its family")
@@ -317,7 +339,7 @@ def _of_family(sample: sampling.GoldSample, samples: Sequence[sampling.GoldSampl
         by_topic = np.bincount(run.topics, weights=(run.judged - run.mean(run.judged)) * shares)
         V += sample.T / (sample.T - 1) * float(by_topic @ by_topic)
     corrected = replace(corrected, method="family", value=run.mean(run.judged) + center, weight=1.0)
-    return _spread(corrected, math.sqrt(V), min(U - 1, m - 1) if tau2 else U - 1, setting.level)
+    return _spread(corrected, math.sqrt(V), min(left, m - 1) if tau2 else left, setting.level)
 
 
 def _spread(corrected: Corrected, se: float, df: float, level: float) -> Corrected:

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.stats.means import FEWEST_TOPICS
+from judge.stats.means import FEWEST_TOPICS, effective_topics
 from judge.stats.tables import Floats
 
 Target = Literal["pool", "topics"]
@@ -87,6 +87,11 @@ class GoldSample:
         return len(np.unique(self.run.topics[self.chosen]))
 
     @property
+    def effective_topics(self) -> float:
+        """How many topics of equal size the gold, by its weights, says as much as (`means.effective_topics`)."""
+        return effective_topics(np.bincount(self.run.topics[self.chosen], weights=self.w)) if self.n else 0.0
+
+    @property
     def census(self) -> bool:
         """Whether every response has gold for certain."""
         return 0 < self.n == len(self.run.judged) and bool((self.pi == 1).all())
@@ -122,7 +127,7 @@ def unit_codes(run: RunGrades, target: Target) -> NDArray[np.int64]:
 
 def influence(
     sample: GoldSample, weight: float, target: Target, units: int, *, tuned: bool = True
-) -> tuple[Floats, int]:
+) -> tuple[Floats, float]:
     """The part of each turn or topic in the error of θ (U,), and the degrees of freedom of its variance V.
 
     The squares of the parts add up to V. A λ that is the run's alone (`tuned`) costs a degree of freedom of `pool`.
@@ -131,6 +136,7 @@ def influence(
     e = sample.y - weight * sample.f
     u = w * (e - w @ e)
     parts = np.zeros(len(run.judged))
+    df: float
     if target == "pool":
         strata, H = _strata(sample)
         df = m - H - tuned
@@ -138,11 +144,11 @@ def influence(
         parts[sample.chosen[drawn]] = math.sqrt(m / df) * _deviations(u[drawn], 1 - sample.pi[drawn], strata)
     else:
         G = sample.T_gold
-        df = G - 1
+        df = sample.effective_topics - 1
         shares = 1 / len(run.judged) if run.shares is None else run.shares
         parts += weight * (run.judged - run.mean(run.judged)) * shares
         parts[sample.chosen] += u
-        parts *= math.sqrt(G / df)
+        parts *= math.sqrt(G / (G - 1))
     by_unit = np.zeros(units)
     np.add.at(by_unit, unit_codes(run, target), parts)
     return by_unit, df
@@ -170,16 +176,17 @@ SKEWED = 0.25
 """Gold is skewed where at most this share of it differs from the most common grade."""
 
 
-def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target, units: int) -> tuple[float, int]:
+def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target, units: int) -> tuple[float, float]:
     """The variance of one gold grade's part in θ over all runs, with its degrees of freedom.
 
     A run's V is the sum of that variance times q w² (`topics`: w²) over its gold; the equation is solved for the
-    variance. There are Σ(m_r - 1) degrees, for `topics` at most the number of topics with gold less 1, and 0 if too
-    little gold was drawn. Where at most SKEWED of the gold differs from the most common grade, the variance rests on
-    these rare grades, and there is at most one degree more than rare grades. In simulations with 85 to 95 % equal
-    grades, 3 or 5 a run, intervals cover .945 to .98 by that, and .905 to .94 without it.
+    variance. There are Σ(m_r - 1) degrees, for `topics` at most G* - 1 of the gold of all runs
+    (`means.effective_topics`), and 0 if too little gold was drawn. Where at most SKEWED of the gold differs from the
+    most common grade, the variance rests on these rare grades, and there is at most one degree more than rare grades.
+    In simulations with 85 to 95 % equal grades, 3 or 5 a run, intervals cover .945 to .98 by that, and .905 to .94
+    without it.
     """
-    total, degrees, seen, of_grade = 0.0, 0, set[int](), Counter[float]()
+    total, degrees, of_topic, of_grade = 0.0, 0, Counter[int](), Counter[float]()
     for sample in samples:
         if sample.m < 2 or sample.lacks_topics(target):
             continue
@@ -192,7 +199,7 @@ def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target
         elif sample.T_gold > 1:
             parts, _ = influence(sample, weight, target, units)
             total += (sample.m - 1) * float(parts @ parts) / float(sample.w @ sample.w)
-            seen.update(sample.run.topics[sample.chosen].tolist())
+            of_topic.update(sample.run.topics[sample.chosen].tolist())
         else:
             continue
         degrees += sample.m - 1
@@ -201,7 +208,7 @@ def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target
         return 0.0, 0
     rare = of_grade.total() - max(of_grade.values())
     df = min(degrees, 1 + rare) if rare <= SKEWED * of_grade.total() else degrees
-    return total / degrees, min(df, len(seen) - 1) if target == "topics" else df
+    return total / degrees, min(df, effective_topics([*of_topic.values()]) - 1) if target == "topics" else df
 
 
 FEWEST_VARIANCES = 3

@@ -8,6 +8,9 @@ R. J. Beaver (1977), On extending the Bradley-Terry model to incorporate within-
 693-702, with γ = e^{-h}.
 """
 
+import math
+from dataclasses import replace as with_changes
+
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from judge.records import Estimate
 from judge.stats.correction import Corrected
 from judge.stats.means import effective_topics, t_interval
 from judge.stats.resampling import FEWEST_RESAMPLED
+from judge.stats.separation import Place, places
 from judge.stats.tables import Floats, Undefined
 
 _STEPS, _LONGEST, _SHORTEST = 100, 2.0, 1e-12
@@ -71,7 +75,7 @@ def ratings(counts: Floats, *, home: bool = False, level: float = 0.95) -> Ratin
     runs = tuple(
         _of_run(float(theta[r]), psi[r], sizes[r], level)
         if of_runs[r]
-        else Corrected("raw", round(sizes[r].sum()), reason=_outside(whole, of_runs, r))
+        else Corrected("raw", round(sizes[r].sum()), reason=_outside(whole, of_runs, r), topics=_topics(sizes[r]))
         for r in range(R)
     )
     h = _interval(float(theta[R]), psi[R], of_pairs.sum(axis=(1, 2)), level)
@@ -108,11 +112,70 @@ def _outside(counts: Floats, of_runs: NDArray[np.bool_], run: int) -> str:
 
 
 def _of_run(value: float, psi: Floats, sizes: Floats, level: float) -> Corrected:
-    of, df = _interval(value, psi, sizes, level), effective_topics(sizes) - 1
+    of, count = _interval(value, psi, sizes, level), _topics(sizes)
     if of.low is None:
-        return Corrected("raw", of.n, of.value, reason=of.reason)
-    se, scale = float(np.sqrt(psi @ psi)), 1 / of.n
-    return Corrected("raw", of.n, of.value, of.low, of.high, se, df, influence=psi, own_df=df, scale=scale)
+        return Corrected("raw", of.n, of.value, reason=of.reason, topics=count)
+    return Corrected(
+        "raw",
+        of.n,
+        of.value,
+        of.low,
+        of.high,
+        se=float(np.sqrt(psi @ psi)),
+        df=count - 1,
+        influence=psi,
+        own_df=count - 1,
+        scale=1 / of.n,
+        topics=count,
+    )
+
+
+def _topics(sizes: Floats) -> float:
+    return effective_topics(sizes) if sizes.any() else 0.0
+
+
+def rating_places(found: Ratings, counts: Floats, *, alpha: float = 0.05) -> tuple[Place | None, ...]:
+    """The places of the runs by their ratings, which have such counts; None for a run that met no rated one.
+
+    Runs that won all comparisons with the rated ones share the first rank, those that lost all the last. How sure that
+    is depends on whom they met and how often (`_beyond`), so others may share their ranks. In simulations of 5 and 10
+    runs of which one or two are far better or worse, all ranks lie in their intervals in at least .98 of worlds.
+    """
+    ends = {WON: math.inf, LOST: -math.inf}
+    runs = [with_changes(run, value=ends.get(run.reason or "", run.value)) for run in found[0]]
+    return places(runs, higher_is_better=True, alpha=alpha, beyond=_beyond(found, counts, alpha))
+
+
+def _beyond(found: Ratings, counts: Floats, alpha: float) -> NDArray[np.bool_]:
+    """Which runs differ (R x R) because one of them won, or lost, all comparisons with the rated runs.
+
+    If it were only as good as the rated run s, it would win all of its comparisons in a topic no more often than that
+    with the best run that it met there, j: e^{z/2} / (e^{z/2} + ν + e^{-z/2}) with z = λ_s - λ_j. So that it did is at
+    most as probable as the product of these over the topics. Where that is at most alpha over the number of ordered
+    pairs of runs, the two differ: C. E. Bonferroni (1936), Teoria statistica delle classi e calcolo delle probabilità.
+    Who lost all is beyond s as who won all would be if λ were turned round.
+    """
+    runs, nu, _ = found
+    R = len(runs)
+    beyond = np.zeros((R, R), dtype=bool)
+    known = np.array([run.value is not None for run in runs])
+    strength = np.array([np.nan if run.value is None else run.value for run in runs])
+    met = counts.sum(axis=3)
+    met = met + met.transpose(0, 2, 1) > 0
+    for r, run in enumerate(runs):
+        if run.reason not in (WON, LOST):
+            continue
+        turned = strength if run.reason == WON else -strength
+        best = [turned[known & of_topic].max() for of_topic in met[:, r] if (known & of_topic).any()]
+        z = turned[known][:, None] - np.array(best)
+        won = np.exp(z / 2) / (np.exp(z / 2) + nu + np.exp(-z / 2))
+        beyond[r, known] = np.log(won).sum(axis=1) <= math.log(alpha / (R * (R - 1)))
+    for first in range(R):
+        for last in range(R):
+            if (runs[first].reason, runs[last].reason) == (WON, LOST):
+                # Some rated run is between them for certain.
+                beyond[first, last] = (beyond[first] & beyond[last] & known).any()
+    return beyond | beyond.T
 
 
 def _interval(value: float, psi: Floats, sizes: Floats, level: float) -> Estimate:

@@ -324,7 +324,7 @@ def test_strata_count_where_every_row_has_one() -> None:
 @pytest.fixture
 def placed(monkeypatch: pytest.MonkeyPatch) -> list[Corrected]:
     seen: list[Corrected] = []
-    monkeypatch.setattr("judge.results.corrected.places", lambda runs, _, **__: seen.extend(runs) or [None] * len(runs))
+    monkeypatch.setattr("judge.results.corrected.places", lambda runs, **_: seen.extend(runs) or [None] * len(runs))
     return seen
 
 
@@ -491,9 +491,8 @@ def test_on_few_topics_nothing_says_that_runs_differ() -> None:
         (1, None, None, ""),
         (2, None, None, ""),
     ]
-    assert "no run is told apart from another, since that needs 8 topics" in records_tsv(
-        CORRECTED_COLUMNS, rows.values(), 4
-    )
+    said = "no run is told apart from another, since that needs 8 topics of equal size; these count as 7.0"
+    assert said in records_tsv(CORRECTED_COLUMNS, rows.values(), 4)
     assert [row.tie for row in World(1.0, a=[(3, 3)] * 16, b=[(0, 0)] * 16).rows().values()] == ["a", "b"]
 
 

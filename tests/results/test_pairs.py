@@ -161,7 +161,18 @@ def test_who_won_or_lost_all_has_no_rating_and_stands_at_its_end(tmp_path: Path)
         return better(first, second, shown) if 3 in (first, second) else upsets(first, second, shown)
 
     found = [(row.run_id, row.rank, row.rating.reason) for row in judged(tmp_path, but_for_a).tables.ratings]
-    assert found[:2] == [("a", None, "it won all comparisons with the rated runs"), ("b", 1, None)]
+    assert found[:2] == [("a", 1, "it won all comparisons with the rated runs"), ("b", 2, None)]
+
+
+def test_too_few_topics_for_letters_are_named_with_what_they_count(tmp_path: Path) -> None:
+    found = judged(tmp_path, upsets)
+    # Of b in 9 topics: 3 decided pairs in six, 2 in the ninth, which d did not answer, and in topics 3 and 4
+    # 0 and 2: (6 3 + 2 + 2)² / (6 3² + 2² + 2²).
+    row = rows(found)["b"]
+    assert (row.topics, row.letters, row.rank_low) == (pytest.approx(22**2 / 62), "", None)
+    said = "that needs 8 topics of equal size; these count as 7.8"
+    assert said in found.tables.advantages["preference"]
+    assert said in (tmp_path / "out" / "ratings.tsv").read_text()
 
 
 def test_win_rates_are_a_board_in_which_no_verdict_is_no_runs_doing(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -160,7 +161,8 @@ def test_a_census_is_exact_and_a_sample_of_topics() -> None:
     assert (found.weight, found.effective_n, found.bias) == (None, None, pytest.approx(1.0))
     found = one(run([3, 3, 2, 0], {0: 1, 1: 2, 2: 2, 3: 0}, 1.0, topics=[0, 0, 1, 2]), "topics")
     psi = [1 + 2 - 2 * 5 / 4, 2 - 5 / 4, 0 - 5 / 4]
-    assert (found.method, found.value, found.df) == ("census", 5 / 4, 2)
+    # Topics of 2, 1 and 1 responses count as 4² / (2² + 1 + 1).
+    assert (found.method, found.value, found.df) == ("census", 5 / 4, pytest.approx(16 / 6 - 1))
     assert found.se == pytest.approx(math.sqrt(3 / 2 * sum(part**2 for part in psi)) / 4)
 
 
@@ -174,8 +176,8 @@ def test_topic_intervals_add_up_judge_and_gold_by_topic() -> None:
         + sum(e[i] - e.mean() for i in range(10) if i // 4 == t) / 10
         for t in range(5)
     ]
-    # Gold is in three topics of the five.
-    assert found.df == 2
+    # Gold is in three topics of the five, in 4, 4 and 2 of their responses.
+    assert (found.df, found.topics) == (pytest.approx(100 / 36 - 1), pytest.approx(100 / 36))
     assert found.se == pytest.approx(math.sqrt(3 / 2 * sum(part**2 for part in psi)))
     fewer = one(run(JUDGED, GOLD, topics=[place // 10 for place in range(10)] + [1, 2] * 5), "topics")
     assert (fewer.low, fewer.reason) == (None, "gold in fewer than 3 topics")
@@ -263,17 +265,20 @@ def test_few_gold_grades_without_any_error_anywhere_are_degenerate() -> None:
 
 
 def test_few_gold_grades_for_new_topics_share_the_variance_of_topics() -> None:
-    a = run([3, 2, 1, 0, 2, 2], {0: 2, 1: 2, 2: 0}, topics=[0, 0, 1, 1, 2, 2])
-    found = one(a, "topics")
-    f, e = np.array([3, 2, 1, 0, 2, 2]), {0: -1, 1: 0, 2: -1}
-    center = -2 / 3
+    judged, topics = [3, 2, 1, 0, 2, 2], [0, 0, 1, 1, 2, 2]
+    found = one(run(judged, {0: 2, 1: 2, 2: 0, 3: 0}, topics=topics), "topics")
+    f, e = np.array(judged), {0: -1, 1: 0, 2: -1, 3: 0}
+    center = -2 / 4
     psi = [
-        (f - f.mean())[2 * t : 2 * t + 2].sum() / 6 + sum((e[i] - center) / 3 for i in e if i // 2 == t)
+        (f - f.mean())[2 * t : 2 * t + 2].sum() / 6 + sum((e[i] - center) / 4 for i in e if i // 2 == t)
         for t in range(3)
     ]
     # Gold is in two topics of the three.
     assert (found.method, found.df) == ("ppi++ pooled", 1)
     assert found.se == pytest.approx(math.sqrt(2 / 1 * sum(part**2 for part in psi)))
+    # Two topics of 2 and 1 gold grades count as 3² / (2² + 1), which is less than 2.
+    most_of_one = one(run(judged, {0: 2, 1: 2, 2: 0}, topics=topics), "topics")
+    assert (most_of_one.low, most_of_one.reason) == (None, "most items are of one topic")
     two = run([3, 2, 1, 0], {0: 2, 1: 2, 2: 0}, topics=[0, 0, 1, 1])
     assert one(two, "topics").reason == "fewer than 3 topics"
 
@@ -427,8 +432,8 @@ def estimate(value: float, influence: list[float] | None = None, se: float | Non
     return Corrected("ppi++", 10, value, value - 1, value + 1, spread, df, influence=psi, own_df=df, scale=1.0)
 
 
-def placed(runs: list[Corrected], topics: int = 25, higher: bool = True) -> list[tuple[object, ...] | None]:
-    found = places(runs, [topics] * len(runs), higher_is_better=higher)
+def placed(runs: list[Corrected], topics: float = 25, higher: bool = True) -> list[tuple[object, ...] | None]:
+    found = places([replace(run, topics=topics) for run in runs], higher_is_better=higher)
     return [place and (place.rank, place.low, place.high, place.letters) for place in found]
 
 
@@ -442,8 +447,29 @@ def test_no_run_is_told_apart_on_fewer_than_eight_topics() -> None:
     runs = [estimate(value, se=0.1) for value in (1.0, 1.2, 2.0)]
     assert placed(runs, 7) == [(3, None, None, ""), (2, None, None, ""), (1, None, None, "")]
     assert placed(runs, 8) == [(3, 2, 3, "b"), (2, 2, 3, "b"), (1, 1, 1, "a")]
-    found = places(runs, [8, 8, 7], higher_is_better=True)
+    some = [replace(run, topics=topics) for run, topics in zip(runs, (8, 8, 7.9), strict=True)]
+    found = places(some, higher_is_better=True)
     assert [place.letters for place in found if place] == ["a", "a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count", "letters"),
+    [
+        # (14 + 21)² / (14² + 21 1²): one topic of 22 has 40 % of the turns.
+        ([14, *[1] * 21], 35**2 / (14**2 + 21), {""}),
+        # (2 + 21)² / (2² + 21 1²)
+        ([2, *[1] * 21], 23**2 / (2**2 + 21), {"a", "b"}),
+    ],
+)
+@pytest.mark.parametrize("target", ["pool", "topics"])
+def test_topics_of_unequal_size_count_as_fewer(target, sizes, count, letters) -> None:
+    topics = [topic for topic, size in enumerate(sizes) for _ in range(size)]
+    codes = range(len(topics))
+    high, low = ([grade - (place % 5 == 0) for place in codes] for grade in (3, 1))
+    runs = [run(grades, dict(enumerate(grades)), 1.0, topics=topics) for grades in (high, low)]
+    found = correct(runs, target=target, bounds=SCALE)
+    assert [each.topics for each in found] == [pytest.approx(count)] * 2
+    assert {place.letters for place in places(found, higher_is_better=True) if place} == letters
 
 
 def test_what_runs_share_in_a_turn_cancels() -> None:
@@ -471,9 +497,8 @@ def test_exact_means_are_apart_if_they_differ() -> None:
     st.lists(st.tuples(st.integers(0, 12), st.sampled_from([0.05, 0.3, 2.0])), min_size=1, max_size=8), st.booleans()
 )
 def test_a_rank_lies_within_its_interval(runs: list[tuple[int, float]], higher: bool) -> None:
-    found = places([estimate(value / 4, se=se) for value, se in runs], [9] * len(runs), higher_is_better=higher)
-    for place in found:
-        assert 1 <= place.low <= place.rank <= place.high <= len(runs)
+    for rank, low, high, _ in placed([estimate(value / 4, se=se) for value, se in runs], higher=higher):
+        assert 1 <= low <= rank <= high <= len(runs)
 
 
 def test_equal_means_share_a_rank() -> None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from statsmodels import api
 
-from judge.stats.preference import UNBOUND, Ratings, rated, ratings
+from judge.stats.preference import UNBOUND, Ratings, rated, rating_places, ratings
 from judge.stats.separation import separated
 from judge.stats.tables import Undefined
 
@@ -130,6 +130,33 @@ def test_runs_outside_say_nothing_of_the_others() -> None:
     assert [run for run in range(7) if found[0][run].value is not None] == kept
     without = rating(table(4, inside | {(0, 3): (1, 0, 1)}))
     assert values(found)[kept] == pytest.approx(values(without))
+
+
+def placed(counts: NDArray[np.float64]) -> list[tuple[int, int | None, int | None] | None]:
+    return [place and (place.rank, place.low, place.high) for place in rating_places(rating(counts), counts)]
+
+
+def test_runs_that_won_or_lost_all_are_first_and_last() -> None:
+    """Runs 0 to 4 are rated and alike; runs 5 and 6 won, run 7 lost, run 8 met none of the rated."""
+    alike = {(run, (run + 1) % 5): (1, 0, 1) for run in range(5)}
+    ends = {(5, 0): WON, (1, 5): LOST, (6, 2): WON, (7, 0): LOST, (8, 5): LOST}
+    # A run like the others wins in all of 16 topics with probability 1/2^16. Run 8 may stand anywhere.
+    assert 0.5**16 < 0.05 / (9 * 8)
+    assert placed(table(9, alike | ends, 16)) == [*[(3, 3, 8)] * 5, (1, 1, 3), (1, 1, 3), (8, 8, 9), None]
+
+
+@pytest.mark.parametrize(("topics", "ranks"), [(8, (1, 1, 5)), (9, (1, 1, 1))])
+def test_a_run_that_won_all_of_few_comparisons_may_be_no_better(topics, ranks) -> None:
+    assert 0.5**9 < 0.05 / (5 * 4) < 0.5**8
+    alike = {(run, (run + 1) % 4): (1, 0, 1) for run in range(4)}
+    assert placed(table(5, alike | {(4, 0): WON}, topics))[4] == ranks
+
+
+def test_who_won_against_a_weak_run_alone_may_be_no_better_than_the_best() -> None:
+    """Run 3 beat run 2 alone, which runs 0 and 1 beat in 15 of 16 topics: (15/16)^16 is .36."""
+    counts = table(4, {(0, 1): (1, 0, 1), (3, 2): WON}, 16)
+    counts[:15, :2, 2], counts[15:, :2, 2] = WON, LOST
+    assert placed(counts)[3] == (1, 1, 3)
 
 
 def test_a_chain_of_ties_or_losses_is_enough() -> None:
