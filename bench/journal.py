@@ -84,7 +84,7 @@ def spending(path: Path) -> str:
     """Add up what the completions took."""
     from judge.judges.journal_tools import read_spending
 
-    return f"{sum(row.completions for row in read_spending(path)):,} completions"
+    return f"{sum(row.spending.calls for row in read_spending(path)):,} calls"
 
 
 def measure(path: Path, *, drop_cache: bool) -> None:

@@ -141,25 +141,28 @@ class CallSums:
             return self.told
         return round(self.calls * self.rates.reply) if self.rates.calls else self._typical
 
+    def spending(self, price: Price | None) -> Spending:
+        """What they are expected to take, with no token from a cache."""
+        return Spending(
+            calls=self.calls,
+            attempts=self.requests,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.reply_tokens,
+            counted=self.calls,
+            cost=0.0 if price is None else price.cost(self.prompt_tokens, 0, self.reply_tokens),
+            priced=0 if price is None else self.calls,
+        )
 
-class CallEstimate(Record, frozen=True):
-    """What was estimated for calls before they were made; repairs of unreadable replies are in no estimate."""
 
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-    """US dollars, with no token from a cache; None if the price is not known."""
-    basis: str
-    """What the estimate rests on, in words."""
-
-
-class JudgeAccount(Record, frozen=True):
+class JudgeAccount(Record, frozen=True, kw_only=True):
     """What one judge's calls took."""
 
     judge: str
-    expected: CallEstimate
-    """What was estimated for the calls of `asked`."""
+    expected: Spending
+    """What was estimated for the calls of `asked` before they were made, with no token from a cache; repairs of
+    unreadable replies are in no estimate."""
+    basis: str
+    """What the estimate rests on, in words."""
     asked: Spending
     """The calls of this process."""
     results: Spending
@@ -183,21 +186,14 @@ class _JudgeCalls:
 
     def row(self, judge: str) -> JudgeAccount:
         """What they took."""
-        expected, price = self.expected, self.price
-        estimate = CallEstimate(
-            expected.calls,
-            expected.prompt_tokens,
-            expected.reply_tokens,
-            None if price is None else price.cost(expected.prompt_tokens, 0, expected.reply_tokens),
-            expected.rates.basis,
-        )
         return JudgeAccount(
             judge=judge,
-            expected=estimate,
-            asked=self.asked.spending(judge),
-            results=self.results.spending(judge),
+            expected=self.expected.spending(self.price),
+            basis=self.expected.rates.basis,
+            asked=self.asked.spending,
+            results=self.results.spending,
             seconds=self.seconds,
-            price=price,
+            price=self.price,
         )
 
 

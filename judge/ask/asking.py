@@ -25,6 +25,7 @@ from judge.io.folder import make_folder
 from judge.io.text import count
 from judge.judges.journal import Journal, JournalView
 from judge.judges.model import Model, ModelOptions
+from judge.judges.prices import Spending
 from judge.judges.records import Request
 from judge.pool.records import Pool
 from judge.records import Record
@@ -34,10 +35,10 @@ CallEngine = Callable[[Model, int, Callable[[str], None]], Model]
 """Gives the same model with calls that are made elsewhere, so many at once; the function is told what they wait for."""
 
 
-class ModelForecast(Record, frozen=True):
+class ModelForecast(Record, frozen=True, kw_only=True):
     """What would be sent to one model.
 
-    `calls` is `judgments` less the three counts between them; they are fewer where one call has several questions.
+    The calls are `judgments` less the three counts after it; they are fewer where one call has several questions.
     """
 
     model: str
@@ -48,14 +49,9 @@ class ModelForecast(Record, frozen=True):
     """Judgments that the model is not asked for, because a passage that the criterion needs has no text."""
     shared: int
     """Judgments that the call for another judgment answers too, because the requests are equal."""
-    calls: int
-    """Calls to be made, a recheck included; second questions, after what is unreadable or cut off, come on top."""
-    requests: int
-    """Requests that these calls take: more than calls for a checker that asks about each pair of texts."""
-    prompt_tokens: int
-    """Tokens of these calls' prompts, estimated."""
-    completion_tokens: int
-    """Tokens of their replies, estimated."""
+    expected: Spending
+    """Of the calls to be made, a recheck included, if each reply has as many tokens as estimated and no prompt is in a
+    cache. Second questions, after what is unreadable or cut off, come on top."""
     bytes_per_token: float
     """Of a prompt in UTF-8, in the estimate."""
     tokens_per_reply: float
@@ -64,10 +60,8 @@ class ModelForecast(Record, frozen=True):
     """Calls of the journal that the two numbers before were counted in; 0 where they are our own guess."""
     price: dict[str, float] | None
     """US dollars per million tokens; None if the price is not known."""
-    cost: float | None
-    """US dollars if each reply has as many tokens as estimated and no prompt is in a cache; None without a price."""
     most: float | None
-    """US dollars if each reply is as long as it may be."""
+    """US dollars if each reply is as long as it may be; None without a price."""
 
 
 class JobForecast(Record, frozen=True):
@@ -79,6 +73,17 @@ class JobForecast(Record, frozen=True):
     """What each model would be asked."""
     notes: tuple[str, ...] = ()
     """What is left out, a sentence each."""
+
+    @property
+    def expected(self) -> Spending:
+        """Of the calls to all models."""
+        return sum((row.expected for row in self.models), Spending())
+
+    @property
+    def most(self) -> float | None:
+        """US dollars if each reply is as long as it may be; None if a price is not known."""
+        amounts = [row.most for row in self.models if row.most is not None]
+        return sum(amounts) if len(amounts) == len(self.models) else None
 
 
 class Judge:
@@ -324,23 +329,19 @@ def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, l
                     sums.add([request], model.sent(request))
     for requests in _calls_together(questions, wanted, open_numbers):
         sums.add(requests, sent_together(model, requests))
-    price, replies = price_of(model, settings.known_prices), sums.reply_tokens
-    most = max(replies, sums.calls * longest if sums.told is None else sums.told)
+    price = price_of(model, settings.known_prices)
+    most = max(sums.reply_tokens, sums.calls * longest if sums.told is None else sums.told)
     return ModelForecast(
         model=model.name,
         judgments=len(wanted),
         recalled=recalled,
         without_evidence=without_evidence,
         shared=shared,
-        calls=sums.calls,
-        requests=sums.requests,
-        prompt_tokens=sums.prompt_tokens,
-        completion_tokens=replies,
+        expected=sums.spending(price),
         bytes_per_token=round(sums.rates.bytes_per_token, 3),
         tokens_per_reply=round(sums.rates.reply if sums.told is None else sums.told / sums.calls, 1),
         counted_calls=sums.rates.calls,
         price=None if price is None else price.per_million(),
-        cost=None if price is None else price.cost(sums.prompt_tokens, 0, replies),
         most=None if price is None else price.cost(sums.prompt_tokens, 0, most),
     )
 

@@ -54,10 +54,10 @@ def _print_forecast(forecast: JobForecast, *, as_json: bool) -> None:
         print_fact("  without evidence", f"{row.without_evidence:,}")
         print_fact("  from the journal", f"{row.recalled:,}")
         print_fact("  by a shared call", f"{row.shared:,}")
-        print_fact("calls to be made", f"{row.calls:,}")
+        print_fact("calls to be made", f"{row.expected.calls:,}")
     if counts["test_judgments"]:
         print_fact("test grades", f"at most {count(counts['test_judgments'], 'judgment')} on top, by the chosen judges")
-    print_forecast(forecast.models)
+    print_forecast(forecast)
 
 
 HEADER = (

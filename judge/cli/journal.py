@@ -88,19 +88,22 @@ def stats(path: _Journal, output: JsonOutput) -> int:
 
 
 def _facts(row: journal_tools.JournalSpending) -> dict[str, str]:
-    tokens, cost, seconds = "unknown", "unknown", "unknown"
-    if row.counted:
-        tokens = f"{row.prompt_tokens:,} in, {row.cached_tokens:,} of them cached; {row.completion_tokens:,} out"
-        if row.thought_tokens:
-            tokens += f", {row.thought_tokens:,} of them hidden thoughts"
-        tokens += _unknown(row.completions - row.counted)
-    if row.priced:
-        cost = f"${row.cost:,.4f}{_unknown(row.completions - row.priced)}"
+    spent = row.spending
+    tokens = "unknown"
+    cost = "unknown"
+    seconds = "unknown"
+    if spent.counted:
+        tokens = f"{spent.prompt_tokens:,} in, {spent.cached_tokens:,} of them cached; {spent.completion_tokens:,} out"
+        if spent.thought_tokens:
+            tokens += f", {spent.thought_tokens:,} of them hidden thoughts"
+        tokens += _unknown(spent.calls - spent.counted)
+    if spent.priced:
+        cost = f"${spent.cost:,.4f}{_unknown(spent.calls - spent.priced)}"
     if row.seconds_p50 is not None:
-        seconds = f"{row.seconds_p50:.2f} in the median, {row.seconds_p95:.2f} at 95 %; {row.seconds:,.0f} in all"
+        seconds = f"{row.seconds_p50:.2f} in the median, {row.seconds_p95:.2f} at 95 %; {spent.seconds:,.0f} in all"
     return {
-        "completions": f"{row.completions:,}",
-        "attempts": f"{row.attempts:,}",
+        "calls": f"{spent.calls:,}",
+        "attempts": f"{spent.attempts:,}",
         "tokens": tokens,
         "cost": cost,
         "seconds": seconds,

@@ -2,9 +2,8 @@
 
 from functools import partial
 
-import msgspec
-
 import judge.cli.tables as tables
+from judge.ask.asking import JobForecast
 from judge.ask.progress import job_progress
 from judge.ask.results import failure_counts
 from judge.calibrate.certificate import CertificateStatement
@@ -14,7 +13,7 @@ from judge.cli.spending import DryRunOption, asks_again, print_beside, print_for
 from judge.io.text import count
 from judge.jobs.folder import write_pool
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
-from judge.jobs.run import DryRun, Outcome, carry_out, dry_run
+from judge.jobs.run import Outcome, carry_out, dry_run
 from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs
 from judge.plugins import added
 
@@ -127,43 +126,48 @@ def _close(outcome: Outcome) -> int:
 
 def print_dry_run(inputs: RunInputs, *, as_json: bool) -> int:
     """Print what a plan would send; 1 if nothing can be judged."""
-    counts = dry_run(inputs)
+    forecast = dry_run(inputs)
     if as_json:
-        print_json({"judge": inputs.judge.name, **msgspec.structs.asdict(counts)})
+        totals = {"expected": forecast.expected, "most": forecast.most}
+        print_json({"judge": inputs.judge.name, **forecast.counts, **totals, "by_model": forecast.models})
     else:
-        _print_counts(inputs, counts)
+        _print_counts(inputs, forecast)
     say_all(inputs.left_out, "warning: ")
-    return say_lacking(counts)
+    return say_lacking(forecast)
 
 
-def say_lacking(counts: DryRun) -> int:
+def say_lacking(forecast: JobForecast) -> int:
     """Say so if nothing can be judged, since all texts of passages are lacking; 1 then."""
-    lacking = counts.without_evidence > 0 and not counts.calls + counts.recalled
+    counts = forecast.counts
+    lacking = counts["without_evidence"] > 0 and not forecast.expected.calls + counts["recalled"]
     if lacking:
         say(f"nothing can be judged: {_GIVES_TEXTS}")
     return int(lacking)
 
 
-def _print_counts(inputs: RunInputs, counts: DryRun) -> None:
+def _print_counts(inputs: RunInputs, forecast: JobForecast) -> None:
     unit = inputs.pooled.pool.unit
-    factors = [(counts.responses // 2, unit), (2, "order")] if unit == "pair" else [(counts.responses, unit)]
-    factors += [(counts.prompts, "prompt"), (counts.models, "model"), (counts.samples, "sample")]
+    counts = forecast.counts
+    responses = counts["responses"]
+    factors = [(responses // 2, unit), (2, "order")] if unit == "pair" else [(responses, unit)]
+    factors += [(counts["prompts"], "prompt"), (counts["models"], "model"), (counts["samples"], "sample")]
     product = " × ".join(count(number, name) for number, name in factors)
     print_fact("judge", inputs.judge.name)
     if inputs.jury is not None:
         for name, members in inputs.jury.members.items():
             print_fact("  members", f"{len(members)} under {name}")
-    print_fact("judgments", f"{counts.judgments} = {product}")
-    print_fact("  from the journal", str(counts.recalled))
-    print_fact("  without evidence", str(counts.without_evidence))
-    print_fact("  by a shared call", str(counts.shared))
-    print_fact("  beyond the limit", str(counts.left_out))
-    answered = counts.recalled + counts.without_evidence + counts.shared + counts.left_out
-    print_beside(counts.judgments - answered - counts.calls)
-    print_fact("calls to be made", str(counts.calls))
-    if counts.rechecked:
-        print_fact("to be asked again", f"{counts.rechecked} on top (--recheck {inputs.plan.recheck})")
-    print_forecast(counts.by_model)
+    print_fact("judgments", f"{counts['judgments']} = {product}")
+    print_fact("  from the journal", str(counts["recalled"]))
+    print_fact("  without evidence", str(counts["without_evidence"]))
+    print_fact("  by a shared call", str(counts["shared"]))
+    print_fact("  beyond the limit", str(counts["left_out"]))
+    answered = counts["recalled"] + counts["without_evidence"] + counts["shared"] + counts["left_out"]
+    calls = forecast.expected.calls - counts["rechecked"]
+    print_beside(counts["judgments"] - answered - calls)
+    print_fact("calls to be made", str(calls))
+    if counts["rechecked"]:
+        print_fact("to be asked again", f"{counts['rechecked']} on top (--recheck {inputs.plan.recheck})")
+    print_forecast(forecast)
 
 
 COMMANDS = {"pool": pool, "run": run}

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from judge.ask.account import CallEstimate, JudgeAccount
-from judge.ask.asking import ModelForecast
+from judge.ask.account import JudgeAccount
+from judge.ask.asking import JobForecast, ModelForecast
 from judge.cli.printing import columns, print_fact, print_table, say, say_all
 from judge.io.layout import table_lines
 from judge.io.plan import Options
@@ -42,8 +42,8 @@ def print_calls(row: ModelForecast, facts: Mapping[str, str]) -> None:
         "  by a shared call": str(row.shared),
     }.items():
         print_fact(name, fact)
-    print_beside(row.judgments - row.recalled - row.without_evidence - row.shared - row.calls)
-    print_fact("calls to be made", str(row.calls))
+    print_beside(row.judgments - row.recalled - row.without_evidence - row.shared - row.expected.calls)
+    print_fact("calls to be made", str(row.expected.calls))
 
 
 def print_beside(questions: int) -> None:
@@ -52,17 +52,20 @@ def print_beside(questions: int) -> None:
         print_fact("  in the same call", str(questions))
 
 
-def print_forecast(rows: Sequence[ModelForecast]) -> None:
+def print_forecast(forecast: JobForecast) -> None:
     """Print what the calls of a dry run come to: in all, what the estimate rests on, and for each of several models."""
-    if (requests := sum(row.requests for row in rows)) > sum(row.calls for row in rows):
-        print_fact("requests", f"{requests:,} in all")
-    print_fact("prompt tokens", f"about {sum(row.prompt_tokens for row in rows)}")
-    print_fact("reply tokens", f"about {sum(row.completion_tokens for row in rows)}")
-    if unpriced := [row.model for row in rows if row.cost is None]:
+    rows = forecast.models
+    expected = forecast.expected
+    if expected.attempts > expected.calls:
+        print_fact("requests", f"{expected.attempts:,} in all")
+    print_fact("prompt tokens", f"about {expected.prompt_tokens}")
+    print_fact("reply tokens", f"about {expected.completion_tokens}")
+    if unpriced := [row.model for row in rows if row.most is None]:
         print_fact("cost", f"unknown: no price for {', '.join(unpriced)} here ({GIVES_PRICE})")
+    elif forecast.most:
+        print_fact("cost", f"about {_money(expected.cost)}, at most {_money(forecast.most)}")
     else:
-        cost, most = (sum(getattr(row, name) or 0.0 for row in rows) for name in ("cost", "most"))
-        print_fact("cost", f"about {_money(cost)}, at most {_money(most)}" if most else "nothing")
+        print_fact("cost", "nothing")
     bases = dict.fromkeys(map(_basis, rows))
     print_fact("estimated by", "; ".join(bases) if len(bases) == 1 else "each model's own calls, as far as counted")
     if len(rows) > 1:
@@ -78,12 +81,14 @@ def _basis(row: ModelForecast) -> str:
 
 
 def _expected(row: ModelForecast) -> tuple[str, ...]:
-    tokens = f"{row.prompt_tokens:,}", f"{row.completion_tokens:,}"
+    expected = row.expected
     return (
         row.model,
-        f"{row.calls:,}",
-        *tokens,
-        *map(_money, (row.cost, row.most)),
+        f"{expected.calls:,}",
+        f"{expected.prompt_tokens:,}",
+        f"{expected.completion_tokens:,}",
+        _money(expected.whole_cost),
+        _money(row.most),
         f"{row.counted_calls:,}" if row.counted_calls else "-",
     )
 
@@ -105,15 +110,15 @@ def say_accounts(accounts: Sequence[JudgeAccount]) -> None:
 
 
 def _is_of_interest(took: Spending) -> bool:
-    return bool(took.counted or took.prompt_tokens or took.cost) or took.priced < took.completions
+    return bool(took.counted or took.prompt_tokens or took.cost) or took.priced < took.calls
 
 
 def _rows(account: JudgeAccount) -> Iterator[tuple[str, ...]]:
     asked, results, expected = account.asked, account.results, account.expected
     yield (printable(account.judge), *[""] * (len(_TOOK) - 1))
-    if _is_of_interest(asked) or asked.completions:
+    if _is_of_interest(asked) or asked.calls:
         tokens = f"{expected.prompt_tokens:,}", "", f"{expected.completion_tokens:,}"
-        yield "  estimated", f"{expected.calls:,}", "", *tokens, "", _money(expected.cost), ""
+        yield "  estimated", f"{expected.calls:,}", "", *tokens, "", _money(expected.whole_cost), ""
         yield "  asked now", *_cells(asked)
     if results != asked:
         yield "  all results", *_cells(results)
@@ -123,9 +128,9 @@ def _cells(took: Spending) -> tuple[str, ...]:
     # Calls that failed count none, and may have been paid for.
     known = bool(took.counted or took.prompt_tokens)
     tokens = (f"{number:,}" if known else "unknown" for number in (took.prompt_tokens, took.cached_tokens))
-    least = "" if took.priced == took.completions else "at least "
+    least = "" if took.priced == took.calls else "at least "
     return (
-        f"{took.completions:,}",
+        f"{took.calls:,}",
         f"{took.attempts:,}",
         *tokens,
         f"{took.completion_tokens:,}" if known else "unknown",
@@ -143,7 +148,7 @@ def _money(amount: float | None) -> str:
 
 
 def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
-    seconds = sum(account.seconds for account in accounts if account.asked.completions)
+    seconds = sum(account.seconds for account in accounts if account.asked.calls)
     if seconds:
         yield f"asking took {lasting(seconds)}; in the table each call has its own time, also those that ran at once"
     for account in accounts:
@@ -152,33 +157,20 @@ def _notes(accounts: Sequence[JudgeAccount]) -> Iterator[str]:
             spent = _money(took.thought_tokens * account.price.completion)
             told = f"{took.thought_tokens:,} tokens of hidden thoughts, {spent} at the price of a reply"
             yield f"{printable(account.judge)}: {told}"
-    results = [account.results for account in accounts]
-    if uncounted := sum(took.completions - took.counted for took in results):
+    total = sum((account.results for account in accounts), Spending())
+    if uncounted := total.calls - total.counted:
         yield f"the tokens of {count(uncounted, 'call')} were not counted by the provider and are in no sum"
-    if unpriced := sum(took.completions - took.priced for took in results):
+    if unpriced := total.calls - total.priced:
         yield f"the cost of {count(unpriced, 'call')} is not known and in no sum; for the price, {GIVES_PRICE}"
 
 
 def in_all(accounts: Sequence[JudgeAccount]) -> JudgeAccount:
     """What the calls of several judges took together."""
-    expected = [account.expected for account in accounts]
-    costs = [row.cost for row in expected if row.cost is not None]
-    bases = dict.fromkeys(row.basis for row in expected)
     return JudgeAccount(
-        "in all",
-        CallEstimate(
-            sum(row.calls for row in expected),
-            sum(row.prompt_tokens for row in expected),
-            sum(row.completion_tokens for row in expected),
-            sum(costs) if len(costs) == len(expected) else None,
-            "; ".join(bases),
-        ),
-        _sum([account.asked for account in accounts]),
-        _sum([account.results for account in accounts]),
-        sum(account.seconds for account in accounts),
+        judge="in all",
+        expected=sum((row.expected for row in accounts), Spending()),
+        basis="; ".join(dict.fromkeys(row.basis for row in accounts)),
+        asked=sum((row.asked for row in accounts), Spending()),
+        results=sum((row.results for row in accounts), Spending()),
+        seconds=sum(row.seconds for row in accounts),
     )
-
-
-def _sum(rows: Sequence[Spending]) -> Spending:
-    names = [name for name in Spending.__struct_fields__ if name != "judge"]
-    return Spending("in all", **{name: sum(getattr(row, name) for row in rows) for name in names})

@@ -1,12 +1,12 @@
 """The whole line in one call: what `judge run` does, and its dry run, for use from Python."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
-from judge.ask.asking import Asking, Judge, ModelForecast
+from judge.ask.asking import Asking, JobForecast, Judge, ModelForecast
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import StoredResults
@@ -20,7 +20,6 @@ from judge.jobs.folder import Outcome as Outcome
 from judge.jobs.manifest import MANIFEST, RECORD, pool_manifest, reported
 from judge.jobs.recheck import ask_again, expected_again
 from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine
-from judge.records import Record
 from judge.results.tables import result_tables
 from judge.results.told import told_results
 
@@ -106,7 +105,8 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
             **pooled, "status": "complete" if plan.limit is None else "trial",
             "asked": {"limit": plan.limit, "judgments": len(inputs.tasks), "max_tokens": plan.options.max_tokens},
             "prices": judge.prices,
-            "spending": [row.results for row in outcome.accounts], "certificate": outcome.statement, "counts": counts,
+            "spending": [{"judge": row.judge, **msgspec.structs.asdict(row.results)} for row in outcome.accounts],
+            "certificate": outcome.statement, "counts": counts,
             "models_returned": sorted({each.model for each in replies if isinstance(each, Judgment) and each.model}),
             **{name: value for name, value in rare.items() if value is not None},
         }
@@ -126,47 +126,12 @@ def _returned(results: Iterable[Judgment | Failure]) -> dict[str, list[str]]:
     return {criterion: sorted(names) for criterion, names in models.items()}
 
 
-class DryRun(Record, frozen=True):
-    """What carrying out a plan would send.
+def dry_run(inputs: RunInputs) -> JobForecast:
+    """Count what carrying out a plan would send to each model beyond what the journals hold.
 
-    `judgments` is the product of the four counts before it. `calls` is what is left of it when the four counts after it
-    are taken away.
+    Of the counts, `judgments` is the product of the four before it. The calls that are not `rechecked` are what is left
+    of the judgments when the four counts after it are taken away; they are fewer where one call has several questions.
     """
-
-    responses: int
-    """Pooled responses."""
-    prompts: int
-    models: int
-    """That each prompt is put to."""
-    samples: int
-    """How often each model is asked each question."""
-    judgments: int
-    recalled: int
-    """Judgments that the journal answers already."""
-    without_evidence: int
-    """Judgments that no model is asked for, because a passage that the criterion needs has no text."""
-    shared: int
-    """Judgments that the call for another judgment answers too, because the requests are equal."""
-    left_out: int
-    """Judgments left out of a trial (`--limit`)."""
-    calls: int
-    """Calls to be made; repairs of unreadable replies come on top."""
-    rechecked: int
-    """Calls of the recheck, which come on top."""
-    prompt_tokens: int
-    """Tokens of all these calls' prompts, as each model's estimate has it."""
-    unpriced: tuple[str, ...]
-    """Models whose price is not known."""
-    cost: float | None
-    """US dollars if each reply has as many tokens as estimated; None if a price is not known."""
-    most: float | None
-    """US dollars if each reply is as long as it may be."""
-    by_model: tuple[ModelForecast, ...]
-    """The same for each model."""
-
-
-def dry_run(inputs: RunInputs) -> DryRun:
-    """Count what carrying out a plan would send to each model beyond what the journals hold."""
     if inputs.out.exists():
         check_out(inputs)
     plan, pooled, jury = inputs.plan, inputs.pooled, inputs.jury
@@ -180,44 +145,26 @@ def dry_run(inputs: RunInputs) -> DryRun:
                 expected_again(inputs, model, inputs.judge.of(model, inputs.asked)),
             )
         ]
-    by_model = tuple(map(_with_recheck, firsts, again))
     prompts = sum(map(len, jury.prompts.values())) if jury else len(inputs.criteria)
     samples = jury.samples if jury else 1
     models = 1 if inputs.judge.parts else len(inputs.judge.models)
     judgments = len(pooled.pool.responses) * prompts * models * samples
-    return DryRun(
-        responses=len(pooled.pool.responses),
-        prompts=prompts,
-        models=models,
-        samples=samples,
-        judgments=judgments,
-        recalled=sum(row.recalled for row in firsts),
-        without_evidence=sum(row.without_evidence for row in firsts),
-        shared=sum(row.shared for row in firsts),
-        left_out=judgments - sum(row.judgments for row in firsts),
-        calls=sum(row.calls for row in firsts),
-        rechecked=sum(row.calls for row in again),
-        prompt_tokens=sum(row.prompt_tokens for row in by_model),
-        unpriced=tuple(row.model for row in by_model if row.cost is None),
-        cost=_total([row.cost for row in by_model]),
-        most=_total([row.most for row in by_model]),
-        by_model=by_model,
-    )
+    counts = {
+        "responses": len(pooled.pool.responses),
+        "prompts": prompts,
+        "models": models,
+        "samples": samples,
+        "judgments": judgments,
+        "recalled": sum(row.recalled for row in firsts),
+        "without_evidence": sum(row.without_evidence for row in firsts),
+        "shared": sum(row.shared for row in firsts),
+        "left_out": judgments - sum(row.judgments for row in firsts),
+        "rechecked": sum(row.expected.calls for row in again),
+    }
+    return JobForecast(counts, tuple(map(_with_recheck, firsts, again)))
 
 
 def _with_recheck(first: ModelForecast, again: ModelForecast) -> ModelForecast:
     """What a model is asked, with the calls of its recheck."""
-    return msgspec.structs.replace(
-        first,
-        calls=first.calls + again.calls,
-        requests=first.requests + again.requests,
-        prompt_tokens=first.prompt_tokens + again.prompt_tokens,
-        completion_tokens=first.completion_tokens + again.completion_tokens,
-        cost=_total([first.cost, again.cost]),
-        most=_total([first.most, again.most]),
-    )
-
-
-def _total(amounts: Sequence[float | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if len(known) == len(amounts) else None
+    most = None if first.most is None or again.most is None else first.most + again.most
+    return msgspec.structs.replace(first, expected=first.expected + again.expected, most=most)

@@ -22,6 +22,7 @@ from judge.judges.chat import without_secrets
 from judge.judges.credentials import known_secrets
 from judge.judges.journal import Journal
 from judge.judges.prices import CallSum, Spending
+from judge.records import Record
 
 LONGEST = 1 << 26
 """Bytes of a line; a completion is at most a few MiB."""
@@ -260,9 +261,11 @@ def _answer(row: journal_store.Row) -> tuple[object, ...]:
     return completion.text, completion.finish_reason, completion.probabilities
 
 
-class JournalSpending(Spending, frozen=True):
+class JournalSpending(Record, frozen=True, kw_only=True):
     """What all completions of a judge in a journal took."""
 
+    judge: str
+    spending: Spending
     first: str
     """When the first completion was recorded, and when the last was: UTC, as `2025-01-31T12:00:00.000Z`."""
     last: str
@@ -290,5 +293,6 @@ def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
 def _spending(judge: str, calls: CallSum, first: str, last: str) -> JournalSpending:
     seconds = sorted(calls.seconds)
     p50, p95 = (seconds[-(-len(seconds) * percent // 100) - 1] if seconds else None for percent in (50, 95))
-    took = msgspec.structs.asdict(calls.spending(judge))
-    return JournalSpending(**took, first=first, last=last, seconds_p50=p50, seconds_p95=p95)
+    return JournalSpending(
+        judge=judge, spending=calls.spending, first=first, last=last, seconds_p50=p50, seconds_p95=p95
+    )

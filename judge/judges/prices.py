@@ -51,32 +51,44 @@ FREE = Price(0.0, 0.0)
 """The price of a judge that nobody bills."""
 
 
-class Spending(Record, frozen=True):
-    """What one judge's completions took; a sum leaves out the completions that do not say theirs."""
+class Spending(Record, frozen=True, kw_only=True):
+    """What calls took, or are expected to take; spendings add up.
 
-    judge: str
-    completions: int
-    """Calls; one that answered several questions is counted with the first of them."""
-    attempts: int
-    """Calls that these completions took, failed attempts included."""
-    prompt_tokens: int
-    cached_tokens: int
+    A sum leaves out the calls that do not say theirs, which `counted`, `priced` and `timed` show.
+    """
+
+    calls: int = 0
+    """One that answered several questions is counted with the first of them."""
+    attempts: int = 0
+    """Requests that these calls took, failed attempts included."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
     """Those of the prompts' tokens that the provider read from its cache; part of `prompt_tokens`."""
-    completion_tokens: int
+    completion_tokens: int = 0
     """Tokens of the replies, thoughts included."""
-    thought_tokens: int
+    thought_tokens: int = 0
     """Those of the replies' tokens that are hidden thoughts, as far as the provider tells; part of
     `completion_tokens`."""
-    counted: int
-    """Completions that say the tokens of both prompt and reply."""
-    cost: float
+    counted: int = 0
+    """Calls that say the tokens of both prompt and reply."""
+    cost: float = 0.0
     """US dollars."""
-    priced: int
-    """Completions whose price is known."""
-    seconds: float
+    priced: int = 0
+    """Calls whose price is known."""
+    seconds: float = 0.0
     """The calls' durations added up; calls that ran at once count each."""
-    timed: int
-    """Completions that say their duration."""
+    timed: int = 0
+    """Calls that say their duration."""
+
+    def __add__(self, other: "Spending") -> "Spending":
+        """What both took together."""
+        sums = {name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+        return Spending(**sums)
+
+    @property
+    def whole_cost(self) -> float | None:
+        """US dollars of all calls; None if the price of some is not known."""
+        return self.cost if self.priced == self.calls else None
 
 
 class CallSum:
@@ -87,7 +99,7 @@ class CallSum:
 
     def __init__(self, price: Price | None = None) -> None:
         self._price = price
-        self._completions = self._attempts = self._counted = self._priced = 0
+        self._calls = self._attempts = self._counted = self._priced = 0
         self._prompt_tokens = self._cached_tokens = self._completion_tokens = self._thought_tokens = 0
         # Sums of floats depend on their order, so every one is kept.
         self.costs, self.seconds = array("d"), array("d")
@@ -95,7 +107,7 @@ class CallSum:
     def add(self, call: Completion) -> None:
         """Count a call; what came with the call of another completion counts its share of the tokens alone."""
         own = call.attempts > 0
-        self._completions += own
+        self._calls += own
         self._attempts += call.attempts
         if call.prompt_tokens is not None and call.completion_tokens is not None:
             self._counted += own
@@ -112,11 +124,11 @@ class CallSum:
         if call.latency is not None:
             self.seconds.append(call.latency)
 
-    def spending(self, judge: str) -> Spending:
-        """What they took, under the name of the judge."""
+    @property
+    def spending(self) -> Spending:
+        """What they took."""
         return Spending(
-            judge=judge,
-            completions=self._completions,
+            calls=self._calls,
             attempts=self._attempts,
             prompt_tokens=self._prompt_tokens,
             cached_tokens=self._cached_tokens,

@@ -41,23 +41,23 @@ def test_what_was_asked_and_what_the_results_rest_on(tmp_path: Path) -> None:
     script = {"b": [TransientError("busy"), reply()], "c": [reply("no grade"), reply()], "d": [RejectedError("no")]}
     (row,) = judged(tmp_path, Scripted(script, default=reply()), ["a", "b", "c", "d", "a"]).rows()
     # a once for two turns, b at the second attempt, c again after an unreadable reply; d has no completion.
-    assert (row.asked.completions, row.asked.attempts) == (1 + 1 + 2, 1 + 2 + 2)
+    assert (row.asked.calls, row.asked.attempts) == (1 + 1 + 2, 1 + 2 + 2)
     assert (row.asked.prompt_tokens, row.asked.cached_tokens, row.asked.completion_tokens) == (80, 48, 32)
     assert (row.asked.cost, row.asked.seconds) == (pytest.approx(4 * 0.0892), 2.0)
     assert row.results == row.asked
     # The second question after an unreadable reply was not estimated.
     assert row.expected.calls == 3
     (later,) = judged(tmp_path, Scripted(default=reply()), ["a", "b", "c", "d", "e"]).rows()
-    assert (later.asked.completions, later.expected.calls) == (2, 2)
-    assert (later.results.completions, later.results.cost) == (6, pytest.approx(6 * 0.0892))
+    assert (later.asked.calls, later.expected.calls) == (2, 2)
+    assert (later.results.calls, later.results.cost) == (6, pytest.approx(6 * 0.0892))
 
 
 def test_a_rerun_that_asks_nothing_has_the_same_results(tmp_path: Path) -> None:
     script = {"c": [reply("no grade"), reply()], "d": [reply("no grade"), reply("none again")]}
     (first,) = judged(tmp_path, Scripted(script, default=reply()), ["a", "b", "c", "d"]).rows()
     (second,) = judged(tmp_path, Scripted(default=RejectedError("must not be asked")), ["a", "b", "c", "d"]).rows()
-    assert (second.asked.completions, second.expected.calls) == (0, 0)
-    assert second.results == first.results and first.results.completions == 2 + 2 + 2
+    assert (second.asked.calls, second.expected.calls) == (0, 0)
+    assert second.results == first.results and first.results.calls == 2 + 2 + 2
 
 
 def test_thoughts_are_added_up_at_the_price_of_a_reply(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,12 +81,12 @@ def test_no_column_is_for_thoughts_where_nobody_thinks(tmp_path: Path, capsys: p
 def test_calls_behind_other_results_are_left_out(tmp_path: Path) -> None:
     judged(tmp_path, Scripted(default=reply()), ["a", "b", "c"])
     (row,) = judged(tmp_path, Scripted(default=reply()), ["b"]).rows()
-    assert (row.asked.completions, row.results.completions) == (0, 1)
+    assert (row.asked.calls, row.results.calls) == (0, 1)
 
 
 def test_a_price_given_later_prices_the_calls_of_before(tmp_path: Path) -> None:
     (before,) = judged(tmp_path, Scripted(default=reply()), ["a", "b"], prices={}).rows()
-    assert (before.asked.priced, before.expected.cost) == (0, None)
+    assert (before.asked.priced, before.expected.whole_cost) == (0, None)
     (after,) = judged(tmp_path, Scripted(default=reply()), ["a", "b"]).rows()
     assert (after.results.priced, after.results.cost) == (2, pytest.approx(2 * 0.0892))
 
@@ -96,8 +96,8 @@ def test_the_estimate_is_that_of_the_dry_run(tmp_path: Path) -> None:
     with Journal(tmp_path / "journal") as journal:
         expected = forecast(Questions(Scripted(), journal, one, None), tasks(one, [criterion()]), Settings(), 1000)
     (row,) = judged(tmp_path, Scripted(default=reply(prompt_tokens=60)), texts).rows()
-    assert (row.expected.calls, row.expected.prompt_tokens) == (expected.calls, expected.prompt_tokens)
-    assert row.expected.completion_tokens == 12 * 150
+    assert row.expected.prompt_tokens == expected.expected.prompt_tokens
+    assert (row.expected.calls, row.expected.completion_tokens) == (12, 12 * 150)
     # The estimate of the next run rests on what this one counted: 12 calls of 60 tokens, replies of 8.
     more = pool([f"other {index}" for index in range(3)])
     with Journal(tmp_path / "journal") as journal:
@@ -109,8 +109,8 @@ def test_judges_are_added_up(tmp_path: Path) -> None:
     first = judged(tmp_path / "1", Scripted(default=reply()), ["a", "b"]).rows()
     second = judged(tmp_path / "2", Scripted(default=reply()), ["a"], prices={}).rows()
     both = in_all([*first, *second])
-    assert (both.asked.completions, both.asked.priced, both.results.prompt_tokens) == (3, 2, 60)
-    assert both.expected.cost is None and both.expected.calls == 3
+    assert (both.asked.calls, both.asked.priced, both.results.prompt_tokens) == (3, 2, 60)
+    assert both.expected.whole_cost is None and both.expected.calls == 3
 
 
 @pytest.mark.parametrize(

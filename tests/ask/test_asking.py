@@ -44,7 +44,7 @@ def test_one_budget_is_for_all_that_a_job_asks(tmp_path: Path, budget: float | N
     assert [sum(isinstance(answer, Judgment) for answer in part) for part in answers] == made
     assert {answer.reason for part in answers for answer in part if isinstance(answer, Failure)} <= {"budget"}
     assert asking.spent == pytest.approx(0.01 * sum(made))
-    assert asking.accounts[0].asked.completions == sum(made)
+    assert asking.accounts[0].asked.calls == sum(made)
 
 
 def test_models_are_asked_in_turn_and_their_progress_is_one(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_dry_asking_counts_and_neither_sends_nor_writes(tmp_path: Path) -> Non
         (row,) = asking.forecast(Judge([model]), WANTED)
         with pytest.raises(RuntimeError, match="not in a dry run"):
             asking.ask(Judge([model]), WANTED)
-    assert (row.judgments, row.recalled, row.calls, model.asked, out.exists()) == (6, 0, 6, [], False)
+    assert (row.judgments, row.recalled, row.expected.calls, model.asked, out.exists()) == (6, 0, 6, [], False)
 
 
 def test_what_an_earlier_journal_answers_is_not_asked_again(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_what_an_earlier_journal_answers_is_not_asked_again(tmp_path: Path) -> N
     model = Named()
     with Asking(place, POOL, None) as asking:
         asking.ask(Judge([model]), WANTED)
-    assert (row.recalled, row.calls, len(model.asked)) == (4, 2, 2)
+    assert (row.recalled, row.expected.calls, len(model.asked)) == (4, 2, 2)
 
 
 def test_a_judge_of_one_label_cannot_be_asked_for_labels_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:

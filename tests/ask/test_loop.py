@@ -390,12 +390,13 @@ def test_a_forecast_explains_every_judgment_without_asking(tmp_path: Path) -> No
         counts = forecast(Questions(model, journal, one, None), tasks(one, [criterion()]), QUICK, 1000)
         # a and b are in the journal; c stands for three responses, d for one.
         assert (counts.judgments, counts.without_evidence, counts.recalled, counts.shared) == (6, 0, 2, 2)
-        assert (counts.calls, counts.requests, counts.completion_tokens, counts.counted_calls) == (2, 2, 300, 0)
+        expected = counts.expected
+        assert (expected.calls, expected.attempts, expected.completion_tokens, counts.counted_calls) == (2, 2, 300, 0)
         unknown = pool(["a", "b", "c"], ("p1", "p2"), known=False)
         questions = Questions(model, journal, unknown, None)
         counts = forecast(questions, tasks(unknown, [criterion(), grounded]), QUICK, 1000)
-        assert (counts.judgments, counts.without_evidence, counts.recalled, counts.calls) == (6, 3, 2, 1)
-    assert counts.prompt_tokens > 0
+        assert (counts.judgments, counts.without_evidence, counts.recalled, counts.expected.calls) == (6, 3, 2, 1)
+    assert counts.expected.prompt_tokens > 0
     assert model.asked == []
 
 

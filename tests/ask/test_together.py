@@ -151,7 +151,7 @@ def test_a_response_is_one_call_however_many_calls_are_in_flight(tmp_path: Path,
     assert model.most_running == min(at_once, 9)
     assert [progress.done for progress in seen] == [*range(1, 31)]
     (row,) = account.rows()
-    assert (row.asked.completions, row.asked.attempts, row.asked.counted, row.asked.timed) == (10, 10, 10, 10)
+    assert (row.asked.calls, row.asked.attempts, row.asked.counted, row.asked.timed) == (10, 10, 10, 10)
     assert (row.asked.prompt_tokens, row.asked.seconds) == (300, pytest.approx(3.0))
     assert row.asked == row.results
     with Journal(tmp_path / "journal") as journal:
@@ -267,7 +267,7 @@ def test_a_question_that_fails_is_a_failure_of_its_own(tmp_path: Path, error: Ca
     assert {(result.criterion, result.reason) for result in failed} == {("naturalness", "provider_error")}
     assert (len(failed), len(model.asked)) == (10, 10)
     (row,) = account.rows()
-    assert (row.asked.completions, row.asked.prompt_tokens) == (10, 200)
+    assert (row.asked.calls, row.asked.prompt_tokens) == (10, 200)
     with Journal(tmp_path / "journal") as journal:
         assert len(journal) == 20
 
@@ -295,7 +295,7 @@ def test_a_call_that_fails_is_made_again_as_one(tmp_path: Path, error: Exception
     assert all(isinstance(result, Judgment) for result in results)
     assert [len(call) for call in model.asked] == [3, 3, 3]
     (row,) = account.rows()
-    assert (row.asked.completions, row.asked.attempts, row.expected.calls) == (2, 3, 2)
+    assert (row.asked.calls, row.asked.attempts, row.expected.calls) == (2, 3, 2)
     with Journal(tmp_path / "journal") as journal:
         told = [journal.get(result.request_digest) for result in results if isinstance(result, Judgment)]
     # By criterion and then by response: the first question of a call says what all of them took.
@@ -465,8 +465,8 @@ def test_a_forecast_counts_the_calls_that_are_made(tmp_path: Path, most: int, ki
     judged(tmp_path, model, texts=(*TEXTS, "t3"), account=account)
     (row,) = account.rows()
     assert (told.judgments, told.recalled, told.shared) == (33, 5, 2)
-    assert (told.calls, told.requests) == (len(model.asked), len(model.asked))
-    assert (row.expected.calls, row.expected.prompt_tokens) == (told.calls, told.prompt_tokens)
+    assert (told.expected.calls, told.expected.attempts) == (len(model.asked), len(model.asked))
+    assert row.expected == told.expected
     assert (told.counted_calls, told.bytes_per_token) == (0, 4.0)
 
 

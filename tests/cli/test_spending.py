@@ -45,7 +45,7 @@ def test_estimate_and_account_stand_side_by_side(mock: Mock, tmp_path, capsys) -
     (took,) = manifest(out)["spending"]
     dollars = (took["prompt_tokens"] * 0.4 + took["completion_tokens"] * 1.6) / 1e6
     assert took["cost"] == pytest.approx(dollars)
-    assert (took["judge"], took["completions"], took["attempts"]) == ("server/a", CALLS, CALLS)
+    assert (took["judge"], took["calls"], took["attempts"]) == ("server/a", CALLS, CALLS)
     expected = (estimated * 0.4 + CALLS * 150 * 1.6) / 1e6
     assert rows["server/a estimated"] == [str(CALLS), f"{estimated:,}", f"{CALLS * 150:,}", f"${expected:.4f}"]
     counted = [str(CALLS), str(CALLS), f"{took['prompt_tokens']:,}", "0", f"{took['completion_tokens']:,}"]
@@ -64,7 +64,7 @@ def test_a_rerun_asks_nothing_says_the_same_and_writes_the_same_bytes(mock: Mock
     assert files(out) == first and sum(mock.paid_per_item().values()) == paid
     rows = table(capsys.readouterr().err)
     (took,) = manifest(out)["spending"]
-    assert took["completions"] == paid and took["attempts"] > paid and took["seconds"] > 0
+    assert took["calls"] == paid and took["attempts"] > paid and took["seconds"] > 0
     assert list(rows) == ["server/a all results"]
     assert rows["server/a all results"][:2] == [str(paid), str(took["attempts"])]
 
@@ -75,7 +75,7 @@ def test_the_manifest_counts_what_its_results_rest_on_and_no_more(mock: Mock, tm
     (both,) = manifest(out)["spending"]
     assert run(mock, out, "--replace") == 0
     (one,) = manifest(out)["spending"]
-    assert (one["completions"], both["completions"] > CALLS) == (CALLS, True)
+    assert (one["calls"], both["calls"] > CALLS) == (CALLS, True)
     capsys.readouterr()
     rows = table(on_stderr(capsys, run(mock, out, "--replace", "--criteria", "groundedness", "relevance")))
     # Two of the 77 responses are one text to the same turn, which is one question where no passage is shown.
@@ -87,10 +87,11 @@ def test_each_member_of_a_jury_has_its_rows(mock: Mock, tmp_path: Path, capsys: 
     jury = ("--jury", "majority", "--model", "server/a", "--model", "server/b", "--price", "server/a=1/2")
     counts = json.loads(printed(capsys, run(mock, tmp_path / "out", *jury, "--dry-run", "--json")))
     assert [row["model"] for row in counts["by_model"]] == ["server/a", "server/b"]
-    assert (counts["calls"], counts["cost"], counts["unpriced"]) == (2 * CALLS, None, ["server/b"])
+    assert (counts["expected"]["calls"], counts["expected"]["priced"], counts["most"]) == (2 * CALLS, CALLS, None)
     first = counts["by_model"][0]
     assert first["price"] == {"in": 1.0, "out": 2.0}
-    assert first["cost"] == pytest.approx((first["prompt_tokens"] * 1 + CALLS * 150 * 2) / 1e6)
+    expected = first["expected"]
+    assert expected["cost"] == pytest.approx((expected["prompt_tokens"] * 1 + CALLS * 150 * 2) / 1e6)
     rows = table(on_stderr(capsys, run(mock, tmp_path / "out", *jury)))
     assert rows["server/a asked now"][0] == rows["server/b asked now"][0] == str(CALLS)
     assert rows["server/b asked now"][5] == "unknown"

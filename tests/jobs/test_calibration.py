@@ -630,15 +630,15 @@ def test_a_dry_run_counts_what_will_be_asked_and_opens_no_seal(tmp_path: Path, s
     before = forecast_calibration(plan)
     (row,) = before.models
     # Two prompts, each asked twice.
-    assert (row.judgments, row.calls) == (4 * dev, 4 * dev)
+    assert (row.judgments, row.expected.calls) == (4 * dev, 4 * dev)
     assert before.counts == {"responses": dev, "unmatched": 0, "test_judgments": 2 * (120 - dev)}
     assert not (tmp_path / "out").exists() and not asked.requests
     assert read_ledger(split / "seal.json") == ()
     found = calibrate_judges(plan, NOW).calibration
     assert found.agreement[0].test_retest is not None and found.agreement[0].test_retest.value == 1.0
-    assert len(asked.requests) == row.calls + before.counts["test_judgments"]
+    assert len(asked.requests) == row.expected.calls + before.counts["test_judgments"]
     (after,) = forecast_calibration(plan).models
-    assert (after.recalled, after.calls) == (4 * dev, 0)
+    assert (after.recalled, after.expected.calls) == (4 * dev, 0)
     assert len(read_ledger(split / "seal.json")) == 1
 
 
@@ -655,7 +655,7 @@ def test_a_dry_run_needs_no_key_and_refuses_what_the_calibration_would(tmp_path,
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     options = asking(tmp_path, gold, models=["openai/gpt-4.1-mini"])
     (row,) = forecast_calibration(CalibrationPlan(**options)).models
-    assert row.calls == 120 and row.cost is not None and row.cost > 0
+    assert row.expected.calls == 120 and (row.expected.whole_cost or 0) > 0
     with pytest.raises(UsageError, match="--dry-run goes with --model"):
         forecast_calibration(CalibrationPlan(gold=[gold], judgments=[gold]))
     (tmp_path / "file").write_text("", encoding="utf-8")

@@ -37,8 +37,11 @@ def test_a_checker_and_a_model_share_the_criteria(mock: Mock, tmp_path, capsys) 
     out, both = tmp_path / "out", ["--model", "server/a", "--model", "checker/overlap", "--base-url", mock.base_url]
     name = "groundedness by checker/overlap, naturalness by server/a"
     counted = json.loads(printed(capsys, run_example(out, *both, "--dry-run", "--json")))
-    assert (counted["judge"], counted["judgments"], counted["calls"]) == (name, 154, 152)
-    assert {row["model"]: row["calls"] for row in counted["by_model"]} == {"checker/overlap": 76, "server/a": 76}
+    assert (counted["judge"], counted["judgments"], counted["expected"]["calls"]) == (name, 154, 152)
+    assert {row["model"]: row["expected"]["calls"] for row in counted["by_model"]} == {
+        "checker/overlap": 76,
+        "server/a": 76,
+    }
     assert run_example(out, *both) == 0
     before = results(out)
     assert f"Judged: {name}." in capsys.readouterr().err and f"Judged: {name}.".encode() in before["leaderboard.md"]
@@ -143,12 +146,12 @@ def test_the_members_of_a_jury_are_asked_again(mock: Mock, tmp_path: Path) -> No
 def test_a_forecast_counts_the_second_answers(mock: Mock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     counts = json.loads(printed(capsys, run(mock, out, "--recheck", "10%", "--dry-run", "--json")))
-    assert (counts["calls"], counts["rechecked"]) == (CALLS, 8)
+    assert (counts["expected"]["calls"], counts["rechecked"]) == (CALLS + 8, 8)
     assert run(mock, out, "--recheck", "10%") == 0
     assert mock.stats()["requests"] == CALLS + 8
     capsys.readouterr()
     counts = json.loads(printed(capsys, run(mock, out, "--recheck", "10%", "--dry-run", "--json")))
-    assert (counts["calls"], counts["rechecked"], counts["prompt_tokens"]) == (0, 0, 0)
+    assert (counts["rechecked"], set(counts["expected"].values())) == (0, {0})
 
 
 @pytest.mark.parametrize("part", ["0", "half", "120%"])

@@ -120,7 +120,7 @@ def add_up(calls: Iterable[Completion], price: Price | None = None) -> Spending:
     total = CallSum(price)
     for one in calls:
         total.add(one)
-    return total.spending("server/a")
+    return total.spending
 
 
 CALLS = (
@@ -140,7 +140,7 @@ CALLS = (
 
 def test_calls_are_added_up_and_what_is_unknown_is_in_no_sum() -> None:
     took = add_up(CALLS)
-    assert (took.judge, took.completions, took.attempts) == ("server/a", 3, 1 + 3 + 1)
+    assert (took.calls, took.attempts) == (3, 1 + 3 + 1)
     assert (took.prompt_tokens, took.cached_tokens, took.completion_tokens, took.counted) == (3000, 600, 150, 2)
     assert took.thought_tokens == 40
     assert (took.cost, took.priced, took.seconds, took.timed) == (0.0015, 1, 0.3, 2)
@@ -150,6 +150,14 @@ def test_a_call_without_its_cost_is_priced_by_its_tokens() -> None:
     """The second call costs 2,000 × $2 + 100 × $8 per million; the first keeps what was recorded."""
     took = add_up(CALLS, Price(2e-6, 8e-6, 5e-7))
     assert (took.cost, took.priced) == (pytest.approx(0.0015 + 0.004 + 0.0008), 2)
+
+
+def test_spendings_add_up() -> None:
+    """The first call costs $0.0015; the price of the other two is not known."""
+    one, others = add_up(CALLS[:1]), add_up(CALLS[1:])
+    assert msgspec.structs.astuple(one + others) == pytest.approx(msgspec.structs.astuple(add_up(CALLS)))
+    assert (one.whole_cost, others.whole_cost, (one + others).whole_cost) == (0.0015, None, None)
+    assert Spending().whole_cost == 0.0
 
 
 def test_the_order_of_calls_changes_no_byte() -> None:
@@ -173,13 +181,14 @@ def test_sums_and_percentiles(tmp_path: Path) -> None:
     path = filled(tmp_path / "j", answers)
     filled(path, {"a": took(7.0)}, judge="b/another")
     other, row = read_spending(path)
-    assert (other.judge, other.completions, other.seconds_p50) == ("b/another", 1, 7.0)
-    assert (row.completions, row.attempts) == (4, 3 + 1 + 1 + 1)
-    assert (row.prompt_tokens, row.cached_tokens, row.completion_tokens, row.counted) == (150, 64, 15, 2)
-    assert row.thought_tokens == 8
-    assert (row.cost, row.priced) == (0.75, 2)
+    assert (other.judge, other.spending.calls, other.seconds_p50) == ("b/another", 1, 7.0)
+    spent = row.spending
+    assert (spent.calls, spent.attempts) == (4, 3 + 1 + 1 + 1)
+    assert (spent.prompt_tokens, spent.cached_tokens, spent.completion_tokens, spent.counted) == (150, 64, 15, 2)
+    assert spent.thought_tokens == 8
+    assert (spent.cost, spent.priced, spent.whole_cost) == (0.75, 2, None)
     # Of 1, 2 and 4 seconds, half took at most the second, and 95 % at most the third.
-    assert (row.seconds, row.timed, row.seconds_p50, row.seconds_p95) == (7.0, 3, 2.0, 4.0)
+    assert (spent.seconds, spent.timed, row.seconds_p50, row.seconds_p95) == (7.0, 3, 2.0, 4.0)
     assert row.first <= row.last
 
 
@@ -211,4 +220,4 @@ def test_stats_say_how_much_of_the_replies_are_thoughts(tmp_path, capsys, though
     assert main(["journal", "stats", str(path)]) == 0
     assert THOUGHTS[thoughts] in capsys.readouterr().out
     assert main(["journal", "stats", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["thought_tokens"] == (thoughts or 0)
+    assert json.loads(capsys.readouterr().out)[0]["spending"]["thought_tokens"] == (thoughts or 0)

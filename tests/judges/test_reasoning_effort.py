@@ -202,7 +202,7 @@ def test_a_run_sends_records_and_forecasts_it(mock: Mock, tmp_path: Path, capsys
         (row,) = json.loads(printed(capsys, run(tmp_path / "new", mock, *price, "--dry-run", "--json", *more)))[
             "by_model"
         ]
-        most[more] = row["most"] / row["calls"]
+        most[more] = row["most"] / row["expected"]["calls"]
     # What is counted as a typical reply is longer than 50 tokens.
     assert list(most.values()) == [1024, 8192, 150]
     out = tmp_path / "out"

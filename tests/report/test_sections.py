@@ -10,6 +10,7 @@ from markupsafe import Markup
 from judge.io.table import Cell, Heading, Plot, Table
 from judge.io.text import dollars
 from judge.judges.journal_tools import JournalSpending
+from judge.judges.prices import Spending
 from judge.pool.records import LeftOut
 from judge.pool.screen import ScreenCode
 from judge.records import Estimate
@@ -264,7 +265,7 @@ def test_runs_share_a_letter_unless_they_are_told_apart() -> None:
 def test_money_in_all_says_how_many_calls_have_no_known_price() -> None:
     """Three calls of which two have a price, and one call without a price."""
     some, none = (
-        cast(JournalSpending, SimpleNamespace(completions=calls, priced=priced, cost=cost))
+        cast(JournalSpending, SimpleNamespace(spending=Spending(calls=calls, priced=priced, cost=cost)))
         for calls, priced, cost in ((3, 2, 0.75), (1, 0, 0.0))
     )
     assert in_all((some,)) == "at least $0.75; unknown for 1 call"
@@ -290,8 +291,11 @@ def test_a_column_for_thoughts_stands_where_a_judge_has_some(
 ) -> None:
     rows = tuple(
         JournalSpending(
-            judge=f"server/{number}", completions=3, attempts=3, prompt_tokens=700, cached_tokens=0,
-            completion_tokens=90, thought_tokens=tokens, counted=3, cost=0.5, priced=3, seconds=4.0, timed=3,
+            judge=f"server/{number}",
+            spending=Spending(
+                calls=3, attempts=3, prompt_tokens=700, completion_tokens=90, thought_tokens=tokens, counted=3,
+                cost=0.5, priced=3, seconds=4.0, timed=3,
+            ),
             first="2026-01-01T00:00:00.000Z", last="2026-01-01T00:00:00.000Z", seconds_p50=1.0, seconds_p95=2.0,
         )
         for number, tokens in enumerate(thoughts)

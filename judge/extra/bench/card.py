@@ -20,9 +20,10 @@ from judge.gold.rows import GoldRow
 from judge.io.files import decode_lines, jsonl_bytes
 from judge.io.ids import groups_of
 from judge.io.text import MAX_ID, digest, shown
+from judge.judges.prices import Spending
 from judge.records import Level, Problem, Record, Scale
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the card's layout."""
 CARD, PAGE, ITEMS = "card.json", "card.md", "items.jsonl"
 DECIMALS = 9
@@ -79,17 +80,6 @@ class DatasetCard(Record, frozen=True):
         return self.agreement[0]
 
 
-class Expense(Record, frozen=True):
-    """What the calls took, as the journal has it."""
-
-    calls: int
-    prompt_tokens: int | None
-    """None where the provider of some call did not count."""
-    completion_tokens: int | None
-    cost: float | None
-    """US dollars; None where the cost of some call is not known."""
-
-
 class JudgeCard(Record, frozen=True, kw_only=True):
     """One judge on public labels; equal inputs and answers give equal bytes."""
 
@@ -98,7 +88,8 @@ class JudgeCard(Record, frozen=True, kw_only=True):
     models_returned: tuple[str, ...] = ()
     options: dict[str, Any] | None = None
     """How the judge was asked; None if its labels were released with the data."""
-    expense: Expense | None = None
+    spending: Spending | None = None
+    """What the calls took, as the journal has it, without their time, which no card depends on."""
     limit: int | None = None
     seed: int
     """Of the draw and of the resamples."""

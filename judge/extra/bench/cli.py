@@ -79,10 +79,10 @@ def _print_forecast(forecast: JobForecast) -> None:
     print_fact("  from the journal", str(row.recalled))
     print_fact("  without evidence", str(row.without_evidence))
     print_fact("  by a shared call", str(row.shared))
-    print_fact("calls to be made", str(row.calls))
+    print_fact("calls to be made", str(row.expected.calls))
     for note in forecast.notes:
         say(f"note: {note}")
-    print_forecast(forecast.models)
+    print_forecast(forecast)
 
 
 EXAMPLES = read_examples(__file__)

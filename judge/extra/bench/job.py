@@ -5,6 +5,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from msgspec.structs import replace
 
 from judge.ask.account import JudgeAccount
@@ -24,7 +25,6 @@ from judge.extra.bench.card import (
     ITEMS,
     PAGE,
     Answers,
-    Expense,
     JudgeCard,
     ScaledLabels,
     dataset_card,
@@ -212,24 +212,18 @@ def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
     answers = [
         Answers(drawn, _labels(drawn, prompt, by_id), overlap.get(drawn.dataset.name)) for drawn, prompt in inputs.sets
     ]
-    counted = took.counted == took.completions
     card = _card(
         judge.name,
         plan,
         answers,
         models_returned=tuple(sorted({row.model for row in results if isinstance(row, Judgment) and row.model})),
         options=judging_options(plan.options, judge.models),
-        expense=Expense(
-            calls=took.completions,
-            prompt_tokens=took.prompt_tokens if counted else None,
-            completion_tokens=took.completion_tokens if counted else None,
-            cost=took.cost if took.priced == took.completions else None,
-        ),
+        spending=msgspec.structs.replace(took, seconds=0.0, timed=0),
         notes=(*inputs.notes, *notes),
         versions={"parser": PARSER_VERSION, "renderer": RENDERER_VERSION},
     )
     # What depends on the day, of the calls that the journal has.
-    timing = {"calls": took.completions} | {name: getattr(took, name) for name in _TIMING}
+    timing = {"calls": took.calls} | {name: getattr(took, name) for name in _TIMING}
     replace_folder(out, {**card_files(card, answers), TIMING: json_bytes(timing)}, RECORD)
     failures = tuple(result for result in results if isinstance(result, Failure))
     return BenchOutcome((card,), failures, (account,))

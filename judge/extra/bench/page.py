@@ -83,12 +83,11 @@ def _facts(card: bench_card.JudgeCard) -> list[str]:
         facts.append("Its labels were released with the data; judge asked nobody.")
     if card.models_returned:
         facts.append(f"Replies name {', '.join(card.models_returned)}.")
-    if card.expense is not None:
-        spent = card.expense
-        cost = "at an unknown cost" if spent.cost is None else f"for ${decimals(spent.cost, 2)}"
+    if card.spending is not None:
+        spent = card.spending
+        cost = "at an unknown cost" if spent.whole_cost is None else f"for ${decimals(spent.whole_cost, 2)}"
         tokens = f", {spent.prompt_tokens} tokens of prompts and {spent.completion_tokens} of replies"
-        counted = spent.prompt_tokens is not None and spent.completion_tokens is not None
-        facts.append(f"{count(spent.calls, 'call')} {cost}{tokens if counted else ''}.")
+        facts.append(f"{count(spent.calls, 'call')} {cost}{tokens if spent.counted == spent.calls else ''}.")
     if card.options:
         temperature, seed = card.options.get("temperature"), card.options.get("seed")
         facts.append(f"Temperature {temperature}, sampling seed {'none' if seed is None else seed}.")

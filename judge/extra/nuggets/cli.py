@@ -29,7 +29,7 @@ def create(plan: NuggetCreatePlan, trial: DryRunOption, file: FileOfOptions) -> 
         of = f"{counts['passages']} passages, {counts['responses']} responses"
         print_calls(row, {"turns": str(counts["turns"]), "sources": f"{row.judgments}: {of}"})
         say("repeats and importance come on top, with two calls or more a turn that depend on these replies")
-        print_forecast(forecast.models)
+        print_forecast(forecast)
         return 0
     with progress("reading the pool") as line:
         outcome = create_nuggets(plan, progress=line)
@@ -65,7 +65,7 @@ def match(plan: questions.NuggetMatchPlan, trial: DryRunOption, file: FileOfOpti
         (row,) = forecast.models
         of = ", ".join(f"{number} {name}" for name, number in forecast.counts.items())
         print_calls(row, {"pairs": f"{row.judgments}: {of}"})
-        print_forecast(forecast.models)
+        print_forecast(forecast)
         return 0
     with progress("reading the pool") as line:
         outcome = questions.match_nuggets(plan, progress=line)

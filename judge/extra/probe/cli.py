@@ -24,7 +24,7 @@ def main(plan: ProbePlan, trial: DryRunOption, output: TableFormat, file: FileOf
         print_fact("twins", f"{forecast.counts['twins']}, under all prompts")
         for row in forecast.models:
             print_calls(row, {"judgments": str(row.judgments)})
-        print_forecast(forecast.models)
+        print_forecast(forecast)
         return 0
     with progress("reading the pool") as line:
         outcome = probe_judges(plan, progress=line)

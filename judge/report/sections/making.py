@@ -8,6 +8,7 @@ import msgspec
 from judge.io.table import Cell, Heading, Table
 from judge.io.text import count, dollars, lasting, printable
 from judge.judges.journal_tools import JournalSpending
+from judge.judges.prices import Spending
 from judge.report import Facts, Folded, ReportPart, Said, Section
 from judge.report.folders import RunFolder
 
@@ -79,9 +80,10 @@ def spent(folder: RunFolder) -> Iterator[Section]:
 
 def in_all(spending: Sequence[JournalSpending]) -> str:
     """The money in all, as far as it is known."""
-    cost, priced = dollars(sum(row.cost for row in spending)), sum(row.priced for row in spending)
-    if unknown := sum(row.completions for row in spending) - priced:
-        return f"{f'at least {cost}; ' if priced else ''}unknown for {count(unknown, 'call')}"
+    total = sum((row.spending for row in spending), Spending())
+    cost = dollars(total.cost)
+    if unknown := total.calls - total.priced:
+        return f"{f'at least {cost}; ' if total.priced else ''}unknown for {count(unknown, 'call')}"
     return cost
 
 
@@ -90,7 +92,8 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
         yield Said(f"What the judging took is not known: {spending}.")
         return
     lines, headings = [_line(row) for row in spending], _COLUMNS
-    if not any(row.thought_tokens for row in spending):
+    total = sum((row.spending for row in spending), Spending())
+    if not total.thought_tokens:
         place = _COLUMNS.index(_THOUGHTS)
         headings = _COLUMNS[:place] + _COLUMNS[place + 1 :]
         lines = [line[:place] + line[place + 1 :] for line in lines]
@@ -98,25 +101,26 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
     unknown = [
         f"the {what} of {count(missing, 'call')}"
         for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))
-        if (missing := sum(row.completions - getattr(row, known) for row in spending))
+        if (missing := total.calls - getattr(total, known))
     ]
     if unknown:
         yield Said(f"The sums leave out what is not known: {', '.join(unknown)}.")
-    repeated = sum(row.attempts - row.completions for row in spending)
+    repeated = total.attempts - total.calls
     if repeated:
         yield Said(f"{count(repeated, 'attempt')} failed before a call came through.")
 
 
 def _line(row: JournalSpending) -> tuple[Cell, ...]:
+    spent = row.spending
     return (
         printable(row.judge),
-        row.completions,
-        f"{row.prompt_tokens:,}" if row.counted else None,
-        f"{row.cached_tokens:,}" if row.counted else None,
-        f"{row.completion_tokens:,}" if row.counted else None,
-        f"{row.thought_tokens:,}" if row.counted else None,
-        dollars(row.cost) if row.priced else None,
-        lasting(row.seconds) if row.timed else None,
+        spent.calls,
+        f"{spent.prompt_tokens:,}" if spent.counted else None,
+        f"{spent.cached_tokens:,}" if spent.counted else None,
+        f"{spent.completion_tokens:,}" if spent.counted else None,
+        f"{spent.thought_tokens:,}" if spent.counted else None,
+        dollars(spent.cost) if spent.priced else None,
+        lasting(spent.seconds) if spent.timed else None,
         # `2025-01-31 12:00` of a recorded time.
         *(recorded[:16].replace("T", " ") for recorded in (row.first, row.last)),
     )

@@ -77,8 +77,8 @@ def test_the_card_has_what_the_answers_say(known: Known, tmp_path: Path) -> None
     assert of.files == {"tiny.jsonl": sha256((folder / "tiny.jsonl").read_bytes())}
     # Equal responses of a unit with equal evidence are asked about once.
     calls = judge.calls
-    assert card.expense is not None and (card.expense.calls, card.expense.prompt_tokens) == (calls, 10 * calls)
-    assert card.expense.cost == pytest.approx(calls * (10 * 1e-6 + 1 * 2e-6))
+    assert card.spending is not None and (card.spending.calls, card.spending.prompt_tokens) == (calls, 10 * calls)
+    assert card.spending.cost == pytest.approx(calls * (10 * 1e-6 + 1 * 2e-6))
     assert card.models_returned == ("ruled-1",)
     assert card.items_digest == sha256((out / "items.jsonl").read_bytes())
 
@@ -324,7 +324,7 @@ def test_stored_labels_scores_and_flags(known: Known, tmp_path: Path) -> None:
     # A score of a half or more says positive: 2 / 3 and 1.
     assert of["scores"].judge.statistics["auc"].value == of["scores"].judge.statistics["kappa"].value == 1
     assert of["flags"].judge.statistics["kappa"].value == 1
-    assert cards["flags"].options is None and cards["flags"].expense is None and of["flags"].judge.prompt is None
+    assert cards["flags"].options is None and cards["flags"].spending is None and of["flags"].judge.prompt is None
     assert of["labels"].agreement[-1].judge == "baseline/overlap"
     assert not (out / "journal.sqlite").exists()
 
@@ -443,7 +443,7 @@ def test_a_card_survives_the_way_through_json(known: Known, tmp_path: Path) -> N
     card = parse_card(content, "card.json")
     assert json_bytes(card) == content
     assert card_page(card) == (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
-    assert json.loads(content)["schema"] == 2
+    assert json.loads(content)["schema"] == 3
 
 
 # ---------------------------------------------------------------- real data

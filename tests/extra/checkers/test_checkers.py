@@ -155,16 +155,17 @@ def test_a_dry_run_counts_the_requests_of_pairs(
     server = serve(lambda body: chat("Yes", 9))
     options = "--model", "checker/chat/m", "--limit", "5", "--price", "1/1"
     (row,) = json.loads(printed(capsys, judged(server, tmp_path / "out", *options, "--dry-run", "--json")))["by_model"]
+    expected = row["expected"]
     assert judged(server, tmp_path / "out", *options, "--dry-run") == 0
-    assert f"requests            {row['requests']} in all" in capsys.readouterr().out
+    assert f"requests            {expected['attempts']} in all" in capsys.readouterr().out
     assert not server.asked
     assert judged(server, tmp_path / "out", *options) == 0
-    assert row["requests"] == len(server.asked) > row["calls"] == 5
+    assert expected["attempts"] == len(server.asked) > expected["calls"] == 5
     texts = [message["content"] for _, body in server.asked for message in body["messages"]]
     size = sum(len(text.encode()) for text in texts)
     # Each call is rounded up to a whole token.
-    assert size / 4 <= row["prompt_tokens"] < size / 4 + 5
-    assert row["completion_tokens"] == len(server.asked) * server.asked[0][1]["max_tokens"]
+    assert size / 4 <= expected["prompt_tokens"] < size / 4 + 5
+    assert expected["completion_tokens"] == len(server.asked) * server.asked[0][1]["max_tokens"]
 
 
 # ---------------------------------------------------------------- replies to pairs outlive their response

@@ -152,14 +152,16 @@ def test_a_dry_run_tells_what_it_costs(
     monkeypatch.delenv("OPENAI_API_KEY")
     asked = ["--criteria", "groundedness", "--model", BOTH[0], "--limit", "12", "--dry-run", "--json"]
     (told,) = json.loads(printed(capsys, run_example(tmp_path / "out", *asked)))["by_model"]
-    assert (told["calls"], told["requests"], told["completion_tokens"], told["tokens_per_reply"]) == (12, 12, 0, 0.0)
+    expected = told["expected"]
+    assert [expected[name] for name in ("calls", "attempts", "completion_tokens")] == [12, 12, 0]
+    assert told["tokens_per_reply"] == 0.0
     assert told["price"] == {"in": 0.1, "out": 0.0}
-    assert told["cost"] == told["most"] == pytest.approx(told["prompt_tokens"] * 0.1e-6)
+    assert expected["cost"] == told["most"] == pytest.approx(expected["prompt_tokens"] * 0.1e-6)
     # Instructions go out once for each sentence.
     (each,) = json.loads(printed(capsys, run_example(tmp_path / "out", *asked, "--prompt", "groundedness/sentences")))[
         "by_model"
     ]
-    assert each["prompt_tokens"] > told["prompt_tokens"]
+    assert each["expected"]["prompt_tokens"] > expected["prompt_tokens"]
     assert mock.stats()["requests"] == 0
     # The price is of OpenAI's own address.
     asked += ["--base-url", mock.base_url]
@@ -169,7 +171,7 @@ def test_a_dry_run_tells_what_it_costs(
 def test_what_was_asked_is_billed_by_its_tokens(mock: Mock, tmp_path: Path) -> None:
     judged(mock, tmp_path / "out", "--criteria", "groundedness", "--price", "0.1/0")
     (spending,) = manifest(tmp_path / "out")["spending"]
-    assert (spending["priced"], spending["completion_tokens"]) == (spending["completions"], 0)
+    assert (spending["priced"], spending["completion_tokens"]) == (spending["calls"], 0)
     assert spending["cost"] == pytest.approx(spending["prompt_tokens"] * 0.1e-6)
     # A budget is spent by the same tokens.
     assert run_example(

@@ -52,7 +52,7 @@ def test_a_request_a_response(mock: Mock, tmp_path: Path, concurrency: str) -> N
     assert len(json_lines(tmp_path / "out" / "judgments.jsonl")) == 36
     assert len(mock.last()[1]["questions"]) == 3
     (spending,) = manifest(tmp_path / "out")["spending"]
-    assert [spending[name] for name in ("completions", "attempts", "counted", "timed")] == [12] * 4
+    assert [spending[name] for name in ("calls", "attempts", "counted", "timed")] == [12] * 4
     with sqlite3.connect(tmp_path / "out" / "journal.sqlite") as journal:
         assert journal.execute("SELECT count(*) FROM completion").fetchone() == (36,)
     assert requests(mock, example(mock, tmp_path / "out", *THREE)) == 0
@@ -66,7 +66,7 @@ def test_a_second_criterion_asks_for_itself_alone(
     both = example(mock, out, "--criteria", "groundedness", "naturalness", "--replace")
     capsys.readouterr()
     (told,) = json.loads(printed(capsys, main([*both, "--dry-run", "--json"])))["by_model"]
-    assert (told["recalled"], told["calls"], told["requests"]) == (12, 12, 12)
+    assert (told["recalled"], told["expected"]["calls"], told["expected"]["attempts"]) == (12, 12, 12)
     all_at_once = example(mock, tmp_path / "none", *THREE, "--dry-run")
     lines = printed(capsys, main(all_at_once)).splitlines()
     counted = {name.strip(): fact.strip() for name, fact in ((line[:20], line[20:]) for line in lines)}
@@ -181,7 +181,7 @@ def test_trouble_is_paid_once(mock: Mock, tmp_path: Path) -> None:
     assert (stats["paid"], stats["repeated_paid"], stats["retry_after_violations"]) == (12, 0, 0)
     # A refusal for a limit is an attempt, too.
     (spending,) = manifest(tmp_path / "out")["spending"]
-    assert (spending["completions"], spending["attempts"]) == (12, stats["requests"])
+    assert (spending["calls"], spending["attempts"]) == (12, stats["requests"])
 
 
 def test_a_budget_ends_between_calls(mock: Mock, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_every_source_is_asked_once_and_never_again(mock: Mock, pooled: Path, tm
     paid, written = mock.stats()["paid"], results(tmp_path / "out")
     assert not first.failures and not first.without and first.turns == 16
     assert set(mock.paid_per_item().values()) == {1}
-    assert forecast.models[0].calls < paid
+    assert forecast.models[0].expected.calls < paid
     bank = read_bank(tmp_path / "out")
     assert bank.nuggets == tuple(first.nuggets)
     assert {nugget.made_by for nugget in bank.nuggets} == {"server/mock"}
@@ -59,7 +59,7 @@ def test_every_source_is_asked_once_and_never_again(mock: Mock, pooled: Path, tm
     assert len(set(texts)) == len(texts)
     assert create_nuggets(plan(mock, pooled, tmp_path / "out")).nuggets == first.nuggets
     assert (mock.stats()["paid"], results(tmp_path / "out")) == (paid, written)
-    assert forecast_creation(plan(mock, pooled, tmp_path / "out")).models[0].calls == 0
+    assert forecast_creation(plan(mock, pooled, tmp_path / "out")).models[0].expected.calls == 0
     assert create_nuggets(plan(mock, pooled, tmp_path / "other", concurrency=1)).nuggets == first.nuggets
     assert results(tmp_path / "other") == written
 
@@ -110,7 +110,7 @@ def test_an_unreadable_source_is_a_failure_and_the_others_count(mock: Mock, pool
 @pytest.mark.parametrize("step", ["merging", "importance"])
 def test_a_turn_without_a_readable_list_has_no_nuggets(mock: Mock, pooled: Path, tmp_path: Path, step: str) -> None:
     one = plan(mock, pooled, tmp_path, limit=1, concurrency=1)
-    sources = forecast_creation(one).models[0].calls
+    sources = forecast_creation(one).models[0].expected.calls
     before = [listed([f"Fact {n}."], "some") for n in range(sources)]
     # Two facts or more of different sources, so the second step has one call.
     if step == "importance":
@@ -125,7 +125,7 @@ def test_a_turn_without_a_readable_list_has_no_nuggets(mock: Mock, pooled: Path,
 
 def test_a_source_that_says_nothing_has_no_nugget_and_is_no_failure(mock: Mock, pooled: Path, tmp_path: Path) -> None:
     one = plan(mock, pooled, tmp_path, limit=1, concurrency=1)
-    mock.script(*[listed([], "none")] * forecast_creation(one).models[0].calls)
+    mock.script(*[listed([], "none")] * forecast_creation(one).models[0].expected.calls)
     outcome = create_nuggets(one)
     assert not outcome.failures and not outcome.nuggets
     assert created(tmp_path)["turns_without_nuggets"] == list(outcome.without)

@@ -36,7 +36,7 @@ def test_every_question_is_asked_once_and_never_again(mock: Mock, pooled: Path, 
     given = plan(mock, pooled, tmp_path / "out")
     forecast = matching.forecast_nuggets(given)
     assert forecast.counts == {"responses": RESPONSES, "nuggets": 44}
-    assert forecast.models[0].calls <= PAIRS
+    assert forecast.models[0].expected.calls <= PAIRS
     assert not (tmp_path / "out").exists()
     first = matching.match_nuggets(given)
     assert len(first.answers) == PAIRS and not first.failures
@@ -45,7 +45,7 @@ def test_every_question_is_asked_once_and_never_again(mock: Mock, pooled: Path, 
     assert matching.match_nuggets(given).answers == first.answers
     assert mock.stats()["paid"] == paid
     assert results(tmp_path / "out") == written
-    assert matching.forecast_nuggets(given).models[0].calls == 0
+    assert matching.forecast_nuggets(given).models[0].expected.calls == 0
 
 
 def test_a_budget_leaves_failures_and_the_next_call_goes_on(mock: Mock, pooled: Path, tmp_path) -> None:

@@ -290,8 +290,8 @@ def test_a_dry_run_counts_and_writes_nothing(folder: Path, asked: Asked) -> None
     assert not out.exists() and ruled.calls == 0
     probe_judges(plan)
     (counts,) = before.models
-    assert counts.calls == ruled.calls and counts.judgments == sum(before.counts.values())
-    assert [row.calls for row in forecast_probe(plan).models] == [0]
+    assert counts.expected.calls == ruled.calls and counts.judgments == sum(before.counts.values())
+    assert [row.expected.calls for row in forecast_probe(plan).models] == [0]
 
 
 # ---------------------------------------------------------------- certificates
