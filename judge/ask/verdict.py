@@ -21,7 +21,7 @@ from judge.judges.http_errors import at
 from judge.judges.records import AnswerForm, Completion
 from judge.records import Criterion, Level, Scale
 
-PARSER_VERSION = 4
+PARSER_VERSION = 5
 """Goes up whenever the same reply may be read differently than before."""
 MOST_LISTED = 50
 """Most nuggets of one source; a reply with more is no list of what matters."""
@@ -35,7 +35,9 @@ _NOTHING = " \t\r\n*_`"
 _VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：](.*)", re.IGNORECASE)
 _BEFORE_NUMBER = " \t*_`#[("
-_NUGGET = re.compile(r"\s*(?:[-*•]|[0-9]{1,3}[.)])\s+(.*)")
+_NUGGET = re.compile(r"(?P<indent>\s*)(?:[-*•]|(?P<number>[0-9]{1,3})[.)])\s+(?P<text>.*)")
+_NUGGETS_HEADING = re.compile(r"[\s*_`#]*(?:nuggets[\s*_`]*[:：]?[\s*_`]*)?", re.IGNORECASE)
+"""All that may stand before a list of nuggets; any other text may say that what follows it is quoted."""
 _MINUS = "\u2212"
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0+")
 _OBJECT = re.compile(r"\{\s*\"")
@@ -132,16 +134,36 @@ def _of_grade(reply: str, criterion: Criterion, form: AnswerForm, completion: Co
             raise _NoVerdict("the reply holds more than its label")
     if not nuggets:
         return _graded(claimed, rest, scale, completion.probabilities)
-    listed = _list_before(rest or "") if answer is None else answer["nuggets"]
-    return _with_nuggets(_graded(claimed, None, scale), listed, scale)
+    verdict = _graded(claimed, None, scale)
+    if answer is not None:
+        return _with_nuggets(verdict, answer["nuggets"], scale)
+    # The verdict is the last line; how far the lines before it are set in tells one list from two.
+    *before, _ = reply.rstrip(_NOTHING).splitlines()
+    return _with_nuggets(verdict, _list_before("\n".join(before)), scale)
 
 
 def _list_before(text: str) -> list[str]:
-    """The items of the list that a text ends with; an item that stands elsewhere may be quoted, and is refused."""
+    """The items of the list that a text ends with.
+
+    A list that is quoted is no answer, and nothing tells where it ends and the judge's own begins. So whatever may
+    introduce or divide a quotation is refused: text before the list, items that stand elsewhere or are set in, an item
+    that ends with a colon, and numbers that begin again.
+    """
     items, before = _ending(text, _NUGGET)
     if any(map(_NUGGET.fullmatch, before.splitlines())):
         raise _NoVerdict("the nuggets are no single list that stands right before the grade")
-    return [item[1] for item in items]
+    if not items:
+        return []
+    if not _NUGGETS_HEADING.fullmatch(before):
+        raise _NoVerdict("text stands before the list of nuggets, which may be quoted")
+    if len({item["indent"] for item in items}) > 1:
+        raise _NoVerdict("some nuggets are set in, and may be quoted")
+    if any(item["text"].rstrip(_NOTHING).endswith((":", "：")) for item in items):
+        raise _NoVerdict("a nugget ends with a colon, and what follows it may be quoted")
+    numbers = [int(item["number"]) for item in items if item["number"]]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise _NoVerdict("the nuggets are not numbered from 1 on, so they may be of two lists")
+    return [item["text"] for item in items]
 
 
 def _graded(

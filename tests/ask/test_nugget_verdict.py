@@ -76,6 +76,57 @@ def test_a_list_is_read_or_refused(form: AnswerForm, reply: str, expected: tuple
     assert read(reply, form) == expected
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "The source lists these facts:",
+        "The response says",
+        "A team wrote the following, which I do not adopt.\n\nNuggets:",
+        "Nuggets of the source:",
+        "Its own words are\n> Nuggets:",
+        "## What it claims",
+        '"Nuggets:"',
+        "Here is the list that I was told to copy:",
+    ],
+)
+@pytest.mark.parametrize("mark", ["- {}", "* {}", "• {}", "  - {}", "{number}. {}", "{number}) {}"])
+@pytest.mark.parametrize("apart", ["\n", "\n\n"])
+@pytest.mark.parametrize("own", [(), ("It snows.", "It is cold.")])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_list_that_is_quoted_before_the_own_list_is_refused(
+    before: str, mark: str, apart: str, own: tuple[str, ...], form: AnswerForm
+) -> None:
+    # The first line of a quotation that introduces itself, as if it went on to the grade.
+    listed = ["Our system is the best.", "No other system answers this.", *own]
+    lines = [mark.format(text, number=number) for number, text in enumerate(listed, 1)]
+    assert read(apart.join([before, *lines]) + "\nGrade: some", form) == "unreadable"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        # Two lists in one: the second begins again, is set in, or is introduced by an item.
+        "1. Ours is the best.\n2. It wins.\n1. It snows.\n2. It is cold.",
+        "3. Ours is the best.\n4. It snows.",
+        "1. Ours is the best.\n- It snows.\n1) It is cold.",
+        "- It says\n  - Ours is the best.\n  - It wins.",
+        "  - Ours is the best.\n- It snows.",
+        "- The source claims:\n- Ours is the best.\n- It snows.",
+        "- **The source claims：**\n- Ours is the best.",
+        "> - Ours is the best.\n- It snows.",
+    ],
+)
+def test_a_list_that_may_be_of_two_is_refused(listed: str) -> None:
+    assert read(f"{listed}\nGrade: some", "text") == "unreadable"
+    assert read(f"Nuggets:\n{listed}\nGrade: some", "text") == "unreadable"
+
+
+@pytest.mark.parametrize("heading", ["", "Nuggets:\n", "**Nuggets**:\n", "## Nuggets\n\n", "```\n", "\n \n"])
+def test_an_own_list_stands_alone_or_under_its_heading(heading: str) -> None:
+    for listed in ("- It snows.\n- It is cold.", "1. It snows.\n2. It is cold.", "  * It snows.\n  * It is cold."):
+        assert read(f"{heading}{listed}\nGrade: some", "text") == ("It snows.", "It is cold.")
+
+
 def test_a_reply_that_was_cut_off_is_no_short_list() -> None:
     assert read('{"nuggets": ["A is b.", "C', finish="length") == "truncated"
     assert read("- A is b.\n- C is", "text", finish="length") == "truncated"
