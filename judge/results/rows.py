@@ -23,8 +23,8 @@ FLAGS: dict[RowFlag, str] = {
     "UNREACHED": "topics that a run never reached have the worst grade in its bound and its rank",
     "HARNESS": "the provider failed or the budget was spent; the same command asks again, and ranks may change",
     "TRIAL": "only a part of its responses was asked about",
-    "SHORT": "less than two thirds of the turns a topic that the other runs have (median); turns that a topic has in "
-    "two or more of these, and in each that reached it, count as unanswered where the run lacks them",
+    "SHORT": "less than two thirds of the turns that two or more other runs have in the same topics; the turns that it "
+    "lacks of the shortest conversation without such a lack count as unanswered",
     "OWNTEXT": "grades rest on passage texts that the run brought itself and nobody compared with the collection; "
     "--passages shows the collection's own",
     "RECITES": f"responses share {COPIED_RUN} words in a row with the judge's prompt that no passage of theirs has",

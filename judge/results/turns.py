@@ -1,7 +1,6 @@
 """What became of the turns that each run had to answer: graded, failed, unanswered or never asked about. Pure."""
 
 import math
-import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -22,7 +21,7 @@ from judge.results.rows import RowFlag
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "prompt_cut", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
 FAR_SHORTER = 2 / 3
-"""A share of the other runs' median turns a topic; an interactive run below it is flagged."""
+"""A share of the turns that a topic usually has; an interactive run below it is flagged."""
 _Outcomes = Mapping[str, "TurnGrade | FailureReason"]
 
 
@@ -49,7 +48,7 @@ class RunTurns(Record, frozen=True):
     run_id: str
     turn_ids: tuple[str, ...]
     """The turns that the run had to answer, in natural order; of an interactive run also an id for each topic that it
-    never reached, and of a far shorter one for each turn that `_with_lacking` names."""
+    never reached, and of a far shorter one for each turn that `_Conversations.lacking` names."""
     graded: tuple[tuple[PooledResponse, TurnGrade], ...]
     """The responses with a grade, in natural order of turns."""
     failed: tuple[PooledResponse, ...]
@@ -67,7 +66,7 @@ class RunTurns(Record, frozen=True):
     turns_per_topic: float | None = None
     """Of an interactive run: the turns of a topic that it reached, on average."""
     far_shorter: bool = False
-    """Whether its conversations are far shorter than those of the other runs."""
+    """Whether its conversations are far shorter than others about the same topics."""
     own_texts: bool = False
     """Whether a grade rests on a passage text that the run brought and nobody compared with the collection."""
     reciting: float = 0.0
@@ -236,17 +235,15 @@ def _run_turns(
     elif isinstance(criterion, Measure):
         firsts, outcomes = _won(duels(pool, outcomes, criterion.of.scale), pool)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
-    # The turns of each topic that an interactive run reached.
-    depths = {
-        run_id: Counter(topic_of(turn) for turn in turns if is_own_turn(turn) and not is_unreached(turn))
-        for run_id, turns in (runs.items() if pool.unit == "response" else ())
-    }
-    lengths = {run_id: of.total() / len(of) for run_id, of in depths.items() if of}
-    counted = _with_lacking(runs, depths, {run_id for run_id in lengths if _far_shorter(run_id, lengths)})
+    conversations = _Conversations(runs if pool.unit == "response" else {})
+    counted = dict(runs)
+    for run_id, turns in runs.items():
+        if lacking := conversations.lacking(run_id):
+            counted[run_id] = {*turns, *lacking}
     shown = pool.passages if "passages" in criterion.inputs else {}
     own_texts = {key for key, passage in shown.items() if passage.source == "run"}
     found = tuple(
-        _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id], lengths, own_texts)
+        _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id], conversations, own_texts)
         for run_id, turns in counted.items()
         if turns
     )
@@ -352,7 +349,7 @@ def _of_run(
     outcomes: _Outcomes,
     reached: Collection[str],
     share_of_turns: float | None,
-    lengths: Mapping[str, float],
+    conversations: "_Conversations",
     own_texts: Collection[str],
 ) -> RunTurns:
     graded: list[tuple[PooledResponse, TurnGrade]] = []
@@ -373,31 +370,64 @@ def _of_run(
         (failed if _is_against(outcome, turn_id, reached) else left_out).append(response)
     turn_ids, of_reasons = tuple(sorted(turns, key=natural_key)), dict(sorted(reasons.items()))
     of_responses = tuple(graded), tuple(failed), tuple(left_out)
-    length, short = lengths.get(run_id), _far_shorter(run_id, lengths)
+    length, short = conversations.length(run_id), conversations.is_far_shorter(run_id)
     own = any(key in own_texts for response, _ in graded for key in response.passages)
     return RunTurns(run_id, turn_ids, *of_responses, unable, of_reasons, not_asked, share_of_turns, length, short, own)
 
 
-def _far_shorter(run_id: str, lengths: Mapping[str, float]) -> bool:
-    others = [length for other, length in lengths.items() if other != run_id]
-    return run_id in lengths and bool(others) and lengths[run_id] < FAR_SHORTER * statistics.median(others)
+class _Conversations:
+    """How many turns interactive runs have in each topic that they reached.
 
-
-def _with_lacking(
-    runs: Mapping[str, Collection[str]], depths: Mapping[str, Counter[str]], short: Collection[str]
-) -> dict[str, Collection[str]]:
-    """The turns of each run; a topic of a short run counts as many as it has in the shortest of two or more others.
-
-    So no run leads by ending its conversations after an easy question, nor costs another its rank by a long one.
+    A conversation is compared with others about its own topic. As many turns as two others have are usual there:
+    neither one long conversation nor many short ones, which a team may hand in, decide what is.
     """
-    usual = groups_of(pair for run_id in depths.keys() - short for pair in depths[run_id].items())
-    fewest = {topic: min(turns) for topic, turns in usual.items() if len(turns) > 1}
-    counted = dict(runs)
-    for run_id in short:
-        lacking = ((topic, range(own, fewest.get(topic, 0))) for topic, own in depths[run_id].items())
-        ids = (f"{topic}_{number + 1}~lacking" for topic, numbers in lacking for number in numbers)
-        counted[run_id] = {*runs[run_id], *ids}
-    return counted
+
+    def __init__(self, runs: Mapping[str, Collection[str]]) -> None:
+        self._turns: dict[str, Counter[str]] = {}
+        for run_id, turn_ids in runs.items():
+            own = [turn_id for turn_id in turn_ids if is_own_turn(turn_id) and not is_unreached(turn_id)]
+            if own:
+                self._turns[run_id] = Counter(map(topic_of, own))
+        self._of_topic = groups_of((topic, n) for turns in self._turns.values() for topic, n in turns.items())
+
+    def length(self, run_id: str) -> float | None:
+        """The turns of a topic that a run reached, on average; None if the run is not interactive."""
+        turns = self._turns.get(run_id)
+        return turns.total() / len(turns) if turns else None
+
+    def _others(self, run_id: str, topic: str) -> list[int]:
+        """The turns of the other runs that reached the topic, the most first."""
+        lengths = list(self._of_topic[topic])
+        lengths.remove(self._turns[run_id][topic])
+        return sorted(lengths, reverse=True)
+
+    def is_far_shorter(self, run_id: str) -> bool:
+        """Whether a run has fewer turns than FAR_SHORTER of the usual ones, in the topics that others reached too.
+
+        Of two others the shorter conversation is usual, of one other its own.
+        """
+        own = usual = 0
+        for topic, n in self._turns.get(run_id, {}).items():
+            others = self._others(run_id, topic)
+            if others:
+                own += n
+                usual += others[min(1, len(others) - 1)]
+        return own < FAR_SHORTER * usual
+
+    def lacking(self, run_id: str) -> list[str]:
+        """Ids of the turns that a far shorter run lacks: up to the shortest other conversation that is not far shorter.
+
+        So no run leads by ending its conversations after an easy question. One other conversation alone costs it none.
+        """
+        if not self.is_far_shorter(run_id):
+            return []
+        ids = []
+        for topic, n in self._turns[run_id].items():
+            others = self._others(run_id, topic)
+            if len(others) > 1:
+                fewest = min(other for other in others if other >= FAR_SHORTER * others[1])
+                ids += [f"{topic}_{number + 1}~lacking" for number in range(n, fewest)]
+        return ids
 
 
 def _shares_of_turns(

@@ -86,8 +86,8 @@ def test_turns_that_a_short_conversation_lacks_count_as_unanswered():
     easy, long, deep = talk("ea", 3, 1, 1, 1), talk("c", 2, 3, 2, 1), talk("d", 2, 4, 2)
     runs = {one[0][0].runs[0].run_id: tuple(response.turn_id for response, _ in one) for one in (easy, long, deep)}
     rows = board({**runs, "mute": ("1_0~unreached",)}, easy + long + deep)
-    # 1 turn a topic is below two thirds of the median of 2 and 3. Both others have 3 turns of topic 1 or more and 2 of
-    # topic 2; topic 3 is one run's alone. So 9 of 3 turns become 9 of 6.
+    # 3 turns are below two thirds of the 3 + 2 turns that both others have in topics 1 and 2, and the 1 that the only
+    # other has in topic 3, of which none is lacking. So 9 of 3 turns become 9 of 6.
     found = [(row.run_id, row.turns_per_topic, row.mean.value, row.bound, row.n, row.turns) for row in rows.values()]
     assert found == [
         ("c", 2, 2, 2, 6, 6), ("d", 3, 2, 2, 6, 6), ("ea", 1, 3, 9 / 6, 3, 6),
@@ -102,10 +102,55 @@ def test_turns_that_a_short_conversation_lacks_count_as_unanswered():
     assert [(row.topic_id, row.turns, row.n, row.bound) for row in topics] == [
         ("1", 3, 1, 1), ("2", 2, 1, 1.5), ("3", 1, 1, 3), ("all", 6, 3, (1 + 1.5 + 3) / 3),
     ]  # fmt: skip
-    # One longer run alone costs no other its rank, and three quarters of its turns a topic are no flag.
+    # One longer run alone costs no other its rank, and three quarters of its turns are no flag.
     for others, flags in ((long, ("SHORT",)), (talk("c", 2, 2, 1, 1), ())):
         rows = board({"ea": runs["ea"], "c": tuple(response.turn_id for response, _ in others)}, easy + others)
         assert (rows["ea"].bound, rows["ea"].flags) == (3, flags)
+
+
+def test_many_short_runs_do_not_make_short_conversations_usual():
+    honest = [talk(name, 2, 5, 4) for name in ("a", "b")]
+    easy = [talk(f"e{number}", 3, 1, 1) for number in range(5)]
+    conversations = [*honest, *easy]
+    runs = {one[0][0].runs[0].run_id: tuple(response.turn_id for response, _ in one) for one in conversations}
+    rows = board(runs, [pair for one in conversations for pair in one])
+    # Two others have 5 and 4 turns: 2 are below two thirds of 9, and 7 of 9 count as the worst grade, 3 · 2 / 9.
+    for name, row in rows.items():
+        short = name.startswith("e")
+        assert (row.bound, row.flags) == ((6 / 9, ("MISSING", "SHORT")) if short else (2, ()))
+    assert {rows[name].rank for name in ("a", "b")} == {1}
+    assert {rows[f"e{number}"].rank for number in range(5)} == {3}
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "lacking"),
+    [
+        # Two others have 6 turns: 3 are half of that. Of those with 4 or more the shortest has 5.
+        (3, (9, 6, 5, 3, 1), 2),
+        # Two thirds are enough.
+        (4, (9, 6, 5, 3, 1), 0),
+        # One long conversation is not usual.
+        (3, (30, 4, 4), 0),
+        (2, (30, 4), 2),
+        (1, (30,), 0),
+    ],
+)
+def test_turns_are_lacking_as_two_other_conversations_of_the_topic_have_them(own, others, lacking):
+    conversations = [talk("x", 3, own), *(talk(f"o{number}", 2, n) for number, n in enumerate(others))]
+    runs = {one[0][0].runs[0].run_id: tuple(response.turn_id for response, _ in one) for one in conversations}
+    row = board(runs, [pair for one in conversations for pair in one])["x"]
+    assert (row.turns, row.unanswered) == (own + lacking, lacking)
+    assert ("SHORT" in row.flags) == (lacking > 0 or others == (30,))
+
+
+def test_a_conversation_is_compared_with_those_of_its_own_topic():
+    # The run reached one topic, about which nobody says much; the others are long elsewhere.
+    brief = talk("brief", 2, 2)
+    others = [talk(name, 2, 2, 9) for name in ("a", "b")]
+    conversations = [brief, *others]
+    runs = {one[0][0].runs[0].run_id: tuple(response.turn_id for response, _ in one) for one in conversations}
+    rows = board(runs, [pair for one in conversations for pair in one])
+    assert rows["brief"].flags == ()
 
 
 def test_grades_by_passage_texts_of_the_run_s_own_are_flagged():

@@ -32,7 +32,7 @@ FLAGS: dict[RowFlag, str] = {
     "UNREACHED": "topics that it never reached count against it",
     "HARNESS": "the provider failed or the budget was spent",
     "TRIAL": "only a part was judged",
-    "SHORT": "far fewer turns a topic than the other runs; those that it lacks count against it",
+    "SHORT": "far fewer turns than other runs in the same topics; those that it lacks count against it",
     "OWNTEXT": "judged by passage texts that it brought itself",
     "RECITES": "some of its responses have words of the judge's prompt",
     "FEWGOLD": "few gold grades",
