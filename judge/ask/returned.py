@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import groups_of
 from judge.io.text import count, decimals, printable
@@ -13,6 +15,45 @@ from judge.judges.credentials import MASK
 
 _SNAPSHOT = re.compile(r"([-@:_](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{3,}|v\d+|latest))*")
 """What providers add to a model's name: the date or the version of what they serve under it today."""
+
+
+_TOLD = re.compile(r"([-@:_.](\d{4}-\d\d-\d\d|\d\d-\d{2,4}|v?\d{1,8}|latest|preview)){0,3}")
+"""What may stand behind the name that was asked and tells no more than a date or a version."""
+
+
+def unpublished_models(named: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The names by which servers call their models and that are not published, each with what stands in its place.
+
+    A server may put anything there, a path of its machine or a text that it was sent. The name that was asked is known
+    anyway, also with a date or a version behind it, and so is the one that a backend gives itself.
+
+    `named`: judge and name, as replies pair them.
+
+    >>> unpublished_models([("server/m-7b", "m-7b-2026-01-31"), ("server/m-7b", "/srv/team-x/m-7b")])
+    {'/srv/team-x/m-7b': 'unpublished-model-1'}
+    """
+    known = dict[str, bool]()
+    for judge, model in dict.fromkeys(named):
+        known[model] = known.get(model, False) or _is_known(judge, model)
+    hidden = sorted(model for model, is_known in known.items() if not is_known)
+    return {model: f"unpublished-model-{number}" for number, model in enumerate(hidden, 1)}
+
+
+def with_model(result: Judgment | Failure, models: Mapping[str, str]) -> Judgment | Failure:
+    """The result with what stands in place of a hidden name of its model."""
+    if isinstance(result, Judgment) and result.model is not None and result.model in models:
+        return msgspec.structs.replace(result, model=models[result.model])
+    return result
+
+
+def _is_known(judge: str, model: str) -> bool:
+    if backend_facts(judge).self_named:
+        return True
+    asked = judge.partition("/")[2].lower()
+    answered = model.lower()
+    if answered == asked.rpartition("/")[2]:
+        return True
+    return answered.startswith(asked) and _TOLD.fullmatch(answered[len(asked) :]) is not None
 
 
 def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:

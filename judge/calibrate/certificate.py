@@ -57,6 +57,10 @@ class Match(msgspec.Struct, frozen=True):
         return self.certified == self.found
 
 
+MODEL_RETURNED = "model returned"
+"""The item of a `Match` that has the models as the provider named them."""
+
+
 class CertificateStatement(msgspec.Struct, frozen=True):
     """What a run may say about its judge."""
 
@@ -147,7 +151,7 @@ def match_run(
         known = entry.parameters if entry.parameters is not None else dict.fromkeys(PARAMETERS, "unknown")
         pairs += [(name, known.get(name), parameters.get(name)) for name in PARAMETERS]
         if models_returned is not None:
-            pairs.append(("model returned", entry.models_returned, tuple(models_returned.get(criterion.name, ()))))
+            pairs.append((MODEL_RETURNED, entry.models_returned, tuple(models_returned.get(criterion.name, ()))))
         matches += [Match(criterion.name, item, _shown(certified), _shown(own)) for item, certified, own in pairs]
     return tuple(matches)
 
@@ -172,7 +176,7 @@ def statement(
             continue
         if different:
             calibrated = False
-            listed = "; ".join(f"{m.item}: {m.certified} certified, {m.found} here" for m in different)
+            listed = "; ".join(difference(match.item, match.certified, match.found) for match in different)
             parts.append(f"{name}: not as certified ({listed})")
             continue
         collapsed = entry.binary and len(levels.get(name, ())) > 2
@@ -187,6 +191,11 @@ def statement(
     # A certificate may come from anyone: no character of it may break out of the banner.
     banner = printable(f"{word} (certificate of {certificate.date}): {'. '.join(parts)}.")
     return CertificateStatement(calibrated, banner, tuple(matches))
+
+
+def difference(item: str, certified: str, found: str) -> str:
+    """What a banner says of an item that is not as certified."""
+    return f"{item}: {certified} certified, {found} here"
 
 
 def _result(entry: Certified) -> str:

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judge.ask.criteria import prompt_path
+from judge.ask.records import Judgment
+from judge.ask.returned import unpublished_models
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.files import sha256
@@ -274,6 +276,79 @@ def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp
     problems = refused(release, copy, tmp_path / "bundle")
     assert "'/home/alice/llama.gguf' stands there" in {problem.message for problem in problems}
     assert release(copy, tmp_path / "bundle", allow_names=True).remaining
+
+
+CANARY = "/srv/team-gull/llama CANARY"
+
+
+def served(judged: Path, copy: Path) -> Path:
+    """The folder as if a server had called its model by other names, with a certificate that compares one of them."""
+    names = ("m-7b", "m-7b-2026-01-31", CANARY, "rack9/other")
+
+    def replies(rows: list[dict[str, Any]]) -> None:
+        rows[:] = [row | {"judge": "server/m-7b", "model": names[i % 4]} for i, row in enumerate(rows)]
+
+    match = {"criterion": "groundedness", "item": "model returned", "certified": "gpu4/m", "found": ", ".join(names)}
+    banner = f"UNCALIBRATED: not as certified (model returned: gpu4/m certified, {', '.join(names)} here)."
+
+    def manifest(written: dict[str, Any]) -> None:
+        written["models_returned"] = sorted(names)
+        written["certificate"] = {"calibrated": False, "banner": banner, "matches": [match]}
+
+    def sidecar(written: dict[str, Any]) -> None:
+        written.update(models_returned=sorted(names), calibration=banner)
+
+    changes = {
+        "judgments.jsonl": replies,
+        "manifest.json": manifest,
+        "qrels/response_groundedness.llm.qrel.json": sidecar,
+    }
+    return rewritten(judged, copy, changes)
+
+
+def test_a_servers_own_name_of_its_model_is_published_only_on_demand(judged: Path, tmp_path: Path) -> None:
+    copy = served(judged, tmp_path / "copy")
+    found = contents(release(copy, tmp_path / "bundle").out)
+    texts = {name: content.decode() for name, content in found.items()}
+    for name in ("CANARY", "team-gull", "rack9", "gpu4"):
+        assert [file for file, text in texts.items() if name in text] == []
+    # What was asked is known, also with a date behind it; the others are told apart.
+    shown = ["m-7b", "m-7b-2026-01-31", "unpublished-model-1", "unpublished-model-3"]
+    assert json.loads(texts["manifest.json"])["models_returned"] == shown
+    sidecar = json.loads(texts["qrels/response_groundedness.llm.qrel.json"])
+    assert sidecar["models_returned"] == shown
+    banner = f"UNCALIBRATED: not as certified (model returned: unpublished-model-2 certified, {', '.join(shown)} here)."
+    assert sidecar["calibration"] == json.loads(texts["manifest.json"])["certificate"]["banner"] == banner
+    assert banner in texts["README.md"].replace("\\", "")
+    assert {json.loads(line)["model"] for line in texts["judgments.jsonl"].splitlines()} == set(shown)
+    assert "its replies name another model than the one asked" in texts["leaderboard.md"]
+    assert "`unpublished-model-1` and so on stand in its place" in texts["README.md"]
+    # The bundle is read as any folder.
+    rows = [row for row in read_judged(tmp_path / "bundle").results if isinstance(row, Judgment)]
+    assert {row.model for row in rows} == set(shown)
+    whole = contents(release(copy, tmp_path / "whole", model_names=True, allow_names=True).out)
+    assert CANARY in json.loads(whole["manifest.json"])["models_returned"]
+    assert b"unpublished" not in b"".join(whole.values())
+
+
+@pytest.mark.parametrize(
+    ("judge", "model", "hidden"),
+    [
+        ("server/gpt-x", "gpt-x", False),
+        ("server/gpt-x", "GPT-X-2026-01-31", False),
+        ("server/org/gpt-x", "gpt-x", False),
+        ("server/org/gpt-x", "org/gpt-x@v2", False),
+        ("server/gpt-x", "gpt-x-0613-preview", False),
+        ("server/gpt-x", "org/gpt-x", True),
+        ("server/gpt-x", "gpt-x-gull-internal", True),
+        ("server/gpt-x", "gpt-x-" + "1" * 9, True),
+        ("server/gpt-x", "gpt-x" + "-1234" * 4, True),
+        ("server/gpt-x", "gpt", True),
+        ("baseline/overlap", "overlap-1", False),
+    ],
+)
+def test_a_date_behind_the_name_that_was_asked_tells_nothing_more(judge: str, model: str, hidden: bool) -> None:
+    assert unpublished_models([(judge, model)]) == ({model: "unpublished-model-1"} if hidden else {})
 
 
 def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: Path) -> None:

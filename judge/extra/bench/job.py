@@ -17,6 +17,7 @@ from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.prompt import RENDERER_VERSION, check_unit, needs_turn
 from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import labels_of
+from judge.ask.returned import unpublished_models, with_model
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError, MissingKeyError, UsageError
 from judge.extra.bench import Drawn, bench_pool, choose_datasets
@@ -69,6 +70,8 @@ class BenchPlan(BenchData, AskingOptions, section="output"):
 
     out: Annotated[Path, Option(short="o", metavar="DIR")]
     """Folder for card, items and journal."""
+    model_names: bool = False
+    """Show on the card the name by which a server calls its model, whatever a server put there."""
 
 
 RECORD = "bench.sha256"
@@ -203,6 +206,11 @@ def _bench_asked(inputs: BenchInputs, progress: JobProgress) -> BenchOutcome:
     _check_out(out, judge.name)
     with Asking(JournalPlace(plan.out), inputs.pool, inputs.turns, progress) as asking:
         results = tuple(asking.ask(judge, inputs.tasks))
+        if not plan.model_names:
+            # A card is made to be published.
+            named = ((row.judge, row.model) for row in results if isinstance(row, Judgment) and row.model)
+            models = unpublished_models(named)
+            results = tuple(with_model(row, models) for row in results)
         notes = asking.notes(judge.models, results)
     (account,) = asking.accounts
     took = account.results

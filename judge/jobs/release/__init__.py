@@ -18,17 +18,18 @@ from judge.io.plan import Option
 from judge.io.steps import Step, Steps, quiet
 from judge.io.text import count
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
-from judge.jobs.judged import JudgedFolder, read_judged
+from judge.jobs.judged import JudgedFolder, read_judged, read_replies
 from judge.jobs.leaderboard import CORRECTED_RECORD, CorrectionPlan, correct_leaderboard, correction_files
 from judge.jobs.manifest import RECORD, UNFINISHED, read_manifest, reported
 from judge.jobs.options import OwnPrompts
 from judge.jobs.release.contents import (
     README,
     bundle_files,
+    hidden_models,
     left_out,
     prompt_parts,
+    published_folder,
     readme,
-    without_addresses,
 )
 from judge.jobs.release.contents import (
     renamed_pool as renamed_pool,
@@ -59,6 +60,8 @@ class ReleasePlan(OwnPrompts):
     """Publish the texts of passages; their license must allow it."""
     rationales: bool = False
     """Publish the judge's own words, which may quote passages."""
+    model_names: bool = False
+    """Publish the names by which servers call their models, whatever a server put there."""
     license: Annotated[str | None, Option(metavar="TEXT")] = None
     """Terms of use, for the bundle's README."""
 
@@ -92,7 +95,9 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
             judgments=(folder / JUDGMENTS,), gold=plan.gold, cluster=judged.cluster, prompts=plan.prompts
         )
         judged = judged.beside(calibrate_judges(asked).calibration.verdicts)
-    public = without_addresses(judged)
+    replies = read_replies(folder)
+    models = {} if plan.model_names else hidden_models(judged, replies)
+    public = published_folder(judged, models)
     private = None if plan.keep_names else plan.names or out.resolve().with_name(f"{out.resolve().name}{NAMES}")
     _check_out(plan, folder, out, private)
     before = Pseudonyms() if private is None else read_pseudonyms(private)
@@ -100,14 +105,14 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     if private is not None:
         check_pseudonyms(private, names)
     texts = {"passage_text": plan.passage_text, "rationales": plan.rationales}
-    files = bundle_files(public, names, own, steps, **texts)
+    files = bundle_files(public, names, own, steps, models, **texts)
     if plan.gold:
         correction = CorrectionPlan(folder=folder, gold=plan.gold, prompts=plan.prompts)
         # Gold may name runs, so they are renamed only afterwards.
         board = correct_leaderboard(correction, judged)
         rows = tuple(msgspec.structs.replace(row, run_id=names.runs[row.run_id]) for row in board.rows)
         files |= correction_files(msgspec.structs.replace(board, rows=rows), correction.target)
-    lacking = left_out(public.pool.unit, hidden=private is not None, **texts)
+    lacking = left_out(public.pool.unit, hidden=private is not None, models=bool(models), **texts)
     files = {README: readme(files, public, lacking, plan.license), **files}
     steps(Step("looking for names"))
     left = () if plan.keep_names else tuple(remaining(files, (*names.hidden, *_places(judged, names))))

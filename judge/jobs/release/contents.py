@@ -11,19 +11,21 @@ import msgspec
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury
-from judge.ask.returned import judge_notes, model_notes
+from judge.ask.returned import judge_notes, model_notes, unpublished_models, with_model
+from judge.calibrate.certificate import MODEL_RETURNED, difference
 from judge.crowd.jury import SELF_JUDGING
 from judge.io.files import json_bytes, read_stored
 from judge.io.folder import FileContent, content_digest
 from judge.io.ids import natural_key
 from judge.io.installed import __version__
 from judge.io.steps import Step, Steps
-from judge.io.text import count, markdown_cell
+from judge.io.text import count, markdown_cell, printable
 from judge.jobs.folder import FILES, listed_files, pool_records, result_lines
 from judge.jobs.judged import JudgedFolder, read_replies
 from judge.jobs.manifest import MANIFEST, RECORD
 from judge.jobs.recheck import RECHECK
 from judge.jobs.release.names import Pseudonyms
+from judge.judges.backends import backend_facts
 from judge.pool.bank import TURNS, stored_pool
 from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.records import JudgedUnit
@@ -33,7 +35,7 @@ from judge.results.rows import worded
 _COPIED = ("missing_passages.tsv", "screen.tsv", RECHECK)
 """Files that name no run and quote no text."""
 _MANIFEST_KEPT = (
-    *("schema", "judge_version", "python", "status", "asked", "certificate", "counts", "models_returned", "prices"),
+    *("schema", "judge_version", "python", "status", "asked", "certificate", "counts", "prices"),
     *("seeds", "cluster", "spending", "recheck"),
 )
 """Keys of the manifest that name no run, no file and no address."""
@@ -48,23 +50,27 @@ def bundle_files(
     names: Pseudonyms,
     prompts: Mapping[str, Path],
     steps: Steps,
+    models: Mapping[str, str],
     *,
     passage_text: bool,
     rationales: bool,
 ) -> dict[str, FileContent]:
-    """The files by name, without README and list of digests."""
+    """The files by name, without README and list of digests.
+
+    `models`: what stands in place of names that servers gave (`hidden_models`).
+    """
     pool = renamed_pool(judged.pool, names)
     if not passage_text:
         pool = msgspec.structs.replace(pool, passages={})
     steps(Step("making the leaderboard anew"))
     return {
-        **_tables(msgspec.structs.replace(judged, pool=pool)),
-        **_results(judged, rationales),
+        **_tables(msgspec.structs.replace(judged, pool=pool), models),
+        **_results(judged, rationales, models),
         **pool_records(pool),
         **{name: read_stored(judged.path / name) for name in _COPIED if (judged.path / name).is_file()},
         # A file that has changed since is not the one that was judged with.
         **{f"prompts/{name}.md": read_stored(file) for name, file in prompt_parts(judged, prompts) if file},
-        MANIFEST: json_bytes(_manifest(judged.manifest, names, pool)),
+        MANIFEST: json_bytes(_manifest(judged.manifest, names, pool, models)),
     }
 
 
@@ -93,8 +99,25 @@ def _renamed_run(run: PooledRun, names: Pseudonyms) -> PooledRun:
     )
 
 
-def _published(result: Judgment | Failure, rationales: bool) -> Judgment | Failure:
-    """The result without the judge's words, unless they are published."""
+def hidden_models(judged: JudgedFolder, replies: Iterable[Judgment | Failure]) -> dict[str, str]:
+    """The names of models that the replies or a certificate have and that are not published, with their substitutes."""
+    named = [(reply.judge, reply.model) for reply in replies if isinstance(reply, Judgment) and reply.model]
+    of_replies = {model for _, model in named}
+    judges = dict.fromkeys(judge for judge, _ in named)
+    matches = (judged.manifest.get("certificate") or {}).get("matches", ())
+    certified = {name for match in matches if match["item"] == MODEL_RETURNED for name in _names_of(match)}
+    named += [("", model) for model in certified - of_replies]
+    named += [(judge, model) for model in certified for judge in judges if not backend_facts(judge).self_named]
+    return unpublished_models(named)
+
+
+def _names_of(match: Mapping[str, str]) -> list[str]:
+    return [name for side in ("certified", "found") for name in match[side].split(", ")]
+
+
+def _published(result: Judgment | Failure, rationales: bool, models: Mapping[str, str]) -> Judgment | Failure:
+    """The result without the judge's words, unless they are published, and without hidden names of models."""
+    result = with_model(result, models)
     if rationales:
         return result
     if isinstance(result, Judgment):
@@ -103,19 +126,19 @@ def _published(result: Judgment | Failure, rationales: bool) -> Judgment | Failu
     return msgspec.structs.replace(result, raw=None, detail=result.detail if result.reason == "no_passages" else "")
 
 
-def _tables(public: JudgedFolder) -> dict[str, bytes]:
+def _tables(public: JudgedFolder, models: Mapping[str, str]) -> dict[str, bytes]:
     juries = [_jury(about) for about in public.manifest.get("jury", {}).values()]
     warnings = dict.fromkeys(f"Warning: {text}" for about in juries for text in about["warnings"])
     notes = (
         *judge_notes(public.results),
-        *model_notes(public.results),
+        *model_notes(with_model(result, models) for result in public.results),
         *warnings,
         *(f"{line}." for line in public.clustered),
     )
     return public.tables.files(public.banner, public.criteria, notes)
 
 
-def _results(judged: JudgedFolder, rationales: bool) -> dict[str, FileContent]:
+def _results(judged: JudgedFolder, rationales: bool, models: Mapping[str, str]) -> dict[str, FileContent]:
     files: dict[str, FileContent] = {}
     folder = judged.path
     for criterion in judged.criteria:
@@ -123,10 +146,14 @@ def _results(judged: JudgedFolder, rationales: bool) -> dict[str, FileContent]:
         files[name] = read_stored(folder / name)
         sidecar = msgspec.json.decode(read_stored(folder / f"{name}.json"))
         sidecar["calibration"] = _without_addresses(sidecar.get("calibration"))
+        statement = judged.manifest.get("certificate")
+        if isinstance(statement, dict) and "banner" in statement:
+            sidecar["calibration"] = statement["banner"]
+        sidecar["models_returned"] = _renamed(sidecar.get("models_returned", ()), models)
         if "jury" in sidecar:
             sidecar["jury"] = _jury(sidecar["jury"])
         files[f"{name}.json"] = json_bytes(sidecar)
-    shown = partial(_published, rationales=rationales)
+    shown = partial(_published, rationales=rationales, models=models)
     files |= result_lines(judged.results, JUDGMENTS, FAILURES, shown)
     if (folder / MEMBERS).is_file():
         votes = read_replies(folder)
@@ -140,10 +167,23 @@ def _jury(about: Mapping[str, Any]) -> dict[str, Any]:
     return {**about, "warnings": list(dict.fromkeys(warnings))}
 
 
-def without_addresses(judged: JudgedFolder) -> JudgedFolder:
-    """The folder with a certificate's statement that names no address: it compares the judge's address with its own."""
-    manifest = {**judged.manifest, "certificate": _without_addresses(judged.manifest.get("certificate"))}
+def published_folder(judged: JudgedFolder, models: Mapping[str, str]) -> JudgedFolder:
+    """The folder with a certificate's statement that names no address and no hidden model: it compares both."""
+    statement = _without_addresses(judged.manifest.get("certificate"))
+    for match in (statement or {}).get("matches", ()):
+        if match["item"] != MODEL_RETURNED:
+            continue
+        before = difference(match["item"], match["certified"], match["found"])
+        for side in ("certified", "found"):
+            match[side] = ", ".join(_renamed(match[side].split(", "), models))
+        after = difference(match["item"], match["certified"], match["found"])
+        statement["banner"] = statement["banner"].replace(printable(before), after)
+    manifest = {**judged.manifest, "certificate": statement}
     return msgspec.structs.replace(judged, manifest=manifest)
+
+
+def _renamed(names: Iterable[str], models: Mapping[str, str]) -> list[str]:
+    return sorted({models.get(name, name) for name in names})
 
 
 def _without_addresses(value: Any) -> Any:
@@ -169,7 +209,7 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
         yield prompt_id, file if criterion.digest == digest else None
 
 
-def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dict[str, Any]:
+def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool, models: Mapping[str, str]) -> dict[str, Any]:
     """How the folder came about, without command line, paths, addresses and digests of run files."""
     configuration = dict(manifest.get("configuration", {}))
     options = dict(configuration.get("options", {}))
@@ -190,6 +230,7 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool) -> dic
     jury = {name: _jury(about) for name, about in manifest.get("jury", {}).items()}
     return {
         **{key: manifest[key] for key in _MANIFEST_KEPT if key in manifest},
+        "models_returned": _renamed(manifest.get("models_returned", ()), models),
         **({"jury": jury} if jury else {}),
         "configuration": configuration,
         "runs": sorted(runs, key=lambda run: natural_key(run["run_id"])),
@@ -242,10 +283,15 @@ def readme(names: Iterable[str], judged: JudgedFolder, left_out: Iterable[str], 
     return ("\n\n".join(paragraphs) + "\n").encode()
 
 
-def left_out(unit: JudgedUnit, *, hidden: bool, passage_text: bool, rationales: bool) -> Iterator[str]:
+def left_out(unit: JudgedUnit, *, hidden: bool, models: bool, passage_text: bool, rationales: bool) -> Iterator[str]:
     """What a bundle does not hold, a paragraph each."""
     if hidden:
         yield "Runs and teams have pseudonyms. Whoever made this bundle keeps the list of their names."
+    if models:
+        yield (
+            "Where a server called its model by another name than the one that was asked, `unpublished-model-1` and so "
+            "on stand in its place."
+        )
     if not passage_text:
         yield (
             "The texts of the passages are left out: `passages.jsonl` is empty, and `pool.jsonl` has their ids. After "

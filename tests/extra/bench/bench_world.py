@@ -80,6 +80,7 @@ class Ruled(Model):
 
     forms: tuple[AnswerForm, ...] = ("label",)
     max_concurrency = 1
+    returned = "ruled-1"
 
     def __init__(self, rule: Callable[[Request], str | dict[str, float]], name: str = "server/ruled") -> None:
         self.name = name
@@ -103,7 +104,7 @@ class Ruled(Model):
         return Completion(
             text=text,
             finish_reason="stop",
-            model="ruled-1",
+            model=self.returned,
             prompt_tokens=10,
             completion_tokens=1,
             probabilities=None if isinstance(said, str) else said,

@@ -83,6 +83,21 @@ def test_the_card_has_what_the_answers_say(known: Known, tmp_path: Path) -> None
     assert card.items_digest == sha256((out / "items.jsonl").read_bytes())
 
 
+def test_a_servers_own_name_of_its_model_is_on_the_card_only_on_demand(known: Known, tmp_path: Path) -> None:
+    judge = Ruled(lambda request: "2")
+    judge.returned = "/srv/team-gull/m"
+    known(dataset(), judge=judge)
+    folder = write(tmp_path / "data", items())
+    for options, name in (((), "unpublished-model-1"), (("--model-names",), "/srv/team-gull/m")):
+        out = tmp_path / f"out{len(options)}"
+        assert bench(folder, out, *options) == 0
+        card = card_of(out)
+        assert card.models_returned == (name,)
+        assert any(f"{name!r} (40)" in note for note in card.notes)
+        made = "".join(path.read_text() for path in out.rglob("*.*") if path.suffix in (".json", ".jsonl", ".md"))
+        assert ("team-gull" in made) == bool(options)
+
+
 def test_expected_grades_rank_where_the_judge_gives_probabilities(known: Known, tmp_path: Path) -> None:
     def rule(request: Request) -> dict[str, float]:
         share = (len(request.response) % 7) / 10
