@@ -18,7 +18,7 @@ from judge.ask.progress import JobProgress, Progress
 from judge.ask.questions import Questions, failure, refused_notes
 from judge.ask.records import JOURNAL, Failure, Judgment, PickedTasks, Task, in_order
 from judge.ask.results import StoredResults, stored
-from judge.ask.returned import by_criterion, form_notes, model_notes
+from judge.ask.returned import by_criterion, form_notes, mask_notes, model_notes
 from judge.ask.together import split
 from judge.errors import Interrupted, OperationalError
 from judge.io.folder import make_folder
@@ -284,6 +284,10 @@ class Asking:
         return Questions(model, journal, self.pool, self.turns)
 
     def notes(self, models: Iterable[Model], replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
+        """As `model_notes`, and a sentence for each judge whose replies lost a secret."""
+        return *self.model_notes(models, replies), *mask_notes(replies)
+
+    def model_notes(self, models: Iterable[Model], replies: Sequence[Judgment | Failure]) -> tuple[str, ...]:
         """A sentence for each judge that cannot be fetched, is another model, or was asked in an unusual way."""
         names = [model.name for model in models]
         return (

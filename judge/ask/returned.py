@@ -57,22 +57,15 @@ def _is_known(judge: str, model: str) -> bool:
 
 
 def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
-    """A sentence for each judge whose replies hold secrets, or name another model than the one asked or several.
+    """A sentence for each judge whose replies name another model than the one asked, or several.
 
     A name with a date or a version behind it (`gpt-x-2026-01-31` for `gpt-x`) is the model that was asked.
     """
     named: dict[str, Counter[str]] = {}
-    masked: Counter[str] = Counter()
     for result in results:
-        said = (result.rationale, result.model) if isinstance(result, Judgment) else (result.detail, result.raw)
-        masked[result.judge] += any(MASK in (text or "") for text in said)
         if isinstance(result, Judgment) and result.model:
             named.setdefault(result.judge, Counter())[result.model] += 1
-    notes = [
-        f"{judge}: {count(number, 'result')} with {MASK}: a key or password stood there, or the judge wrote the stars."
-        for judge, number in sorted(masked.items())
-        if number
-    ]
+    notes = []
     for judge, models in sorted(named.items()):
         other = [model for model in models if not _is_asked(judge, model)]
         if other or len(models) > 1:
@@ -81,6 +74,19 @@ def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
             so = "Grades of several models are not one judge's." if len(models) > 1 else "The grades are that model's."
             notes.append(f"{judge}: its replies name {what}: {counts}. {so}")
     return tuple(notes)
+
+
+def mask_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:
+    """A sentence for each judge whose replies lost something that is written nowhere."""
+    masked: Counter[str] = Counter()
+    for result in results:
+        said = (result.rationale, result.model) if isinstance(result, Judgment) else (result.detail, result.raw)
+        masked[result.judge] += any(MASK in (text or "") for text in said)
+    return tuple(
+        f"{judge}: {count(number, 'result')} with {MASK}: a key or password stood there, or the judge wrote the stars."
+        for judge, number in sorted(masked.items())
+        if number
+    )
 
 
 def form_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:

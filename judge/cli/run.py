@@ -15,6 +15,7 @@ from judge.jobs.folder import write_pool
 from judge.jobs.pooling import PoolPlan, check_complete, pool_runs
 from judge.jobs.run import Outcome, carry_out, dry_run
 from judge.jobs.run_inputs import DEFAULT_OUT, Plan, RunInputs
+from judge.judges.credentials import secret_names
 from judge.plugins import added
 
 
@@ -119,6 +120,9 @@ def _close(outcome: Outcome) -> int:
         are = "is" if of_members.total() == 1 else "are"
         said = f"{count(of_members.total(), 'judgment')} of members {are} missing"
         say(f"{said} ({', '.join(sorted(of_members))}), see member_failures.jsonl")
+    say_all(outcome.masked, "warning: ")
+    if outcome.masked and (names := secret_names()):
+        say(f"the values of these variables are written nowhere: {', '.join(names)}")
     if asks_again((*failures, *of_members)):
         return 3
     return 1 if missing == judgments else 0

@@ -66,6 +66,8 @@ class Outcome(Record, frozen=True):
     """In words, over what the intervals are if it is not topics."""
     judge_notes: tuple[str, ...] = ()
     """In words, who judged what, where it was not one judge."""
+    masked: tuple[str, ...] = ()
+    """In words, whose replies lost a secret."""
 
     @property
     def banner(self) -> str:
@@ -163,6 +165,7 @@ def result_files(outcome: Outcome) -> dict[str, FileContent]:
         *(notes.lines if notes else ()),
         *outcome.judge_notes,
         *outcome.model_notes,
+        *outcome.masked,
         *outcome.label_notes,
         *(f"{number} grades of {name} {_PARTLY}" for name, number in sorted(partial.items())),
         *(f"{line}." for line in outcome.clustered),

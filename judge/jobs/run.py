@@ -10,7 +10,7 @@ from judge.ask.asking import Asking, JobForecast, Judge, ModelForecast
 from judge.ask.progress import JobProgress, Progress, job_progress
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import StoredResults
-from judge.ask.returned import certainty_notes, judge_notes
+from judge.ask.returned import certainty_notes, judge_notes, mask_notes
 from judge.io.files import json_bytes
 from judge.io.folder import FileContent, replace_folder
 from judge.io.ids import clustering
@@ -77,7 +77,7 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
         notes=notes,
         model_notes=(
             *inputs.left_out,
-            *asking.notes(inputs.judge.models, replies),
+            *asking.model_notes(inputs.judge.models, replies),
             *asking.served_notes(inputs.judge, replies),
         ),
         accounts=asking.accounts,
@@ -85,6 +85,7 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
         label_notes=certainty_notes(replies) if plan.logprobs else (),
         clustered=clustering((response.topic_id for response in pool.responses), plan.cluster),
         judge_notes=judge_notes(replies),
+        masked=mask_notes(replies),
     )
 
 
@@ -95,7 +96,7 @@ def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, repli
     rare: dict[str, Any] = {
         "cluster": None if plan.cluster == "topic" else plan.cluster,
         "recheck": outcome.rechecked.recorded() if outcome.rechecked else None,
-        "judge_notes": list(outcome.model_notes) or None,
+        "judge_notes": [*outcome.model_notes, *outcome.masked] or None,
     }
     if notes is not None:
         counts["members"] = Counter(map(_kind, notes.said))

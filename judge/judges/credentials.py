@@ -7,12 +7,13 @@ import base64
 import functools
 import html
 import ipaddress
+import itertools
 import json
 import os
 import re
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote, quote_plus, unquote, urlsplit, urlunsplit
 
 import msgspec
@@ -21,9 +22,13 @@ from judge.errors import MissingKeyError, UsageError
 
 MASK = "***"
 """What stands in place of a secret."""
-_LONG, _SHORTEST, _SHORTEST_NAMED = 12, 6, 8
-"""Least characters of a secret without a digit, since replies may hold words like `localhost`; of one with a digit; and
-of one with a digit that may stand in no name and no address."""
+_SHORTEST = 12
+"""Characters of a secret at least."""
+_FEWEST_CHANGES = 3
+"""How often a secret goes from one kind of character to another at least; kinds are lower case, upper case, digits and
+the rest. A word, a word with a number behind it and a date have fewer or no letter, and replies may hold them."""
+_LONG_TOLD, _SHORT_TOLD, _SHORTEST_BEGUN = 12, 6, 8
+"""Least characters of what messages lose, without a digit and with one, and of the beginning of a secret there."""
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
 _LOOKS_SECRET = re.compile(
     r"(?<=://)[^/@\s]+@|\b(?:sk|pk|rk)-[\w*.-]{6,}|(?<=Bearer )\S+"
@@ -45,10 +50,11 @@ _BEFORE = r"(?:(?<![^\W_])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))"
 class Secrets:
     """Some secrets, and every way in which one may be written in headers, addresses, JSON and HTML."""
 
-    def __init__(self, values: frozenset[str]) -> None:
-        self._forms = tuple(sorted({form for value in values for form in _written(value)}, key=lambda form: -len(form)))
-        self._pattern = re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, self._forms))})(?![^\\W_])")
-        begun = sorted({form for value in values if _telling(value) for form in _written(_telling(value))})
+    def __init__(self, values: frozenset[str], told: frozenset[str] = frozenset()) -> None:
+        """Take the secrets, and those values that may be mere words or numbers, which only messages lose."""
+        self._forms, self._pattern = _search(values)
+        self._told_forms, self._told_pattern = _search(values | told)
+        begun = sorted({form for value in values | told if _telling(value) for form in _written(_telling(value))})
         self._begun = (
             re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, begun))})[^\\s\"'<>\\\\,;()]*") if begun else None
         )
@@ -63,29 +69,70 @@ class Secrets:
         return self._pattern.sub(MASK, text) if any(form in text for form in self._forms) else text
 
     def scrub_message(self, text: str) -> str:
-        """As `scrub`, also of every word that begins as a secret does: a provider may mask the last characters only."""
-        text = self.scrub(text)
+        """As `scrub`, also of values that may be mere words, and of every word that begins as a secret does.
+
+        A provider may mask the last characters only. A message costs nothing, so it may lose too much.
+        """
+        if any(form in text for form in self._told_forms):
+            text = self._told_pattern.sub(MASK, text)
         return text if self._begun is None else self._begun.sub(MASK, text)
 
 
 def known_secrets(*addresses: str) -> Secrets:
     """The secrets of the environment, of the command line and of these addresses.
 
-    They are the values of variables that are named like one, and the passwords of addresses. A user name is none.
+    They are the values of variables that are named like one, and the passwords of addresses, if they have the form of
+    one (`is_secret`). A user name is none, and with its password it is one whatever its form.
     """
-    named = (value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name))
-    places = (*os.environ.values(), *sys.argv[1:], *addresses)
-    found = {*named, *(secret for place in places if "://" in place for secret in _passwords(place))}
-    return _of(frozenset(filter(_is_secret, found)))
+    found = set(_named().values())
+    pairs = set[str]()
+    for place in (*os.environ.values(), *sys.argv[1:], *addresses):
+        if credentials := _passwords(place):
+            *passwords, pair = credentials
+            found.update(passwords)
+            pairs.add(pair)
+    told = frozenset(filter(_is_told, found | pairs))
+    return _of(frozenset(filter(is_secret, found)) | (told & pairs), told)
+
+
+def secret_names() -> tuple[str, ...]:
+    """The variables of the environment whose values are secrets, by name."""
+    return tuple(sorted(name for name, value in _named().items() if is_secret(value)))
+
+
+def _named() -> dict[str, str]:
+    """The values of the variables that are named like a secret."""
+    return {name: value.strip() for name, value in os.environ.items() if _SECRET_NAME.search(name)}
 
 
 @functools.lru_cache(maxsize=16)
-def _of(values: frozenset[str]) -> Secrets:
-    return Secrets(values)
+def _of(values: frozenset[str], told: frozenset[str]) -> Secrets:
+    return Secrets(values, told)
 
 
-def _is_secret(value: str) -> bool:
-    return len(value) >= (_SHORTEST if re.search("[0-9]", value) else _LONG)
+def _search(values: frozenset[str]) -> tuple[tuple[str, ...], re.Pattern[str]]:
+    """Every form of some values, and an expression that finds them between the borders of words."""
+    forms = tuple(sorted({form for value in values for form in _written(value)}, key=lambda form: -len(form)))
+    return forms, re.compile(f"{_BEFORE}(?:{'|'.join(map(re.escape, forms))})(?![^\\W_])")
+
+
+def is_secret(value: str) -> bool:
+    """Whether a value has the form of a secret: the shape of a provider's key, or long and of mixed characters.
+
+    Replies are paid for, and lose nothing that may be a word, a number or a date.
+
+    >>> [is_secret(value) for value in ("key-of-mine-7", "sk-" + "aB3" * 8, "123456", "2026-11-28", "groundedness12")]
+    [True, True, False, False, False]
+    """
+    if _KEY.fullmatch(value):
+        return True
+    kinds = ["lower" if c.islower() else "upper" if c.isupper() else "digit" if c.isdigit() else "other" for c in value]
+    changes = sum(kind != after for kind, after in itertools.pairwise(kinds))
+    return len(value) >= _SHORTEST and any(map(str.isalpha, value)) and changes >= _FEWEST_CHANGES
+
+
+def _is_told(value: str) -> bool:
+    return len(value) >= (_SHORT_TOLD if re.search("[0-9]", value) else _LONG_TOLD)
 
 
 def _telling(secret: str) -> str:
@@ -94,18 +141,19 @@ def _telling(secret: str) -> str:
     What stands before a colon may be the name of a user.
     """
     named = secret.rfind(":") + 1
-    end = named + max(_SHORTEST_NAMED, (len(secret) - named + 1) // 2)
+    end = named + max(_SHORTEST_BEGUN, (len(secret) - named + 1) // 2)
     # Whole bytes end there in base64 too.
     end += -end % 3
-    return secret[:end] if end <= len(secret) and re.search("[0-9]", secret) and _is_secret(secret[named:end]) else ""
+    return secret[:end] if end <= len(secret) and re.search("[0-9]", secret) and _is_told(secret[named:end]) else ""
 
 
-def _passwords(text: str) -> Iterator[str]:
-    """The password of an address, or of an argument that ends with one; alone, and with the user as it is sent."""
+def _passwords(text: str) -> tuple[str, ...]:
+    """The password of an address, or of an argument that ends with one; alone, and last with the user as it is sent."""
     credentials, at, _ = text.partition("://")[2].rpartition("@")
     user, colon, password = credentials.partition(":")
-    if at and colon:
-        yield from (password, unquote(password), f"{unquote(user)}:{unquote(password)}")
+    if not (at and colon):
+        return ()
+    return password, unquote(password), f"{unquote(user)}:{unquote(password)}"
 
 
 def scrub(text: str) -> str:
@@ -126,12 +174,7 @@ def holds_key(text: str) -> bool:
     >>> holds_key("openai/gpt-4.1-mini"), holds_key("server/sk-learn-instruct-7b"), holds_key("m?api_key=1")
     (False, False, True)
     """
-    held = (
-        value.strip()
-        for name, value in os.environ.items()
-        if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_NAMED and re.search("[0-9]", value)
-    )
-    return _KEY.search(text) is not None or any(value in text for value in held)
+    return _KEY.search(text) is not None or any(value in text for value in _named().values() if is_secret(value))
 
 
 def _written(secret: str) -> set[str]:

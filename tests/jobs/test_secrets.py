@@ -88,6 +88,12 @@ def test_a_key_in_replies_and_refusals_comes_out_nowhere(server: Mock, judge: st
     homes = {name for name, text in found.items() if str(tmp_path) in text} - {"stdout", "stderr"}
     assert not homes, found["manifest.json"]
     assert json.loads(found["manifest.json"])["argv"][2] == f"{tmp_path.name}/runs"
+    # What was masked is among the last lines, and in the leaderboard.
+    masked = "results with ***: a key or password stood there, or the judge wrote the stars."
+    last = "\n".join(done.stderr.splitlines()[-6:])
+    assert masked in last
+    assert masked in found["leaderboard.md"].replace("\\", "")
+    assert "the values of these variables are written nowhere: " in last
 
 
 @pytest.mark.parametrize("judge", JUDGES)

@@ -11,7 +11,7 @@ import msgspec
 from judge.ask.criteria import find_criterion, prompt_path
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury
-from judge.ask.returned import judge_notes, model_notes, unpublished_models, with_model
+from judge.ask.returned import judge_notes, mask_notes, model_notes, unpublished_models, with_model
 from judge.calibrate.certificate import MODEL_RETURNED, difference
 from judge.crowd.jury import SELF_JUDGING
 from judge.io.files import json_bytes, read_stored
@@ -132,6 +132,7 @@ def _tables(public: JudgedFolder, models: Mapping[str, str]) -> dict[str, bytes]
     notes = (
         *judge_notes(public.results),
         *model_notes(with_model(result, models) for result in public.results),
+        *mask_notes(public.results),
         *warnings,
         *(f"{line}." for line in public.clustered),
     )
