@@ -97,10 +97,7 @@ def w(
     designs: Sequence[Design] = DESIGNS,
     crowds: Sequence[Crowd] = CROWDS,
 ) -> list[Finding]:
-    """How much more often a model is right than a majority, and the share of grades wrong of which it is sure.
-
-    Of single labels nothing tells the errors. So a model may be sure of too much there, and `judge crowd` says so.
-    """
+    """How much more often a model is right than a majority, and the share of grades wrong of which it is sure."""
     figures = []
     settings = CrowdSettings()
     for design in designs:
@@ -120,7 +117,8 @@ def w(
                     wrong[name] += (~right[sure]).tolist()
             what = f"{design.what}, {crowd.what}"
             figures.append(finding("W", f"{what}: majority right", base))
-            most_wrong = 0.1 if design.double == 1 else None
+            # Of two workers nothing tells who is wrong, and `judge crowd` says so.
+            most_wrong = 0.1 if design.workers > 2 else None
             for name in MODELS:
                 figures.append(finding("W", f"{what}: {name}, gain", gains[name], -0.02))
                 figures.append(finding("W", f"{what}: {name}, wrong though sure", wrong[name], None, most_wrong))

@@ -45,7 +45,11 @@ class Posterior:
     """The fit of a model to the labels."""
 
     p: Floats
-    """Probability of each grade for each item (N x k); the class prior where an item has no label."""
+    """Probability of each grade for each item (N x k); the class prior where an item has no label.
+
+    An item with one label has that of its label alone, as if all grades were equally likely before: no other label of
+    the item could speak against the class prior, which would make a rare grade all but impossible.
+    """
     prior: Floats
     """Probability of each grade before any label (k,)."""
     worker: Mapping[str, Floats]
@@ -232,6 +236,9 @@ def em(votes: Votes, m_step: MStep, *, tolerance: float, max_iterations: int, pr
         trace.append(log_likelihood + law.log_density)
         converged = len(trace) > 1 and trace[-1] - trace[-2] < tolerance * votes.N
         if converged or len(trace) >= max_iterations:
+            single = votes.n == 1
+            likelihood = np.exp(votes.log_likelihood(law.log_theta)[:, single])
+            p[:, single] = _shares(likelihood.T).T
             return Posterior(p.T, grades, parameters, log_likelihood, tuple(trace), converged)
 
 

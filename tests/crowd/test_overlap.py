@@ -32,10 +32,18 @@ def test_a_model_expects_workers_to_be_right_before_it_knows_them() -> None:
     # One label of grade 1 of three, so each row has 3 · (3 - 1) / 2 = 3 right and 2 · 1/2 wrong pseudo-labels.
     fit = dawid_skene(Votes([0], [0], [1], (2, 1, 3)))
     assert fit.worker["confusion"][1].tolist() == [[3 / 4 if i == j else 1 / 8 for j in range(3)] for i in range(3)]
-    # The label counts nearly whole as a right one: (3 + p) / (4 + p).
-    p = fit.p[0, 1]
-    assert p > 0.99
-    assert fit.worker["confusion"][0, 1, 1] == pytest.approx((3 + p) / (4 + p), abs=1e-3)
+    # The label counts as a right one: (3 + 1) / (4 + 1). Of the item it is the only evidence: 4/5 against 1/8 twice.
+    assert fit.worker["confusion"][0, 1, 1] == pytest.approx(4 / 5, abs=1e-3)
+    assert fit.p[0] == pytest.approx([0.125 / 1.05, 0.8 / 1.05, 0.125 / 1.05], abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
+def test_a_rare_grade_that_was_said_once_stays_likely(name: str) -> None:
+    # Forty items of which three workers say 3, and one of which the first alone says 0.
+    grades = AGGREGATORS[name].aggregate(grid([*[[3, 3, 3]] * 40, [0, NONE, NONE]]), CrowdSettings())
+    assert grades.code[-1] == 0
+    assert grades.shares[-1].argmax() == 0
+    assert grades.shares[-1, 3] < 0.1
 
 
 def test_workers_are_grouped_by_the_items_that_they_share() -> None:
