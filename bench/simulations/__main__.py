@@ -50,6 +50,7 @@ SIMULATIONS: dict[str, tuple[Simulation, int]] = {
     "U": (leaderboards.u, 400),
     "DIFF": (leaderboards.d, 1000),
     "FAIL": (leaderboards.fail, 1000),
+    "MISS": (leaderboards.miss, 500),
     "P": (leaderboards.p, 50),
     "L": (gold.real, 300),
     "CITE": (gold.cited, 60),

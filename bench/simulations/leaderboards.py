@@ -3,7 +3,8 @@
 G10, G20, G40 are worlds of 24 runs with so many gold grades each, four of them preferred by the judge (`world`). E are
 equal runs, told apart by the corrected leaderboard where every response has gold and the runs are a sample of topics; S
 is the same where a part has gold, N where the noise of the runs differs, U where topics are of unequal size. DIFF are
-equal runs in `differences.tsv`, FAIL where one of them fails on a few whole topics; P is its power.
+equal runs in `differences.tsv`, FAIL where one of them fails on a few whole topics, MISS where grades of one of them
+are missing through others; P is its power.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import numpy as np
 
 from bench.simulations.figures import CUTS, GRADES, Finding, Floats, finding, holds
 from bench.simulations.runs import covers, drawn, world
+from judge.results.tables import is_apart, is_different, paired
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
 from judge.stats.run_differences import run_differences
@@ -186,6 +188,42 @@ def fail(replicates: int, rng: np.random.Generator, topics: Sequence[int] = (8, 
             finding("FAIL", f"{what}: some difference", false, high=0.09 if T >= 25 else None),
             finding("FAIL", f"{what}: coverage", covered, 0.92 if T >= 25 else None),
         ]
+    return figures
+
+
+MISSING = 0.4
+"""The share of turns on which a run has no grade, since the collection's file lacks a text."""
+
+
+def miss(
+    replicates: int, rng: np.random.Generator, runs: Sequence[int] = EQUAL_RUNS, topics: Sequence[int] = TOPICS
+) -> list[Finding]:
+    """Some pair of equal runs told apart, where one run has no grade on MISSING of the turns.
+
+    There is no band for the worst grade in place of each missing one, which tells that run from the others by design.
+    """
+    figures = []
+    for T in topics:
+        for R in runs:
+            at_worst, graded, told = [], [], []
+            for _ in range(replicates):
+                grades, of = equal_runs(rng, R, T)
+                turns = [f"{topic}_{turn % TURNS + 1}" for turn, topic in enumerate(of.tolist())]
+                worst = {f"r{run}": dict(zip(turns, values, strict=True)) for run, values in enumerate(grades.tolist())}
+                known = {run_id: dict(values) for run_id, values in worst.items()}
+                for turn_id in rng.choice(turns, round(MISSING * len(turns)), replace=False).tolist():
+                    worst["r0"][turn_id] = GRADES[0]
+                    del known["r0"][turn_id]
+                pairs = paired("c", known, "topic", rng, at_worst=worst, flips=1000)
+                at_worst.append(any(is_different(pair.at_worst) for pair in pairs))
+                graded.append(any(is_different(pair) for pair in pairs))
+                told.append(any(is_apart(pair) for pair in pairs))
+            what = f"{R} equal runs, {T} topics, one lacks {MISSING:.0%}"
+            figures += [
+                finding("MISS", f"{what}: at worst", at_worst),
+                finding("MISS", f"{what}: on what is graded", graded, high=0.07),
+                finding("MISS", f"{what}: told apart", told, high=0.07),
+            ]
     return figures
 
 

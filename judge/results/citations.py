@@ -57,6 +57,20 @@ class Measure(Criterion, frozen=True, kw_only=True):
         """The measure of one response, given what each sentence's citations are worth; None for no grade."""
         return support(sentences, every=self.every)[self.recall]
 
+    def filled(self, sentences: Sequence[Sequence[float | None]]) -> float:
+        """The same if citations without a grade were worth what the others are on average.
+
+        One of two sentences that cite is judged, and a third one cites nothing. Left out, the other would make the
+        sentence without a citation a half of the response.
+
+        >>> support([[1], [None], []])[True], support([[1], [1], []])[True]
+        (0.5, 0.6666666666666666)
+        """
+        precision, _ = support(sentences, every=self.every)
+        if not self.recall:
+            return precision
+        return precision * sum(map(bool, sentences)) / max(1, len(sentences))
+
     def looked_at(self, sentences: Sentences) -> Sentences:
         """The citations that count."""
         return sentences if self.every else [cited[:1] for cited in sentences]

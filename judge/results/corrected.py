@@ -269,8 +269,8 @@ def corrected(
     """Correct the mean of each run by gold; best bound first, then runs without a corrected mean by their raw bound.
 
     Ranks go by the bound, the corrected mean over all turns, where those without a grade count as the worst one
-    (`run_turns` has the exceptions); so do ties and rank intervals. Responses that were left out are of the
-    sample if gold was drawn from them too.
+    (`run_turns` has the exceptions). Ties and rank intervals tell two runs apart only where they also differ by
+    `RunTurns.without_missing`. Responses that were left out are of the sample if gold was drawn from them too.
 
     `target`: what the corrected means describe: these responses, or the runs on topics like these. `judge_families`:
     the family of the judge, or those of a jury's members.
@@ -283,7 +283,9 @@ def corrected(
     bounded = [_bounded(run, correction, gold, worst) for run, correction in zip(counted, corrections, strict=True)]
     raws = [mean_interval([given.grade for _, given in run.graded], run.clusters(cluster), bounds=ends) for run in runs]
     means = [_mean(run, correction, gold, cluster) for run, correction in zip(counted, corrections, strict=True)]
-    run_places = places(bounded, higher_is_better=higher)
+    known = [run.without_missing(gold) for run in counted]
+    compared = [_bounded(run, correction, gold, worst) for run, correction in zip(known, corrections, strict=True)]
+    run_places = places(bounded, higher_is_better=higher, also=compared if known != counted else None)
     rows = []
     for run, sampled, correction, bound, raw, mean, place in zip(
         runs, counted, corrections, bounded, raws, means, run_places, strict=True

@@ -34,7 +34,8 @@ FLAGS: dict[RowFlag, str] = {
 """Warnings about a run's row, in the order in which they are given."""
 CORRECTED_FLAGS: dict[RowFlag, str] = FLAGS | {
     "MISSING": "turns without a grade by the judge, which the means are not over and which count against the run in "
-    "its bound and its rank"
+    "its bound and its rank; runs are told apart only where they differ without such turns too, unless the lack is the "
+    "run's own doing"
 }
 """The same of a row corrected by gold."""
 
@@ -157,7 +158,10 @@ class LeaderboardRow(Record, frozen=True, omit_defaults=True):
 
 
 class RunDifference(Record, frozen=True, omit_defaults=True):
-    """Two runs under one criterion, on the turns that both had to answer."""
+    """Two runs under one criterion, on the turns that are graded for both.
+
+    A turn whose grade is missing through the run's own doing is graded as the worst one.
+    """
 
     criterion: str
     run_a: str
@@ -170,6 +174,13 @@ class RunDifference(Record, frozen=True, omit_defaults=True):
     """Adjusted for all pairs of runs."""
     cluster: Cluster = "topic"
     """The unit of the test, and what is counted as topics."""
+    if_worst: "RunDifference | None" = None
+    """The same if each missing grade that counts in a rank were the worst one; None where no run has such a turn."""
+
+    @property
+    def at_worst(self) -> "RunDifference":
+        """The difference if each missing grade were the worst one."""
+        return self.if_worst or self
 
 
 NOUNS: Mapping[JudgedUnit, Mapping[str, str]] = {

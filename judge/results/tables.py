@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, topic_of
@@ -17,7 +19,7 @@ from judge.results.citations import Measure, boards_of
 from judge.results.details import CitationRow, SentenceRow, TopicRow, citation_rows, sentence_rows, topic_rows
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
 from judge.results.pairs import PAIR_COLUMNS, RatingRow, rated_runs, ratings_markdown
-from judge.results.rows import LeaderboardRow, RunDifference, noted
+from judge.results.rows import LeaderboardRow, RunDifference, noted, worded
 from judge.results.turns import RunTurns, duels_of, run_flags, turns_by_criterion, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.stats.separation import compact_letters
@@ -28,7 +30,8 @@ FEW_TOPICS = 25
 """Fewer topics than this have, more often than one time in fourteen, none of a tenth of all topics."""
 COLUMNS: TsvColumns = {
     **fields("criterion run_a run_b difference=difference.value low=difference.low high=difference.high p p_adjusted"),
-    **fields("turns=difference.n topics=difference.topics"),
+    **fields("turns=difference.n topics=difference.topics difference_at_worst=at_worst.difference.value"),
+    **fields("p_adjusted_at_worst=at_worst.p_adjusted turns_at_worst=at_worst.difference.n"),
     "note": lambda row: noted(row.difference.reason, row.cluster),
 }
 
@@ -38,28 +41,59 @@ def differences(
 ) -> list[RunDifference]:
     """A row for each pair of runs under a criterion, in the order of the runs.
 
-    Runs are compared on the turns that both had to answer. As in their ranks, a turn has the worst grade where the lack
-    of a grade counts against a run (`run_turns`); where it counts against no run, the turn is left out. Interactive
-    runs are compared on the means of topics, one that a run never reached having the worst grade; they share nothing
-    with other runs.
+    Runs are compared on the turns that are graded for both; a turn has the worst grade where a run is itself the reason
+    why there is none (`RunTurns.without_missing`). Beside it stands the comparison by which they are ranked, where a
+    turn has the worst grade wherever the lack of one counts against the run. Interactive runs are compared on the means
+    of topics, one that a run never reached having the worst grade; they share nothing with other runs.
     """
-    by_run = {run.run_id: run.compared(worst_grade(criterion.scale)) for run in runs}
+    worst = worst_grade(criterion.scale)
+    graded = {run.run_id: run.without_missing().compared(worst) for run in runs}
+    at_worst = {run.run_id: run.compared(worst) for run in runs}
     lowest, highest = criterion.scale.ends
-    return paired(criterion.name, by_run, cluster, rng, most=float(highest - lowest))
+    return paired(criterion.name, graded, cluster, rng, at_worst=at_worst, most=float(highest - lowest))
 
 
 def paired(
-    name: str, by_run: Mapping[str, Mapping[str, float]], cluster: Cluster, rng: np.random.Generator, **options: Any
+    name: str,
+    by_run: Mapping[str, Mapping[str, float]],
+    cluster: Cluster,
+    rng: np.random.Generator,
+    *,
+    at_worst: Mapping[str, Mapping[str, float]] | None = None,
+    **options: Any,
 ) -> list[RunDifference]:
     """A row for each pair of runs, in their order, on the turns in which both have a value.
 
-    `by_run` has run, turn and value; `options` are those of `run_differences`.
+    `by_run` has run, turn and value; `at_worst` the values if what is missing were the worst; `options` are those of
+    `run_differences`.
     """
+    if at_worst is None or at_worst == by_run:
+        return _pairs(name, by_run, cluster, rng, **options)
+    # Both by the same signs of topics.
+    graded = _pairs(name, by_run, cluster, deepcopy(rng), **options)
+    worst = _pairs(name, at_worst, cluster, rng, **options)
+    return [replace(row, if_worst=other) for row, other in zip(graded, worst, strict=True)]
+
+
+def _pairs(
+    name: str, by_run: Mapping[str, Mapping[str, float]], cluster: Cluster, rng: np.random.Generator, **options: Any
+) -> list[RunDifference]:
     run_ids, turns = [*by_run], sorted(set().union(*by_run.values()), key=natural_key)
     values = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run.values()], dtype=np.float64)
     clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
     found = run_differences(values.reshape(len(run_ids), len(turns)), clusters, rng, **options)
     return [RunDifference(name, run_ids[pair.a], run_ids[pair.b], *pair[2:], cluster) for pair in found]
+
+
+def is_different(pair: RunDifference) -> bool:
+    """Whether two runs differ by more than chance."""
+    return pair.p_adjusted is not None and pair.p_adjusted <= ALPHA
+
+
+def is_apart(pair: RunDifference) -> bool:
+    """Whether two runs are told apart: on what is graded for both, and no less if what is missing were the worst."""
+    signs = (pair.difference.value or 0) * (pair.at_worst.difference.value or 0)
+    return is_different(pair) and is_different(pair.at_worst) and signs > 0
 
 
 def tie_letters(run_ids: Sequence[str], pairs: Sequence[RunDifference]) -> dict[str, str]:
@@ -69,7 +103,7 @@ def tie_letters(run_ids: Sequence[str], pairs: Sequence[RunDifference]) -> dict[
     places = {run_id: place for place, run_id in enumerate(run_ids)}
     apart = np.zeros((len(places), len(places)), dtype=bool)
     for pair in pairs:
-        if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA:
+        if is_apart(pair):
             a, b = places[pair.run_a], places[pair.run_b]
             apart[a, b] = apart[b, a] = True
     return dict(zip(run_ids, compact_letters(apart, range(len(places))), strict=True))
@@ -79,29 +113,56 @@ def told_apart(rows: Iterable[RunDifference], criteria: Iterable[Criterion]) -> 
     """Criterion to the sentence that says which run is measurably better than most others, or that none is."""
     groups = groups_of((row.criterion, row) for row in rows)
     return {
-        criterion.name: _told_apart(groups[criterion.name], -1 if criterion.scale.polarity == "lower" else 1)
+        criterion.name: _told_apart(groups[criterion.name], criterion)
         for criterion in boards_of(criteria)
         if criterion.name in groups
     }
 
 
-def _told_apart(rows: Sequence[RunDifference], sign: int) -> str:
-    """The verdict of one criterion; `sign` is -1 where a lower grade is better."""
-    none = "No run is measurably better than another"
+def _told_apart(rows: Sequence[RunDifference], criterion: Criterion) -> str:
+    """The verdict of one criterion, and how many pairs it rests on.
+
+    A run is better without more ado where it is so on what is graded for both, and if what is missing were the worst.
+    """
+    pairs, unit = count(len(rows), "pair"), f"{rows[0].cluster}s"
+    graded = [row for row in rows if is_different(row)]
+    at_worst = sum(is_different(row.at_worst) for row in rows)
+    both = [row for row in rows if is_apart(row)]
+    on_graded = worded("on the turns graded for both", criterion.unit)
+    if_worst = "if each missing grade were the worst"
+    missing = any(row.if_worst is not None for row in rows)
+    # Where one way alone tells runs apart, the sentence is about that way.
+    where = f" {on_graded}" if missing and not both and (graded or at_worst) else ""
+    found = both or graded
+    verdict = f"{_better(found, rows, criterion) or 'No run is measurably better than another'}{where}"
+    level = f"(p at most {ALPHA:.2f}, adjusted for all pairs; differences.tsv)"
     if all(row.p_adjusted is None for row in rows):
-        return f"{none}: that needs {FEWEST_TOPICS_COMPARED} {rows[0].cluster}s in common."
-    apart = [row for row in rows if row.p_adjusted is not None and row.p_adjusted <= ALPHA]
-    wins = Counter(row.run_a if sign * (row.difference.value or 0) > 0 else row.run_b for row in apart)
+        besides = f"; {at_worst} of {pairs} can be told apart {if_worst} {level}" if at_worst else ""
+        return f"{verdict}: that needs {FEWEST_TOPICS_COMPARED} {unit} in common{besides}."
+    counts = f"{len(found)} of {pairs} can be told apart"
+    if missing and both:
+        counts += f" either way, {len(graded)} {on_graded} and {at_worst} {if_worst}"
+    elif missing and graded:
+        counts += f" there, none of them so {if_worst}"
+    elif missing and at_worst:
+        counts += f" there, {at_worst} {if_worst}"
+    elif missing:
+        counts += f", {on_graded} or {if_worst}"
+    few = min((row.difference.topics for row in found), default=FEW_TOPICS)
+    unseen = f" With {few} {unit}, a run may fail badly on a tenth of all {unit} and on none of these."
+    return f"{verdict}: {counts} {level}.{unseen if few < FEW_TOPICS else ''}"
+
+
+def _better(found: Sequence[RunDifference], rows: Sequence[RunDifference], criterion: Criterion) -> str:
+    """Which run is better than most others by the pairs that are `found`; empty without any."""
+    if not found:
+        return ""
+    sign = -1 if criterion.scale.polarity == "lower" else 1
+    wins = Counter(row.run_a if sign * (row.difference.value or 0) > 0 else row.run_b for row in found)
     first = [run_id for run_id, won in wins.items() if won == max(wins.values())]
     others = len({run_id for row in rows for run_id in (row.run_a, row.run_b)}) - 1
-    verdict = f"{listed(first)} {'is' if len(first) == 1 else 'are each'} measurably better than" if first else none
-    of = f" {wins[first[0]]} of {count(others, 'other run')}" if first else ""
-    few, unit = min((row.difference.topics for row in apart), default=FEW_TOPICS), f"{rows[0].cluster}s"
-    unseen = f" With {few} {unit}, a run may fail badly on a tenth of all {unit} and on none of these."
-    return (
-        f"{verdict}{of}: {len(apart)} of {count(len(rows), 'pair')} can be told apart (p at most {ALPHA:.2f}, "
-        f"adjusted for all pairs; differences.tsv).{unseen if few < FEW_TOPICS else ''}"
-    )
+    verb = "is" if len(first) == 1 else "are each"
+    return f"{listed(first)} {verb} measurably better than {wins[first[0]]} of {count(others, 'other run')}"
 
 
 def listed(run_ids: Sequence[str]) -> str:

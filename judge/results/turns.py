@@ -36,6 +36,9 @@ class TurnGrade(Record, frozen=True, gc=False):
     lowest: float | None = None
     """Of a measure of citations: what it is if those whose lack of a grade counts against the run have the worst one;
     None if there are none."""
+    compared: float | None = None
+    """What it is where runs are compared: citations that lack a grade through the run's own doing have the worst one,
+    others are worth what the graded ones are on average; None if there is no `lowest`."""
     lacking: frozenset[FailureReason | None] = frozenset()
     """Why citations that count have no grade; None where they were not asked about."""
     answered: bool = True
@@ -71,6 +74,8 @@ class RunTurns(Record, frozen=True):
     """Whether a grade rests on a passage text that the run brought and nobody compared with the collection."""
     reciting: float = 0.0
     """Share of its pooled responses that recite the judge's prompt (`reciting_runs`)."""
+    own_doing: frozenset[str] = frozenset()
+    """Ids of the failed responses that have no grade through the run's own doing (`_is_own_doing`)."""
 
     @property
     def turns(self) -> int:
@@ -133,6 +138,22 @@ class RunTurns(Record, frozen=True):
         grades = {turn_id: worst for turn_id in self.turn_ids if turn_id not in left_out}
         lowest = ((of, given.grade if given.lowest is None else given.lowest) for of, given in self.graded)
         return grades | {response.turn_id: float(grade) for response, grade in lowest}
+
+    def without_missing(self, known: Collection[str] = ()) -> "RunTurns":
+        """The run if a grade that is missing counted against it only where that is the run's own doing.
+
+        By this runs are compared. Another judge, or another passage file, would have given a grade that is missing
+        otherwise, so the responses without one are left out.
+
+        `known`: ids of failed responses that have a grade from elsewhere, and stay.
+        """
+        failed: list[PooledResponse] = []
+        left_out = list(self.left_out)
+        for response in self.failed:
+            stays = response.response_id in self.own_doing or response.response_id in known
+            (failed if stays else left_out).append(response)
+        graded = tuple((response, replace(given, lowest=given.compared)) for response, given in self.graded)
+        return replace(self, graded=graded, failed=tuple(failed), left_out=tuple(left_out))
 
     def compared(self, worst: float) -> dict[str, float]:
         """The grades by which the run is compared with others: of an interactive run the mean grade of each topic.
@@ -213,7 +234,8 @@ def run_turns(
     The lack of a grade counts against a run that did not answer, or whose response the judge could not grade: it may be
     the run's doing. It counts against no run if the response was left out of a trial or the budget was spent, or if the
     provider failed on every response of the turn that it was asked about. Where it failed on some only, those may have
-    caused it. A ValueError if a response has two judgments under the criterion.
+    caused it. `without_missing` has what counts against a run that is compared with others. A ValueError if a response
+    has two judgments under the criterion.
     """
     of_prompt = _outcomes(results, criterion.of if isinstance(criterion, Measure) else criterion)
     return _run_turns(pool, of_prompt, criterion, expected)
@@ -242,8 +264,19 @@ def _run_turns(
             counted[run_id] = {*turns, *lacking}
     shown = pool.passages if "passages" in criterion.inputs else {}
     own_texts = {key for key, passage in shown.items() if passage.source == "run"}
+    own_evidence = _is_own_evidence(pool)
     found = tuple(
-        _of_run(run_id, turns, firsts.get(run_id, {}), outcomes, reached, shares[run_id], conversations, own_texts)
+        _of_run(
+            run_id,
+            turns,
+            firsts.get(run_id, {}),
+            outcomes,
+            reached,
+            shares[run_id],
+            conversations,
+            own_texts,
+            own_evidence,
+        )
         for run_id, turns in counted.items()
         if turns
     )
@@ -288,8 +321,14 @@ def _measured(
     cited = cited_responses(pool)
     given = ((name, one) for name, one in outcomes.items() if isinstance(one, TurnGrade) and not one.unable)
     worth = {name: measure.worth(one.grade) for name, one in given}
-    ids = ((citation.response_id, citation.turn_id) for citation in pool.responses)
-    against = worth | {name: 0.0 for name, turn_id in ids if _is_against(outcomes.get(name), turn_id, reached)}
+    against, charged = dict(worth), dict(worth)
+    own_evidence = _is_own_evidence(pool)
+    for citation in pool.responses:
+        outcome = outcomes.get(citation.response_id)
+        if _is_against(outcome, citation.turn_id, reached):
+            against[citation.response_id] = 0.0
+        if _is_own_doing(outcome, citation, own_evidence):
+            charged[citation.response_id] = 0.0
     firsts: dict[str, dict[str, PooledResponse]] = {}
     measured: dict[str, TurnGrade | FailureReason] = {}
     for run_id, turn_ids in runs.items():
@@ -305,9 +344,13 @@ def _measured(
             score, low = (measure.score([[*map(of.get, each)] for each in names]) for of in (worth, against))
             without = frozenset(one for one in found if not isinstance(one, TurnGrade))
             lost = not names or any(name in against and name not in worth for name in chain.from_iterable(names))
-            answered = turn_id in cited.get(run_id, {})
             measured[response.response_id] = TurnGrade(
-                score, None, lowest=low if lost else None, lacking=without, answered=answered
+                score,
+                None,
+                lowest=low if lost else None,
+                compared=measure.filled([[*map(charged.get, each)] for each in names]) if lost else None,
+                lacking=without,
+                answered=turn_id in cited.get(run_id, {}),
             )
     return firsts, measured
 
@@ -342,6 +385,22 @@ def _is_against(outcome: TurnGrade | FailureReason | None, turn_id: str, reached
     return isinstance(outcome, str) or outcome.unable
 
 
+def _is_own_evidence(pool: Pool) -> bool:
+    """Whether the runs had to bring the texts of their passages, since no file of the collection was given."""
+    return all(passage.source != "collection" for passage in pool.passages.values())
+
+
+def _is_own_doing(outcome: TurnGrade | FailureReason | None, response: PooledResponse, own_evidence: bool) -> bool:
+    """Whether a response has no grade because of what its run did, and of nothing else.
+
+    That is so where it names no passage, or the run had to bring the text of one and did not. A text that the
+    collection's file lacks is missing there. A reply that is refused, unreadable, cut or blocked is the judge's or its
+    provider's, and so are "unable", a prompt that is too long for the model, and all that is in HARNESS: a run may have
+    provoked these, but nothing shows that it did.
+    """
+    return outcome == "no_passages" and (own_evidence or not response.passages)
+
+
 def _of_run(
     run_id: str,
     turns: Collection[str],
@@ -351,10 +410,12 @@ def _of_run(
     share_of_turns: float | None,
     conversations: "_Conversations",
     own_texts: Collection[str],
+    own_evidence: bool,
 ) -> RunTurns:
     graded: list[tuple[PooledResponse, TurnGrade]] = []
     failed: list[PooledResponse] = []
     left_out: list[PooledResponse] = []
+    own_doing: set[str] = set()
     reasons: Counter[FailureReason] = Counter()
     unable = not_asked = 0
     for turn_id in sorted(firsts, key=natural_key):
@@ -367,12 +428,24 @@ def _of_run(
         unable += isinstance(outcome, TurnGrade)
         if isinstance(outcome, str):
             reasons[outcome] += 1
+        if _is_own_doing(outcome, response, own_evidence):
+            own_doing.add(response.response_id)
         (failed if _is_against(outcome, turn_id, reached) else left_out).append(response)
-    turn_ids, of_reasons = tuple(sorted(turns, key=natural_key)), dict(sorted(reasons.items()))
-    of_responses = tuple(graded), tuple(failed), tuple(left_out)
-    length, short = conversations.length(run_id), conversations.is_far_shorter(run_id)
-    own = any(key in own_texts for response, _ in graded for key in response.passages)
-    return RunTurns(run_id, turn_ids, *of_responses, unable, of_reasons, not_asked, share_of_turns, length, short, own)
+    return RunTurns(
+        run_id=run_id,
+        turn_ids=tuple(sorted(turns, key=natural_key)),
+        graded=tuple(graded),
+        failed=tuple(failed),
+        left_out=tuple(left_out),
+        unable=unable,
+        reasons=dict(sorted(reasons.items())),
+        not_asked=not_asked,
+        share_of_turns=share_of_turns,
+        turns_per_topic=conversations.length(run_id),
+        far_shorter=conversations.is_far_shorter(run_id),
+        own_texts=any(key in own_texts for response, _ in graded for key in response.passages),
+        own_doing=frozenset(own_doing),
+    )
 
 
 class _Conversations:

@@ -46,11 +46,13 @@ def places(
     higher_is_better: bool,
     alpha: float = 0.05,
     beyond: NDArray[np.bool_] | None = None,
+    also: Sequence[Corrected] | None = None,
 ) -> tuple[Place | None, ...]:
     """The place of every run; None for a run without a corrected mean.
 
     A run whose topics count as fewer than FEWEST_TOPICS_APART is told from no other; if those of all do, there are no
-    letters and no rank intervals. `beyond`: pairs of runs (R x R) that differ by what `separated` does not see.
+    letters and no rank intervals. `beyond`: pairs of runs (R x R) that differ by what `separated` does not see. `also`:
+    other values of the same runs, by which two must be apart as well, the same way round; ranks are by `corrected`.
 
     low is 1 + the number of significantly better runs, high the number of runs minus that of significantly worse ones.
     A run without a corrected mean may stand anywhere, so it is among the runs of every other one's high.
@@ -62,6 +64,11 @@ def places(
     score = np.array([run.value for run in runs], dtype=np.float64) * (1 if higher_is_better else -1)
     enough = np.array([run.topics >= FEWEST_TOPICS_APART - ROUNDING for run in runs], dtype=bool)
     apart = separated(runs, alpha=alpha)
+    if also is not None:
+        others = [also[i] for i in ranked]
+        values = np.array([run.value for run in others], dtype=np.float64) * (1 if higher_is_better else -1)
+        same_way = np.subtract.outer(score, score) * np.subtract.outer(values, values) > 0
+        apart &= separated(others, alpha=alpha) & same_way
     if beyond is not None:
         apart |= beyond[np.ix_(ranked, ranked)]
     apart &= np.outer(enough, enough)

@@ -6,6 +6,7 @@ from typing import cast, get_args
 
 import pytest
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from judge.io.table import Cell, Heading, Plot, Table
 from judge.io.text import dollars
@@ -20,10 +21,11 @@ from judge.report.job import Picture, report_markdown
 from judge.report.page import Browser, pictured, report_page, shown_cells, ticks
 from judge.report.sections import EXCLUDED, capped, excluded_words
 from judge.report.sections.making import in_all, spent
-from judge.report.sections.summary import order_of
+from judge.report.sections.summary import _parts, order_of
 from judge.results.rows import LeaderboardRow, RunDifference
 from judge.results.tables import tie_letters
 from judge.runs.check import CODES
+from tests.results.test_leaderboard import criterion
 
 HOSTILE = "</style></script><img src=x onerror=alert(1)>{{ 7 * 7 }}\n# `x` | <b>"
 NOTHING = Browser(Markup(), "", "")
@@ -257,6 +259,40 @@ def test_runs_share_a_letter_unless_they_are_told_apart() -> None:
     assert tie_letters("abc", pairs) == {"a": "a", "b": "ab", "c": "b"}
     # Nothing was tested.
     assert tie_letters("ab", [pair("a", "b", None)]) == {}
+
+
+def test_a_run_is_better_in_green_only_if_what_is_missing_cannot_undo_it() -> None:
+    better = pair("a", "b", 0.01)
+    level = "(p at most 0.05, adjusted for all pairs)"
+    cases: list[tuple[RunDifference, str, str]] = [
+        (better, "good", f"a is measurably better than 1 of 1 other run: 1 of 1 pair can be told apart {level}."),
+        (
+            replace(better, if_worst=better),
+            "good",
+            "a is measurably better than 1 of 1 other run: 1 of 1 pair can be told apart either way, 1 on the turns "
+            f"graded for both and 1 if each missing grade were the worst {level}.",
+        ),
+        (
+            replace(better, if_worst=pair("a", "b", 0.06)),
+            "plain",
+            "a is measurably better than 1 of 1 other run on the turns graded for both: 1 of 1 pair can be told apart "
+            f"there, none of them so if each missing grade were the worst {level}.",
+        ),
+        (
+            replace(pair("a", "b", 0.06), if_worst=better),
+            "plain",
+            "No run is measurably better than another on the turns graded for both: 0 of 1 pair can be told apart "
+            f"there, 1 if each missing grade were the worst {level}.",
+        ),
+    ]
+    for row, tone, text in cases:
+        tables = SimpleNamespace(differences=[replace(row, criterion="groundedness")])
+        judged = SimpleNamespace(criteria=[criterion()], banner="banner", manifest={})
+        section = _parts(cast(RunFolder, SimpleNamespace(tables=tables, judged=judged)))
+        # An estimate here has no topics, so a warning of few topics follows each verdict that a run is better.
+        said = next(section)
+        assert isinstance(said, Said)
+        assert (said.text.partition(" With ")[0], said.tone) == (text, tone)
 
 
 # ---------------------------------------------------------------- what the judging took

@@ -117,7 +117,7 @@ def test_seven_themes_tell_nothing_apart_though_they_have_fourteen_topics() -> N
     assert (
         records_tsv(tables.COLUMNS, [themes], 4)
         .splitlines()[1]
-        .endswith("\t14\t7\tfewer than 8 topics; clustered by theme")
+        .endswith("\t14\t7\t2.1429\t\t14\tfewer than 8 topics; clustered by theme")
     )
 
 

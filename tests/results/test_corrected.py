@@ -485,6 +485,24 @@ def test_a_run_that_is_mostly_without_a_grade_ranks_by_its_bound() -> None:
     ]
 
 
+def test_runs_are_told_apart_by_no_grade_that_is_missing_through_others() -> None:
+    """Both have 2 wherever there is a grade; where every second one is missing, the bound is 16 · 2 / 32."""
+    rows = World(1.0, a=[(2, 2)] * 32, b=[(2, 2), ("refused", None)] * 16).rows()
+    assert [(row.bound, row.rank, row.rank_low, row.rank_high, row.tie) for row in rows.values()] == [
+        (2.0, 1, 1, 2, "a"),
+        (1.0, 2, 1, 2, "a"),
+    ]
+    # A response that names no passage is the run's own doing.
+    own = World(1.0, a=[(2, 2)] * 32, b=[(2, 2), ("no_passages", None)] * 16).rows()
+    assert [(row.rank_low, row.rank_high, row.tie) for row in own.values()] == [(1, 1, "a"), (2, 2, "b")]
+    # So is a grade that people gave, though the judge gave none.
+    known = World(1.0, a=[(2, 2)] * 32, b=[(2, 2), ("refused", 0)] * 16).rows()
+    assert [(row.bound, row.tie) for row in known.values()] == [(2.0, "a"), (1.0, "b")]
+    # Better by what is graded, and worse by the bound: (16 · 3) / 32.
+    mixed = World(1.0, a=[(2, 2)] * 32, b=[(3, 3), ("refused", None)] * 16).rows()
+    assert [(row.bound, row.tie) for row in mixed.values()] == [(2.0, "a"), (1.5, "a")]
+
+
 def test_on_few_topics_nothing_says_that_runs_differ() -> None:
     rows = World(1.0, a=[(3, 3)] * 14, b=[(0, 0)] * 14).rows()
     assert [(row.rank, row.rank_low, row.rank_high, row.tie) for row in rows.values()] == [

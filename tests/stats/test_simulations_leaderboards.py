@@ -35,6 +35,8 @@ def test_with_ten_gold_grades_a_run_intervals_cover_and_some_pairs_are_told_apar
     ("kind", "sizes"),
     [
         *((kind, {"runs": (5, 10, 24), "topics": (8,)}) for kind in ("e", "s", "d")),
+        # A run without grades on 40 % of the turns.
+        ("miss", {"runs": (5,), "topics": (8, 25)}),
         # Runs of unequal noise.
         ("n", {"runs": (10,), "topics": (8, 25)}),
         # A run that fails on some topics.

@@ -40,6 +40,8 @@ class MeasuredRun(Record, frozen=True):
     """The mean over the turns; the interval is over topics."""
     turns: dict[str, float]
     """Turn to its value, in natural order."""
+    unjudged: frozenset[str] = frozenset()
+    """Turns of these whose response has no grade, so that the value says nothing of it."""
 
 
 def measured_run(
@@ -52,6 +54,7 @@ def measured_run(
     cluster: Cluster = "topic",
     bounds: tuple[float, float] | None = (0.0, 1.0),
     worst: float = 0.0,
+    unjudged: frozenset[str] = frozenset(),
 ) -> MeasuredRun:
     """The mean of a run under a measure.
 
@@ -64,7 +67,7 @@ def measured_run(
     turns = {turn_id: float(value) for turn_id, value in counted if value is not None}
     clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
     estimate = mean_interval(list(turns.values()), clusters, bounds=bounds, what="values")
-    return MeasuredRun(run_id, measure, over, estimate, turns)
+    return MeasuredRun(run_id, measure, over, estimate, turns, unjudged)
 
 
 def board_lines(form: str, scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:

@@ -18,10 +18,10 @@ from judge.io.draw import curve_plot, interval_plot
 from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, nested, topic_of
 from judge.io.installed import has_extra
 from judge.io.table import Cell, Table, TsvColumns, fields, p_cell, records_table
-from judge.io.text import count
+from judge.io.text import count, decimals
 from judge.records import Estimate, Record
 from judge.results.rows import RunDifference, noted
-from judge.results.tables import ALPHA, paired, tie_letters
+from judge.results.tables import ALPHA, is_apart, paired, tie_letters
 from judge.runs.records import Topic
 from judge.stats.means import mean_interval
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
@@ -298,13 +298,21 @@ class PairedRuns(Record, frozen=True):
 
 
 def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: Reading = UNIT) -> PairedRuns:
-    """Compare every two runs by `run_differences`; letters by the adjusted p-values."""
+    """Compare every two runs by `run_differences`; letters by the adjusted p-values.
+
+    Two runs are compared on the turns that no unjudged response of theirs answers, and told apart only where they
+    differ as their means count too.
+    """
     runs = best_first(runs, reading)
     measure, values = runs[0].measure if runs else "", {run.run_id: run.turns for run in runs}
-    pairs = paired(measure, values, reading.cluster, rng) if any(values.values()) else []
+    judged = {
+        run.run_id: {turn_id: value for turn_id, value in run.turns.items() if turn_id not in run.unjudged}
+        for run in runs
+    }
+    pairs = paired(measure, judged, reading.cluster, rng, at_worst=values) if any(values.values()) else []
     letters = tie_letters([*values], pairs)
     needed = f"that needs {FEWEST_TOPICS_COMPARED} {reading.cluster}s in common"
-    told = sum(pair.p_adjusted is not None and pair.p_adjusted <= ALPHA for pair in pairs)
+    told = sum(map(is_apart, pairs))
     apart = f"{told} of {count(len(pairs), 'pair')} {'is' if told == 1 else 'are'}"
     if letters:
         sentence = f"runs that share a letter are not told apart; {apart} ({_LEVEL})."
@@ -315,6 +323,8 @@ def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: R
     else:
         sentence = "no letters, since there is only one run."
         notes = [f"{measure}: no pair, since there is only one run."]
+    if any(pair.if_worst is not None for pair in pairs):
+        notes.append(UNJUDGED)
     return PairedRuns(tuple(pairs), letters, reading, f"{measure}: {sentence}", tuple(notes))
 
 
@@ -323,7 +333,9 @@ _PAIR: TsvColumns = {
     "p": lambda pair: p_cell(pair.p),
     "p_adjusted": lambda pair: p_cell(pair.p_adjusted),
     **fields("turns=difference.n topics=difference.topics"),
-    "note": lambda pair: noted(pair.difference.reason, pair.cluster),
+    "note": lambda pair: noted(
+        "; ".join(filter(None, (pair.difference.reason, _as_counted(pair)))) or None, pair.cluster
+    ),
 }
 _LEVEL = f"p at most {ALPHA:.2f}, adjusted for all pairs"
 PAIRED: dict[Cluster, str] = {
@@ -332,6 +344,21 @@ PAIRED: dict[Cluster, str] = {
     for cluster in CLUSTERS
 }
 """What a table of pairs shows, in words."""
+
+
+UNJUDGED = (
+    "Two runs are compared on the turns that no unjudged response of theirs answers, and told apart only where they "
+    "differ as their means count too, which the note says."
+)
+"""What a table of pairs says where responses have no grade."""
+
+
+def _as_counted(pair: RunDifference) -> str:
+    """The difference as the means count, where that is another one."""
+    if pair.if_worst is None:
+        return ""
+    counted = pair.if_worst
+    return f"as the means count {decimals(counted.difference.value, 3)}, p_adjusted {decimals(counted.p_adjusted, 4)}"
 
 
 RunTable = Literal["run", "pair", "topic", "depth", "ptkb", "group"]

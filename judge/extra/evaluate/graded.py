@@ -132,6 +132,7 @@ def _scored(run_id: str, answers: Mapping[str, str], qrels: ResponseQrels, clust
     first = {turn_id: answers[turn_id] for turn_id in qrels.grades if turn_id in answers}
     grades = {turn_id: grade for turn_id, top in first.items() if (grade := qrels.grades[turn_id].get(top)) is not None}
     scores: dict[tuple[ResponseMeasure, Over], MeasuredRun] = {}
+    unjudged = frozenset(first.keys() - grades.keys())
     for measure in RESPONSE_MEASURES:
         if measure == "positive" and qrels.positive is None:
             continue
@@ -145,7 +146,15 @@ def _scored(run_id: str, answers: Mapping[str, str], qrels: ResponseQrels, clust
             # What a turn without a grade counts is added by `measured_run`.
             given = values if over == "worst" else answered
             scores[measure, over] = measured_run(
-                run_id, measure, given, qrels.grades, over, cluster=cluster, bounds=bounds, worst=worst
+                run_id,
+                measure,
+                given,
+                qrels.grades,
+                over,
+                cluster=cluster,
+                bounds=bounds,
+                worst=worst,
+                unjudged=unjudged,
             )
     outside = tuple(sorted(answers.keys() - qrels.grades.keys(), key=natural_key))
     return ScoredRun(run_id, first, grades, outside, scores)

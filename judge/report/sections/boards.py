@@ -31,11 +31,16 @@ def leaderboards(folder: RunFolder) -> Iterator[Section]:
     slugs = safe_names(criteria)
     for name, rows in groups_of((row.criterion, row) for row in folder.tables.leaderboard).items():
         pairs = [pair for pair in folder.tables.differences if pair.criterion == name]
-        sheet = _sheet(rows, criteria[name], tie_letters([row.run_id for row in rows], pairs))
+        letters = tie_letters([row.run_id for row in rows], pairs)
+        missing = any(pair.if_worst is not None for pair in pairs)
+        sheet = _sheet(rows, criteria[name], letters, missing=missing)
         yield Section(f"leaderboard-{slugs[name]}", f"Leaderboard: {name}", (sheet,))
 
 
-def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str]) -> Table[Any]:
+def _sheet(
+    rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[str, str], *, missing: bool
+) -> Table[Any]:
+    """`missing`: whether some grades are missing of which nobody knows that the run is the reason."""
     notes = [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) for row in rows]
     units = f"{rows[0].cluster}s" if rows else "topics"
     over = "the mean with the worst grade for each turn without one; ranks go by it"
@@ -44,6 +49,9 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
             ". A turn whose grade is lacking through the provider, the budget or a trial counts as the run's other "
             "responses do on average"
         )
+    alike = "runs that share a letter may differ by chance alone"
+    if missing:
+        alike += ", or only on the turns graded for both, or only if each missing grade were the worst"
     turns = "the turns that have a grade"
     if isinstance(criterion, Measure) and criterion.of.unit == "citation":
         turns = "all turns but those whose citations have no grade; one without a response counts 0"
@@ -56,9 +64,7 @@ def _sheet(rows: Sequence[LeaderboardRow], criterion: Criterion, letters: dict[s
         Heading("rank"): [row.rank for row in rows],
         Heading("run"): [row.run_id for row in rows],
         Heading("mean grade", about=means): [row.mean for row in rows],
-        Heading("not told apart", about="runs that share a letter may differ by chance alone"): [
-            letters.get(row.run_id) for row in rows
-        ],
+        Heading("not told apart", about=alike): [letters.get(row.run_id) for row in rows],
         Heading("over all turns", about=over): [row.bound for row in rows],
         Heading("good responses", about=f"the share with a positive grade ({positive})"): [
             None if row.share_positive is None else f"{100 * row.share_positive:.0f} %" for row in rows

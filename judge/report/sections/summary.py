@@ -16,7 +16,7 @@ from judge.report.sections.boards import verdicts
 from judge.report.sections.making import in_all
 from judge.results.citations import headlines_of
 from judge.results.rows import LeaderboardRow, worded
-from judge.results.tables import ALPHA, listed, told_apart
+from judge.results.tables import is_apart, listed, told_apart
 
 
 def summary(folder: RunFolder) -> Iterator[Section]:
@@ -38,9 +38,7 @@ def banner(folder: RunFolder) -> Said:
 
 def _parts(folder: RunFolder) -> Iterator[ReportPart]:
     criteria = {criterion.name: criterion for criterion in headlines_of(folder.judged.criteria)}
-    apart = {
-        pair.criterion for pair in folder.tables.differences if pair.p_adjusted is not None and pair.p_adjusted <= ALPHA
-    }
+    apart = {pair.criterion for pair in folder.tables.differences if is_apart(pair)}
     for name, said in told_apart(folder.tables.differences, criteria.values()).items():
         verdict = said.replace("; differences.tsv", "")
         text = f"{titled(name)}: {verdict}" if len(criteria) > 1 else verdict

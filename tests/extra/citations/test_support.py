@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import judge
 from judge.ask.criteria import find_criterion
+from judge.ask.records import Failure, Judgment
 from judge.cli import main
 from judge.errors import UsageError
 from judge.gold.draft import ImportOptions
@@ -17,9 +20,13 @@ from judge.gold.sources import import_gold
 from judge.jobs.judged import read_judged
 from judge.jobs.leaderboard import CorrectionPlan, correct_leaderboard
 from judge.pool.bank import read_pool_folder
+from judge.pool.records import Pool, PooledResponse
+from judge.records import Passage
 from judge.results.citations import boards_of, support
 from judge.results.rows import LeaderboardRow
+from judge.results.tables import result_tables
 from tests.conftest import complaint, put, refused
+from tests.results.test_leaderboard import excluded, failure, judgment, pooled
 
 
 @pytest.mark.parametrize(
@@ -129,6 +136,50 @@ def test_a_citation_without_a_grade_counts_in_the_bound_alone(tmp_path: Path) ->
     without = judged(tmp_path / "none", {pair: f"I had rather not say of {pair[0]}" for pair in LABELS})
     row = row_of(without, "b", "recall_hard")
     assert (row.mean.value, row.bound, row.n, row.reasons) == (None, 0.0, 0, {"unreadable": 2})
+
+
+EIGHT = [str(topic) for topic in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("without", "organizers", "values"),
+    [
+        # Nothing is missing: of three sentences two cite, and both are supported.
+        ((), True, {"precision": (1.0, 1.0), "recall": (2 / 3, 2 / 3)}),
+        # The text of the second citation is not in the organizer's file: the first one stands for both.
+        (("s1",), True, {"precision": (1.0, 1 / 2), "recall": (2 / 3, 1 / 3)}),
+        # The run had to bring the text of the second one.
+        (("s1",), False, {"precision": (1 / 2, 1 / 2), "recall": (1 / 3, 1 / 3)}),
+    ],
+)
+def test_a_text_that_the_collection_lacks_is_not_the_runs_doing(
+    without: tuple[str, ...], organizers: bool, values: dict[str, tuple[float, float]]
+) -> None:
+    """What two runs are compared by, and what it would be at worst, of a run against one that supports all."""
+    found: dict[str, list[PooledResponse]] = {"x": [], "y": []}
+    results: list[Judgment | Failure] = []
+    exclusions = []
+    for topic, run_id in product(EIGHT, found):
+        for number in (1, 2):
+            key = f"s{number - 1}" if run_id == "x" else "s0"
+            named = pooled(f"{run_id}{topic}{number}", f"{topic}_1", (run_id, number))
+            of = replace(named, passages=(key,), unit="citation", text=f"{run_id}{number}")
+            found[run_id].append(replace(of, runs=(replace(of.runs[0], citation=1),)))
+        if run_id == "x":
+            exclusions.append(excluded("x", f"{topic}_1", "uncited_sentence", 3))
+    for response in (*found["x"], *found["y"]):
+        lacking = response.passages[0] in without
+        given = failure(response, "support", "no_passages") if lacking else judgment(response, 2, name="support")
+        results.append(given)
+    passages = {"s0": Passage("s0", "text", "collection" if organizers else "run")}
+    here = Pool((*found["x"], *found["y"]), passages, tuple(exclusions))
+    rows = {row.criterion: row for row in result_tables(here, results, [find_criterion("support")]).differences}
+    for measure, (compared, at_worst) in values.items():
+        row = rows[f"support_{measure}_weighted"]
+        assert (row.run_a, row.run_b, row.difference.n) == ("x", "y", 8)
+        assert row.difference.value == pytest.approx(compared - 1)
+        assert row.at_worst.difference.value == pytest.approx(at_worst - 1)
+        assert (row.if_worst is None) is (compared == at_worst)
 
 
 def gold(text: str, passage: str, turn_id: str, grade: int, p: float = 1.0) -> GoldRow:

@@ -152,6 +152,27 @@ def test_letters_follow_the_adjusted_p_values() -> None:
     assert lower.letters == {"top": "b", "low": "a", "also": "a"}
 
 
+def test_runs_are_told_apart_by_no_response_that_nobody_judged() -> None:
+    """Equal on 10 topics; on 6 more, a response without a grade counts 0 in the mean: 6 · 0.8 / 16."""
+    values = {f"{topic}_1": 0.8 for topic in range(16)}
+    unjudged = frozenset(f"{topic}_1" for topic in range(6))
+    counted = {turn_id: 0.0 if turn_id in unjudged else value for turn_id, value in values.items()}
+    for without, letters, n in (
+        (unjudged, {"all": "a", "part": "a"}, 10),
+        (frozenset(), {"all": "a", "part": "b"}, 16),
+    ):
+        part = measured_run("part", "m", counted, counted, "qrels", unjudged=without)
+        compared = breakdown.comparison((run("all", values), part), np.random.default_rng(0))
+        (pair,) = compared.pairs
+        assert (compared.letters, pair.difference.n) == (letters, n)
+        assert pair.at_worst.difference.value == pytest.approx(0.3)
+        table = by_pair(compared)
+        # Of the 2^6 signs of the six, two are as extreme: .031, here from 10,000 draws.
+        said = "all differences equal; as the means count 0.300, p_adjusted 0.0320" if without else None
+        assert next(iter(table))[-1] == said
+        assert (breakdown.UNJUDGED in table.notes) is bool(without)
+
+
 def by_pair(compared: breakdown.PairedRuns) -> Table[Any]:
     return breakdown.breakdown("pair", compared, (), {})
 

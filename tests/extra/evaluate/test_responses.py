@@ -48,6 +48,15 @@ def test_both_conventions_and_the_worst_grade_are_counted_apart() -> None:
     assert value(run, "positive", "answered") == 1 / 3
 
 
+def test_a_response_that_nobody_judged_is_in_no_comparison() -> None:
+    """Of ten topics, b has the grade of a on eight and no grade on one, and leaves one unanswered, which counts 0."""
+    runs = {name: {f"{topic}_1": f"{name}{topic}" for topic in range(10 if name == "a" else 9)} for name in "ab"}
+    grades = {f"{topic}_1": {f"a{topic}": 2, **({f"b{topic}": 2} if topic < 8 else {})} for topic in range(10)}
+    (pair,) = graded.evaluated_criterion(runs, qrels(grades, scale(0, 1, 2, 3))).compared["mean"].pairs
+    assert (pair.difference.n, pair.difference.value) == (9, pytest.approx(2 / 9))
+    assert (pair.at_worst.difference.n, pair.at_worst.difference.value) == (10, pytest.approx(2 * 2 / 10))
+
+
 def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
     of = scale(0, 1, 2, 3, polarity="lower", positive=(0, 1))
     evaluated = graded.evaluated_criterion(RUN, qrels(GRADES, of))
