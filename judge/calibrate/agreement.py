@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import judge.calibrate.findings as findings
 from judge.calibrate.findings import Split
-from judge.calibrate.panel import Column, Panel
+from judge.calibrate.panel import JudgeColumn, Panel
 from judge.io.ids import natural_key
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, point, primary_statistic
@@ -27,7 +27,7 @@ UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probabi
 
 
 def agreement_row(
-    panel: Panel, column: Column, split: Split, between: Estimate | None, seed: int, replicates: int
+    panel: Panel, column: JudgeColumn, split: Split, between: Estimate | None, seed: int, replicates: int
 ) -> findings.AgreementRow:
     """One judge on the items of a split that both it and the reference graded; intervals are over topics.
 
@@ -95,7 +95,7 @@ def ceiling(panel: Panel, mask: NDArray[np.bool_], seed: int, replicates: int) -
     return replace(estimate, n=int(both.any(axis=0).sum()))
 
 
-def _of_expected(panel: Panel, column: Column, both: NDArray[np.bool_]) -> dict[str, Estimate]:
+def _of_expected(panel: Panel, column: JudgeColumn, both: NDArray[np.bool_]) -> dict[str, Estimate]:
     """The statistics of EXPECTED, unweighted; undefined unless every graded item has an expected grade."""
     n, T = int(both.sum()), len(set(panel.topic[both].tolist()))
     known = int((both & ~np.isnan(column.expected)).sum())
@@ -130,14 +130,14 @@ def _unweighted(row: ProbabilityStatistic, items: Expected | Forecasts, topics: 
     return replace(found, reason="; ".join(filter(None, reasons)) or None)
 
 
-def _test_retest(panel: Panel, column: Column, mask: NDArray[np.bool_], seed: int) -> Estimate | None:
+def _test_retest(panel: Panel, column: JudgeColumn, mask: NDArray[np.bool_], seed: int) -> Estimate | None:
     if len(column.samples) < 2:
         return None
     labels = np.where(mask, column.samples, -1)
     return alpha_interval(labels, panel.topic, panel.grades, "ordinal", np.random.default_rng(seed))
 
 
-def _without_grade(column: Column, mask: NDArray[np.bool_]) -> dict[str, int]:
+def _without_grade(column: JudgeColumn, mask: NDArray[np.bool_]) -> dict[str, int]:
     counts = Counter(reason for reason, inside in zip(column.reasons, mask, strict=True) if inside and reason)
     return dict(sorted(counts.items()))
 
@@ -149,7 +149,7 @@ FEWEST_RUNS = 3
 _NUMBER = re.compile(r"\d+")
 
 
-def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[findings.Slope, ...]:
+def slopes(panel: Panel, columns: Iterable[JudgeColumn], split: Split) -> tuple[findings.Slope, ...]:
     """Judge minus assessor, in grades, against the response's length in words (log2) and the place of its turn.
 
     Of a pair it is how many times longer the first response is, over both orders, which share the turn's place.
@@ -174,7 +174,7 @@ def slopes(panel: Panel, columns: Iterable[Column], split: Split) -> tuple[findi
 
 
 def families(
-    panel: Panel, column: Column, split: Split, family_of: Mapping[str, str]
+    panel: Panel, column: JudgeColumn, split: Split, family_of: Mapping[str, str]
 ) -> tuple[findings.FamilyContrast, ...]:
     """Judge minus assessor by the family of models behind a run; a judge's own family is where favor would show.
 
@@ -197,7 +197,7 @@ def families(
     return tuple(rows)
 
 
-def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[findings.CalibrationMapRow, ...]:
+def calibration_map(panel: Panel, column: JudgeColumn, split: Split) -> tuple[findings.CalibrationMapRow, ...]:
     """The mean grade of the assessors where the judge gives each grade, drawn to the line through all items.
 
     It applies to single responses; the mean of a run needs gold of that run (`judge.results.corrected`).
@@ -222,7 +222,7 @@ def calibration_map(panel: Panel, column: Column, split: Split) -> tuple[finding
     return tuple(rows)
 
 
-def probabilities(panel: Panel, column: Column, split: Split) -> findings.ProbabilityRow | None:
+def probabilities(panel: Panel, column: JudgeColumn, split: Split) -> findings.ProbabilityRow | None:
     """The label probabilities as forecasts of the assessors' grades; None unless every graded item has them."""
     both = panel.within(split) & (column.codes >= 0) & ~panel.tied
     p = column.probabilities[both]
@@ -233,7 +233,9 @@ def probabilities(panel: Panel, column: Column, split: Split) -> findings.Probab
     return findings.ProbabilityRow(*_key(panel, column, split), statistics, float(brier_of_shares(items)))
 
 
-def systems(panel: Panel, column: Column, split: Split, seed: int, replicates: int) -> findings.SystemAgreement | None:
+def systems(
+    panel: Panel, column: JudgeColumn, split: Split, seed: int, replicates: int
+) -> findings.SystemAgreement | None:
     """The runs in the judge's order against the assessors' order; None with fewer than FEWEST_RUNS graded runs."""
     both = panel.within(split) & (column.codes >= 0)
     sides = {run_id: side * both for run_id, side in _by_run(panel).items() if (side * both).any()}
@@ -272,7 +274,7 @@ PREFERENCE = {
 """The statistics of a judge of pairs; `first_place` is of all pairs that it compared, the others of those with gold."""
 
 
-def preference(panel: Panel, column: Column, split: Split) -> findings.PreferenceRow | None:
+def preference(panel: Panel, column: JudgeColumn, split: Split) -> findings.PreferenceRow | None:
     """How a judge of pairs prefers one response, beside the assessors; None of anything but pairs."""
     if not any(item.seconds for item in panel.items):
         return None
@@ -317,7 +319,7 @@ def _gaps(panel: Panel, human: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray
     return np.asarray(np.abs(first - second).round(12), dtype=np.float64)
 
 
-def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> findings.AlternativeRow | None:
+def alternative(panel: Panel, column: JudgeColumn, split: Split, epsilon: float) -> findings.AlternativeRow | None:
     """The alternative annotator test: by accuracy on two grades, else by RMSE; None with fewer than two assessors."""
     if len(panel.assessors) < 2:
         return None
@@ -332,12 +334,12 @@ def alternative(panel: Panel, column: Column, split: Split, epsilon: float) -> f
     return findings.AlternativeRow(*key, epsilon, test.omega, test.rho, test.p_values, test.rejected, test.n)
 
 
-def _key(panel: Panel, column: Column, split: Split) -> tuple[str, str | None, str, Split]:
+def _key(panel: Panel, column: JudgeColumn, split: Split) -> tuple[str, str | None, str, Split]:
     """The fields of `JudgeRow`."""
     return column.judge, column.prompt, panel.criterion, split
 
 
-def _gap(panel: Panel, column: Column) -> NDArray[np.float64]:
+def _gap(panel: Panel, column: JudgeColumn) -> NDArray[np.float64]:
     """Judge minus the assessors' mean in grades (N,); without meaning where the judge gave no grade."""
     g = np.array(panel.grades, dtype=np.float64)
     return np.asarray(g[column.codes] - panel.mean, dtype=np.float64)

@@ -20,7 +20,7 @@ from judge.calibrate.findings import (
     TrustVerdict,
     Word,
 )
-from judge.calibrate.panel import Column, GradeCodes, Panel, constant
+from judge.calibrate.panel import GradeCodes, JudgeColumn, Panel, constant
 from judge.calibrate.selection import (
     candidates,
     choose,
@@ -261,7 +261,7 @@ def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calib
 
 
 def _rows(
-    panel: Panel, columns: Sequence[Column], split: Split, options: CalibrationOptions, steps: Steps
+    panel: Panel, columns: Sequence[JudgeColumn], split: Split, options: CalibrationOptions, steps: Steps
 ) -> dict[tuple[str, Split], AgreementRow]:
     between = agreement.ceiling(panel, panel.within(split), options.seed, options.replicates)
     return {
@@ -271,7 +271,7 @@ def _rows(
 
 
 def _verdict(
-    panel: Panel, chosen: Column, row: AgreementRow, choice: Choice | None, options: CalibrationOptions
+    panel: Panel, chosen: JudgeColumn, row: AgreementRow, choice: Choice | None, options: CalibrationOptions
 ) -> TrustVerdict:
     rules = rules_of(options.requirements, row.primary)
     worst: dict[Requirement, Estimate] = {}
@@ -296,7 +296,7 @@ def _without_choice(panel: Panel, split: Split, options: CalibrationOptions) -> 
 
 
 def _warnings(
-    panel: Panel, split: Split, chosen: Column | None, choice: Choice | None, options: CalibrationOptions
+    panel: Panel, split: Split, chosen: JudgeColumn | None, choice: Choice | None, options: CalibrationOptions
 ) -> tuple[str, ...]:
     """What a reader must know before any number, about the items that the verdict rests on."""
     name, mask = panel.criterion, panel.within(split)
@@ -369,7 +369,7 @@ def _too_few_to_compare(panel: Panel, split: Split) -> list[str]:
 
 
 def _not_beaten(
-    panel: Panel, choice: Choice | None, baselines: Sequence[Column], compared: Sequence[ComparisonRow]
+    panel: Panel, choice: Choice | None, baselines: Sequence[JudgeColumn], compared: Sequence[ComparisonRow]
 ) -> list[str]:
     """Warnings for the baselines that the chosen judge is not shown to beat; whoever pays for it should know."""
     if choice is None:

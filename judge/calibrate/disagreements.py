@@ -14,7 +14,7 @@ import numpy as np
 
 from judge.ask.prompt import NO_ANSWER
 from judge.calibrate.findings import Split
-from judge.calibrate.panel import Column, Panel
+from judge.calibrate.panel import JudgeColumn, Panel
 from judge.calibrate.report.lookup import of
 from judge.errors import refuse
 from judge.gold.seal import SealedItem, item_of
@@ -163,7 +163,7 @@ def _of_panel(
         )
 
 
-def _judge_grade(panel: Panel, column: Column, i: int, code: int, human: int) -> JudgeGrade:
+def _judge_grade(panel: Panel, column: JudgeColumn, i: int, code: int, human: int) -> JudgeGrade:
     label = column.first[i]
     said = (label.grade, label.expected, label.rationale) if label else (None, None, None)
     difference = None if code < 0 else panel.grades[code] - panel.grades[human]

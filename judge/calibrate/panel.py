@@ -197,7 +197,7 @@ class GradedItem(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class JudgeColumn:
     """One judge's labels over the items of a panel."""
 
     judge: str
@@ -250,7 +250,7 @@ class Panel:
     """(N,), the codes of each assessor."""
     made: tuple[str, ...]
     """How the gold was made, every way once."""
-    columns: tuple[Column, ...]
+    columns: tuple[JudgeColumn, ...]
     binary: bool
     """Grades are compared as positive or not, each by its own scale; expected grades stay on the judge's scale."""
     weights: NDArray[np.float64]
@@ -413,7 +413,7 @@ def _shares(codes: GradeCodes, k: int) -> NDArray[np.float64]:
     return mode_shares(votes)
 
 
-def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
+def constant(panel: Panel, mask: NDArray[np.bool_]) -> JudgeColumn:
     """The judge that always gives the reference's commonest grade within the mask, by weight; of two, the lower.
 
     Of pairs it is the middle one, since only a tie is the same verdict in both orders.
@@ -422,8 +422,20 @@ def constant(panel: Panel, mask: NDArray[np.bool_]) -> Column:
     commonest = len(share) // 2 if panel.of_pairs else int(share.argmax())
     codes = np.full(len(panel.items), commonest, dtype=np.int64)
     nothing = np.full((len(panel.items), len(panel.grades)), np.nan)
-    no = (None,) * len(codes)
-    return Column(CONSTANT, None, True, codes, no, no, nothing[:, 0], nothing, codes[None], None, {})
+    nobody = (None,) * len(codes)
+    return JudgeColumn(
+        judge=CONSTANT,
+        prompt=None,
+        baseline=True,
+        codes=codes,
+        first=nobody,
+        reasons=nobody,
+        expected=nothing[:, 0],
+        probabilities=nothing,
+        samples=codes[None],
+        origin=None,
+        words={},
+    )
 
 
 def _coding(scale: Scale, binary: bool) -> dict[int, int]:
@@ -439,7 +451,7 @@ def _reference(assessors: Sequence[str], most: int) -> str:
     return f"consensus of at most {most}" if most > 1 else "assessors, one an item"
 
 
-def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool, baseline: bool) -> Column:
+def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool, baseline: bool) -> JudgeColumn:
     code = _coding(scale, binary)
     # AUC takes a greater expected grade as a better one, so a scale whose low end is good is turned around.
     sign = -1 if binary and scale.polarity == "lower" else 1
@@ -464,9 +476,20 @@ def _column(labels: Labels, keys: Sequence[ItemKey], scale: Scale, binary: bool,
             probabilities[i] = 0.0
             for grade, p in by_grade.items():
                 probabilities[i, code[grade]] += p
-    codes, reasons = np.array(samples, dtype=np.int64), [label.reason if label else NOT_JUDGED for label in first]
-    answers = codes[0], tuple(first), tuple(reasons), expected, probabilities, codes
-    return Column(labels.judge, labels.prompt, baseline, *answers, labels, scale.words)
+    codes = np.array(samples, dtype=np.int64)
+    return JudgeColumn(
+        judge=labels.judge,
+        prompt=labels.prompt,
+        baseline=baseline,
+        codes=codes[0],
+        first=tuple(first),
+        reasons=tuple(label.reason if label else NOT_JUDGED for label in first),
+        expected=expected,
+        probabilities=probabilities,
+        samples=codes,
+        origin=labels,
+        words=scale.words,
+    )
 
 
 def _items(

@@ -15,7 +15,7 @@ from judge.calibrate.findings import Equivalence
 from judge.calibrate.selection import word_of
 from judge.errors import UsageError
 from judge.io.ids import groups_of, natural_order, topic_of
-from judge.io.table import Heading, TsvColumns, fields
+from judge.io.table import Column, RecordColumns, fields
 from judge.io.text import count, shown
 from judge.records import Estimate, FailureReason, Record
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval, unvarying_interval
@@ -23,14 +23,14 @@ from judge.stats.run_differences import for_skewness
 
 RECHECK_SEED = 2023
 """Of the choice of what is asked again."""
-RECHECKED: TsvColumns = {
+RECHECKED: RecordColumns = {
     **fields("judge prompt"),
     "asked again": lambda row: row.asked,
     **fields("topics=flipped.topics"),
-    Heading(
+    Column(
         "other answer", about="the share of second answers with another grade, with its 95 % interval over topics"
     ): lambda row: row.flipped,
-    Heading("distance", about="how far the two grades are apart on average"): lambda row: row.change,
+    Column("distance", about="how far the two grades are apart on average"): lambda row: row.change,
     **fields("higher lower missing"),
 }
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import judge.calibrate.findings as findings
 from judge.calibrate.findings import Split
-from judge.calibrate.panel import Column, Panel
+from judge.calibrate.panel import JudgeColumn, Panel
 from judge.records import Estimate
 from judge.stats.agreement import point, primary_statistic
 from judge.stats.comparison import after_choice, compare, nested_folds
@@ -21,14 +21,14 @@ FEWEST_FOLD_TOPICS = 5
 """Fewest topics on which the choice is repeated inside folds."""
 
 
-def choose(panel: Panel, split: Split) -> Column | None:
+def choose(panel: Panel, split: Split) -> JudgeColumn | None:
     """The candidate with the highest primary statistic on a split; of equals the first by name.
 
     A missing grade counts as the one farthest from the assessor's, so that no judge wins by failing on hard items.
     None if no candidate has a defined value.
     """
     mask = panel.within(split)
-    best: tuple[float, Column] | None = None
+    best: tuple[float, JudgeColumn] | None = None
     for column in candidates(panel):
         value = _apparent(panel, column, split)
         if value is not None and (column.codes[mask] >= 0).any() and (best is None or value > best[0]):
@@ -36,13 +36,13 @@ def choose(panel: Panel, split: Split) -> Column | None:
     return best[1] if best else None
 
 
-def candidates(panel: Panel) -> tuple[Column, ...]:
+def candidates(panel: Panel) -> tuple[JudgeColumn, ...]:
     """The judges that could be chosen, all but the baselines."""
     return tuple(column for column in panel.columns if not column.baseline)
 
 
 def comparisons(
-    panel: Panel, columns: Sequence[Column], split: Split, seed: int, permutations: int
+    panel: Panel, columns: Sequence[JudgeColumn], split: Split, seed: int, permutations: int
 ) -> tuple[tuple[findings.ComparisonRow, ...], frozenset[str]]:
     """Every pair of judges on the items that both graded, and the candidates that may be the best.
 
@@ -59,7 +59,7 @@ def comparisons(
 
 
 def common_tables(
-    panel: Panel, pairs: Iterable[tuple[Column, Column]], split: Split
+    panel: Panel, pairs: Iterable[tuple[JudgeColumn, JudgeColumn]], split: Split
 ) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]]:
     """The tables of two judges each, over the items of a split that both graded, by their names."""
     tables, mask = {}, panel.within(split)
@@ -71,7 +71,7 @@ def common_tables(
 
 def selection(
     panel: Panel,
-    chosen: Column,
+    chosen: JudgeColumn,
     split: Split,
     rows: dict[tuple[str, Split], findings.AgreementRow],
     best: frozenset[str],
@@ -96,14 +96,14 @@ def selection(
     return findings.Choice(*about, value, test, nested, after, optimism, others, openings, worst)
 
 
-def _apparent(panel: Panel, column: Column, split: Split) -> float | None:
+def _apparent(panel: Panel, column: JudgeColumn, split: Split) -> float | None:
     """The value that candidates are chosen by: the primary statistic with missing grades at their farthest."""
     tables = panel.tables(panel.farthest(column.codes), panel.within(split))
     return defined(point(primary_statistic(len(panel.grades)), tables.sum(axis=0), panel.grades))
 
 
 def _after_choice(
-    panel: Panel, chosen: Column, tried: tuple[Column, ...], split: Split, seed: int, replicates: int
+    panel: Panel, chosen: JudgeColumn, tried: tuple[JudgeColumn, ...], split: Split, seed: int, replicates: int
 ) -> tuple[float | None, Estimate | None, Estimate | None]:
     """The value with the choice repeated inside topic folds, and intervals that allow for the choice.
 
@@ -136,8 +136,8 @@ LEVEL = 0.9
 
 def equivalences(
     panel: Panel,
-    chosen: Column,
-    others: Sequence[Column],
+    chosen: JudgeColumn,
+    others: Sequence[JudgeColumn],
     split: Split,
     decided: Split,
     margin: float,
@@ -188,7 +188,7 @@ def _equivalences(
 
 
 def _beside_assessors(
-    panel: Panel, column: Column, mask: NDArray[np.bool_]
+    panel: Panel, column: JudgeColumn, mask: NDArray[np.bool_]
 ) -> tuple[NDArray[Any], NDArray[Any], int] | None:
     """Tables of the judge and of the assessors, both against the same grades: for each assessor, the others' consensus.
 

@@ -216,6 +216,6 @@ def print_grids(grids: Sequence[Table[Any]], form: str) -> None:
             print(FORMS[form][1](grid), end="")
             continue
         print_text(grid.title, "heading")
-        print_table(grid.columns, list(grid.cells()), words=grid.words())
+        print_table(grid.names, list(grid.cells()), words=grid.words())
         for note in grid.notes:
             print_text(note)

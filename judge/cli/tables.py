@@ -56,7 +56,7 @@ def print_leaderboard(
         table = board([row for row in rows if row.criterion == criterion.name], unit)
         below = ["; ".join(cell for cell in row[-2:] if cell != "-") for row in table.cells()]
         shown = table.pick(worded(name, unit) for name in ON_TERMINAL)
-        print_table(shown.columns, [*shown.cells()], words=2, keys=2, below=below)
+        print_table(shown.names, [*shown.cells()], words=2, keys=2, below=below)
         if criterion.name in apart:
             print_text(apart[criterion.name])
     more = [f"{len(boards) - len(headlines)} more measures stand in leaderboard.md"] * (len(boards) > len(headlines))
@@ -72,15 +72,15 @@ def print_ratings(tables: ResultTables) -> None:
         print_text(f"{name}: ratings by pairs of responses")
         rated = rating_board(tables.ratings, name)
         below = ["" if line[-1] == "-" else line[-1] for line in rated.cells()]
-        shown = rated.pick(name for name in rated.columns if name not in ("ranks", "note"))
-        print_table(shown.columns, [*shown.cells()], words={1, 2}, keys=3, below=below)
+        shown = rated.pick(name for name in rated.names if name not in ("ranks", "note"))
+        print_table(shown.names, [*shown.cells()], words={1, 2}, keys=3, below=below)
         print_text(said)
 
 
 def print_corrected(rows: Sequence[CorrectedRow]) -> None:
     """Print the table of one criterion, corrected by gold; flags stand below a row."""
     table = corrected_board(rows, CORRECTED_ON_TERMINAL)
-    print_table(table.columns, [*table.cells()], words={2, 3}, keys=4, below=[" ".join(row.flags) for row in rows])
+    print_table(table.names, [*table.cells()], words={2, 3}, keys=4, below=[" ".join(row.flags) for row in rows])
 
 
 def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
@@ -94,7 +94,7 @@ def print_rechecked(rechecked: Rechecked | None, *, table: bool) -> None:
             "the share of other answers and the mean distance of the two grades, with 95 % intervals"
         )
         asked_again = records_table(RECHECKED, rechecked.rows, "", places=3)
-        print_table(asked_again.columns, [*asked_again.cells()], words=2, keys=2)
+        print_table(asked_again.names, [*asked_again.cells()], words=2, keys=2)
     else:
         say(f"{count(len(rechecked.items), 'question')} asked again: manifest.json says what came of it")
     say_all(rechecked.changes, "warning: ")

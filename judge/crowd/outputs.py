@@ -20,7 +20,7 @@ from judge.io.folder import replace_folder
 from judge.io.ids import QrelRow, column, groups_of, natural_key, natural_order, qrels_lines, safe_names, topic_of
 from judge.io.installed import __version__
 from judge.io.layout import table_lines
-from judge.io.table import Cell, Heading, Table, fields, records_tsv, tsv
+from judge.io.table import Cell, Column, Table, fields, records_tsv, tsv
 from judge.io.text import count, escape, fold, interval, name_of, number, prose, shown
 from judge.records import Estimate, Problem, Record
 
@@ -211,7 +211,7 @@ def summary_markdown(study: Study, unit: str, incomplete: str = "") -> str:
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _markdown(lines: Iterable[tuple[Cell, ...]], columns: Iterable[str]) -> str:
+def _markdown(lines: Iterable[tuple[Cell, ...]], columns: Iterable[Column | str]) -> str:
     """A table whose first column names its lines."""
     return Table(lines, columns, places=2).body(words=(0,))
 
@@ -237,7 +237,7 @@ def _grades(study: Study) -> Iterator[str]:
         f"than {count(study.settings.min_labels, 'label')}, those with none among them. none: items without any label "
         "left, which have no grade and are in no qrels. alpha: Krippendorff's, ordinal, 95 % interval over topics."
     )
-    yield _markdown(spread, ("grades", *(Heading(str(grade), empty="") for grade in scale)))
+    yield _markdown(spread, (Column("grades"), *(Column(str(grade), empty="") for grade in scale)))
     if any(grades.fit is not None for grades in study.grades.values()):
         yield prose(TOO_SURE)
     if study.unlike:
@@ -376,8 +376,8 @@ def terminal(study: Study, columns: int = 80) -> str:
         lines += fold(f"{heading}: {study.settings.aggregator}: {rule}", columns)
     # The workers are in the Markdown; 80 columns have no room for them.
     counts = _counts(study)
-    counts = counts.pick(column for column in counts.columns if column != "workers")
-    lines += ["", *table_lines(counts.columns, [*counts.cells()], columns)]
+    counts = counts.pick(column for column in counts.names if column != "workers")
+    lines += ["", *table_lines(counts.names, [*counts.cells()], columns)]
     lines += fold("alpha: Krippendorff's, ordinal, 95 % interval over topics", columns)
     if study.audit is not None:
         lines += ["", *fold(_filter_rule(study), columns), *fold(_filter_counts(study.audit), columns)]

@@ -16,8 +16,6 @@ _Element = TypeVar("_Element")
 Cell = str | int | float | bool | Estimate | Mapping[int, int] | None
 """A word, a number, an estimate, how often each grade is given, or None where there is nothing to say. For tools an
 estimate is three columns (`mean`, `mean_low`, `mean_high`), for people one cell (`0.610 [0.480, 0.710]`)."""
-TsvColumns = Mapping[str, Callable[[Any], object]]
-"""The columns of a table of records: each heading, and the cell of a record."""
 _ROWS, _CHARACTERS = 50, 120
 """The most rows of a table, and characters of a text, that a notebook shows."""
 _LATEX = {
@@ -27,38 +25,32 @@ _LATEX = {
 }
 
 
-class PValue(float):
-    """A p-value, which is never written as zero: `< 0.0001` for people, with four significant digits for tools."""
+class Column(msgspec.Struct, frozen=True):
+    """A column of a table: its name, and how its cells are shown to people."""
+
+    name: str
+    places: int | None = None
+    """Decimals; None for those of the table."""
+    signed: bool = False
+    """Whether a number above zero has a sign."""
+    empty: str = "-"
+    """What stands where there is nothing to say."""
+    about: str = ""
+    """What the cells say, in words without a period at the end; empty where the name says it."""
+    p_values: bool = False
+    """Whether the cells are p-values, which are never written as zero: `< 0.0001` for people, with four significant
+    digits for tools."""
+    foreign: bool = False
+    """Whether the name is a stranger's text, such as the id of a run, and not words of judge's own."""
 
 
-class Strong(str):
-    """A word that stands out."""
+def as_column(column: Column | str) -> Column:
+    """A column by its name, which may be a stranger's."""
+    return column if isinstance(column, Column) else Column(column, foreign=True)
 
 
-class Heading(str):
-    """A heading in words of judge's own, with how the cells below it are shown to people.
-
-    Attributes:
-        places: Decimals; None for those of the table.
-        signed: Whether a number above zero has a sign.
-        empty: What stands where there is nothing to say.
-        about: What the cells say, in words without a period at the end; empty where the name says it.
-    """
-
-    places: int | None
-    signed: bool
-    empty: str
-    about: str
-
-    def __new__(
-        cls, name: str, places: int | None = None, *, signed: bool = False, empty: str = "-", about: str = ""
-    ) -> "Heading":
-        """Keep the name with the rest."""
-        made = super().__new__(cls, name)
-        made.places, made.signed, made.empty, made.about = places, signed, empty, about
-        return made
-
-
+RecordColumns = Mapping[Column | str, Callable[[Any], object]]
+"""The columns of a table of records, each with the cell of a record."""
 Mark = tuple[Estimate, bool]
 """A value with its interval, drawn in a line of a table, and whether it is hollow: the lesser one of two in a line,
 such as a mean before its correction."""
@@ -129,36 +121,49 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
     """A tuple of rows: records, or with `columns` a cell for each.
 
     Attributes:
-        columns: The names of the cells; empty for records.
+        columns: What the cells of a row are; empty for records.
         title: What stands above the table.
         notes: What stands below it, a sentence each.
         places: Decimals.
         plot: What a page draws above the lines.
         shares: How deep a page shades the cells; empty where it shades none.
+        chosen: The place of the row that stands out; None for none.
     """
 
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
     title: str
     notes: tuple[str, ...]
     places: int
     plot: Plot | None
     shares: Shares
+    chosen: int | None
 
     def __new__(
         cls,
         rows: Iterable[_Row] = (),
-        columns: Iterable[str] = (),
+        columns: Iterable[Column | str] = (),
         title: str = "",
         notes: Iterable[str] = (),
         places: int = 4,
         plot: Plot | None = None,
         shares: Shares = (),
+        chosen: int | None = None,
     ) -> "Table[_Row]":
         """Keep the rows with what stands beside them."""
         made = super().__new__(cls, rows)
-        made.columns, made.title, made.notes, made.places = tuple(columns), title, tuple(notes), places
-        made.plot, made.shares = plot, shares
+        made.columns = tuple(map(as_column, columns))
+        made.title = title
+        made.notes = tuple(notes)
+        made.places = places
+        made.plot = plot
+        made.shares = shares
+        made.chosen = chosen
         return made
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
 
     @overload
     def __getitem__(self, key: SupportsIndex) -> _Row: ...
@@ -169,18 +174,19 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         picked = super().__getitem__(key)
         return Table(picked, self.columns, self.title, self.notes, self.places) if isinstance(key, slice) else picked
 
-    def pick(self, columns: Iterable[str]) -> "Table[Any]":
+    def pick(self, names: Iterable[str]) -> "Table[Any]":
         """The table with some of its columns, in another order."""
-        places = [self.columns.index(column) for column in columns]
+        places = [self.names.index(name) for name in names]
         lines = (tuple(line[place] for place in places) for line in self._lines())
-        return Table(lines, (self.columns[place] for place in places), self.title, self.notes, self.places)
+        columns = [self.columns[place] for place in places]
+        return Table(lines, columns, self.title, self.notes, self.places, chosen=self.chosen)
 
     def with_notes(self, *notes: str) -> "Table[_Row]":
         """The table with further notes."""
-        return Table(self, self.columns, self.title, (*self.notes, *notes), self.places)
+        return Table(self, self.columns, self.title, (*self.notes, *notes), self.places, chosen=self.chosen)
 
     def _named(self) -> Iterable[object]:
-        return (dict(zip(self.columns, row, strict=True)) for row in self._lines()) if self.columns else self
+        return (dict(zip(self.names, row, strict=True)) for row in self._lines()) if self.columns else self
 
     def _lines(self) -> "tuple[Sequence[Cell], ...]":
         return self  # type: ignore[return-value]
@@ -192,40 +198,40 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
 
     def captions(self) -> tuple[str, ...]:
         """The notes, and a paragraph on what the columns say."""
-        names = [name for name in self.columns if isinstance(name, Heading) and name.about]
-        said = " ".join(dict.fromkeys(f"{name.partition(' [')[0]}: {name.about}." for name in names))
-        return (*self.notes, said) if said else self.notes
+        said = [f"{column.name.partition(' [')[0]}: {column.about}." for column in self.columns if column.about]
+        return (*self.notes, " ".join(dict.fromkeys(said))) if said else self.notes
 
     def cells(self) -> Iterator[list[str]]:
         """The lines as people read them; a dash where there is nothing to say."""
-        columns = [column if isinstance(column, Heading) else Heading(column) for column in self.columns]
         for line in self._lines():
-            yield [_shown(cell, column, self.places) for cell, column in zip(line, columns, strict=True)]
+            yield [_shown(cell, column, self.places) for cell, column in zip(line, self.columns, strict=True)]
 
     def tsv(self) -> str:
-        """The lines between tabs; title and notes are left out."""
-
-        def parts(cell: Cell) -> Sequence[Cell]:
-            return (cell.value, cell.low, cell.high) if isinstance(cell, Estimate) else (cell, None, None)
-
+        """The lines between tabs; title and notes are left out. An estimate is three columns."""
         spread = {place for line in self._lines() for place, cell in enumerate(line) if isinstance(cell, Estimate)}
-        columns = [
-            name
-            for place, column in enumerate(self.columns)
-            for name in ((column, f"{column}_low", f"{column}_high") if place in spread else (column,))
-        ]
-        lines = (
-            [part for place, cell in enumerate(line) for part in (parts(cell) if place in spread else (cell,))]
-            for line in self._lines()
-        )
+        columns: list[Column] = []
+        for place, column in enumerate(self.columns):
+            columns.append(column)
+            if place in spread:
+                columns.append(Column(f"{column.name}_low"))
+                columns.append(Column(f"{column.name}_high"))
+        lines: list[list[Cell]] = []
+        for line in self._lines():
+            parts: list[Cell] = []
+            for place, cell in enumerate(line):
+                if isinstance(cell, Estimate):
+                    parts += [cell.value, cell.low, cell.high]
+                elif place in spread:
+                    parts += [cell, None, None]
+                else:
+                    parts.append(cell)
+            lines.append(parts)
         return tsv(columns, lines, self.places)
 
     def to_object(self) -> dict[str, Any]:
         """Title, rows as objects with unrounded numbers, and notes."""
-        # msgspec writes no subclass of float.
-        rows = [[float(cell) if isinstance(cell, PValue) else cell for cell in line] for line in self._lines()]
-        named = [dict(zip(self.columns, row, strict=True)) for row in rows]
-        return {"title": self.title, "rows": named, "notes": self.notes}
+        rows = [dict(zip(self.names, line, strict=True)) for line in self._lines()]
+        return {"title": self.title, "rows": rows, "notes": self.notes}
 
     def json(self) -> str:
         """The table as an object of JSON."""
@@ -233,8 +239,13 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
 
     def body(self, words: Collection[int] | None = None) -> str:
         """The table alone as Markdown; `words`: places of the columns to the left (default: columns of words)."""
-        head = [column if isinstance(column, Heading) else markdown_cell(escape(column)) for column in self.columns]
-        rows = ([*map(_markdown, line, cells)] for line, cells in zip(self._lines(), self.cells(), strict=True))
+        head = [markdown_cell(escape(column.name)) if column.foreign else column.name for column in self.columns]
+        rows: list[list[str]] = []
+        for place, (line, cells) in enumerate(zip(self._lines(), self.cells(), strict=True)):
+            row = [_markdown(cell, text) for cell, text in zip(line, cells, strict=True)]
+            if place == self.chosen:
+                row[0] = f"**{row[0]}**"
+            rows.append(row)
         return table(head, rows, words=self.words() if words is None else words)
 
     def markdown(self) -> str:
@@ -246,7 +257,7 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
         r"""A `tabular` with the rules of booktabs; needs `\usepackage{booktabs}` and `\usepackage[T1]{fontenc}`."""
         words = self.words()
         align = "".join("l" if place in words else "r" for place in range(len(self.columns)))
-        rows = [" & ".join(map(_latex, cells)) + r" \\" for cells in ([*map(escape, self.columns)], *self.cells())]
+        rows = [" & ".join(map(_latex, cells)) + r" \\" for cells in ([*map(escape, self.names)], *self.cells())]
         comments = [f"% {printable(line)}" for line in (self.title, *self.notes)]
         lines = (rf"\begin{{tabular}}{{{align}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule")
         return "\n".join([*comments, *lines, r"\end{tabular}", ""])
@@ -265,18 +276,13 @@ FORMS: dict[str, tuple[str, Callable[[Table[Any]], str]]] = {
 """Form to the ending of its files and its writer."""
 
 
-def p_cell(p: float | None) -> PValue | None:
-    """A p-value as a cell."""
-    return None if p is None else PValue(p)
-
-
 def sequence(rows: Iterable[_Element]) -> Sequence[_Element]:
     """Rows that can be read more than once: as they are if they can be already, such as those on the disk."""
     return rows if isinstance(rows, Sequence) else tuple(rows)
 
 
-def fields(names: str) -> TsvColumns:
-    r"""TsvColumns of fields by their names, or by `name=path` (`low=mean.low`); empty where a record lacks one.
+def fields(names: str) -> RecordColumns:
+    r"""RecordColumns of fields by their names, or by `name=path` (`low=mean.low`); empty where a record lacks one.
 
     >>> records_tsv(fields("run=run_id mean.low"), [])
     'run\tmean.low\n'
@@ -295,19 +301,19 @@ def _path(parts: Sequence[str]) -> Callable[[Any], object]:
 
 
 def records_table(
-    columns: TsvColumns, records: Iterable[object], title: str, notes: Iterable[str] = (), places: int = 4
+    columns: RecordColumns, records: Iterable[object], title: str, notes: Iterable[str] = (), places: int = 4
 ) -> Table[Any]:
     """A table with a line for each record."""
     lines = (tuple(cell(record) for cell in columns.values()) for record in records)
     return Table(lines, columns, title, notes, places)
 
 
-def records_tsv(columns: TsvColumns, records: Iterable[object], places: int = 6) -> str:
+def records_tsv(columns: RecordColumns, records: Iterable[object], places: int = 6) -> str:
     """A table with a line for each record."""
     return tsv(tuple(columns), ([cell(record) for cell in columns.values()] for record in records), places)
 
 
-def tsv(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int = 6) -> str:
+def tsv(columns: Iterable[Column | str], lines: Iterable[Iterable[object]], places: int = 6) -> str:
     r"""A header and lines between tabs; text as `escape_cell` writes it, a float with `places` decimals, None empty.
 
     >>> tsv(("run_id", "mean", "exact"), [("a\tb", 0.25, True), ("c", None, False)], 3)
@@ -316,14 +322,15 @@ def tsv(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int =
     return "".join(tsv_lines(columns, lines, places))
 
 
-def tsv_lines(columns: Sequence[str], lines: Iterable[Iterable[object]], places: int = 6) -> Iterator[str]:
+def tsv_lines(columns: Iterable[Column | str], lines: Iterable[Iterable[object]], places: int = 6) -> Iterator[str]:
     """The same a line at a time, for tables that would fill the memory."""
-    yield "\t".join(map(escape_cell, columns)) + "\n"
+    heads = tuple(map(as_column, columns))
+    yield "\t".join(escape_cell(head.name) for head in heads) + "\n"
     for line in lines:
-        yield "\t".join(_plain(value, places) for value in line) + "\n"
+        yield "\t".join(_plain(value, head, places) for value, head in zip(line, heads, strict=True)) + "\n"
 
 
-def _plain(value: object, places: int) -> str:
+def _plain(value: object, column: Column, places: int) -> str:
     """A cell for tools."""
     match value:
         case str():
@@ -332,15 +339,15 @@ def _plain(value: object, places: int) -> str:
             return ""
         case bool():
             return "true" if value else "false"
-        case PValue():
-            return f"{float(value):.4g}"
+        case float() if column.p_values:
+            return f"{value:.4g}"
         case float():
             return decimals(value, places)
         case _:
             return escape_cell(str(value))
 
 
-def _shown(cell: Cell, column: Heading, places: int) -> str:
+def _shown(cell: Cell, column: Column, places: int) -> str:
     """A cell for people."""
     places = places if column.places is None else column.places
     match cell:
@@ -348,7 +355,7 @@ def _shown(cell: Cell, column: Heading, places: int) -> str:
             return column.empty
         case bool():
             return "yes" if cell else "no"
-        case PValue():
+        case float() if column.p_values:
             return p_value(cell)
         case float():
             return number(cell, places, signed=column.signed)
@@ -364,9 +371,7 @@ def _shown(cell: Cell, column: Heading, places: int) -> str:
 
 def _markdown(cell: Cell, text: str) -> str:
     """A cell for people as Markdown; a number holds no markup."""
-    if not isinstance(cell, str):
-        return text
-    return f"**{markdown_cell(text)}**" if isinstance(cell, Strong) else markdown_cell(text)
+    return markdown_cell(text) if isinstance(cell, str) else text
 
 
 def _dicts(records: Iterable[object]) -> list[dict[str, Any]]:

@@ -317,7 +317,7 @@ def _breakdowns(sections: Sequence[Section], end: str) -> Iterator[Picture]:
             rows = [(str(line[0]), next(cell for cell in line if isinstance(cell, Estimate))) for line in sheet]
             name = kind if len(sheets) == 1 else f"{kind}-{number}"
             about = f"{sheet.title}: the average of the better runs; the table has the numbers."
-            forms = interval_plot(rows, "average grade", sheet.title, sheet.columns[1])
+            forms = interval_plot(rows, "average grade", sheet.title, sheet.names[1])
             yield _picture(kind, about, forms, name)
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from judge.io.files import StrPath
 from judge.io.installed import __version__
 from judge.io.page import level, look, policy, render_page
-from judge.io.table import Cell, Heading, Plot, Strong, Table
+from judge.io.table import Cell, Column, Plot, Table
 from judge.io.text import interval, number
 from judge.jobs.judged import JudgedFolder
 from judge.records import Estimate
@@ -91,7 +91,7 @@ def report_page(content: Content, browser: Browser) -> bytes:
         kind=lambda part: type(part).__name__,
         shown=shown_cells,
         pictured=pictured,
-        sortable=lambda table: not {"run", "judge"}.isdisjoint(table.columns),
+        sortable=lambda table: not {"run", "judge"}.isdisjoint(table.names),
         ticks=ticks,
         place=place,
         level=level,
@@ -105,17 +105,20 @@ def report_page(content: Content, browser: Browser) -> bytes:
 def shown_cells(table: Table[Any]) -> tuple[list[Shown], list[list[Shown]], int]:
     """Head and lines of a table, and the column that names the lines."""
     # A rank comes first where there is one, and it names nobody.
-    named = table.columns.index("run") if "run" in table.columns else 0
+    named = table.names.index("run") if "run" in table.names else 0
     texts = [*table.cells()]
     words = {
         place for place in table.words() if place == named or not all(_NUMERAL.fullmatch(row[place]) for row in texts)
     }
-    head = [_head(name, [row[place] for row in table], place in words) for place, name in enumerate(table.columns)]
+    head = [_head(column, [row[place] for row in table], place in words) for place, column in enumerate(table.columns)]
     shares = table.shares or ((None,) * len(head),) * len(table)
-    rows = [
-        [_cell(*cell, place in words) for place, cell in enumerate(zip(cells, texts, shades, strict=True))]
-        for cells, texts, shades in zip(table, texts, shares, strict=True)
-    ]
+    rows: list[list[Shown]] = []
+    for index, (line, line_texts, shades) in enumerate(zip(table, texts, shares, strict=True)):
+        row = []
+        for place, (cell, text, share) in enumerate(zip(line, line_texts, shades, strict=True)):
+            stands_out = index == table.chosen and place == named
+            row.append(_cell(cell, text, share, is_word=place in words, stands_out=stands_out))
+        rows.append(row)
     return head, rows, named
 
 
@@ -139,21 +142,24 @@ def pictured(table: Table[Any]) -> list[tuple[Plot, str]]:
     return [(msgspec.structs.replace(plot, low=max(low, plot.low), high=min(high, plot.high)), "close"), *whole]
 
 
-def _head(name: str, cells: Sequence[Cell], is_word: bool) -> Shown:
+def _head(column: Column, cells: Sequence[Cell], is_word: bool) -> Shown:
     """A heading; a column of bars has the color of each grade under it."""
-    about = name.about if isinstance(name, Heading) else ""
-    if grades := {grade: n for cell in cells if isinstance(cell, Mapping) for grade, n in cell.items()}:
-        return Shown(name, "drawn", grades=grades, about=about)
-    text, _, interval = name.partition(" [")
-    return Shown(text, "" if is_word else "number", f"[{interval}" if interval else "", about=about)
+    grades: dict[int, int] = {}
+    for cell in cells:
+        if isinstance(cell, Mapping):
+            grades |= cell
+    if grades:
+        return Shown(column.name, "drawn", grades=grades, about=column.about)
+    text, _, interval = column.name.partition(" [")
+    return Shown(text, "" if is_word else "number", f"[{interval}" if interval else "", about=column.about)
 
 
-def _cell(cell: Cell, text: str, share: float | None, is_word: bool) -> Shown:
+def _cell(cell: Cell, text: str, share: float | None, *, is_word: bool, stands_out: bool) -> Shown:
     shade = "" if share is None else f" shade-{round(share * SHADES)}"
     if isinstance(cell, Mapping):
         return Shown(text, "drawn", grades=cell)
     if is_word:
-        chosen = " chosen" if isinstance(cell, Strong) else ""
+        chosen = " chosen" if stands_out else ""
         most = _SHORT if " " in text else _NAME
         return Shown("" if cell is None else text, ("word" if len(text) > most else "short") + chosen)
     value, ends = _value(cell, text), ""

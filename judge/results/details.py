@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from judge.io.ids import Cluster, cluster_of, groups_of, is_own_turn, is_unreached, natural_key, nested, topic_of
-from judge.io.table import Table, TsvColumns, fields
+from judge.io.table import RecordColumns, Table, fields
 from judge.io.text import markdown_cell, number
 from judge.pool.records import PooledResponse
 from judge.records import Criterion, Estimate, Record
@@ -147,17 +147,17 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-SENTENCES: TsvColumns = {
+SENTENCES: RecordColumns = {
     **fields("run_id criterion label responses with_label sentences share=share.value low=share.low"),
     **fields("high=share.high topics=share.topics"),
     "note": lambda row: noted(row.share.reason if row.share else "does not count towards the grade", row.cluster),
 }
-CITATIONS: TsvColumns = {
+CITATIONS: RecordColumns = {
     **fields("run_id criterion measure responses=mean.n mean=mean.value low=mean.low high=mean.high"),
     **fields("topics=mean.topics"),
     "note": lambda row: noted(row.mean.reason, row.cluster),
 }
-TOPICS: TsvColumns = fields(" ".join(TopicRow.__struct_fields__))
+TOPICS: RecordColumns = fields(" ".join(TopicRow.__struct_fields__))
 
 
 def sentences_markdown(rows: Sequence[SentenceRow]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster, groups_of, natural_key
-from judge.io.table import Heading, Table, TsvColumns, fields, records_table
+from judge.io.table import Column, RecordColumns, Table, as_column, fields, records_table
 from judge.io.text import count, decimals, markdown_cell, number, printable
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
@@ -20,7 +20,7 @@ from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.stats.separation import shared_ranks
 
-COLUMNS: TsvColumns = {
+COLUMNS: RecordColumns = {
     **fields("run_id criterion rank turns n unable missing harness not_asked unanswered coverage"),
     **fields("mean=mean.value low=mean.low high=mean.high topics=mean.topics bound expected_mean positive"),
     **fields("share_positive share_of_turns"),
@@ -30,7 +30,7 @@ COLUMNS: TsvColumns = {
         "; ".join(filter(None, (row.mean.reason, _recital(row)))) or None, row.cluster
     ),
 }
-_SHOWN: TsvColumns = {
+_SHOWN: RecordColumns = {
     **fields("rank run=run_id mean=mean.value"),
     "95 % interval": lambda row: _interval(row.mean),
     "bound": lambda row: row.bound,
@@ -187,7 +187,8 @@ def _recital(row: board_rows.LeaderboardRow) -> str:
 
 def board(rows: Iterable[board_rows.LeaderboardRow], unit: JudgedUnit = "response") -> Table[Any]:
     """The rows of one criterion for people, in the nouns of the unit."""
-    return records_table({board_rows.worded(name, unit): cell for name, cell in _SHOWN.items()}, rows, "", places=3)
+    columns: RecordColumns = {board_rows.worded(as_column(column).name, unit): cell for column, cell in _SHOWN.items()}
+    return records_table(columns, rows, "", places=3)
 
 
 def leaderboard_markdown(
@@ -261,7 +262,7 @@ def _reasons(reasons: Mapping[FailureReason, int], harness: bool | None = None) 
     )
 
 
-CORRECTED_COLUMNS: TsvColumns = {
+CORRECTED_COLUMNS: RecordColumns = {
     **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie run=run_id family n missing raw=raw.value"),
     **fields("raw_lo=raw.low raw_hi=raw.high raw_bound gold_n=gold corrected=corrected.value lo=corrected.low"),
     **fields("hi=corrected.high bound bound_lo=bound_low bound_hi=bound_high method lambda=weight ess=effective_n"),
@@ -273,12 +274,12 @@ CORRECTED_COLUMNS: TsvColumns = {
         row.cluster,
     ),
 }
-_CORRECTED_SHOWN: TsvColumns = {
+_CORRECTED_SHOWN: RecordColumns = {
     "rank": lambda row: row.rank,
     "ranks": lambda row: "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}",
     **fields("tie run=run_id raw=raw.value"),
-    Heading("raw [95 %]"): lambda row: row.raw,
-    Heading("corrected [95 %]"): lambda row: row.corrected,
+    Column("raw [95 %]"): lambda row: row.raw,
+    Column("corrected [95 %]"): lambda row: row.corrected,
     "bound": lambda row: row.bound,
     "bounds": lambda row: (
         f"[{number(row.bound_low)}, {number(row.bound_high)}]" if row.missing and row.bound_low is not None else None
@@ -286,13 +287,13 @@ _CORRECTED_SHOWN: TsvColumns = {
     "gold": lambda row: row.gold,
     "n": lambda row: f"{row.n}/{row.n + row.missing}",
     "method": lambda row: row.method,
-    Heading("lambda", 2): lambda row: row.weight,
-    Heading("ESS", 1): lambda row: row.effective_n,
-    Heading("bias", 2, signed=True): lambda row: row.bias,
+    Column("lambda", 2): lambda row: row.weight,
+    Column("ESS", 1): lambda row: row.effective_n,
+    Column("bias", 2, signed=True): lambda row: row.bias,
     "flags": lambda row: " ".join(row.flags),
 }
 """For people."""
-IN_FILE = tuple(name for name in _CORRECTED_SHOWN if name != "raw")
+IN_FILE = tuple(as_column(column).name for column in _CORRECTED_SHOWN if column != "raw")
 CORRECTED_ON_TERMINAL = ("rank", "ranks", "tie", "run", "raw", "corrected [95 %]", "bound", "gold", "n")
 _TARGETS = {
     "pool": "Corrected means are of the responses judged here; intervals are about the result of grading them all.",

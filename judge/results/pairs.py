@@ -9,7 +9,7 @@ import numpy as np
 
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.io.table import Heading, Table, TsvColumns, fields, records_table
+from judge.io.table import Column, RecordColumns, Table, fields, records_table
 from judge.io.text import count, interval, markdown_cell
 from judge.pool.build import normalize
 from judge.pool.pairs import other_orders
@@ -75,7 +75,7 @@ class RatingRow(Record, frozen=True):
         return f"{self.won}-{self.tied}-{self.lost}"
 
 
-COLUMNS: TsvColumns = {
+COLUMNS: RecordColumns = {
     **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie=letters run=run_id rating=rating.value"),
     **fields("lo=rating.low hi=rating.high win_rate won tied lost flipped missing topics=rating.topics"),
     "flags": lambda row: " ".join(row.flags),
@@ -85,13 +85,13 @@ PAIR_COLUMNS = ("criterion", "run_a", "run_b", "won", "tied", "lost", "flipped",
 """Of the table of pairs of runs: what `run_a` did against `run_b`."""
 _KINDS = (1.0, 0.5, 0.0, "flipped", "missing")
 """What became of a pair, in the order of the last of these columns."""
-_SHOWN: TsvColumns = {
+_SHOWN: RecordColumns = {
     "rank": lambda row: row.rank,
     "ranks": lambda row: "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}",
     "tie": lambda row: row.letters,
     "run": lambda row: row.run_id,
-    Heading("rating [95 %]", 2, signed=True): lambda row: row.rating,
-    Heading("win rate", 2): lambda row: row.win_rate,
+    Column("rating [95 %]", 2, signed=True): lambda row: row.rating,
+    Column("win rate", 2): lambda row: row.win_rate,
     **fields("w-t-l=score flipped missing"),
     "note": lambda row: "; ".join(filter(None, (row.rating.reason, " ".join(row.flags)))),
 }

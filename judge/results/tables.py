@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from judge.ask.records import Failure, Judgment
 from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, topic_of
-from judge.io.table import Table, TsvColumns, fields, records_tsv, sequence, tsv
+from judge.io.table import RecordColumns, Table, fields, records_tsv, sequence, tsv
 from judge.io.text import count, printable
 from judge.pool.records import Pool
 from judge.records import Criterion
@@ -28,7 +28,7 @@ ALPHA = 0.05
 """Adjusted p up to which two runs are said to differ."""
 FEW_TOPICS = 25
 """Fewer topics than this have, more often than one time in fourteen, none of a tenth of all topics."""
-COLUMNS: TsvColumns = {
+COLUMNS: RecordColumns = {
     **fields("criterion run_a run_b difference=difference.value low=difference.low high=difference.high p p_adjusted"),
     **fields("turns=difference.n topics=difference.topics difference_at_worst=at_worst.difference.value"),
     **fields("p_adjusted_at_worst=at_worst.p_adjusted turns_at_worst=at_worst.difference.n"),
@@ -201,7 +201,7 @@ class ResultTables(NamedTuple):
         apart = told_apart(self.differences, criteria)
         rated = ratings_markdown(self.ratings, self.advantages)
         board = leaderboard_markdown(self.leaderboard, banner, criteria, notes, apart, self.sentences, rated)
-        tables: dict[str, tuple[TsvColumns, Table[Any]]] = {
+        tables: dict[str, tuple[RecordColumns, Table[Any]]] = {
             "leaderboard.tsv": (leaderboard.COLUMNS, self.leaderboard),
             "differences.tsv": (COLUMNS, self.differences),
             "sentences.tsv": (details.SENTENCES, self.sentences),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.io.layout import table_lines
-from judge.io.table import FORMS, Table, p_cell, tsv_lines
+from judge.io.table import FORMS, Column, Table, tsv_lines
 from judge.io.text import columns_of
 from judge.records import Estimate
 
@@ -71,7 +71,7 @@ def test_the_files_are_one_for_each_form() -> None:
     [(0.25, "0.2500", "0.25"), (0.00012345, "0.0001", "0.0001234"), (3e-9, "< 0.0001", "3e-09"), (None, "-", "")],
 )
 def test_a_p_value_is_never_written_as_zero(p: float | None, people: str, tools: str) -> None:
-    grid = Table((("a b", p_cell(p)),), ("pair", "p"), "")
+    grid = Table((("a b", p),), ("pair", Column("p", p_values=True)), "")
     assert grid.tsv() == f"pair\tp\na b\t{tools}\n"
     assert [cells[1] for cells in grid.cells()] == [people]
     assert json.loads(grid.json())["rows"][0]["p"] == p

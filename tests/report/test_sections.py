@@ -8,7 +8,7 @@ import pytest
 from markupsafe import Markup
 from msgspec.structs import replace
 
-from judge.io.table import Cell, Heading, Plot, Table
+from judge.io.table import Cell, Column, Plot, Table
 from judge.io.text import dollars
 from judge.judges.journal_tools import JournalSpending
 from judge.judges.prices import Spending
@@ -160,7 +160,7 @@ def test_numbers_stand_below_their_heading_and_are_sorted_by_what_they_are(
 
 
 def test_grades_are_a_bar_of_their_shares_with_their_counts_in_words() -> None:
-    table = Table((("a", {0: 1, 2: 0, 3: 39}), ("b", None)), ("run", Heading("grades", about="how often")), "Grades")
+    table = Table((("a", {0: 1, 2: 0, 3: 39}), ("b", None)), ("run", Column("grades", about="how often")), "Grades")
     page = report_page(content(table), NOTHING).decode()
     assert re.findall(r'<span class="chip level-\d">(\d)</span>', page) == ["0", "2", "3"]
     assert 'role="img" aria-label="0: 1, 2: 0, 3: 39">' in page
@@ -170,7 +170,7 @@ def test_grades_are_a_bar_of_their_shares_with_their_counts_in_words() -> None:
 
 
 def test_what_a_column_says_stands_behind_a_question_mark() -> None:
-    table = Table((("a", 1, 2),), ("run", Heading("one", about=HOSTILE), Heading("two", about="twice")), "A board")
+    table = Table((("a", 1, 2),), ("run", Column("one", about=HOSTILE), Column("two", about="twice")), "A board")
     page = report_page(content(table, table), NOTHING).decode()
     asked = re.findall(r'popovertarget="(about-\d)" aria-label="What “(\w+)” says"', page)
     assert asked == [("about-1", "one"), ("about-2", "two"), ("about-3", "one"), ("about-4", "two")]
@@ -339,7 +339,7 @@ def test_a_column_for_thoughts_stands_where_a_judge_has_some(
     (section,) = spent(cast(RunFolder, SimpleNamespace(spending=rows)))
     table = section.parts[0]
     assert isinstance(table, Table)
-    columns = dict(zip(map(str, table.columns), zip(*table, strict=True), strict=True))
+    columns = dict(zip(table.names, zip(*table, strict=True), strict=True))
     assert ("of them thoughts" in columns) == bool(shown)
     assert {name: list(columns[name]) for name in shown} == shown
     assert columns["cost"] == ("$0.50", "$0.50")

@@ -423,7 +423,7 @@ def test_a_negative_zero_loses_its_sign() -> None:
 
 def test_the_share_is_printed_with_positive_and_other_counts() -> None:
     table = board([row("run-4", mean=Estimate(2.5, None, None, 73, 23, "all grades equal"))])
-    assert dict(zip(table.columns, *table.cells(), strict=True)) == {
+    assert dict(zip(table.names, *table.cells(), strict=True)) == {
         "rank": "1", "run": "run-4", "mean": "2.500", "95 % interval": "all grades equal", "bound": "2.173",
         "positive": "0.89 (65/8)", "all turns": "0.30", "expected": "2.438", "n/turns": "73/84", "coverage": "0.90",
         "no grade": "3 unable, 3 missing (refused), 1 harness (provider_error), 4 unanswered",

@@ -16,7 +16,7 @@ from judge.calibrate.report.plots import confusion_maps, forest
 from judge.io.files import json_bytes
 from judge.io.ids import Cluster, groups_of
 from judge.io.installed import has_extra
-from judge.io.table import TsvColumns, fields, records_tsv, tsv
+from judge.io.table import RecordColumns, fields, records_tsv, tsv
 from judge.stats import agreement
 from judge.stats.discrimination import EXPECTED, PROBABILITY
 from judge.stats.ranking import SYSTEM
@@ -30,16 +30,16 @@ _GRADED = agreement.primary_statistic(3)
 """The primary statistic of more than two grades; its interval over items has columns on every scale."""
 
 
-def _ends(name: str, path: str) -> TsvColumns:
+def _ends(name: str, path: str) -> RecordColumns:
     return fields(f"{name}={path}.value {name}_lo={path}.low {name}_hi={path}.high")
 
 
-def _statistics(names: Iterable[str]) -> TsvColumns:
+def _statistics(names: Iterable[str]) -> RecordColumns:
     columns = (_ends(name, f"statistics.{name}") for name in names)
     return {name: cell for each in columns for name, cell in each.items()}
 
 
-def _basis(path: str) -> TsvColumns:
+def _basis(path: str) -> RecordColumns:
     """The numbers of items and topics of an estimate, and the reason of what it lacks."""
     return fields(f"n={path}.n topics={path}.topics note={path}.reason")
 
@@ -54,7 +54,7 @@ def _of_slope(part: str) -> Callable[[Any], object]:
 
 _JUDGE = fields("judge prompt criterion split")
 _PAIR = {**fields("criterion split statistic a b"), **_ends("difference", "difference")}
-TABLES: dict[str, TsvColumns] = {
+TABLES: dict[str, RecordColumns] = {
     # A row for each pair of candidates; the difference is a's statistic minus b's.
     "comparisons": {**_PAIR, **fields("p p_max_t p_holm exact"), **_basis("difference")},
     # A row for each pair; the difference has a 90 % interval.
@@ -96,7 +96,7 @@ TABLES: dict[str, TsvColumns] = {
     },
 }
 """The columns of the tables of records, by the field of `Calibration` that has these."""
-DIAGNOSTICS: TsvColumns = {
+DIAGNOSTICS: RecordColumns = {
     **fields("judge criterion split"),
     "what": lambda row: getattr(row, "what", "family"),
     **fields("family is_self runs mean"),
@@ -106,7 +106,7 @@ DIAGNOSTICS: TsvColumns = {
     **{"n": _of_slope("n"), "topics": _of_slope("topics"), "note": _of_slope("reason")},
 }
 """A row for each slope and each family: what judge minus assessor depends on."""
-AGREEMENT: TsvColumns = {
+AGREEMENT: RecordColumns = {
     **_JUDGE,
     **fields("reference baseline gold n topics coverage"),
     "without_grade": lambda row: ",".join(
@@ -141,7 +141,7 @@ def clustered(table: str, cluster: Cluster) -> str:
 def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[TrustVerdict] = ()) -> str:
     """A row for each judge, criterion and split; `verdict` is empty where there is none about that row."""
     words = {(verdict.criterion, verdict.judge, verdict.prompt, verdict.split): verdict.word for verdict in verdicts}
-    columns: TsvColumns = {
+    columns: RecordColumns = {
         **AGREEMENT,
         "verdict": lambda row: words.get((row.criterion, row.name, row.prompt, row.split)),
         "notes": _notes,

@@ -27,7 +27,7 @@ from judge.calibrate.report.lookup import (
 )
 from judge.calibrate.selection import turned
 from judge.io.layout import table_lines
-from judge.io.table import Heading, Plot, Strong, Table, p_cell
+from judge.io.table import Column, Plot, Table, as_column
 from judge.io.text import code, count, escape, fold, interval, number, p_value, plain, printable, prose, told
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
@@ -116,13 +116,13 @@ def agreement_table(
         names = [primary, *(name for name in names if name != primary)]
     wide = {primary, *(name for name in names if STATISTICS[name].bracketed and not brief)}
     heads = (
-        Heading(heading(name) + " [95 %]" * (name in wide), signed=fact.signed, about=fact.about)
+        Column(heading(name) + " [95 %]" * (name in wide), signed=fact.signed, about=fact.about)
         for name in names
         for fact in [STATISTICS[name]]
     )
     lines = [
         [
-            Strong(row.name) if row.name == chosen and not row.baseline else row.name + " (baseline)" * row.baseline,
+            f"{row.name} (baseline)" if row.baseline else row.name,
             *(over(row), row.coverage),
             *(_statistic(row, name, full=name in wide) for name in names),
             *(() if brief else (row.design_effect.get(primary),)),
@@ -130,12 +130,15 @@ def agreement_table(
         for row in rows
     ]
     counted = "the gold grades that the judge graded too, which every statistic is about, and their topics"
-    covered = Heading("cover" if brief else "coverage", 2, about="their share of the gold grades there are")
-    columns = ("judge", Heading("n/topics", about=counted), covered, *heads, *(() if brief else (_DESIGN,)))
-    return Table(lines, columns, places=2 if brief else 3, plot=_plot(rows))
+    covered = Column("cover" if brief else "coverage", 2, about="their share of the gold grades there are")
+    columns = ("judge", Column("n/topics", about=counted), covered, *heads, *(() if brief else (_DESIGN,)))
+    stands_out = [place for place, row in enumerate(rows) if row.name == chosen and not row.baseline]
+    return Table(
+        lines, columns, places=2 if brief else 3, plot=_plot(rows), chosen=stands_out[0] if stands_out else None
+    )
 
 
-_DESIGN = Heading(
+_DESIGN = Column(
     "design effect",
     2,
     about="how many times wider, squared, the primary statistic's interval is than one that ignores topics",
@@ -261,17 +264,22 @@ def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[
                 row.b if row.a == chosen else row.a,
                 row.difference if row.a == chosen else turned(row.difference),
                 over(row.difference),
-                *map(p_cell, (row.p, row.p_max_t, row.p_holm)),
+                row.p,
+                row.p_max_t,
+                row.p_holm,
             ]
             for row in pairs
             if chosen in (row.a, row.b)
         ]
-        columns = ("against", Heading("difference [95 %]", signed=True), "n/topics", "p", _MAX_T, "p Holm")
+        columns = ("against", Column("difference [95 %]", signed=True), "n/topics", _P, _MAX_T, _P_HOLM)
         yield Finding(f"Comparisons on {grades_of(split)}", (text, Table(lines, columns, places=3)))
 
 
-_MAX_T = Heading(
+_P = Column("p", p_values=True)
+_P_HOLM = Column("p Holm", p_values=True)
+_MAX_T = Column(
     "p max-T",
+    p_values=True,
     about="holds the chance of even one false difference at 5 %; in simulations it is 1 to 4 % from 8 topics on, but "
     "10 to 12 % where half of the judges err much more on some topics than on others",
 )
@@ -284,7 +292,7 @@ def confusion(row: AgreementRow) -> Iterator[Finding]:
         [str(grade), *counts, total, counts[place] / total if total else None]
         for place, (grade, counts, total) in enumerate(zip(row.grades, row.confusion, totals, strict=True))
     ]
-    columns = ("assessors", *(f"judge {grade}" for grade in row.grades), "all", Heading("recall", 2))
+    columns = [*map(as_column, ("assessors", *(f"judge {grade}" for grade in row.grades), "all")), Column("recall", 2)]
     shares = tuple(
         (None, *(n / total if total else None for n in counts), None, None)
         for counts, total in zip(row.confusion, totals, strict=True)
@@ -315,11 +323,11 @@ def diagnostics(calibration: Calibration, chosen: AgreementRow) -> Iterator[Find
     families = [family for family in of(calibration.families, chosen.criterion) if family.judge == chosen.name]
     tables: list[Table[Any]] = []
     if slopes:
-        columns = ("for each", Heading("judge minus assessor [95 %]", signed=True), "n/topics", sections.NOTE)
+        columns = ("for each", Column("judge minus assessor [95 %]", signed=True), "n/topics", sections.NOTE)
         lines = [(_SLOPES[row.what], row.slope, over(row.slope), row.slope.reason) for row in slopes]
         tables.append(Table(lines, columns, places=3))
     if families:
-        minus, against = Heading("judge minus assessor", signed=True), Heading("against other runs [95 %]", signed=True)
+        minus, against = Column("judge minus assessor", signed=True), Column("against other runs [95 %]", signed=True)
         of_families = [
             (row.family + " (the judge's own)" * row.is_self, row.runs, row.mean, row.contrast, row.contrast.reason)
             for row in families
@@ -417,6 +425,6 @@ def _drawn(finding: Finding, columns: int) -> Iterator[str]:
     if finding.title:
         yield from fold(plain(finding.title), columns)
     for table in tables:
-        yield from table_lines(table.columns, [*table.cells()], columns, words=table.words())
+        yield from table_lines(table.names, [*table.cells()], columns, words=table.words())
     for part in finding.parts if not tables else ():
         yield from fold(plain(str(part)), columns)

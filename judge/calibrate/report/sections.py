@@ -8,12 +8,12 @@ from judge.calibrate.agreement import PREFERENCE
 from judge.calibrate.findings import Calibration, SystemAgreement
 from judge.calibrate.report.lookup import Finding, grades_of, merged, over, why_undefined
 from judge.calibrate.selection import ASSESSORS
-from judge.io.table import Heading, Table
+from judge.io.table import Column, Table
 from judge.io.text import code, interval, number, p_value, printable
 from judge.stats.discrimination import PROBABILITY
 from judge.stats.ranking import SYSTEM
 
-NOTE = Heading("note", empty="")
+NOTE = Column("note", empty="")
 
 
 class TableSection(NamedTuple):
@@ -23,7 +23,7 @@ class TableSection(NamedTuple):
     """The field of `Calibration` that has the records."""
     title: Callable[[Sequence[Any]], str]
     text: Callable[[Sequence[Any]], str]
-    columns: tuple[tuple[str, str | Callable[[Any], object]], ...]
+    columns: tuple[tuple[Column | str, str | Callable[[Any], object]], ...]
     """Headings with cells, each of a field or made of the record."""
     places: int = 3
 
@@ -61,7 +61,7 @@ FORECASTS = TableSection(
         ("judge", "name"),
         ("grades", "split"),
         *(
-            (Heading(f"{name} [95 %]", signed=name == "overconfidence", about=fact.about), _statistic_of(name))
+            (Column(f"{name} [95 %]", signed=name == "overconfidence", about=fact.about), _statistic_of(name))
             for name, fact in PROBABILITY.items()
         ),
         ("brier of shares", "brier_of_shares"),
@@ -81,7 +81,7 @@ PREFERENCES = TableSection(
         *(("judge", "name"), ("grades", "split")),
         *(
             (
-                Heading(name.replace("_", " ") + " [95 %]", signed=name == "first_place", about=about),
+                Column(name.replace("_", " ") + " [95 %]", signed=name == "first_place", about=about),
                 _statistic_of(name),
             )
             for name, about in PREFERENCE.items()
@@ -101,10 +101,10 @@ ALTERNATIVE = TableSection(
     ),
     columns=(
         ("judge", "name"),
-        (Heading("epsilon", about="the handicap that an assessor's higher cost is worth"), "epsilon"),
-        (Heading("omega", about="the share of assessors over whom the judge is preferred"), "omega"),
+        (Column("epsilon", about="the handicap that an assessor's higher cost is worth"), "epsilon"),
+        (Column("omega", about="the share of assessors over whom the judge is preferred"), "omega"),
         (
-            Heading(
+            Column(
                 "rho", about="how often, on average, it fits the other assessors at least as well as the one left out"
             ),
             "rho",
@@ -132,13 +132,13 @@ EQUIVALENCE = TableSection(
     ),
     columns=(
         *(("judge", "a"), ("against", "b"), ("grades", "split")),
-        (Heading("difference [90 %]", signed=True), "difference"),
+        (Column("difference [90 %]", signed=True), "difference"),
         ("n/topics", _of_difference),
         ("equivalence", "word"),
         (NOTE, "difference.reason"),
     ),
 )
-_HALVES = Heading(
+_HALVES = Column(
     "tau-b half to half: assessors",
     about="how the runs rank on a random half of the topics, against the assessors' ranking on the other half, and "
     "behind it the same of the judge. The assessors' own is a noise ceiling: only a judge with less noise exceeds it",
@@ -152,7 +152,7 @@ SYSTEMS = TableSection(
     ),
     columns=(
         *(("judge", "name"), ("grades", "split"), ("runs", "runs")),
-        *((Heading(f"{statistic.label} [95 %]"), _statistic_of(name)) for name, statistic in SYSTEM.items()),
+        *((Column(f"{statistic.label} [95 %]"), _statistic_of(name)) for name, statistic in SYSTEM.items()),
         (_HALVES, "halves.human"),
         ("judge", "halves.judge"),
         (NOTE, _why_none),

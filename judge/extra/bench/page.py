@@ -15,7 +15,7 @@ from judge.errors import InputError, UsageError
 from judge.io.files import file_in, read_stored
 from judge.io.ids import nested
 from judge.io.plan import Option, Options
-from judge.io.table import Cell, Table, TsvColumns, fields, records_table
+from judge.io.table import Cell, RecordColumns, Table, as_column, fields, records_table
 from judge.io.text import count, decimals, escape, markdown_cell, prose, shown, table
 from judge.records import Estimate
 from judge.stats.discrimination import Contest, auc, auc_difference
@@ -66,7 +66,7 @@ def card_page(card: bench_card.JudgeCard) -> str:
         *(["## Notes", "\n".join(f"- {prose(note)}" for note in card.notes)] if card.notes else []),
         "## Data",
         table(
-            tuple(DATA),
+            [as_column(column).name for column in DATA],
             ([markdown_cell(escape(str(cell(each) or "-"))) for cell in DATA.values()] for each in card.datasets),
             numbers=False,
         ),
@@ -131,7 +131,7 @@ def _of_runs(name: str) -> Callable[[tuple[bench_card.DatasetCard, SystemAgreeme
     return lambda row: row[1].statistics.get(name)
 
 
-AGREES: TsvColumns = {
+AGREES: RecordColumns = {
     **fields("dataset=name"),
     "items": lambda each: f"{each.judge.gold} of {each.total}" if each.judge.gold != each.total else str(each.total),
     **fields("units=judge.topics"),
@@ -146,7 +146,7 @@ AGREES: TsvColumns = {
     "constant": _constant,
     **fields("people=judge.ceiling AUC=judge.statistics.auc"),
 }
-RUNS: TsvColumns = {
+RUNS: RecordColumns = {
     "dataset": lambda row: row[0].name,
     "judge": lambda row: row[1].judge,
     "runs": lambda row: row[1].runs,
@@ -154,7 +154,7 @@ RUNS: TsvColumns = {
     "people half to half": lambda row: row[1].halves.human,
     "judge half to half": lambda row: row[1].halves.judge,
 }
-DATA: TsvColumns = {
+DATA: RecordColumns = {
     **fields("dataset=name criterion=judge.criterion prompt=judge.prompt"),
     "prompt digest": lambda each: each.prompt_digest and each.prompt_digest[:SHORT_DIGEST],
     "data digest": lambda each: each.digest[:SHORT_DIGEST],

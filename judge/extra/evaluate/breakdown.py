@@ -17,7 +17,7 @@ from judge.extra.evaluate import MeasuredRun, Over
 from judge.io.draw import curve_plot, interval_plot
 from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, nested, topic_of
 from judge.io.installed import has_extra
-from judge.io.table import Cell, Table, TsvColumns, fields, p_cell, records_table
+from judge.io.table import Cell, Column, RecordColumns, Table, fields, records_table
 from judge.io.text import count, decimals
 from judge.records import Estimate, Record
 from judge.results.rows import RunDifference, noted
@@ -192,7 +192,7 @@ def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading
     for word in PTKB.values():
         chosen = {turn_id: depths[turn_id] for turn_id, group in linked.items() if group == word and turn_id in depths}
         lines += [(line[0], word, *line[1:]) for line in by_group(runs, chosen, "depth", reading)]
-    columns = (*whole.columns[:2], "depth", *whole.columns[2:])
+    columns = (*whole.columns[:2], Column("depth"), *whole.columns[2:])
     title = f"Turns with PTKB statements and without, {_over(runs)}"
     return Table(lines, columns, title, (*whole.notes, "No depth: turns of all depths."))
 
@@ -328,10 +328,10 @@ def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: R
     return PairedRuns(tuple(pairs), letters, reading, f"{measure}: {sentence}", tuple(notes))
 
 
-_PAIR: TsvColumns = {
+_PAIR: RecordColumns = {
     **fields("measure=criterion run_a run_b difference"),
-    "p": lambda pair: p_cell(pair.p),
-    "p_adjusted": lambda pair: p_cell(pair.p_adjusted),
+    Column("p", p_values=True): lambda pair: pair.p,
+    Column("p_adjusted", p_values=True): lambda pair: pair.p_adjusted,
     **fields("turns=difference.n topics=difference.topics"),
     "note": lambda pair: noted(
         "; ".join(filter(None, (pair.difference.reason, _as_counted(pair)))) or None, pair.cluster

@@ -9,7 +9,7 @@ from judge.extra.evaluate import MeasuredRun, measured_run
 from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.sets import SetsAgreement
-from judge.io.table import Cell, Heading, Plot, Table
+from judge.io.table import Cell, Column, Plot, Table, as_column
 from judge.io.text import count
 from judge.pool.conversation import depths
 from judge.records import Criterion, Estimate, JudgedUnit, Scale
@@ -92,12 +92,12 @@ def _sheet(
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."
     title = f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}"
-    plot = Plot(f"{columns[2]} with its 95 % range", low, high, marks)
+    plot = Plot(f"{as_column(columns[2]).name} with its 95 % range", low, high, marks)
     return Table(lines, columns, title, [worded(sentence, unit)], 2, plot)
 
 
-_BETTER = Heading("better half", about="the average of the runs whose mean over all lines is the median or better")
-_MIDDLE = Heading("middle run", about="the median of the runs' means")
+_BETTER = Column("better half", about="the average of the runs whose mean over all lines is the median or better")
+_MIDDLE = Column("middle run", about="the median of the runs' means")
 
 
 def between(folders: Sequence[ReportedFolder]) -> dict[str, list[ReportPart]]:

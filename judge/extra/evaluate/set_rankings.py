@@ -8,7 +8,7 @@ import numpy as np
 
 from judge.extra.evaluate import MeasuredRun, measured_run, sets
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
-from judge.io.table import Cell, Table, p_cell
+from judge.io.table import Cell, Column, Table
 from judge.io.text import count
 from judge.records import Estimate, Record
 from judge.results.tables import SEED
@@ -246,9 +246,10 @@ def _confusion(of: sets.SetsAgreement) -> Table[Any]:
 
 
 def _marginals(of: sets.SetsAgreement) -> Table[Any]:
-    lines = ((test.name, test.chi2, test.df, p_cell(test.p), test.reason) for test in of.marginals)
+    lines = ((test.name, test.chi2, test.df, test.p, test.reason) for test in of.marginals)
     note = "Both tests take items as independent, topics or not; on many items of few topics p is too small."
-    return Table(lines, ("test", "chi2", "df", "p", "note"), "Do A and B use the grades equally often?", (note,))
+    columns = ("test", "chi2", "df", Column("p", p_values=True), "note")
+    return Table(lines, columns, "Do A and B use the grades equally often?", (note,))
 
 
 def _runs(measured: Sequence[RankedBySets]) -> Table[Any]:
@@ -320,14 +321,16 @@ def _orders(group: Sequence[PairBySets]) -> tuple[int, int, int]:
 
 def _swaps(measured: Sequence[RankedBySets]) -> Table[Any]:
     lines = [
-        (of.measure, pair.run_a, pair.run_b, pair.a, p_cell(pair.p_a), pair.b, p_cell(pair.p_b), words)
+        (of.measure, pair.run_a, pair.run_b, pair.a, pair.p_a, pair.b, pair.p_b, words)
         for of in measured
         for pair in of.pairs
         for words in (next((words for words, _, by in _KINDS if pair.tested and pair.significant == by), "not tested"),)
         if pair.swapped
     ]
     note = "Differences are of the first run less the second by each set, on the turns in which both have a value."
-    columns = ("measure", "run_a", "run_b", "a", "p_a", "b", "p_b", "significant_by")
+    p_a = Column("p_a", p_values=True)
+    p_b = Column("p_b", p_values=True)
+    columns = ("measure", "run_a", "run_b", "a", p_a, "b", p_b, "significant_by")
     return Table(
         lines, columns, "Pairs of runs in opposite order", (note if lines else "No pair is in opposite order.",)
     )

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any, Literal, get_args
 
 from judge.extra.evaluate import MeasuredRun, Over
-from judge.io.table import Cell, Table, TsvColumns, fields, records_table
+from judge.io.table import Cell, RecordColumns, Table, fields, records_table
 from judge.io.words import english_words, standard_words
 from judge.records import Estimate, Record
 from judge.stats.means import mean_interval
@@ -224,7 +224,7 @@ class MergedRun(Record, frozen=True):
     """In the order of MEASURES."""
 
 
-SPANS: TsvColumns = {
+SPANS: RecordColumns = {
     **fields("run=run_id over overlap s3=s3.value s4=s4.value s5=s5.value jaccard"),
     "groups": lambda score: len(score.groups),
     "skipped": lambda score: len(score.skipped),

@@ -14,7 +14,7 @@ import msgspec
 from judge.extra.nuggets import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.labels import PairLabels
 from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, nested, topic_of
-from judge.io.table import Cell, Table, TsvColumns, fields, records_table
+from judge.io.table import Cell, RecordColumns, Table, fields, records_table
 from judge.io.text import count
 from judge.io.words import words_of
 from judge.pool.records import Pool, PooledResponse
@@ -357,7 +357,7 @@ def aspects_grid(units: Iterable[RunUnit], main: str, cluster: Cluster) -> Table
 
 def units_grid(units: Iterable[RunUnit]) -> Table[Any]:
     """A line for each run and unit; a value where every nugget is matched."""
-    columns: TsvColumns = {
+    columns: RecordColumns = {
         **fields("run=run_id unit=scope"),
         "responses": lambda unit: " ".join(unit.responses),
         **fields("status"),

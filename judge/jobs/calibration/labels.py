@@ -17,7 +17,7 @@ from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import FAILURES, JUDGMENTS, Labels, is_jury, labels_of
 from judge.calibrate.certificate import certified_options
 from judge.calibrate.intake import LabelSource, read_sources
-from judge.calibrate.panel import Column
+from judge.calibrate.panel import JudgeColumn
 from judge.calibrate.selection import choose
 from judge.errors import InputError, OperationalError, UsageError
 from judge.gold.rows import GoldRow, match
@@ -224,7 +224,7 @@ def ask_models(inputs: CalibrationInputs, now: datetime, progress: JobProgress) 
     )
 
 
-def _asked(inputs: CalibrationInputs, chosen: Sequence[Column], endpoints: Mapping[str, str]) -> dict[str, Any]:
+def _asked(inputs: CalibrationInputs, chosen: Sequence[JudgeColumn], endpoints: Mapping[str, str]) -> dict[str, Any]:
     """What is asked of sealed grades, beside the panels."""
     plan = inputs.plan
     judges = sorted({column.judge for column in chosen} & endpoints.keys())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from judge.calibrate.certified import CertifiedSeal
 from judge.calibrate.findings import Looks, Split
 from judge.calibrate.intake import LabelSource
-from judge.calibrate.panel import Column, Panel, constant
+from judge.calibrate.panel import JudgeColumn, Panel, constant
 from judge.calibrate.selection import candidates, choose
 from judge.errors import InputError, UsageError
 from judge.gold import seal as seals
@@ -131,7 +131,7 @@ def gold_look(inputs: CalibrationInputs, asked: Mapping[str, Any], panels: Seque
     return _digest(question), compared, met
 
 
-def _labels(panel: Panel, column: Column, mask: NDArray[np.bool_]) -> list[Any]:
+def _labels(panel: Panel, column: JudgeColumn, mask: NDArray[np.bool_]) -> list[Any]:
     """A judge's labels of the responses of a mask, each with its response; the judge's name is not among them."""
     given = zip(panel.items, column.samples.T.tolist(), column.expected.tolist(), mask.tolist(), strict=True)
     labels = (

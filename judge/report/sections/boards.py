@@ -9,7 +9,7 @@ from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
 from judge.calibrate.report.pages import NOTES, chapter
 from judge.io.ids import groups_of, nested, safe_names
-from judge.io.table import Cell, Heading, Mark, Plot, Table
+from judge.io.table import Cell, Column, Mark, Plot, Table
 from judge.io.text import interval, plain, printable
 from judge.records import Criterion
 from judge.report import Folded, Noted, ReportPart, Said, Section, Tone
@@ -60,19 +60,19 @@ def _sheet(
         f"topics like these with 95 % confidence (over {units}); the longer the bar, the less is known"
     )
     positive = ", ".join(map(str, sorted(criterion.scale.positive)))
-    columns: dict[Heading, Sequence[Cell]] = {
-        Heading("rank"): [row.rank for row in rows],
-        Heading("run"): [row.run_id for row in rows],
-        Heading("mean grade", about=means): [row.mean for row in rows],
-        Heading("not told apart", about=alike): [letters.get(row.run_id) for row in rows],
-        Heading("over all turns", about=over): [row.bound for row in rows],
-        Heading("good responses", about=f"the share with a positive grade ({positive})"): [
+    columns: dict[Column, Sequence[Cell]] = {
+        Column("rank"): [row.rank for row in rows],
+        Column("run"): [row.run_id for row in rows],
+        Column("mean grade", about=means): [row.mean for row in rows],
+        Column("not told apart", about=alike): [letters.get(row.run_id) for row in rows],
+        Column("over all turns", about=over): [row.bound for row in rows],
+        Column("good responses", about=f"the share with a positive grade ({positive})"): [
             None if row.share_positive is None else f"{100 * row.share_positive:.0f} %" for row in rows
         ],
-        Heading("grades", about="on how many turns it has each grade"): [row.grades or None for row in rows],
-        Heading("turns graded"): [f"{row.n} of {row.turns}" for row in rows],
-        Heading("turns a topic", 1): [row.turns_per_topic for row in rows],
-        Heading("note"): [note or None for note in notes],
+        Column("grades", about="on how many turns it has each grade"): [row.grades or None for row in rows],
+        Column("turns graded"): [f"{row.n} of {row.turns}" for row in rows],
+        Column("turns a topic", 1): [row.turns_per_topic for row in rows],
+        Column("note"): [note or None for note in notes],
     }
     reading = "A line for each run, the best first."
     if reasons := {row.mean.reason for row in rows if row.mean.reason}:
@@ -84,7 +84,7 @@ def _sheet(
 def _table(
     criterion: Criterion,
     about: str,
-    columns: Mapping[Heading, Sequence[Cell]],
+    columns: Mapping[Column, Sequence[Cell]],
     reading: str,
     drawn: str,
     marks: tuple[tuple[Mark, ...], ...],
@@ -92,8 +92,8 @@ def _table(
     """A table of columns in the nouns of the criterion's unit, drawn over its scale; an empty column is left out."""
     unit = criterion.unit
     kept = {
-        Heading(worded(name, unit), name.places, signed=name.signed, about=worded(name.about, unit)): cells
-        for name, cells in columns.items()
+        msgspec.structs.replace(column, name=worded(column.name, unit), about=worded(column.about, unit)): cells
+        for column, cells in columns.items()
         if any(cell not in (None, "") for cell in cells)
     }
     title, plot = titled(criterion.name) + about, Plot(drawn, *criterion.scale.ends, marks)
@@ -131,21 +131,21 @@ def _corrected_sheet(rows: Sequence[CorrectedRow], criterion: Criterion) -> Tabl
     )
     minus = "on the responses that both graded; above zero, the judge gave the higher grades"
     over = "the corrected mean with the worst grade for each turn that has none; ranks go by it"
-    columns: dict[Heading, Sequence[Cell]] = {
-        Heading("rank"): [row.rank for row in rows],
-        Heading("run"): [row.run_id for row in rows],
-        Heading("corrected mean", about=narrow): [row.corrected for row in rows],
-        Heading("by the judge"): [row.raw.value for row in rows],
-        Heading("judge minus people", signed=True, about=minus): [row.bias for row in rows],
-        Heading("not told apart", about="runs that share a letter may differ by chance alone"): [
+    columns: dict[Column, Sequence[Cell]] = {
+        Column("rank"): [row.rank for row in rows],
+        Column("run"): [row.run_id for row in rows],
+        Column("corrected mean", about=narrow): [row.corrected for row in rows],
+        Column("by the judge"): [row.raw.value for row in rows],
+        Column("judge minus people", signed=True, about=minus): [row.bias for row in rows],
+        Column("not told apart", about="runs that share a letter may differ by chance alone"): [
             row.tie or None for row in rows
         ],
-        Heading("possible ranks"): [
+        Column("possible ranks"): [
             None if row.rank_low is None else f"{row.rank_low} to {row.rank_high}" for row in rows
         ],
-        Heading("over all turns", about=over): [row.bound for row in rows],
-        Heading("gold grades"): [f"{row.gold} of {row.n}" for row in rows],
-        Heading("note"): [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows],
+        Column("over all turns", about=over): [row.bound for row in rows],
+        Column("gold grades"): [f"{row.gold} of {row.n}" for row in rows],
+        Column("note"): [worded(", ".join(FLAGS[flag] for flag in row.flags), criterion.unit) or None for row in rows],
     }
     # Without its interval, so that two in a line do not lie upon each other.
     marks = tuple(
@@ -226,7 +226,16 @@ def _parts(finding: Finding) -> Iterator[ReportPart]:
         reading = " ".join(said)
         # Here a table stands above what is said of it.
         notes = [f"{reading[:-1]}." if reading.endswith(":") else reading] if reading else []
-        yield Table(part, part.columns, finding.title, notes, part.places, part.plot, part.shares)
+        yield Table(
+            part,
+            part.columns,
+            title=finding.title,
+            notes=notes,
+            places=part.places,
+            plot=part.plot,
+            shares=part.shares,
+            chosen=part.chosen,
+        )
         said, title = [], ""
     if said:
         yield Said(" ".join([f"{title}:", *said] if title else said))

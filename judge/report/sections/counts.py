@@ -7,7 +7,7 @@ from heapq import nsmallest
 from judge.ask.records import Failure
 from judge.calibrate.recheck import RECHECK_SEED, RECHECKED, change_lines, recheck_rows
 from judge.io.ids import natural_key, nested
-from judge.io.table import Cell, Heading, Table, records_table
+from judge.io.table import Cell, Column, Table, records_table
 from judge.io.text import count, printable
 from judge.pool.build import lacking_texts
 from judge.pool.records import is_new, pool_places
@@ -46,9 +46,9 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
     lacking = "no grade came of it, be it that no reply could be used or that the question could not be put"
     columns = (
         *("criterion", "graded", "grades"),
-        Heading("unable to judge", about="the judge said that nobody could tell; no grade"),
-        Heading("missing", about=lacking),
-        Heading("not asked", about="left out of a trial, or not judged at all"),
+        Column("unable to judge", about="the judge said that nobody could tell; no grade"),
+        Column("missing", about=lacking),
+        Column("not asked", about="left out of a trial, or not judged at all"),
     )
     table = Table(lines, columns, "Judgments by criterion", ["A line for each criterion."])
     yield Section("judgment-counts", "What became of the judgments", (table,))

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from judge.io.table import Cell, Heading, Table
+from judge.io.table import Cell, Column, Table
 from judge.io.text import count, dollars, lasting, printable
 from judge.judges.journal_tools import JournalSpending
 from judge.judges.prices import Spending
@@ -65,11 +65,18 @@ def _plain(value: Any) -> str:
 _KEPT = (
     "in the journal of this folder, also those of an earlier configuration: what was paid for once is never asked again"
 )
-_THOUGHTS = Heading("of them thoughts", about="hidden thoughts, paid for as any token of a reply")
+_THOUGHTS = Column("of them thoughts", about="hidden thoughts, paid for as any token of a reply")
 _COLUMNS = (
-    *("judge", Heading("calls kept", about=_KEPT), "tokens in", "of them cached", "tokens out", _THOUGHTS, "cost"),
-    Heading("time of calls", about="calls that ran at the same time count each"),
-    *(Heading(f"{which} call", about="in UTC") for which in ("first", "last")),
+    Column("judge"),
+    Column("calls kept", about=_KEPT),
+    Column("tokens in"),
+    Column("of them cached"),
+    Column("tokens out"),
+    _THOUGHTS,
+    Column("cost"),
+    Column("time of calls", about="calls that ran at the same time count each"),
+    Column("first call", about="in UTC"),
+    Column("last call", about="in UTC"),
 )
 
 
@@ -91,13 +98,12 @@ def _parts(spending: Sequence[JournalSpending] | str) -> Iterator[ReportPart]:
     if isinstance(spending, str):
         yield Said(f"What the judging took is not known: {spending}.")
         return
-    lines, headings = [_line(row) for row in spending], _COLUMNS
     total = sum((row.spending for row in spending), Spending())
+    lines = [_line(row) for row in spending]
+    table = Table(lines, _COLUMNS, "What each judge took", ["A line for each model that was asked."])
     if not total.thought_tokens:
-        place = _COLUMNS.index(_THOUGHTS)
-        headings = _COLUMNS[:place] + _COLUMNS[place + 1 :]
-        lines = [line[:place] + line[place + 1 :] for line in lines]
-    yield Table(lines, headings, "What each judge took", ["A line for each model that was asked."])
+        table = table.pick(name for name in table.names if name != _THOUGHTS.name)
+    yield table
     unknown = [
         f"the {what} of {count(missing, 'call')}"
         for what, known in (("tokens", "counted"), ("price", "priced"), ("duration", "timed"))

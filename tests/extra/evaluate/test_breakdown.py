@@ -61,7 +61,7 @@ def test_an_average_is_over_the_runs_that_have_a_value() -> None:
 def test_a_topic_has_the_average_of_the_better_runs_and_the_spread_of_all() -> None:
     facts = breakdown.turn_facts(TOP.turns)
     grid = breakdown.by_group(RUNS, breakdown.groups_of(facts, "topic"), "topic")
-    assert grid.columns == ("measure", "topic", "turns", "average", "minimum", "median", "maximum")
+    assert grid.names == ("measure", "topic", "turns", "average", "minimum", "median", "maximum")
     assert [line[1:3] for line in grid] == [("1", 2), ("2", 1), ("3", 1)]
     # Topic 1: (0.2 + 0.4 + 1.0 + 0.8) / 4; the runs' own means are 0, 0.3 and 0.9.
     assert grid[0][3].value == pytest.approx(0.6)
@@ -129,7 +129,7 @@ def test_tables_are_stacked_under_names_with_each_note_once() -> None:
         Table([("m", name)], ("measure", "run"), "Runs", ("A note.",)) for name in ("mid", "top")
     ]
     grid = breakdown.stacked("Both", grids, ("a", "b"))
-    assert grid.columns[:3] == ("criterion", "measure", "run")
+    assert grid.names[:3] == ("criterion", "measure", "run")
     assert [line[:3] for line in grid] == [("a", "m", "mid"), ("b", "m", "top")]
     assert len(grid.notes) == 1
     with pytest.raises(ValueError, match="different columns"):

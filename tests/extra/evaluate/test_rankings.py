@@ -79,10 +79,10 @@ def test_the_lowest_relevant_grade_is_that_of_trec_eval() -> None:
 
 def test_the_table_counts_what_is_passed_over() -> None:
     grid = measured.means(evaluated(ONE, ranked("none", t1_1="x", t1_2="")))
-    assert grid.columns[:4] == ("run", "answered", "nDCG@5", "letters")
+    assert grid.names[:4] == ("run", "answered", "nDCG@5", "letters")
     assert [line[:2] for line in grid] == [("one", 2), ("none", 1)]
     both = [evaluated(ONE, asked=measured.ask(["RR"], "RR", over=over)) for over in ("qrels", "answered")]
-    assert [measured.means(found).columns[-1] for found in both] == ["over_answered", "over_qrels"]
+    assert [measured.means(found).names[-1] for found in both] == ["over_answered", "over_qrels"]
     conventions = [(found.main[0].estimate.value, found.runs[0].other) for found in both]
     assert conventions == [(1.5 / 3, 1.5 / 2), (1.5 / 2, 1.5 / 3)]
     assert grid.title == "Passages by some.qrels: 3 turns, over all turns of the qrels, unanswered ones 0"
@@ -128,7 +128,7 @@ def test_assessments_stand_side_by_side() -> None:
     asked = measured.ask(["RR"], "RR")
     other = evaluated(ONE, asked=asked, grades={"1_2": {"e": 1}})
     grid = measured.side_by_side([evaluated(ONE, asked=asked), other])
-    assert grid.columns == ("run", "some.qrels", "some.qrels")
+    assert grid.names == ("run", "some.qrels", "some.qrels")
     (line,) = grid
     assert [cell.value for cell in line if isinstance(cell, Estimate)] == [(1 + 1 / 2) / 3, 1 / 2]
 

@@ -153,7 +153,7 @@ def test_assessments_stand_side_by_side_in_every_output(world: Path, tmp_path: P
     outcome = evaluate_statements(StatementsPlan(runs=run, qrels=[world / "nist", world / "org"], out=tmp_path / "out"))
     first, second, both = outcome.tables("run")
     assert [grid[0][:2] for grid in (first, second)] == [("c", 1), ("c", 1)]
-    assert both.columns == ("run", "nist", "org")
+    assert both.names == ("run", "nist", "org")
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"side_by_side.md", "nist_runs.svg", "org_topics.png", "statements.sha256"} < files
     assert (tmp_path / "out" / "runs.tsv").read_text().splitlines()[0].split("\t")[:3] == ["qrels", "run", "answered"]

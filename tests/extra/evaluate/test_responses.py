@@ -164,7 +164,7 @@ def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() 
     ]
     facts = turn_facts(GRADES)
     grid = graded.response_table(made, facts, "run")
-    assert grid.columns == (
+    assert grid.names == (
         *("criterion", "measure", "run", "over_qrels", "over_answered", "turns", "answered", "unjudged", "letters"),
     )
     assert [line[:2] for line in grid] == [
@@ -172,7 +172,7 @@ def test_the_table_names_both_conventions_and_the_tables_have_every_criterion() 
     ]
     for table in TABLES:
         if table != "ptkb":
-            assert graded.response_table(made, facts, table).columns[:2] == ("criterion", "measure")
+            assert graded.response_table(made, facts, table).names[:2] == ("criterion", "measure")
 
 
 def test_every_turn_of_a_run_has_a_line_with_what_became_of_it() -> None:

@@ -117,7 +117,7 @@ def test_depths_and_ptkb_need_topics_that_say_them(tmp_path: Path) -> None:
             with pytest.raises(UsageError, match=f"--by {table}: nothing says .* expected --topics"):
                 outcome.table(table)
         else:
-            assert outcome.table(table).columns[0] == "criterion"
+            assert outcome.table(table).names[0] == "criterion"
 
 
 def test_a_tree_of_cast_has_depths_by_its_topics(shared: Path, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_sidecar_of_a_scale_whose_lower_end_is_good_is_followed(tmp_path: Path
     scale = {"levels": [{"grade": 0}, {"grade": 1}], "polarity": "lower", "positive": [0]}
     put(tmp_path / "a.qrel.json", json.dumps({"criterion": "groundedness", "scale": scale}))
     grid = evaluate_responses(ResponsesPlan(runs=run, qrels=grades)).table("run")
-    assert grid.columns[3:6] == ("over_qrels", "over_answered", "over_worst")
+    assert grid.names[3:6] == ("over_qrels", "over_answered", "over_worst")
     mean, positive = ([cell.value for cell in line[3:6]] for line in grid)
     # Grades 0 and 1, and an unanswered turn: 0 as in trec_eval, or the worst grade, which is 1.
     assert mean == [1 / 3, 1 / 2, 2 / 3]

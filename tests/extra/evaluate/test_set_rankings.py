@@ -228,7 +228,7 @@ def test_the_tables_say_what_they_show() -> None:
     assert [note.partition(":")[0] for note in grids[sets.MEAN]["runs"].notes] == ["a, b", "mean"]
     assert [note.partition(":")[0] for note in grids["nDCG@5"]["runs"].notes] == ["a, b"]
     assert grids[sets.MEAN]["swaps"].notes == ("No pair is in opposite order.",)
-    assert {grids[sets.MEAN][name].columns[1] for name in ("runs", "holes")} == {"run"}
+    assert {grids[sets.MEAN][name].names[1] for name in ("runs", "holes")} == {"run"}
     # Of several measures, each says its own.
     both = ranking_grids([ranked(runs, A, A, measure) for measure in ("nDCG@5", "P@5")])
     assert [note.split()[0] for note in both["tau_range"].notes] == ["nDCG@5", "P@5:"]

@@ -102,7 +102,7 @@ def test_aspects_have_means_of_their_own() -> None:
     there = pool(*(response(n, scope, "r") for n, scope in enumerate(scopes)))
     labels = known({(n, f"{scope}/a"): "partly" for n, scope in enumerate(scopes)} | {(0, "1-1_1/b"): "supports"})
     table = recalls.aspects_grid(recalls.run_units(there, bank(*made, nugget("1-1_1/0")), labels), "all_score", "topic")
-    assert table.columns == ("aspect", "run", "mean", "bound", "units", "matched")
+    assert table.names == ("aspect", "run", "mean", "bound", "units", "matched")
     # Nobody was asked about b in two topics, which count as the first one does.
     assert [(*line[:2], line[2].value, *line[3:]) for line in table] == [
         ("a", "r", 0.5, 0.5, 3, 3),
@@ -224,7 +224,7 @@ def test_tables_name_every_measure() -> None:
     there = pool(response(1, "1-1_1", "a"))
     units = recalls.run_units(there, bank(*FOUR), known({(1, each.nugget_id): "partly" for each in FOUR}))
     rows = recalls.nugget_scores(units)
-    assert recalls.measures_grid(rows).columns == ("run", *recalls.MEASURES)
+    assert recalls.measures_grid(rows).names == ("run", *recalls.MEASURES)
     assert recalls.score_grid(rows, "vital_score")[0][:2] == (1, "a")
     line = recalls.units_grid(units).tsv().splitlines()[1].split("\t")
     assert line[:10] == ["a", "1-1_1", "R00001", "matched", "4", "0", "4", "0", "0", "0"]
