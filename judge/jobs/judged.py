@@ -16,7 +16,7 @@ from judge.io.files import StrPath
 from judge.io.ids import Cluster, check_cluster, clustering
 from judge.io.text import count, interval, printable
 from judge.jobs.folder import UNCALIBRATED
-from judge.jobs.manifest import read_earlier_pool, read_manifest
+from judge.jobs.manifest import draws, read_earlier_pool, read_manifest
 from judge.pool.records import Pool, is_new, pool_places
 from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
@@ -84,7 +84,9 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     @property
     def tables(self) -> ResultTables:
         """The leaderboard and every table beside it."""
-        return result_tables(self.pool, self.results, self.criteria, self.cluster)
+        return result_tables(
+            self.pool, self.results, self.criteria, self.cluster, draws(self.manifest.get("configuration"))
+        )
 
     def judges(self, criterion: Criterion) -> set[str]:
         """The judges that gave the grades; for a jury also its members, which the manifest lists."""

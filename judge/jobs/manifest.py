@@ -296,6 +296,12 @@ def earlier_runs(folder: Path) -> dict[str, str]:
     return dict(runs) if isinstance(runs, dict) else {}
 
 
+def draws(configured: Any) -> int:
+    """How often pairs were drawn, by the configuration of a pool: `--extend` records one draw after the other."""
+    pooling = configured.get("pooling") if isinstance(configured, dict) else None
+    return str(pooling.get("draw")).count(", ") + 1 if isinstance(pooling, dict) else 1
+
+
 def earlier_options(folder: Path) -> dict[str, Any]:
     """The options that an output folder was made with, by their names on the command line."""
     manifest = read_manifest(folder)

@@ -268,7 +268,7 @@ def _made(
         drawn = read_draw(str(pooling.draw)) if pooling.draw is not None else ()
         rated = pooling.extend / "ratings.tsv" if pooling.extend is not None else None
         apart = told_apart(rated) if rated is not None and rated.exists() else frozenset[tuple[str, str]]()
-        pool = pairs_pool(pool, *drawn, earlier=previous.responses if previous else (), apart=apart)
+        pool = pairs_pool(pool, *drawn, earlier=previous, apart=apart)
     return submitted, choice, pool
 
 

@@ -17,9 +17,12 @@ import msgspec
 from judge.io.ids import natural_key
 from judge.io.text import digest
 from judge.pool.build import exclusion_order, normalize
-from judge.pool.records import Pool, PooledResponse
+from judge.pool.records import LeftOut, Pool, PooledResponse
 from judge.pool.selection import chance, spread
 from judge.runs.records import Exclusion
+
+EQUAL: LeftOut = "equal_responses"
+"""Why responses that tie are in no pair."""
 
 
 def pairs_pool(
@@ -27,26 +30,33 @@ def pairs_pool(
     most: int | None = None,
     seed: int = 1,
     *,
-    earlier: Sequence[PooledResponse] = (),
+    earlier: Pool | None = None,
     apart: Container[tuple[str, str]] = (),
 ) -> Pool:
     """The pairs of a pool with one response a run and turn: all, or as many as make at most `most` judgments.
 
-    Equal responses are no pair. A pair is pooled once for all runs that gave its responses, one order after the other.
-    Responses of no pair are exclusions. The `earlier` pairs come first, under their ids; of two runs that are `apart`
-    no more are drawn.
+    Equal responses are no pair; where all responses to a turn that is drawn are equal, they tie, and are exclusions for
+    that reason. A pair is pooled once for all runs that gave its responses, one order after the other. Other responses
+    of no pair are exclusions too. The pairs of an `earlier` pool come first, under their ids; of two runs that are
+    `apart` no more are drawn.
     """
+    before = earlier.responses if earlier else ()
+    tied = {turn_id for turn_id, _ in equal_responses(earlier)} if earlier else set[str]()
     texts: dict[str, dict[str, list[PooledResponse]]] = defaultdict(lambda: defaultdict(list))
     given: dict[str, dict[str, str]] = defaultdict(dict)
     for response in pool.responses:
         texts[response.turn_id][normalize(response.text)].append(response)
         given[response.turn_id] |= dict.fromkeys((run.run_id for run in response.runs), normalize(response.text))
-    known = {(pair.turn_id, normalize(pair.text), normalize(pair.second)) for pair in earlier}
+    known = {(pair.turn_id, normalize(pair.text), normalize(pair.second)) for pair in before}
     drawn: dict[str, set[tuple[str, str]]] = defaultdict(set)
     total = len(known)
     for a, b, turn_id in design(sorted({run_id for runs in given.values() for run_id in runs}), [*given], seed):
         of_turn = given[turn_id]
-        if a not in of_turn or b not in of_turn or of_turn[a] == of_turn[b] or (a, b) in apart:
+        if a not in of_turn or b not in of_turn or (a, b) in apart:
+            continue
+        if of_turn[a] == of_turn[b]:
+            if len(texts[turn_id]) == 1:
+                tied.add(turn_id)
             continue
         pair = min(of_turn[a], of_turn[b]), max(of_turn[a], of_turn[b])
         if pair not in drawn[turn_id] and (turn_id, *pair) not in known:
@@ -61,23 +71,32 @@ def pairs_pool(
     ]
     paired = {(turn_id, text) for turn_id, text, _ in (*known, *ordered)}
     unpaired = (response for response in pool.responses if (response.turn_id, normalize(response.text)) not in paired)
+    why = {
+        False: ("not_drawn", "the response is in no pair that was drawn"),
+        True: (EQUAL, "all responses to the turn are equal, so they tie"),
+    }
     rows = [
-        Exclusion(run.run_id, response.turn_id, run.rank, "not_drawn", "the response is in no pair that was drawn")
+        Exclusion(run.run_id, response.turn_id, run.rank, *why[response.turn_id in tied])
         for response in unpaired
         for run in response.runs
     ]
     return msgspec.structs.replace(
         pool,
         responses=(
-            *earlier,
+            *before,
             *(
                 _pair(f"R{place:05d}", texts[turn_id][first], texts[turn_id][second])
-                for place, (turn_id, first, second) in enumerate(ordered, len(earlier))
+                for place, (turn_id, first, second) in enumerate(ordered, len(before))
             ),
         ),
         passages={},
         exclusions=tuple(sorted((*pool.exclusions, *rows), key=exclusion_order)),
     )
+
+
+def equal_responses(pool: Pool) -> tuple[tuple[str, str], ...]:
+    """Turn and run of the responses that tie without being compared, since all responses to the turn are equal."""
+    return tuple((row.turn_id, row.run_id) for row in pool.exclusions if row.reason == EQUAL)
 
 
 def other_orders(pool: Pool) -> dict[str, PooledResponse]:

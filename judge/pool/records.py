@@ -19,6 +19,7 @@ MissingPassages = Literal["fail", "skip-response", "judge-without"]
 LeftOut = Literal[
     "eval_response_false", "not_selected_run", "not_selected_turn", "turn_not_judged", "below_depth",
     "no_relevant_passage", "empty_text", "over_limit", "unreached_topic", "uncited_sentence", "not_drawn",
+    "equal_responses",
 ]  # fmt: skip
 """Why the pool leaves out a response, beside the flags of the screen and the errors of a run."""
 

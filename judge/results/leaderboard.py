@@ -229,7 +229,11 @@ def reading(criterion: Criterion) -> str:
     if isinstance(criterion, Measure):
         what, lacking = "a measure", " in the mean too, and is not in n"
         if criterion.of.unit == "pair":
-            what, lacking = "a share of wins", "; one without a verdict is no run's doing and counts as the others do"
+            what = "a share of wins"
+            lacking = (
+                ", and so does one in which no pair of the run has a verdict, though pairs of the others have; any "
+                "other without a verdict counts as the rest do"
+            )
         without = f"a turn without a response counts 0{lacking}"
         return f"{criterion.prompt_id}, {what} from 0 to 1 ({without}): higher is better"
     grades = ", ".join(str(level.grade) for level in criterion.scale.levels)

@@ -1,18 +1,18 @@
 """Pairs of responses that a judge compared in both orders, and what they come to: ratings of runs. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
-from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, topic_of
 from judge.io.table import Column, RecordColumns, Table, fields, records_table
 from judge.io.text import count, interval, markdown_cell
 from judge.pool.build import normalize
-from judge.pool.pairs import other_orders
+from judge.pool.pairs import equal_responses, other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Record, Scale
 from judge.results.rows import RowFlag, noted, too_few_topics
@@ -52,6 +52,8 @@ class RatingRow(Record, frozen=True):
     cluster: Cluster = "topic"
     topics: float = 0.0
     """How many topics of equal size its place rests on."""
+    looks: int = 1
+    """How often pairs were drawn: more than once, by the ratings before (`--extend`)."""
 
     @property
     def unplaced(self) -> bool:
@@ -62,6 +64,11 @@ class RatingRow(Record, frozen=True):
     def why_none(self) -> str | None:
         """Why it has no rating, no interval or no letters."""
         return self.rating.reason or (too_few_topics(self.topics, self.cluster) if self.unplaced else None)
+
+    @property
+    def drawn_again(self) -> str:
+        """How often pairs were drawn, unless it was once."""
+        return f"pairs drawn {self.looks} times" if self.looks > 1 else ""
 
     @property
     def win_rate(self) -> float | None:
@@ -79,7 +86,7 @@ COLUMNS: RecordColumns = {
     **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie=letters run=run_id rating=rating.value"),
     **fields("lo=rating.low hi=rating.high win_rate won tied lost flipped missing topics=rating.topics"),
     "flags": lambda row: " ".join(row.flags),
-    "note": lambda row: noted(row.why_none, row.cluster),
+    "note": lambda row: noted("; ".join(filter(None, (row.why_none, row.drawn_again))) or None, row.cluster),
 }
 PAIR_COLUMNS = ("criterion", "run_a", "run_b", "won", "tied", "lost", "flipped", "missing")
 """Of the table of pairs of runs: what `run_a` did against `run_b`."""
@@ -96,17 +103,22 @@ _SHOWN: RecordColumns = {
     "note": lambda row: "; ".join(filter(None, (row.rating.reason, " ".join(row.flags)))),
 }
 RATINGS = """
-rating: the logarithm of a run's strength (Bradley and Terry, with Davidson's ties), 0 for the mean run; where two runs
-differ by 0.7, the better one wins twice as often as it loses. Only pairs with the same verdict in both orders count.
-w-t-l: pairs won, tied and lost. flipped: pairs whose verdict changed with the order. missing: pairs of which an order
-has no verdict. Neither is a tie. MISSING: turns without a response are in no pair. ranks: those that the run may have.
-Runs that share a letter (tie) cannot be told apart. Both hold for all runs at once with 95 % confidence. Equal
-responses are not compared.
+rating: the logarithm of a run's strength (Bradley and Terry, with Davidson's ties), 0 for the mean run. Only pairs with
+the same verdict in both orders count: where two runs differ by 0.7, the better one wins twice as many of these as it
+loses. By single verdicts they would differ less, by as much as the judge is noisy; so ratings by two judges are not on
+one scale. w-t-l: pairs won, tied and lost. flipped: pairs whose verdict changed with the order. missing: pairs of
+which an order has no verdict. Neither is a tie. MISSING: turns without a response are in no pair, and those in which
+the run's response is why its pairs have no verdict count as lost in its win rate alone. ranks: those that the run may
+have. Runs that share a letter (tie) cannot be told apart. Both hold for all runs at once with 95 % confidence. Where
+all responses to a turn are equal, they tie and no judge is asked; other equal responses are not compared.
 """
 
 
 def duels(pool: Pool, outcomes: Mapping[str, Any], scale: Scale) -> list[Duel]:
-    """The pairs of a pool; `outcomes` has the grade of a response id, or the reason why there is none."""
+    """The pairs of a pool; `outcomes` has the grade of a response id, or the reason why there is none.
+
+    Equal responses tie (`equal_responses`), though nobody was asked about them.
+    """
     others = other_orders(pool)
     found: list[Duel] = []
     for item in pool.responses:
@@ -120,7 +132,33 @@ def duels(pool: Pool, outcomes: Mapping[str, Any], scale: Scale) -> list[Duel]:
             outcome = answers[said.index(None)]
         runs = (tuple(entry.run_id for entry in item.runs if entry.rank == rank) for rank in (1, 2))
         found.append((item.turn_id, (next(runs), next(runs)), said, outcome))
+    for turn_id, run_ids in groups_of(equal_responses(pool)).items():
+        found += [(turn_id, ((one,), (other,)), (None, None), 0.5) for one, other in combinations(run_ids, 2)]
     return found
+
+
+def at_fault(compared: Iterable[Duel], counts_against: Callable[[Any, str], bool]) -> set[tuple[str, str]]:
+    """Run and turn where the run's response is why its pairs have no verdict.
+
+    None of its pairs in the turn has one, for reasons that may lie in a response, and a run that it met has one with
+    another. `counts_against`: whether the lack of a verdict is for such a reason, by what there is instead and turn.
+    """
+    given: set[tuple[str, str]] = set()
+    lacking: dict[tuple[str, str], list[tuple[tuple[str, ...], bool]]] = defaultdict(list)
+    for turn_id, runs, _, outcome in compared:
+        for side, run_ids in enumerate(runs):
+            for run_id in run_ids:
+                if isinstance(outcome, float) or outcome == "flipped":
+                    given.add((run_id, turn_id))
+                else:
+                    lacking[run_id, turn_id].append((runs[1 - side], counts_against(outcome, turn_id)))
+    return {
+        (run_id, turn_id)
+        for (run_id, turn_id), pairs in lacking.items()
+        if (run_id, turn_id) not in given
+        and all(against for _, against in pairs)
+        and any((other, turn_id) in given for others, _ in pairs for other in others)
+    }
 
 
 def agreed(pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion) -> list[Judgment]:
@@ -144,9 +182,16 @@ def share_of_first(grade: float, scale: Scale) -> float:
 
 
 def rated_runs(
-    compared: Sequence[Duel], flags: Mapping[str, tuple[RowFlag, ...]], criterion: Criterion, cluster: Cluster
+    compared: Sequence[Duel],
+    flags: Mapping[str, tuple[RowFlag, ...]],
+    criterion: Criterion,
+    cluster: Cluster,
+    looks: int = 1,
 ) -> tuple[list[RatingRow], list[tuple[object, ...]], str]:
-    """The rows of the flagged runs, best first; those of pairs of runs; and a sentence on the places of responses."""
+    """The rows of the flagged runs, best first; those of pairs of runs; and what to know about verdicts and letters.
+
+    `looks`: how often pairs were drawn, each time but the first by the ratings before.
+    """
     order, topics, counts = _empty(compared, flags, cluster)
     tallies: dict[tuple[str, str], Counter[object]] = defaultdict(Counter)
     for turn_id, runs, _, outcome in compared:
@@ -165,11 +210,17 @@ def rated_runs(
     of_runs = {run_id: Counter[object]() for run_id in order}
     for (a, _), tally in tallies.items():
         of_runs[a] += tally
-    rows = _rows(ratings(counts), counts, of_runs, flags, criterion.name, cluster)
+    rows = _rows(ratings(counts), counts, of_runs, flags, criterion.name, cluster, looks)
     said = [_of_places(first_place(compared, flags, cluster), compared)]
     if any(row.unplaced for row in rows):
         why = too_few_topics(max(row.topics for row in rows if row.unplaced), cluster)
         said.append(f"{why[0].upper()}{why[1:]}.")
+    if looks > 1:
+        said.append(
+            f"Pairs were drawn {looks} times, each time but the first by the ratings before (--extend), and ranks and "
+            "letters are as sure as they say at one look alone: whoever stops when runs are told apart does so by "
+            f"mistake up to {looks} times as often."
+        )
     return rows, lines, " ".join(said)
 
 
@@ -203,6 +254,7 @@ def _rows(
     flags: Mapping[str, tuple[RowFlag, ...]],
     name: str,
     cluster: Cluster,
+    looks: int,
 ) -> list[RatingRow]:
     of_topics = counts.sum(axis=(2, 3)) + counts.sum(axis=(1, 3))
     topics = (of_topics > 0).sum(axis=0).tolist()
@@ -229,6 +281,7 @@ def _rows(
                 flags=flags[run_id],
                 cluster=cluster,
                 topics=of.topics,
+                looks=looks,
             )
         )
     return sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, -(row.win_rate or 0.0)))

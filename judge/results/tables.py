@@ -220,9 +220,13 @@ class ResultTables(NamedTuple):
 
 
 def result_tables(
-    pool: Pool, results: Iterable[Judgment | Failure], criteria: Sequence[Criterion], cluster: Cluster = "topic"
+    pool: Pool,
+    results: Iterable[Judgment | Failure],
+    criteria: Sequence[Criterion],
+    cluster: Cluster = "topic",
+    looks: int = 1,
 ) -> ResultTables:
-    """The rows of every table; the arguments are those of `leaderboard`."""
+    """The rows of every table; the arguments are those of `leaderboard`, and of `rated_runs`."""
     rng = np.random.default_rng(SEED)
     board: list[LeaderboardRow] = []
     apart: list[RunDifference] = []
@@ -238,7 +242,7 @@ def result_tables(
         apart += differences(runs, criterion, cluster, rng)
         if isinstance(criterion, Measure) and criterion.of.unit == "pair":
             flags, of = {run.run_id: run_flags(run) for run in runs}, criterion.of
-            found, lines, said = rated_runs(duels_of(pool, results, of), flags, of, cluster)
+            found, lines, said = rated_runs(duels_of(pool, results, of), flags, of, cluster, looks)
             ratings, compared, advantages[of.name] = [*ratings, *found], [*compared, *lines], said
         for run in runs:
             if criterion.answer == "sentences":

@@ -15,7 +15,7 @@ from judge.io.words import COPIED_RUN, word_runs, words_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
 from judge.results.citations import Measure, boards_of, cited_responses, response_of
-from judge.results.pairs import Duel, duels
+from judge.results.pairs import Duel, at_fault, duels
 from judge.results.rows import RowFlag
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "prompt_cut", "budget")
@@ -250,12 +250,15 @@ def _run_turns(
         if (outcome := outcomes.get(response.response_id)) is not None and outcome not in HARNESS
     }
     firsts = first_ranked(pool)
+    faults: set[tuple[str, str]] = set()
     runs = turns_of_runs(pool, firsts, expected)
     of_pairs = isinstance(criterion, Measure) and criterion.of.unit == "pair"
     if isinstance(criterion, Measure) and not of_pairs:
         firsts, outcomes = _measured(criterion, pool, runs, outcomes, reached)
     elif isinstance(criterion, Measure):
-        firsts, outcomes = _won(duels(pool, outcomes, criterion.of.scale), pool)
+        compared = duels(pool, outcomes, criterion.of.scale)
+        faults = at_fault(compared, lambda outcome, turn_id: _is_against(outcome, turn_id, reached))
+        firsts, outcomes = _won(compared, pool)
     shares = _shares_of_turns(runs, pool, outcomes, criterion.scale)
     conversations = _Conversations(runs if pool.unit == "response" else {})
     counted = dict(runs)
@@ -280,8 +283,17 @@ def _run_turns(
         for run_id, turns in counted.items()
         if turns
     )
-    # Either response, or neither, may be the cause where a pair has no verdict.
-    return tuple(replace(run, failed=(), left_out=(*run.failed, *run.left_out)) for run in found) if of_pairs else found
+    return tuple(_with_faults(run, faults) for run in found) if of_pairs else found
+
+
+def _with_faults(run: RunTurns, faults: Collection[tuple[str, str]]) -> RunTurns:
+    """The turns of pairs, of which those count against the run that lack a verdict through its fault.
+
+    In others either response, or neither, may be why a pair has none.
+    """
+    failed = tuple(response for response in run.failed if (run.run_id, response.turn_id) in faults)
+    others = tuple(response for response in run.failed if response not in failed)
+    return replace(run, failed=failed, left_out=(*others, *run.left_out))
 
 
 def duels_of(pool: Pool, results: Iterable[Judgment | Failure], criterion: Criterion) -> list[Duel]:

@@ -19,8 +19,11 @@ from judge.jobs.judged import read_judged
 from judge.jobs.pooling import PoolPlan, pool_runs
 from judge.jobs.run import Outcome
 from judge.pool.bank import read_pool_folder
-from judge.pool.pairs import design
-from judge.results.pairs import RatingRow
+from judge.pool.pairs import design, one_each
+from judge.results.citations import boards_of
+from judge.results.corrected import GoldGrade, corrected, measured_gold
+from judge.results.pairs import RatingRow, agreed
+from judge.results.turns import run_turns
 from tests.conftest import refused
 
 QUALITY = {"a": 3, "b": 2, "c": 1, "d": 0}
@@ -118,6 +121,7 @@ def test_more_pairs_are_drawn_of_runs_that_are_not_told_apart(tmp_path: Path) ->
     given = runs(tmp_path / "runs", 32)
     first = judged(tmp_path, unsure, given=given, draw="240@3")
     assert [row.letters for row in first.tables.ratings] == ["a", "a", "b", "b"]
+    assert "Pairs were drawn" not in first.tables.advantages["preference"]
     before = [(item.response_id, item.turn_id, item.text, item.second) for item in first.pool.responses]
     plans = ({"name": "more"}, {"name": "more", "extend": tmp_path / "more"}, {"extend": tmp_path / "out"})
     for place, options in enumerate(plans):
@@ -129,6 +133,11 @@ def test_more_pairs_are_drawn_of_runs_that_are_not_told_apart(tmp_path: Path) ->
         assert {text[5] + second[5] for *_, text, second in held[len(before) :]} == {"32", "23", "10", "01"}
         manifest = json.loads((tmp_path / ("out" if place == 2 else "more") / "manifest.json").read_text())
         assert manifest["configuration"]["pooling"]["draw"] == "240@3, 270@3"
+        said = "Pairs were drawn 2 times, each time but the first by the ratings before (--extend)"
+        assert said in found.tables.advantages["preference"] and "up to 2 times as often" in str(found.tables)
+        folder = tmp_path / ("out" if place == 2 else "more")
+        assert read_judged(folder).tables.ratings == found.tables.ratings
+        assert "\tpairs drawn 2 times\n" in (folder / "ratings.tsv").read_text()
         assert len(asked) == (30, 0, 30)[place]
     (tmp_path / "runs" / "e.jsonl").write_text((tmp_path / "runs" / "d.jsonl").read_text().replace('"d"', '"e"'))
     with pytest.raises(UsageError, match="adds pairs of the same runs"):
@@ -175,15 +184,107 @@ def test_too_few_topics_for_letters_are_named_with_what_they_count(tmp_path: Pat
     assert said in (tmp_path / "out" / "ratings.tsv").read_text()
 
 
-def test_win_rates_are_a_board_in_which_no_verdict_is_no_runs_doing(tmp_path: Path) -> None:
+def test_win_rates_are_a_board_in_which_a_flipped_verdict_is_no_runs_doing(tmp_path: Path) -> None:
     board = {row.run_id: row for row in judged(tmp_path, upsets).leaderboard}
     a, d = board["a"], board["d"]
     assert a.criterion == "preference_win_rate"
     # Topics 3 and 4 have no verdict for a; of topic 9 it is 2 of 2.
     assert (a.mean.value, a.n, a.reasons) == ((0 + 0.5 + 5) / 7, 7, {"flipped": 1, "unreadable": 1})
-    assert a.bound == a.mean.value
+    # In topic 4 the judge fails on each pair of a and on no other, so a loses it; in topic 3 no pair has a verdict.
+    assert (a.bound, a.flags) == (pytest.approx((0 + 0.5 + 5 + 0) / 8), ("MISSING",))
     assert (d.unanswered, d.flags) == (1, ("MISSING",))
     assert d.bound is not None and d.mean.value is not None and d.bound < d.mean.value
+
+
+def refusing(run: int, *topics: int) -> Verdict:
+    """A judge that says nothing of pairs with a response of this quality in these topics."""
+
+    def verdict(first: int, second: int, question: str) -> str:
+        topic = int(re.findall(r"Why (\d+)", question)[0])
+        if run in (first, second) and topic in topics:
+            return "I cannot say"
+        return upsets(first, second, question) if topic < 3 else better(first, second, question)
+
+    return verdict
+
+
+def test_a_run_of_which_no_pair_has_a_verdict_while_those_of_the_others_have_loses_the_turn(tmp_path: Path) -> None:
+    found = judged(tmp_path, refusing(2, 5, 6, 7))
+    board = {row.run_id: row for row in found.leaderboard}
+    b = board["b"]
+    # b loses to two, one and none in topics 1, 2 (all tie), 3 to 8: 1/3, 1/2, then 2/3 in 3, 4 and 8, 1/2 in 9.
+    others = [1 / 3, 1 / 2, 2 / 3, 2 / 3, 2 / 3, 1 / 2]
+    assert (b.n, b.mean.value) == (6, pytest.approx(sum(others) / 6))
+    assert (b.bound, b.flags) == (pytest.approx(sum(others) / 9), ("MISSING",))
+    # The runs that it met there have other pairs, and those count.
+    assert (board["a"].n, board["a"].flags, board["a"].bound) == (9, (), board["a"].mean.value)
+    assert rows(found)["b"].flags == ("MISSING",)
+    assert found.tables.advantages
+
+
+def test_of_two_runs_that_met_no_other_neither_is_at_fault(tmp_path: Path) -> None:
+    given = runs(tmp_path / "runs", quality={"a": 3, "b": 2})
+    board = judged(tmp_path, refusing(2, 5), given=given).leaderboard
+    assert [(row.n, row.flags, row.bound == row.mean.value) for row in board] == [(8, (), True)] * 2
+
+
+def test_a_run_whose_other_pair_only_flipped_is_not_at_fault(tmp_path: Path) -> None:
+    def verdict(first: int, second: int, question: str) -> str:
+        if "Why 5?" not in question or 2 not in (first, second):
+            return better(first, second, question)
+        return "first" if 1 in (first, second) else "I cannot say"
+
+    board = {row.run_id: row for row in judged(tmp_path, verdict).leaderboard}
+    assert (board["b"].n, board["b"].flags, board["b"].bound) == (8, (), board["b"].mean.value)
+
+
+def test_equal_responses_tie_and_nobody_is_asked(tmp_path: Path) -> None:
+    asked: list[str] = []
+    given = runs(tmp_path / "runs", quality={"a": 3, "b": 2}, same=2)
+    found = judged(tmp_path, lambda *shown: asked.append(shown[2]) or better(*shown), given=given)
+    # Of 9 topics two are ties, and a wins the others.
+    assert len(asked) == 2 * 7
+    assert [(row.mean.value, row.n, row.not_asked, row.flags) for row in found.leaderboard] == [
+        ((7 + 2 / 2) / 9, 9, 0, ()),
+        ((2 / 2) / 9, 9, 0, ()),
+    ]
+    assert [(row.won, row.tied, row.lost) for row in found.tables.ratings] == [(7, 2, 0), (0, 2, 7)]
+    excluded = (tmp_path / "out" / "excluded.tsv").read_text().splitlines()[1:]
+    assert [line.split("\t")[3] for line in excluded] == ["equal_responses"] * 4
+    assert "7 pairs flipped" in found.tables.advantages["preference"]
+
+
+def test_equal_responses_tie_for_people_too(tmp_path: Path) -> None:
+    found = judged(tmp_path, given=runs(tmp_path / "runs", quality={"a": 3, "b": 2}, same=2))
+    (measure,) = boards_of(found.criteria)
+    # People prefer b, which the judge never does, in each of the 7 pairs that it was asked about.
+    gold = {
+        pair.response_id: GoldGrade(2.0 * (pair.text[5] == "2"), 1.0, "certain", ())
+        for pair in one_each(found.pool, 1).responses
+    }
+    turns = run_turns(found.pool, found.results, measure)
+    verdicts = agreed(found.pool, found.results, measure.of)
+    rows = corrected(turns, measure, measured_gold(measure, found.pool, turns, gold, verdicts))
+    assert {row.run_id: (row.raw.value, row.corrected.value, row.gold) for row in rows} == {
+        "b": ((0 + 2 / 2) / 9, pytest.approx((7 + 2 / 2) / 9), 9),
+        "a": ((7 + 2 / 2) / 9, pytest.approx((0 + 2 / 2) / 9), 9),
+    }
+
+
+def test_equal_responses_tie_only_where_the_draw_comes_to_them(tmp_path: Path) -> None:
+    given = runs(tmp_path / "runs", 8, quality={"a": 3, "b": 2}, same=4)
+    turns = [turn_id for _, _, turn_id in design("ab", [f"{topic}_1" for topic in range(1, 9)], 1)]
+    pools = [pool_runs(PoolPlan(**given, unit="pair", draw=draw)).pool for draw in (2, 8)]
+    for pool, drawn in zip(pools, (1, 4), strict=True):
+        unlike = [turn_id for turn_id in turns if int(turn_id[0]) > 4]
+        # The draw ends where one pair more would be too many.
+        reached = turns[: turns.index(unlike[drawn])] if drawn < 4 else turns
+        tied = {turn_id for turn_id in reached if int(turn_id[0]) <= 4}
+        assert {row.turn_id for row in pool.exclusions if row.reason == "equal_responses"} == tied
+        assert {row.turn_id for row in pool.exclusions if row.reason == "not_drawn"} == {
+            *unlike[drawn:],
+            *({"1_1", "2_1", "3_1", "4_1"} - tied),
+        }
 
 
 def test_a_larger_draw_asks_only_about_what_is_new_and_a_rerun_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -218,7 +319,7 @@ def test_a_trial_asks_about_both_orders(tmp_path: Path) -> None:
     assert sum(row.won + row.lost for row in found.values()) == 2 * 7
     bank = json.loads((tmp_path / "out" / "bank.json").read_text())
     assert all(len(re.findall("Fine", text)) == 2 for text in bank.values())
-    assert "one without a verdict is no run's doing" in (tmp_path / "out" / "leaderboard.md").read_text()
+    assert "any other without a verdict counts as the rest do" in (tmp_path / "out" / "leaderboard.md").read_text()
 
 
 @pytest.mark.parametrize("options", [{"draw": 1}, {"world": {"quality": {"a": 1}}}])
