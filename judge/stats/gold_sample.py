@@ -88,8 +88,13 @@ class GoldSample:
 
     @property
     def effective_topics(self) -> float:
-        """How many topics of equal size the gold, by its weights, says as much as (`means.effective_topics`)."""
-        return effective_topics(np.bincount(self.run.topics[self.chosen], weights=self.w)) if self.n else 0.0
+        """How many topics of equal size the responses are of (`means.effective_topics`)."""
+        sizes = np.bincount(self.run.topics, weights=self.run.shares)
+        return effective_topics(sizes) if sizes.any() else 0.0
+
+    def counted_topics(self, target: Target) -> float:
+        """How many topics of equal size the mean rests on; for `topics` no more than have gold."""
+        return self.effective_topics if target == "pool" else min(self.effective_topics, self.T_gold)
 
     @property
     def census(self) -> bool:
@@ -144,7 +149,7 @@ def influence(
         parts[sample.chosen[drawn]] = math.sqrt(m / df) * _deviations(u[drawn], 1 - sample.pi[drawn], strata)
     else:
         G = sample.T_gold
-        df = sample.effective_topics - 1
+        df = sample.counted_topics(target) - 1
         shares = 1 / len(run.judged) if run.shares is None else run.shares
         parts += weight * (run.judged - run.mean(run.judged)) * shares
         parts[sample.chosen] += u
@@ -180,13 +185,14 @@ def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target
     """The variance of one gold grade's part in θ over all runs, with its degrees of freedom.
 
     A run's V is the sum of that variance times q w² (`topics`: w²) over its gold; the equation is solved for the
-    variance. There are Σ(m_r - 1) degrees, for `topics` at most G* - 1 of the gold of all runs
-    (`means.effective_topics`), and 0 if too little gold was drawn. Where at most SKEWED of the gold differs from the
-    most common grade, the variance rests on these rare grades, and there is at most one degree more than rare grades.
-    In simulations with 85 to 95 % equal grades, 3 or 5 a run, intervals cover .945 to .98 by that, and .905 to .94
+    variance. There are Σ(m_r - 1) degrees, for `topics` at most one less than the topics of all runs count
+    (`counted_topics`), and 0 if too little gold was drawn. Where at most SKEWED of the gold differs from the most
+    common grade, the variance rests on these rare grades, and there is at most one degree more than rare grades. In
+    simulations with 85 to 95 % equal grades, 3 or 5 a run, intervals cover .945 to .98 by that, and .905 to .94
     without it.
     """
-    total, degrees, of_topic, of_grade = 0.0, 0, Counter[int](), Counter[float]()
+    total, degrees, seen, of_grade = 0.0, 0, set[int](), Counter[float]()
+    sizes = Counter[int]()
     for sample in samples:
         if sample.m < 2 or sample.lacks_topics(target):
             continue
@@ -199,7 +205,8 @@ def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target
         elif sample.T_gold > 1:
             parts, _ = influence(sample, weight, target, units)
             total += (sample.m - 1) * float(parts @ parts) / float(sample.w @ sample.w)
-            of_topic.update(sample.run.topics[sample.chosen].tolist())
+            seen.update(sample.run.topics[sample.chosen].tolist())
+            sizes.update(sample.run.topics.tolist())
         else:
             continue
         degrees += sample.m - 1
@@ -208,7 +215,9 @@ def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target
         return 0.0, 0
     rare = of_grade.total() - max(of_grade.values())
     df = min(degrees, 1 + rare) if rare <= SKEWED * of_grade.total() else degrees
-    return total / degrees, min(df, effective_topics([*of_topic.values()]) - 1) if target == "topics" else df
+    if target == "topics":
+        return total / degrees, min(df, len(seen) - 1, effective_topics([*sizes.values()]) - 1)
+    return total / degrees, df
 
 
 FEWEST_VARIANCES = 3

@@ -176,8 +176,8 @@ def test_topic_intervals_add_up_judge_and_gold_by_topic() -> None:
         + sum(e[i] - e.mean() for i in range(10) if i // 4 == t) / 10
         for t in range(5)
     ]
-    # Gold is in three topics of the five, in 4, 4 and 2 of their responses.
-    assert (found.df, found.topics) == (pytest.approx(100 / 36 - 1), pytest.approx(100 / 36))
+    # Gold is in three topics of the five.
+    assert (found.df, found.topics) == (2, 3)
     assert found.se == pytest.approx(math.sqrt(3 / 2 * sum(part**2 for part in psi)))
     fewer = one(run(JUDGED, GOLD, topics=[place // 10 for place in range(10)] + [1, 2] * 5), "topics")
     assert (fewer.low, fewer.reason) == (None, "gold in fewer than 3 topics")
@@ -276,8 +276,10 @@ def test_few_gold_grades_for_new_topics_share_the_variance_of_topics() -> None:
     # Gold is in two topics of the three.
     assert (found.method, found.df) == ("ppi++ pooled", 1)
     assert found.se == pytest.approx(math.sqrt(2 / 1 * sum(part**2 for part in psi)))
-    # Two topics of 2 and 1 gold grades count as 3² / (2² + 1), which is less than 2.
-    most_of_one = one(run(judged, {0: 2, 1: 2, 2: 0}, topics=topics), "topics")
+    # Topics of 4, 1 and 1 responses count as 6² / (4² + 1 + 1) = 2, those of 6, 1 and 1 as 8² / (6² + 1 + 1) < 2.
+    gold = {0: 2, 1: 2, 2: 0, 4: 1}
+    assert one(run(judged, gold, topics=[0, 0, 0, 0, 1, 2]), "topics").df == 1
+    most_of_one = one(run([*judged, 1, 1], gold | {6: 1}, topics=[0, 0, 0, 0, 0, 0, 1, 2]), "topics")
     assert (most_of_one.low, most_of_one.reason) == (None, "most items are of one topic")
     two = run([3, 2, 1, 0], {0: 2, 1: 2, 2: 0}, topics=[0, 0, 1, 1])
     assert one(two, "topics").reason == "fewer than 3 topics"
