@@ -106,11 +106,12 @@ RATINGS = """
 rating: the logarithm of a run's strength (Bradley and Terry, with Davidson's ties), 0 for the mean run. Only pairs with
 the same verdict in both orders count: where two runs differ by 0.7, the better one wins twice as many of these as it
 loses. By single verdicts they would differ less, by as much as the judge is noisy; so ratings by two judges are not on
-one scale. w-t-l: pairs won, tied and lost. flipped: pairs whose verdict changed with the order. missing: pairs of
-which an order has no verdict. Neither is a tie. MISSING: turns without a response are in no pair, and those in which
-the run's response is why its pairs have no verdict are in no rating; its win rate's bound counts both as lost. ranks:
-those that the run may have. Runs that share a letter (tie) cannot be told apart. Both hold for all runs at once with 95 % confidence. Where
-all responses to a turn are equal, they tie and no judge is asked; other equal responses are not compared.
+one scale. w-t-l: pairs won, tied and lost. flipped: pairs whose verdict changed with the order. missing: pairs of which
+an order has no verdict. Neither is a tie. MISSING: turns without a response are in no pair, and those in which the
+run's response is why its pairs have no verdict are in no rating; its win rate's bound counts both as lost. ranks: those
+that the run may have. Runs that share a letter (tie) cannot be told apart. Both hold for all runs at once with 95 %
+confidence. Where all responses to a turn are equal, they tie and no judge is asked; other equal responses are not
+compared.
 """
 
 
