@@ -166,7 +166,9 @@ class OpenTable(UserDict[str, _Row]):
     """A table of the core, which others add to; theirs are imported when it is first used, since they import it."""
 
     def __init__(self, table: str, ours: dict[str, _Row], *, last: bool = False) -> None:
-        self._table, self._ours, self._last = table, ours, last
+        self._table = table
+        self._ours = ours
+        self._last = last
 
     @cached_property
     def data(self) -> dict[str, _Row]:  # type: ignore[override]

@@ -81,7 +81,7 @@ class Problem(Record, frozen=True, omit_defaults=True):
 
 def file_problem(code: str, file: object, message: str, path: str = "") -> Problem:
     """An error in a file that is of no single turn; without a path it is of the whole file."""
-    return Problem(code, "error", str(file), None, path, message)
+    return Problem(code=code, severity="error", file=str(file), turn_id=None, path=path, message=message)
 
 
 class Passage(Record, frozen=True, gc=False):

@@ -179,7 +179,8 @@ class _JudgeCalls:
     def __init__(self, price: Price | None, rates: TokenRates) -> None:
         self.price = price
         self.expected = CallSums(rates)
-        self.asked, self.results = CallSum(price), CallSum(price)
+        self.asked = CallSum(price)
+        self.results = CallSum(price)
         self.counted: set[int] = set()
         """Hashes of the digests in `results`, because there may be millions."""
         self.seconds = 0.0
@@ -329,7 +330,9 @@ class Budget:
 
         `writes`: whether the model wrote the text, which takes tokens.
         """
-        price, prompt, reply = self._price, completion.prompt_tokens, completion.completion_tokens
+        price = self._price
+        prompt = completion.prompt_tokens
+        reply = completion.completion_tokens
         counted = bool(prompt) and reply is not None and (reply > 0 or not (writes and completion.text))
         billed = completion.cost if self._bills else None
         if billed is not None and (counted or billed > 0 or price == FREE):

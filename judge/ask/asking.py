@@ -159,7 +159,9 @@ class Asking:
         *,
         dry: bool = False,
     ) -> None:
-        self.place, self.pool, self.turns = place, pool, turns
+        self.place = place
+        self.pool = pool
+        self.turns = turns
         self.progress = progress or JobProgress()
         self.spent = 0.0
         """US dollars that all asking of this job cost."""
@@ -219,7 +221,7 @@ class Asking:
             parts = (self._ask_part(model, judge.of(model, wanted), judge.settings) for model in judge.models)
             return StoredResults.joined(list(parts))
         report = self.progress.of(judge.name)
-        now = Progress(0, len(wanted) * len(judge.models), 0, 0, 0.0)
+        now = Progress(done=0, total=len(wanted) * len(judge.models), recalled=0, failures=0, cost=0.0)
         replies: list[StoredResults] = []
         for model in judge.models:
             before = now
@@ -237,13 +239,15 @@ class Asking:
     ) -> StoredResults:
         """Run the loop once, within the rest of the budget of the job."""
         self.prepare(model)
-        before, last = self.spent, Progress(0, len(wanted), 0, 0, 0.0)
+        before = self.spent
+        last = Progress(done=0, total=len(wanted), recalled=0, failures=0, cost=0.0)
         if settings.max_cost is not None:
             settings = msgspec.structs.replace(settings, max_cost=max(0.0, settings.max_cost - before))
 
         def counted(progress: Progress) -> None:
             nonlocal last
-            self.spent, last = before + progress.cost, progress
+            self.spent = before + progress.cost
+            last = progress
             report(progress)
 
         def waiting(why: str) -> None:
@@ -251,7 +255,9 @@ class Asking:
 
         if self._engine is not None:
             model = self._engine(model, min(settings.concurrency, len(wanted)), waiting)
-        questions = Questions(model, self.journal, self.pool, self.turns, self._account)
+        questions = Questions(
+            model=model, journal=self.journal, pool=self.pool, turns=self.turns, account=self._account
+        )
         return Loop(questions, self.journal, settings, report=counted, folder=self.place.out).run_to_end(wanted)
 
     def _ask_part(self, model: Model, wanted: Sequence[Task], settings: Settings) -> StoredResults:
@@ -261,7 +267,8 @@ class Asking:
         except Interrupted:
             raise
         except OperationalError as error:
-            why, settled = str(error), list(self.questions(model).settled(wanted))
+            why = str(error)
+            settled = list(self.questions(model).settled(wanted))
             if missing := settled.count(None):
                 criteria = " and ".join(dict.fromkeys(task.criterion.name for task in wanted))
                 lacking = f"{criteria}: {missing} of {count(len(wanted), 'judgment')} cannot be made"

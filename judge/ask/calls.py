@@ -203,7 +203,8 @@ class Calls:
             completions = [storable(reply) for reply in replies if isinstance(reply, Completion)]
             if completions:
                 completions = self.budget.charge(requests, completions)
-                self.given_up, self.heard = 0, True
+                self.given_up = 0
+                self.heard = True
             else:
                 self._refused = True
         except TransientError as error:
@@ -264,7 +265,8 @@ class Calls:
         """Make a call in its turn, and again where it is refused for a rate limit, which is no failure."""
         while True:
             ticket = await self._in_line(tokens)
-            number, started = next(numbers), self._clock.now()
+            number = next(numbers)
+            started = self._clock.now()
             try:
                 if len(requests) == 1:
                     replies: Replies = [await self._model.complete(requests[0])]
@@ -310,7 +312,8 @@ class Calls:
 
     def _refused_for_limit(self, ticket: Ticket, error: RateLimitError) -> None:
         """Take note of a refusal for a rate limit; an OperationalError if the provider makes us wait for too long."""
-        most, pace = self._settings.max_wait, self._pace
+        most = self._settings.max_wait
+        pace = self._pace
         pace.refused(ticket, error.retry_after, self._model.limits)
         self._check_wish(error)
         if pace.refusing > most and pace.refusals >= _CERTAIN:
@@ -337,7 +340,8 @@ def _as_one_call(replies: Replies, attempts: int, seconds: float) -> Replies:
     for reply in replies:
         if isinstance(reply, Completion):
             told.append(msgspec.structs.replace(reply, attempts=attempts, latency=latency))
-            attempts, latency = 0, None
+            attempts = 0
+            latency = None
         else:
             told.append(reply)
     return told

@@ -151,7 +151,7 @@ class Loop:
         self._account.open(self._model.name, price_of(self._model, settings.known_prices), questions.rates())
         self._report = report
         self._folder = folder
-        self.calls = Calls(questions, journal, settings, self._tell, clock)
+        self.calls = Calls(questions=questions, journal=journal, settings=settings, tell=self._tell, clock=clock)
         self._wanted: Sequence[Task] = ()
         self._results = ResultWriter(0, folder)
         self._recalled = self._failures = 0
@@ -199,7 +199,8 @@ class Loop:
 
     def drain(self) -> None:
         """Start no new call, because the user stopped the run; calls in flight are finished and kept."""
-        done, total = len(self._results), len(self._wanted)
+        done = len(self._results)
+        total = len(self._wanted)
         self.calls.stop(
             Interrupted(f"stopped with {done} of {total} judgments made; the same command goes on from here")
         )
@@ -223,7 +224,8 @@ class Loop:
 
         They settle how all others are asked. The calls are stopped if there is no use in them.
         """
-        endpoint, criterion = self._questions.endpoint, firsts.criterion
+        endpoint = self._questions.endpoint
+        criterion = firsts.criterion
         failures: list[Failure] = []
         singly = 0
         for number in itertools.chain(firsts.numbers, self._of_kind(criterion.answer)):
@@ -376,7 +378,8 @@ class Loop:
             while (twin := self._open.get(question)) is not None:
                 with contextlib.nullcontext() if together is None else together.aside():
                     await asyncio.wait([twin])
-                known, missing = self._questions.recall(task), twin.result()
+                known = self._questions.recall(task)
+                missing = twin.result()
                 if known is None and isinstance(missing, Failure):
                     known = failure(task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest)
                 if known is not None:
@@ -413,7 +416,9 @@ class Loop:
         form, for this response alone; so is one that got nothing but white space. The outcome rests on what was said in
         the last form, which is all that a later run looks for.
         """
-        questions, endpoint, criterion = self._questions, self._questions.endpoint, task.criterion
+        questions = self._questions
+        endpoint = self._questions.endpoint
+        criterion = task.criterion
         dialect = endpoint.dialect
         request = dialogue.first
         while True:
@@ -456,7 +461,9 @@ class Loop:
 
         An OperationalError if the endpoint refuses a parameter that the user set.
         """
-        questions, endpoint, criterion = self._questions, self._questions.endpoint, task.criterion
+        questions = self._questions
+        endpoint = self._questions.endpoint
+        criterion = task.criterion
         if isinstance(error, ParameterRefused) and error.parameter in self._model.required:
             raise OperationalError(f"{self._model.name} does not take {error.parameter}, which was set: {error}")
         changed = adapted(dialect, error, request, criterion.answer)
@@ -581,5 +588,5 @@ def assess(
     """
     with job_progress(progress, report) as told:
         report = told.of(model.name) if progress else report
-        questions = Questions(model, journal, pool, turns, Account())
+        questions = Questions(model=model, journal=journal, pool=pool, turns=turns, account=Account())
         return Loop(questions, journal, settings or Settings(), report=report).run_to_end(sequence(wanted))

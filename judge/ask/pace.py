@@ -78,7 +78,8 @@ class Pace:
 
     def answered(self, ticket: Ticket, limits: RateLimits | None) -> None:
         """Take note of a call that was let through, and of what its reply says of the limits."""
-        self._refused_since, self.refusals = None, 0
+        self._refused_since = None
+        self.refusals = 0
         self._rate.passed(ticket.number, self._clock())
         self._learn(ticket, limits)
 
@@ -101,7 +102,8 @@ class Pace:
         if limits is None or ticket.number <= self._newest:
             return
         now = self._clock()
-        self._newest, self._told = ticket.number, self._told or (_Bucket(0), _Bucket(1))
+        self._newest = ticket.number
+        self._told = self._told or (_Bucket(0), _Bucket(1))
         self._told[0].learn(limits.requests, self._sent.number - ticket.number, now)
         self._told[1].learn(limits.tokens, self._sent.tokens - ticket.tokens, now)
 
@@ -113,7 +115,9 @@ class _Bucket:
     """
 
     def __init__(self, kind: int, rate: float | None = None, most: float = math.inf) -> None:
-        self._kind, self._rate, self._most = kind, rate, most
+        self._kind = kind
+        self._rate = rate
+        self._most = most
         self._left = most
         self._at = -math.inf
         self._full_at: float | None = None
@@ -141,13 +145,15 @@ class _Bucket:
             if told.reset is not None and told.left < told.limit:
                 self._rate = (told.limit - told.left) / told.reset
         self._full_at = None if told.reset is None else now + told.reset
-        self._left, self._at = told.left - since, now
+        self._left = told.left - since
+        self._at = now
 
     def _fill(self, now: float) -> None:
         if self._rate is not None and now > self._at:
             self._left = min(self._most, self._left + (now - self._at) * self._rate)
         elif self._full_at is not None and now >= self._full_at:
-            self._left, self._full_at = self._most, None
+            self._left = self._most
+            self._full_at = None
         self._at = now
 
 
@@ -238,7 +244,8 @@ class _Rate:
             rate = max(1, passed) / max(0.1, span)
             # What little time or few calls have shown is not believed for long.
             self._threshold = rate if wish > _SHORT or span > 1.0 else math.inf
-            self._credit, self._at = 0.0, now
+            self._credit = 0.0
+            self._at = now
             self._change(rate, wish, now)
         elif not passed and tried >= max(_SAMPLE / 2, rate / 100):
             rate = max(_SLOWEST, rate / 2)
@@ -251,7 +258,8 @@ class _Rate:
             self._change(self._threshold, wish, now)
         else:
             # Too little to tell, but no time to go faster.
-            self._base, self._since = rate, now
+            self._base = rate
+            self._since = now
 
     def _tried(self, refused: bool, rate: float, now: float) -> bool:
         """Whether a call has shown that a lower rate is of no use, so that the rate has risen again."""
@@ -262,9 +270,13 @@ class _Rate:
         return better is not None
 
     def _change(self, rate: float, wish: float, now: float, *, doubled: bool = False) -> None:
-        self._base, self._since = rate, now + (wish if wish > _SHORT else 0.0)
+        self._base = rate
+        self._since = now + (wish if wish > _SHORT else 0.0)
         self._unit = max(wish, 1.0, min(10.0, 20 / rate))
-        self._first, self._refused, self._begun, self._doubled = self._sent + 1, 0, now, doubled
+        self._first = self._sent + 1
+        self._refused = 0
+        self._begun = now
+        self._doubled = doubled
 
 
 class _Trial:
@@ -274,7 +286,8 @@ class _Trial:
         self.useless = False
         """Whether a lower rate lets no larger share of the calls pass."""
         self._calls = self._refused = 0
-        self._rates, self._since = 0.0, math.inf
+        self._rates = 0.0
+        self._since = math.inf
         self._share, self._rate = 0.0, 0.0
         """The share with which others are compared, and its rate."""
 
@@ -286,19 +299,25 @@ class _Trial:
         self._rates += rate
         if self._calls < 4 * _SAMPLE or now < self._since + 1.0:
             return None
-        share, mean = 1 - self._refused / self._calls, self._rates / self._calls
+        share = 1 - self._refused / self._calls
+        mean = self._rates / self._calls
         self._calls = self._refused = 0
-        self._rates, self._since = 0.0, now
+        self._rates = 0.0
+        self._since = now
         if self.useless:
             # Under a limit, twice the rate halves that share.
             self.useless = share > 0.67 * self._share
-            self._share, self._rate = (share + self._share) / 2, mean
+            self._share = (share + self._share) / 2
+            self._rate = mean
             return min(_FASTEST, 2 * mean) if self.useless else None
         if 0 < share < 1 and mean < 1.1 * _SLOWEST:
-            self.useless, self._share, self._rate = True, share, mean
+            self.useless = True
+            self._share = share
+            self._rate = mean
             return 2 * mean
         if mean >= self._rate or not 0 < share < min(1.0, 1.2 * self._share):
-            self._share, self._rate = share, mean
+            self._share = share
+            self._rate = mean
         elif mean < self._rate / 2:
             self.useless = True
             return self._rate

@@ -28,13 +28,13 @@ class Progress(NamedTuple):
     def plus(self, more: "Progress") -> "Progress":
         """The progress of a job after the progress of a part that follows this one; the total stays."""
         return Progress(
-            self.done + more.done,
-            self.total,
-            self.recalled + more.recalled,
-            self.failures + more.failures,
-            self.cost + more.cost,
-            self.estimated + more.estimated,
-            more.limited,
+            done=self.done + more.done,
+            total=self.total,
+            recalled=self.recalled + more.recalled,
+            failures=self.failures + more.failures,
+            cost=self.cost + more.cost,
+            estimated=self.estimated + more.estimated,
+            limited=more.limited,
         )
 
 
@@ -61,7 +61,8 @@ class Reporter:
         """Say how it ended, once."""
         if self._last is None:
             return
-        last, self._last = self._last, None
+        last = self._last
+        self._last = None
         asked = last.done - last.recalled
         # Where all comes from the journal, a rate of 0 would read as a judge that stands still.
         rate = f"{asked / max(self._line.seconds, 1e-9):.1f}/s" if asked else ""

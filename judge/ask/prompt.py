@@ -25,7 +25,9 @@ from judge.records import Criterion, JudgedUnit, Passage
 from judge.runs.records import Exchange, Turn
 
 NUGGET = "nugget"
-NUGGET_CREATION, NUGGET_MERGING, NUGGET_IMPORTANCE = "nugget_creation", "nugget_merging", "nugget_importance"
+NUGGET_CREATION = "nugget_creation"
+NUGGET_MERGING = "nugget_merging"
+NUGGET_IMPORTANCE = "nugget_importance"
 
 
 OF_NUGGETS: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -223,7 +225,8 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
     conversation. A UsageError if the criterion needs a conversation and `turn` is None, or nuggets and there is none,
     or it does not allow this form.
     """
-    criterion, response = task.criterion, task.response
+    criterion = task.criterion
+    response = task.response
     if form not in forms.supported_forms(criterion):
         raise UsageError(f"{criterion.prompt_id}: cannot be answered in the form {form!r}")
     check_unit((criterion,), response.unit)
@@ -235,11 +238,13 @@ def render(task: Task, passages: Mapping[str, Passage], turn: Turn | None, form:
     material = Material(task, texts, numbered, turn)
     labeled = len(task.candidates) if "candidates" in criterion.inputs else len(numbered)
     if form == "decision":
-        system, user = _question(material), _shared(material, passages)
+        system = _question(material)
+        user = _shared(material, passages)
     else:
         blocks = {name: BLOCKS[name](material) for name in criterion.inputs}
         filled = {**blocks, "levels": _levels(criterion), "answer": forms.answer_instruction(criterion, form)}
-        system, user = _fill(criterion.system, filled), _fill(criterion.user, filled)
+        system = _fill(criterion.system, filled)
+        user = _fill(criterion.user, filled)
     return Request(
         response_id=response.response_id,
         turn_id=response.turn_id,

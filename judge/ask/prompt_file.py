@@ -21,7 +21,8 @@ from judge.io.text import count
 from judge.records import Criterion, JudgedUnit, Level, Rollup, Scale, file_problem
 
 _FENCE = "+++"
-_SYSTEM, _USER = "# System", "# User"
+_SYSTEM = "# System"
+_USER = "# User"
 _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _LABEL = re.compile(r"-?[A-Za-z0-9](?:[A-Za-z0-9 _-]*[A-Za-z0-9])?")
@@ -231,8 +232,10 @@ def _scale_problems(front: FrontMatter) -> Iterator[_Found]:
             yield f"{key}.grade", "prompt_level", f"grade {level.grade} is given twice"
         before.add(level.grade)
     yield from _text_problems({key: (level.label, level.description) for key, level in levels.items()})
-    grades, positive = {level.grade for level in front.level}, set(front.positive)
-    rest, found = grades - positive, f"found {front.positive}"
+    grades = {level.grade for level in front.level}
+    positive = set(front.positive)
+    rest = grades - positive
+    found = f"found {front.positive}"
     if len(grades) < 2:
         yield "level", "prompt_level", f"found {count(len(grades), 'level')}, expected at least two"
     if len(positive) < len(front.positive):
@@ -268,7 +271,8 @@ def _sentence_problems(front: FrontMatter) -> Iterator[_Found]:
         yield "inputs", "prompt_input", 'answer = "sentences" needs the input `sentences`'
     levels = {f"sentence_level[{index}]": level for index, level in enumerate(front.sentence_level)}
     yield from _text_problems({key: (level.label, level.description) for key, level in levels.items()})
-    labels, rollup = [level.label for level in front.sentence_level], front.rollup
+    labels = [level.label for level in front.sentence_level]
+    rollup = front.rollup
     if len(labels) < 2:
         yield "sentence_level", "prompt_level", f"found {len(labels)}, expected at least two levels"
     if rollup is None:
@@ -286,7 +290,8 @@ def _sentence_problems(front: FrontMatter) -> Iterator[_Found]:
 
 
 def _cut_problems(cuts: Sequence[tuple[float, int]], front: FrontMatter) -> Iterator[str]:
-    shares, given = [share for share, _ in cuts], [grade for _, grade in cuts]
+    shares = [share for share, _ in cuts]
+    given = [grade for _, grade in cuts]
     if not shares or shares[-1] != 0:
         yield f"found shares {shares}: the last cut must be at share 0.0, so that every share has a grade"
     # In this form, a share of nan fails too.

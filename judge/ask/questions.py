@@ -78,7 +78,8 @@ def is_filler(completion: Completion, form: AnswerForm) -> bool:
 
 def outcome(task: Task, answer: Answer, judge: str, digest: str) -> Judgment | Failure:
     """The judgment or failure that an inquiry ends with; `digest` is that of its last request."""
-    verdict, completion = answer.verdict, answer.completion
+    verdict = answer.verdict
+    completion = answer.completion
     if isinstance(verdict, Unreadable):
         return failure(
             task, judge, verdict.reason, verdict.detail, raw=completion.text or completion.raw, digest=digest
@@ -260,7 +261,9 @@ class Questions:
 
     def rates(self) -> TokenRates:
         """What the judge's tokens come to, as far as the journal tells."""
-        sizes, prompts, replies = [], [], []
+        sizes = []
+        prompts = []
+        replies = []
         for entry in self._sample:
             call = entry.completion
             if entry.form == "decision":

@@ -201,7 +201,8 @@ class PickedTasks(_LazyTasks):
     """The tasks at some places of a sequence."""
 
     def __init__(self, tasks: Sequence[Task], places: Sequence[int]) -> None:
-        self._tasks, self._places = tasks, places
+        self._tasks = tasks
+        self._places = places
 
     def __len__(self) -> int:
         return len(self._places)

@@ -39,8 +39,10 @@ def cut_off(completion: Completion, place: str = "") -> Unreadable:
 
     Counts have no commas, so that two replies that were cut off alike differ in whole numbers alone.
     """
-    tokens, thoughts = completion.completion_tokens, completion.thought_tokens
-    counted, advice = "", "raise --max-tokens"
+    tokens = completion.completion_tokens
+    thoughts = completion.thought_tokens
+    counted = ""
+    advice = "raise --max-tokens"
     if tokens and thoughts:
         counted = f" ({tokens} tokens, {thoughts} of them hidden thoughts)"
     elif tokens:

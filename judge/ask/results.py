@@ -63,7 +63,8 @@ class _ResultLines:
 
         An OperationalError if the disk cannot be written.
         """
-        line, start = self._encode(result) + b"\n", self._end
+        line = self._encode(result) + b"\n"
+        start = self._end
         try:
             with self._lock:
                 # What is written waits in a buffer as long as nobody moves to another place.
@@ -301,7 +302,8 @@ def each_result(lines: Iterable[tuple[int, bytes]], kind: type[_Kind], name: str
 
 _JudgeKey = tuple[str, str, str]
 """Judge, `criterion/variant` and SHA-256 of the prompt."""
-JUDGMENTS, FAILURES = "judgments.jsonl", "failures.jsonl"
+JUDGMENTS = "judgments.jsonl"
+FAILURES = "failures.jsonl"
 MEMBERS, MEMBER_FAILURES = "members.jsonl", "member_failures.jsonl"
 """Names of the files of judgments, and of those that are missing, in an output folder."""
 JURY = "jury/"
@@ -402,7 +404,16 @@ def read_labels(
     name = path.name.removesuffix(".gz")
     rows = parse_columns(content, str(path), grades)
     labels = tuple(Label(row.turn_id, row.item_id, row.grade) for row in rows)
-    return (Labels(name.rpartition(".")[0] or path.name, None, None, str(path), lines.digest, labels),)
+    return (
+        Labels(
+            judge=name.rpartition(".")[0] or path.name,
+            prompt=None,
+            prompt_digest=None,
+            source=str(path),
+            digest=lines.digest,
+            labels=labels,
+        ),
+    )
 
 
 def _failed(path: Path) -> Iterator[Failure]:

@@ -75,7 +75,8 @@ class Together:
         if not self._members:
             self.over.set()
         elif len(self._asked) == self._members:
-            asked, self._asked = self._asked, []
+            asked = self._asked
+            self._asked = []
             self._calls = asyncio.ensure_future(self._call_all(asked))
 
     async def _call_all(self, asked: "Sequence[tuple[Request, asyncio.Future[Completion]]]") -> None:

@@ -122,11 +122,13 @@ def _of_grade(reply: str, criterion: Criterion, form: AnswerForm, completion: Co
     answer = _answer(reply, ("grade", "nuggets") if nuggets else ("grade",), scale.labels) if form == "json" else None
     label = on_menu(reply, scale.labels) if form in ("label", "decision") else None
     if answer is not None:
-        claimed, rest = answer["grade"], _rationale(answer)
+        claimed = answer["grade"]
+        rest = _rationale(answer)
     elif label is not None:
         if any(other != label and other.startswith(label) for other in scale.labels):
             _refuse_cut(completion)
-        claimed, rest = label, None
+        claimed = label
+        rest = None
     else:
         _refuse_cut(completion)
         claimed, rest = _last_claim(reply, scale.labels)
@@ -214,7 +216,8 @@ def _of_sentences(
         if not entries:
             raise _no_verdict(reply, "no line of the form `1: LABEL`")
     else:
-        listed, rationale = answer["sentences"], _rationale(answer)
+        listed = answer["sentences"]
+        rationale = _rationale(answer)
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
             raise _NoVerdict('"sentences" is not a list of objects with "n" and "label"')
         entries = [(entry.get("n"), entry.get("label")) for entry in listed]
@@ -230,7 +233,8 @@ def _by_number(entries: Sequence[tuple[object, object]], menu: Sequence[str], se
     keys = [str(number) for number in range(1, sentences + 1)]
     labels: dict[str, str] = {}
     for claimed_number, claimed_label in entries:
-        key, label = on_menu(claimed_number, keys), on_menu(claimed_label, menu)
+        key = on_menu(claimed_number, keys)
+        label = on_menu(claimed_label, menu)
         if key is None:
             raise _NoVerdict(f"found sentence number {in_short(claimed_number)}, expected 1 to {sentences}")
         if label is None:
@@ -244,7 +248,8 @@ def _by_number(entries: Sequence[tuple[object, object]], menu: Sequence[str], se
 
 
 def _rolled_up(labels: tuple[str, ...], criterion: Criterion, rationale: str | None) -> Verdict:
-    rollup, unable = criterion.rollup, criterion.scale.unable
+    rollup = criterion.rollup
+    unable = criterion.scale.unable
     if rollup is None:
         raise ValueError(f"{criterion.prompt_id}: sentences are labeled but no roll-up is declared")
     counted = [label for label in labels if label != rollup.ignored]

@@ -85,26 +85,31 @@ def ceiling(panel: Panel, mask: NDArray[np.bool_], seed: int, replicates: int) -
     codes, others = panel.against_others()
     if len(codes) == 2:
         # The second table would be the mirror of the first and add nothing.
-        codes, others = codes[:1], others[:1]
+        codes = codes[:1]
+        others = others[:1]
     both = mask & (codes >= 0) & others.any(axis=2)
     if not both.any():
         return None
     tables = panel.tables_against(others * both[:, :, None], codes)
-    rng, name = np.random.default_rng(seed), primary_statistic(len(panel.grades))
+    rng = np.random.default_rng(seed)
+    name = primary_statistic(len(panel.grades))
     estimate = resampled(name, tables, panel.grades, rng, replicates=replicates).estimate
     return replace(estimate, n=int(both.any(axis=0).sum()))
 
 
 def _of_expected(panel: Panel, column: JudgeColumn, both: NDArray[np.bool_]) -> dict[str, Estimate]:
     """The statistics of EXPECTED, unweighted; undefined unless every graded item has an expected grade."""
-    n, T = int(both.sum()), len(set(panel.topic[both].tolist()))
+    n = int(both.sum())
+    T = len(set(panel.topic[both].tolist()))
     known = int((both & ~np.isnan(column.expected)).sum())
     if known < n or not n:
         reason = (
             f"label probabilities for only {known} of {n} grades" if known else "the judge gives no label probabilities"
         )
-        return dict.fromkeys(EXPECTED, Estimate(None, None, None, n, T, reason))
-    expected, human, topics = column.expected[both], panel.human[both], np.array(panel.topics)[panel.topic[both]]
+        return dict.fromkeys(EXPECTED, Estimate(value=None, low=None, high=None, n=n, topics=T, reason=reason))
+    expected = column.expected[both]
+    human = panel.human[both]
+    topics = np.array(panel.topics)[panel.topic[both]]
     items = Expected(
         expected=expected,
         # A scale on which lower is better has its positive grades at the low end.
@@ -161,15 +166,19 @@ def slopes(panel: Panel, columns: Iterable[JudgeColumn], split: Split) -> tuple[
         ("log2_words", np.log2(np.where(words > 0, words, 1)), words > 0),
         ("turn_depth", depth, depth >= 0),
     )
-    within, rows = panel.within(split), []
+    within = panel.within(split)
+    rows = []
     for column in columns:
-        both, gap = within & (column.codes >= 0), _gap(panel, column)
+        both = within & (column.codes >= 0)
+        gap = _gap(panel, column)
         for what, x, has in measured:
             if (known := both & has).any():
                 xs, ys = (np.outer(orders, of[known]).ravel() for of in (x, gap))
                 slope = slope_interval(xs, ys, np.tile(panel.topic[known], len(orders)))
                 slope = replace(slope, n=slope.n // len(orders))
-                rows.append(findings.Slope(column.name, panel.criterion, split, what, slope))
+                rows.append(
+                    findings.Slope(judge=column.name, criterion=panel.criterion, split=split, what=what, slope=slope)
+                )
     return tuple(rows)
 
 
@@ -206,7 +215,8 @@ def calibration_map(panel: Panel, column: JudgeColumn, split: Split) -> tuple[fi
     if not both.any():
         return ()
     g = np.array(panel.grades, dtype=np.float64)
-    human, judge = panel.mean[both], g[column.codes[both]]
+    human = panel.mean[both]
+    judge = g[column.codes[both]]
     centered = judge - judge.mean()
     spread = float(centered @ centered)
     slope = float(centered @ human) / spread if spread else 0.0
@@ -228,7 +238,8 @@ def probabilities(panel: Panel, column: JudgeColumn, split: Split) -> findings.P
     p = column.probabilities[both]
     if not len(p) or np.isnan(p).any():
         return None
-    items, topics = Forecasts(p, column.codes[both], panel.human[both]), panel.topic[both]
+    items = Forecasts(p, column.codes[both], panel.human[both])
+    topics = panel.topic[both]
     statistics = unweighted(PROBABILITY, items, topics, panel)
     return findings.ProbabilityRow(*_key(panel, column, split), statistics, float(brier_of_shares(items)))
 
@@ -278,12 +289,15 @@ def preference(panel: Panel, column: JudgeColumn, split: Split) -> findings.Pref
     """How a judge of pairs prefers one response, beside the assessors; None of anything but pairs."""
     if not any(item.seconds for item in panel.items):
         return None
-    mask, topics = panel.within(split), np.array(panel.topics)[panel.topic]
-    places, sign = np.arange(len(panel.grades)), 1 if panel.higher_is_better else -1
+    mask = panel.within(split)
+    topics = np.array(panel.topics)[panel.topic]
+    places = np.arange(len(panel.grades))
+    sign = 1 if panel.higher_is_better else -1
     ahead = np.sign(2 * places - len(places) + 1) * sign
     # Assessors who tie on both sides of the middle alike prefer none.
     human = np.sign((2 * (panel.shares @ places) - len(places) + 1).round(9)).astype(np.int64) * sign
-    judge, given = ahead[column.codes], mask & (column.codes >= 0)
+    judge = ahead[column.codes]
+    given = mask & (column.codes >= 0)
     flipped = mask & np.array([reason == "flipped" for reason in column.reasons])
     both = np.flatnonzero(given & (human != 0) & (judge != 0))
     gaps = _gaps(panel, human, mask)[both]

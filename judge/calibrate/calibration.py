@@ -105,14 +105,17 @@ def verdict(
     reasons: list[str] = []
     deciding = row.statistics[row.primary]
     for rule in requirements:
-        estimate, after = row.statistics[rule.statistic], ""
+        estimate = row.statistics[rule.statistic]
+        after = ""
         if rule.statistic == row.primary and reused:
             estimate = reused.after_choice or replace(estimate, low=None, high=None, reason=_TOO_FEW)
-            after, deciding = f" after choosing among {len(reused.tried)} on the same grades", estimate
+            after = f" after choosing among {len(reused.tried)} on the same grades"
+            deciding = estimate
         word = word_of_rule(rule, estimate)
         if reused and rule.statistic != row.primary and word == "TRUSTED":
             # The choice looked at these very grades, and no interval of this statistic allows for it.
-            word, after = "INCONCLUSIVE", ", but the judge was chosen on the same grades"
+            word = "INCONCLUSIVE"
+            after = ", but the judge was chosen on the same grades"
         words.append(word)
         reasons.append(f"{rule}: {_shown(estimate)}{after}")
         if reused and rule.statistic == row.primary and reused.after_choice_worst is not None:
@@ -157,7 +160,8 @@ def worst_codes(panel: Panel, codes: GradeCodes, rule: Requirement) -> GradeCode
 
 def word_of_rule(rule: Requirement, estimate: Estimate) -> Word:
     """TRUSTED where the interval keeps the bound, NOT TRUSTED where it lies beyond, else INCONCLUSIVE."""
-    low, high = estimate.low, estimate.high
+    low = estimate.low
+    high = estimate.high
     if low is None or high is None:
         return "INCONCLUSIVE"
     met, failed = (low >= rule.bound, high < rule.bound) if rule.end == "lo" else (high <= rule.bound, low > rule.bound)
@@ -214,7 +218,8 @@ def calibrate(panels: Sequence[Panel], options: CalibrationOptions | None = None
 
 def _calibrate(panel: Panel, options: CalibrationOptions, steps: Steps) -> Calibration:
     split: Split = "dev" if "test" in panel.split or "dev" in panel.split else "all"
-    seed, replicates = options.seed, options.replicates
+    seed = options.seed
+    replicates = options.replicates
     baselines = (constant(panel, panel.within(split)), *(column for column in panel.columns if column.baseline))
     columns = (*candidates(panel), *baselines)
     judged = tuple(column for column in columns if column.origin is not None)
@@ -288,10 +293,12 @@ def _defined(rows: Iterable[_Row | None]) -> tuple[_Row, ...]:
 
 def _without_choice(panel: Panel, split: Split, options: CalibrationOptions) -> TrustVerdict:
     """The verdict without a chosen judge: no judge has grades that define the primary statistic."""
-    tried, name = candidates(panel), primary_statistic(len(panel.grades))
+    tried = candidates(panel)
+    name = primary_statistic(len(panel.grades))
     judge, prompt = (tried[0].name, tried[0].prompt) if tried else ("-", None)
-    rules, reason = rules_of(options.requirements, name), "no judge has grades that the statistic is defined for"
-    because = tuple(map(str, rules)), (reason,), Estimate(None, None, None, 0, 0, reason)
+    rules = rules_of(options.requirements, name)
+    reason = "no judge has grades that the statistic is defined for"
+    because = tuple(map(str, rules)), (reason,), Estimate(value=None, low=None, high=None, n=0, topics=0, reason=reason)
     return TrustVerdict(panel.criterion, judge, prompt, split, "INCONCLUSIVE", *because, name)
 
 
@@ -299,11 +306,13 @@ def _warnings(
     panel: Panel, split: Split, chosen: JudgeColumn | None, choice: Choice | None, options: CalibrationOptions
 ) -> tuple[str, ...]:
     """What a reader must know before any number, about the items that the verdict rests on."""
-    name, mask = panel.criterion, panel.within(split)
+    name = panel.criterion
+    mask = panel.within(split)
     judge = chosen or next(iter(candidates(panel)), None)
     if judge is not None:
         mask = mask & (judge.codes >= 0)
-    n, T = int(mask.sum()), len(set(panel.topic[mask].tolist()))
+    n = int(mask.sum())
+    T = len(set(panel.topic[mask].tolist()))
     warnings = _clustered(panel, mask)
     if _too_few(n, T):
         warnings.append(f"{name}: {_least(n, T, panel.cluster)}")

@@ -79,7 +79,15 @@ def certified_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def make_certificate(certified: Sequence[Certified], date: str) -> Certificate:
     """A certificate of these results, with the versions of the package, Python and the libraries in use."""
     libraries = {name: version(name) for name in _LIBRARIES}
-    made = Certificate(SCHEMA, date, __version__, platform.python_version(), libraries, tuple(certified), "")
+    made = Certificate(
+        schema=SCHEMA,
+        date=date,
+        judge_version=__version__,
+        python=platform.python_version(),
+        libraries=libraries,
+        certified=tuple(certified),
+        digest="",
+    )
     return msgspec.structs.replace(made, digest=certificate_digest(made))
 
 
@@ -210,7 +218,8 @@ def _result(entry: Certified) -> str:
 
 
 def _interval(entry: Certified) -> str:
-    estimate, unit = entry.estimate, "theme" if entry.resampling.get("cluster") == "theme" else "topic"
+    estimate = entry.estimate
+    unit = "theme" if entry.resampling.get("cluster") == "theme" else "topic"
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return f"without an interval ({estimate.reason})"
     n = f"n={estimate.n}, {count(estimate.topics, unit)}"

@@ -129,7 +129,8 @@ def _of_panel(
     nearest = [np.clip(column.codes, low, high).tolist() for column in columns]
     pooled = {response.response_id: response for response in pool.responses} if pool else {}
     for i in np.flatnonzero(wrong).tolist():
-        item, rows = panel.items[i], panel.gold[i]
+        item = panel.items[i]
+        rows = panel.gold[i]
         if panel.split[i] == "test" or any(row.split == "test" or item_of(row) in sealed for row in rows):
             continue
         judges = tuple(
@@ -178,7 +179,8 @@ def _passages(response: PooledResponse, pool: Pool) -> tuple[ShownPassage, ...]:
     )
 
 
-DISAGREEMENTS, REPORT = "disagreements.jsonl", "disagreements.md"
+DISAGREEMENTS = "disagreements.jsonl"
+REPORT = "disagreements.md"
 MOST_SHOWN = 50
 """Disagreements of a criterion that the report shows; the lines have all of them."""
 _LONGEST = 2000
@@ -198,8 +200,18 @@ def parse_disagreements(content: bytes, name: str) -> tuple[Disagreement, ...]:
         if row.judges:
             found.append(row)
         else:
-            where, expected = f"line {place}: $.judges", "expected one judge or more"
-            problems.append(Problem("not_a_disagreement", "error", name, row.turn_id, where, expected))
+            where = f"line {place}: $.judges"
+            expected = "expected one judge or more"
+            problems.append(
+                Problem(
+                    code="not_a_disagreement",
+                    severity="error",
+                    file=name,
+                    turn_id=row.turn_id,
+                    path=where,
+                    message=expected,
+                )
+            )
     refuse(problems, f"{name}: {count(len(problems), 'line')} not as `judge calibrate` writes {DISAGREEMENTS}")
     return tuple(found)
 

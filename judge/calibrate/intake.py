@@ -87,7 +87,16 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
                 rows += parsed
                 continue
             if not content.strip():
-                problems.append(Problem("empty_file", "error", str(path), None, "", "expected one grade or more"))
+                problems.append(
+                    Problem(
+                        code="empty_file",
+                        severity="error",
+                        file=str(path),
+                        turn_id=None,
+                        path="",
+                        message="expected one grade or more",
+                    )
+                )
                 continue
             columns = True
             if criterion is None:
@@ -95,7 +104,14 @@ def read_gold_files(paths: Sequence[Path], criterion: str | None, scale: Scale |
             grades = {level.grade for level in scale.levels} if scale else None
             assessor = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
             rows += [
-                GoldRow(row.turn_id, topic_of(row.turn_id), criterion, row.grade, assessor, row.item_id)
+                GoldRow(
+                    turn_id=row.turn_id,
+                    topic_id=topic_of(row.turn_id),
+                    criterion=criterion,
+                    grade=row.grade,
+                    assessor=assessor,
+                    response_id=row.item_id,
+                )
                 for row in parse_columns(content, str(path), grades)
             ]
         except InputError as error:
@@ -206,7 +222,8 @@ def make_panels(
         # Where only baselines judged, they are the candidates.
         baselines = {judged.judge for judged, _ in pairs if backend_facts(judged.judge).baseline}
         alone = all(judged.judge in baselines for judged, _ in pairs)
-        about, known = (criterion, scale, items[criterion], pairs), () if alone else baselines
+        about = (criterion, scale, items[criterion], pairs)
+        known = () if alone else baselines
         panels.append(make_panel(*about, pool=pool, baselines=known, binary=binary, cluster=cluster))
     return tuple(panels), len(unmatched)
 
@@ -221,7 +238,8 @@ def _of_both_orders(
     """The labels of a source; of pairs the verdicts in which both orders agree, of which each order has one."""
     if source.pool is None or source.pool.unit != "pair":
         return source
-    others, found = other_orders(source.pool), []
+    others = other_orders(source.pool)
+    found = []
     run_ids = {entry.run_id for response in source.pool.responses for entry in response.runs}
     for judged in source.labels:
         scale = criteria[judged.prompt].scale if judged.prompt else next(iter(scales.values()))
@@ -278,10 +296,12 @@ def _translated(source: LabelSource, pool: Pool | None, gold: Sequence[GoldRow])
     if pool is None or source.pool is None or source.pool.responses == pool.responses:
         return source.labels
     # Every row is looked up, because pools group rows of one response differently.
-    here, there = finder(pool), finder(source.pool)
+    here = finder(pool)
+    there = finder(source.pool)
     new: dict[tuple[str, str], dict[str, None]] = {}
     for row in gold:
-        ours, theirs = here(row), there(row)
+        ours = here(row)
+        theirs = there(row)
         if ours is not None and theirs is not None:
             new.setdefault((row.turn_id, theirs.response_id), {})[ours.response_id] = None
 

@@ -117,7 +117,7 @@ def _split_problems(rows: Sequence[GoldRow]) -> list[Problem]:
 
 
 def _gold_problem(code: str, path: str, message: str, turn_id: str | None = None) -> Problem:
-    return Problem(code, "error", "gold", turn_id, path, message)
+    return Problem(code=code, severity="error", file="gold", turn_id=turn_id, path=path, message=message)
 
 
 def _label_problems(labels: Labels, scale: Scale) -> list[Problem]:
@@ -128,13 +128,40 @@ def _label_problems(labels: Labels, scale: Scale) -> list[Problem]:
     for label in labels.labels:
         if not 0 <= label.sample < MOST_SAMPLES:
             message = f"sample {label.sample} of {label.response_id}: expected 0 to {MOST_SAMPLES - 1}"
-            problems.append(Problem("wrong_sample", "error", labels.source, label.turn_id, "$.sample", message))
+            problems.append(
+                Problem(
+                    code="wrong_sample",
+                    severity="error",
+                    file=labels.source,
+                    turn_id=label.turn_id,
+                    path="$.sample",
+                    message=message,
+                )
+            )
         if label.grade is not None and label.grade not in grades:
             message = f"grade {label.grade} for {label.response_id} by {labels.judge}: expected one of {expected}"
-            problems.append(Problem("off_scale", "error", labels.source, label.turn_id, "$.grade", message))
+            problems.append(
+                Problem(
+                    code="off_scale",
+                    severity="error",
+                    file=labels.source,
+                    turn_id=label.turn_id,
+                    path="$.grade",
+                    message=message,
+                )
+            )
     for (turn_id, response_id, _), count in _judged_again(labels).items():
         message = f"{response_id} is judged {count} times by {labels.judge}: expected one judgment a sample"
-        problems.append(Problem("duplicate_judgment", "error", labels.source, turn_id, "", message))
+        problems.append(
+            Problem(
+                code="duplicate_judgment",
+                severity="error",
+                file=labels.source,
+                turn_id=turn_id,
+                path="",
+                message=message,
+            )
+        )
     return problems
 
 
@@ -161,14 +188,22 @@ def _repeated(labels: Sequence[tuple[Labels, Scale]]) -> list[Problem]:
     for judged, _ in labels:
         if (judged.judge, judged.prompt) == (CONSTANT, None):
             message = f"{CONSTANT} is the name of the baseline that always gives one grade: rename the file"
-            problems.append(Problem("reserved_name", "error", judged.source, None, "", message))
+            problems.append(
+                Problem(
+                    code="reserved_name", severity="error", file=judged.source, turn_id=None, path="", message=message
+                )
+            )
         earlier = first.setdefault((judged.judge, judged.prompt), judged)
         if earlier is not judged:
             message = (
                 f"judge {judged.judge}{f' under {judged.prompt}' if judged.prompt else ''} is in {earlier.source} too, "
                 "or there under another version of the prompt: calibrate one at a time"
             )
-            problems.append(Problem("duplicate_judge", "error", judged.source, None, "", message))
+            problems.append(
+                Problem(
+                    code="duplicate_judge", severity="error", file=judged.source, turn_id=None, path="", message=message
+                )
+            )
     return problems
 
 
@@ -496,9 +531,11 @@ def _items(
     keys: Sequence[ItemKey], gold: Mapping[ItemKey, Sequence[GoldRow]], pool: Pool | None
 ) -> tuple[GradedItem, ...]:
     pooled = {response.response_id: response for response in pool.responses} if pool else {}
-    others, items = other_orders(pool) if pool else {}, []
+    others = other_orders(pool) if pool else {}
+    items = []
     for turn_id, response_id in keys:
-        known, other = pooled.get(response_id), others.get(response_id)
+        known = pooled.get(response_id)
+        other = others.get(response_id)
         named = {row.run_id for row in gold[turn_id, response_id] if row.run_id is not None}
         runs = {entry.run_id for entry in known.runs if entry.rank == 1 or entry.citation} if known else named
         words = known.tokens.whitespace if known else None
@@ -506,7 +543,18 @@ def _items(
         ordered = tuple(sorted(runs, key=natural_key))
         seconds = tuple(entry.run_id for entry in other.runs if entry.rank == 1) if other else ()
         length = max(other.tokens.whitespace, 1) if other else 1
-        items.append(GradedItem(turn_id, response_id, topic_of(turn_id), ordered, words, names, seconds, length))
+        items.append(
+            GradedItem(
+                turn_id=turn_id,
+                response_id=response_id,
+                topic_id=topic_of(turn_id),
+                runs=ordered,
+                words=words,
+                named=names,
+                seconds=seconds,
+                second_words=length,
+            )
+        )
     return tuple(items)
 
 

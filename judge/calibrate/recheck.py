@@ -137,11 +137,22 @@ def _row(judge: str, prompt: str, items: Sequence[RecheckedItem]) -> RecheckRow:
         for item in answered
         if item.grade is not None and item.again_grade is not None
     ]
-    distances, topics = [float(abs(after - before)) for before, after, _ in pairs], [topic for *_, topic in pairs]
+    distances = [float(abs(after - before)) for before, after, _ in pairs]
+    topics = [topic for *_, topic in pairs]
     change = mean_interval(distances, topics, bounds=(0, math.inf), what="changes")
     flipped = _share([item.grade != item.again_grade for item in answered], [item.topic_id for item in answered])
-    higher, lower = sum(after > before for before, after, _ in pairs), sum(after < before for before, after, _ in pairs)
-    return RecheckRow(judge, prompt, len(items), flipped, change, higher, lower, len(items) - len(answered))
+    higher = sum(after > before for before, after, _ in pairs)
+    lower = sum(after < before for before, after, _ in pairs)
+    return RecheckRow(
+        judge=judge,
+        prompt=prompt,
+        asked=len(items),
+        flipped=flipped,
+        change=change,
+        higher=higher,
+        lower=lower,
+        missing=len(items) - len(answered),
+    )
 
 
 def _share(which: Sequence[bool], topics: Sequence[str]) -> Estimate:
@@ -149,7 +160,7 @@ def _share(which: Sequence[bool], topics: Sequence[str]) -> Estimate:
     found = mean_interval([float(one) for one in which], topics, bounds=(0, 1), what="answers")
     if found.value in (0, 1) and found.topics >= FEWEST_TOPICS:
         low, high = clopper_pearson(found.topics if found.value else 0, found.topics)
-        return Estimate(found.value, low, high, found.n, found.topics)
+        return Estimate(value=found.value, low=low, high=high, n=found.n, topics=found.topics)
     return found
 
 
@@ -224,7 +235,8 @@ class Drift(msgspec.Struct, frozen=True):
 
 def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: AnchorKeys, margin: float) -> Drift:
     """Compare a judge's first answers about the same responses at two dates."""
-    first, second = _by_key(before, keys_before), _by_key(after, keys_after)
+    first = _by_key(before, keys_before)
+    second = _by_key(after, keys_after)
     both_ways = ((first, second), (second, first))
     common = sorted(first.keys() & second.keys(), key=natural_order)
     graded = [(key, a, b) for key in common if (a := first[key]) is not None and (b := second[key]) is not None]
@@ -234,7 +246,8 @@ def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: An
     most = float(np.ptp([grade for grade in (*first.values(), *second.values()) if grade is not None] or [0]))
     change, within = (mean_change(changes, topics, max(most, 1.0), level) for level in (0.95, 0.9))
     unchanged = _share([not change for change in changes], topics)
-    higher, lower = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    higher = sum(change > 0 for change in changes)
+    lower = sum(change < 0 for change in changes)
     lost, gained = (sum(a[key] is not None and b[key] is None for key in common) for a, b in both_ways)
     only_before, only_after = (len(a.keys() - b.keys()) for a, b in both_ways)
     about = before.judge, after.judge, after.prompt, len(graded), len(set(topics)), change, within, unchanged
@@ -249,7 +262,7 @@ def mean_change(changes: Sequence[int], topics: Sequence[str], most: float, leve
     """
     if len(set(changes)) != 1:
         return _skewed_mean(changes, topics, most, level)
-    mean = Estimate(float(changes[0]), None, None, len(changes), len(set(topics)))
+    mean = Estimate(value=float(changes[0]), low=None, high=None, n=len(changes), topics=len(set(topics)))
     exact = unvarying_interval(mean, topics, (-most, most), level=level)
     place = topics.index(Counter(topics).most_common(1)[0][0])
     others = [

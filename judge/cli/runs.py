@@ -176,7 +176,8 @@ def convert(plan: ConversionPlan, output: JsonOutput) -> int:
         print(printable(str(file)))
     for problem in converted.problems:
         say(f"{problem.file}: {problem.code}: {problem.message}")
-    files, changed = count(len(converted.files), "run"), count(len(converted.changes), "change")
+    files = count(len(converted.files), "run")
+    changed = count(len(converted.changes), "change")
     say(f"{files} written as {plan.to}; {changed} in {CHANGES}")
     for name, dropped, n in tally(converted.changes):
         say(f"  {'dropped' if dropped else 'altered'}: {name} × {n}")

@@ -114,7 +114,9 @@ def _is_of_interest(took: Spending) -> bool:
 
 
 def _rows(account: JudgeAccount) -> Iterator[tuple[str, ...]]:
-    asked, results, expected = account.asked, account.results, account.expected
+    asked = account.asked
+    results = account.results
+    expected = account.expected
     yield (printable(account.judge), *[""] * (len(_TOOK) - 1))
     if _is_of_interest(asked) or asked.calls:
         tokens = f"{expected.prompt_tokens:,}", "", f"{expected.completion_tokens:,}"

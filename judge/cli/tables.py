@@ -43,13 +43,15 @@ def print_leaderboard(
     first: Callable[[], None] = lambda: None,
 ) -> None:
     """Print banner, clustering and what comes `first`, then one table per criterion, and which pairs of runs differ."""
-    apart, unit = told_apart(pairs, criteria), folder_unit(criteria)
+    apart = told_apart(pairs, criteria)
+    unit = folder_unit(criteria)
     print_text(banner, "warning" if banner.startswith("UNCALIBRATED") else "heading")
     for line in clustered:
         print()
         print_text(line)
     first()
-    boards, headlines = boards_of(criteria), headlines_of(criteria)
+    boards = boards_of(criteria)
+    headlines = headlines_of(criteria)
     for criterion in headlines:
         print()
         print_text(f"{criterion.name}, prompt {criterion.prompt_id}, {scale_of(criterion)}")
@@ -133,7 +135,8 @@ def pooled_counts(pooled: Pooled) -> dict[str, Any]:
 def print_pooled(pooled: Pooled) -> None:
     """Say what was pooled, what was left out and why, and what the screen flagged."""
     counts = pooled_counts(pooled)
-    runs, lacking = counts["runs"], counts["without_texts"]
+    runs = counts["runs"]
+    lacking = counts["without_texts"]
     unit, of_pairs = pooled.pool.unit, pooled.pool.unit == "pair"
     pooled_units = count(counts["responses"] // (1 + of_pairs), f"distinct {unit}") + " in both orders" * of_pairs
     say(f"pooled {pooled_units} of {count(runs, 'run')}; {len(pooled.pool.exclusions)} excluded")
@@ -177,7 +180,8 @@ def name_results(outcome: Outcome) -> None:
     from judge.report.job import PAGE, ReportPlan, write_report
 
     out = outcome.out
-    page, shown = out / PAGE, shlex.quote(str(out))
+    page = out / PAGE
+    shown = shlex.quote(str(out))
     say(f"start here: {out / 'leaderboard.md'}")
     # A report that no longer fits the results was removed with them.
     if not ((out / REPORT_RECORD).is_file() and page.is_file()):

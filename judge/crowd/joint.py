@@ -55,7 +55,8 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
         raise UsageError(f"{labels.criterion}: no judge has a grade of an item of the crowd (are the ids the same?)")
     W = len(labels.workers)
     worker = [labels.worker, *(np.full(len(item), W + i, dtype=np.int32) for i, (item, _, _) in enumerate(cast))]
-    item, code = [labels.item, *(item for item, _, _ in cast)], [labels.code, *(code for _, code, _ in cast)]
+    item = [labels.item, *(item for item, _, _ in cast)]
+    code = [labels.code, *(code for _, code, _ in cast)]
     names = *labels.workers, *(judge.judge for judge in votes)
     arrays = np.concatenate(worker), np.concatenate(item), np.concatenate(code)
     joint = CrowdLabels(labels.criterion, labels.grades, names, labels.items, *arrays)
@@ -71,7 +72,8 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
     same = tables.trace(axis1=1, axis2=2)
     deviation = (tables * (values - values[:, None])).sum(axis=(1, 2))
     n = np.bincount(joint.worker, minlength=len(joint.workers))
-    grades, note = ",".join(map(str, labels.grades)), f"{DIAGNOSTIC}; {fitted.rule}"
+    grades = ",".join(map(str, labels.grades))
+    note = f"{DIAGNOSTIC}; {fitted.rule}"
     lines: list[tuple[object, ...]] = []
     for i, name in enumerate(joint.workers):
         kind, prompt, left_out = ("worker", None, 0) if i < W else ("judge", votes[i - W].prompt, cast[i - W][2])

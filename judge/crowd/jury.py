@@ -103,7 +103,8 @@ def consensus(
     items = sorted(numbers, key=natural_order)
     codes = codes[:, [numbers[item] for item in items]]
     worker, item = np.nonzero(codes >= 0)
-    names, votes = member_names(members), (worker.astype(np.int32), item.astype(np.int32), codes[worker, item])
+    names = member_names(members)
+    votes = (worker.astype(np.int32), item.astype(np.int32), codes[worker, item])
     labels = CrowdLabels(criterion.name, grades, tuple(names), tuple(items), *votes)
     settings = CrowdSettings(tie="mean-half-middle") if criterion.unit == "pair" else CrowdSettings()
     voted = AGGREGATORS[aggregator].aggregate(labels, settings) if len(labels.code) else None
@@ -159,7 +160,9 @@ def _verdict(
     }  # fmt: skip
     levels = sorted(criterion.scale.levels, key=lambda level: level.grade)
     if unable > graded and 2 * len(given) >= len(row) and criterion.scale.unable is not None:
-        grade, expected, probabilities = criterion.scale.unable.grade, None, None
+        grade = criterion.scale.unable.grade
+        expected = None
+        probabilities = None
     elif graded and 2 * graded >= len(row) and grades is not None:
         grade = levels[grades.code[place]].grade
         expected = float(grades.mean[place])
@@ -312,7 +315,8 @@ class Jury(Judge):
         if twice := list(dict.fromkeys(name for name in judges if judges.count(name) > 1)):
             raise UsageError(f"{', '.join(twice)}: named twice; --samples N asks every model N times")
         super().__init__(judge.models, judge.options, judge.settings, f"{JURY}{aggregator}")
-        self.aggregator, self.samples = aggregator, samples
+        self.aggregator = aggregator
+        self.samples = samples
         self.prompts = {
             name: tuple(sorted(prompts[name], key=lambda prompt: natural_key(prompt.prompt_id)))
             for name in sorted(prompts)

@@ -89,7 +89,16 @@ class KnownFile:
             if isinstance(criterion, str) and criterion not in scales:
                 message = f"criterion {shown(criterion)} is in no table that was read: expected {', '.join(scales)}"
                 if warnings is not None:
-                    warnings.append(Problem("unknown_criterion", "warning", self.file, None, where, message))
+                    warnings.append(
+                        Problem(
+                            code="unknown_criterion",
+                            severity="warning",
+                            file=self.file,
+                            turn_id=None,
+                            path=where,
+                            message=message,
+                        )
+                    )
                 continue
             known, problem = _known(values, criterion, scales)
             if known is not None and items.setdefault(known[:3], known) is not known:
@@ -208,9 +217,18 @@ def filter_workers(
         met.append(pairs[criterion][checked])
         for row in wrong:
             item = crowd.items[crowd.item[row]]
-            worker, label = crowd.workers[crowd.worker[row]], crowd.grades[crowd.code[row]]
+            worker = crowd.workers[crowd.worker[row]]
+            label = crowd.grades[crowd.code[row]]
             topic = topic_of(item.turn_id)
-            removal = Removal(topic, worker, item.turn_id, item.item_id, criterion, label, of_item[item])
+            removal = Removal(
+                topic=topic,
+                worker=worker,
+                turn_id=item.turn_id,
+                item_id=item.item_id,
+                criterion=criterion,
+                label=label,
+                acceptable=of_item[item],
+            )
             fails.append((int(pairs[criterion][row]), removal))
     failed, times = np.unique([pair for pair, _ in fails], return_counts=True)
     gone = failed[times > max_fails].astype(np.int64)
@@ -220,7 +238,8 @@ def filter_workers(
     gone_pairs = set(gone.tolist())
     removals = [removal for pair, removal in fails if pair in gone_pairs]
     known_items = {Item(*item[:2]) for item in known}
-    kept, removed = {}, {}
+    kept = {}
+    removed = {}
     for criterion, crowd in labels.items():
         out = np.isin(pairs[criterion], gone)
         rest, still = _without(crowd, known_items, ~out)

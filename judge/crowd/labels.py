@@ -179,7 +179,8 @@ def _majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
 
 
 def _weighted_majority(labels: CrowdLabels, settings: CrowdSettings) -> CrowdGrades:
-    counts, how = labels.counts, {"share": settings.majority, "tie": settings.tie}
+    counts = labels.counts
+    how = {"share": settings.majority, "tie": settings.tie}
     tables = consensus.against_others(labels.worker, labels.item, labels.code, counts, len(labels.workers))
     weights = consensus.log_odds(tables, smoothing=settings.smoothing)
     votes = consensus.weighted_votes(labels.worker, labels.item, labels.code, weights["weight"], counts.shape)
@@ -254,7 +255,8 @@ def graded(
     """The grades that a rule gave (indices in the scale), with statistics of the labels."""
     counts = labels.counts
     n = counts.sum(axis=1)
-    tied, means = consensus.modes(counts).sum(axis=1) > 1, consensus.means(counts, labels.grades)
+    tied = consensus.modes(counts).sum(axis=1) > 1
+    means = consensus.means(counts, labels.grades)
     unvoted = np.take_along_axis(counts, np.maximum(code, 0)[:, None].astype(np.intp), axis=1)[:, 0] == 0
     about = tied & (n > 0), means, consensus.entropy(counts), unvoted & (n > 0)
     return CrowdGrades(code, counts, n, *about, rule, worker, fit)

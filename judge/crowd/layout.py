@@ -150,7 +150,15 @@ class LabelProblems(list[Problem]):
     def rest(self) -> list[Problem]:
         """A problem for each code and file that has unlisted problems, with their number."""
         return [
-            Problem(code, severity, file, None, "", f"{n - MOST_LISTED:,} more of these, not listed", n - MOST_LISTED)
+            Problem(
+                code=code,
+                severity=severity,
+                file=file,
+                turn_id=None,
+                path="",
+                message=f"{n - MOST_LISTED:,} more of these, not listed",
+                count=n - MOST_LISTED,
+            )
             for (code, severity, file), n in self._times.items()
             if n > MOST_LISTED
         ]
@@ -187,13 +195,17 @@ def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problem
     if "task" in frame.columns:
         pattern = pattern_of(layout.task, "--task", "(?P<turn_id>…) and (?P<response_id>…)")
         item = next(name for name in ITEM_GROUPS if name in pattern.groupindex)
-        column, code, why = "task", "wrong_task", "does not fit the pattern of tasks"
+        column = "task"
+        code = "wrong_task"
+        why = "does not fit the pattern of tasks"
         matches = {cell: pattern.fullmatch(cell) for cell in frame[column].unique()}
         parts = {cell: (match["turn_id"] or "", match[item] or "") for cell, match in matches.items() if match}
         # A task may be the bare id of a response, whose turn the pool knows.
         parts |= {cell: (turns[cell], cell) for cell, match in matches.items() if match is None and cell in turns}
     elif "turn_id" not in frame.columns and layout.turns is not None:
-        column, code, why = "response_id", "unknown_item", "is not in the pool"
+        column = "response_id"
+        code = "unknown_item"
+        why = "is not in the pool"
         parts = {cell: (turns[cell], cell) for cell in frame[column].unique() if cell in turns}
     else:
         return frame

@@ -68,7 +68,10 @@ def crowd_files(
     graded = {item.turn_id for item in items}
     if unknown := sorted(set(turns or ()) - graded, key=natural_key):
         message = "no item of this turn has a grade"
-        problems = [Problem("unknown_turn", "error", "turns", turn_id, "", message) for turn_id in unknown]
+        problems = [
+            Problem(code="unknown_turn", severity="error", file="turns", turn_id=turn_id, path="", message=message)
+            for turn_id in unknown
+        ]
         raise InputError(f"{len(unknown)} turns of the subset are not turns of the labels", problems)
     # A TREC pool as CAsT-ReGIn has, but with single spaces and the tag `crowd`.
     pool = (f"{column(turn_id)} Q0 {column(item_id)} 1 0.0 {ASSESSOR}\n" for turn_id, item_id in items)
@@ -79,7 +82,8 @@ def crowd_files(
         files["bank.json"] = json.dumps(ordered, indent=4, ensure_ascii=False).encode() + b"\n"
     texts = texts or {}
     for criterion, name in safe_names(grades).items():
-        of_item, name = grades[criterion], f"{unit}_{name}.qrel"
+        of_item = grades[criterion]
+        name = f"{unit}_{name}.qrel"
         relevant = {item.turn_id for item, grade in of_item.items() if grade >= filter_min}
         files[f"qrels/{name}"] = _qrels(of_item, graded)
         files[f"qrels/filtered/{name}"] = _qrels(of_item, relevant)
@@ -477,7 +481,8 @@ def item_grades(study: Study) -> Iterator[ItemGrade]:
     for name, grades in study.grades.items():
         labels = study.labels[name]
         scale = [str(grade) for grade in labels.grades]
-        codes, labeled = grades.code.tolist(), grades.n.tolist()
+        codes = grades.code.tolist()
+        labeled = grades.n.tolist()
         for i, (item, code, n) in enumerate(zip(labels.items, codes, labeled, strict=True)):
             statistics = ("tied", "mean", "entropy", "unvoted")
             yield ItemGrade(

@@ -312,9 +312,11 @@ def read_questions(path: Path) -> dict[str, Question]:
     for row in read_table(path, problems, needed=needed)[1]:
         column, *fields = (row.cells[name] for name in needed)
         if empty := [name for name in needed if not row.cells[name]]:
-            code, message = "empty_cell", f"{', '.join(empty)} is empty"
+            code = "empty_cell"
+            message = f"{', '.join(empty)} is empty"
         elif questions.setdefault(column, asked := Question(*fields)) is not asked:
-            code, message = "duplicate_row", f"column {shown(column)} is on an earlier line too"
+            code = "duplicate_row"
+            message = f"column {shown(column)} is on an earlier line too"
         else:
             continue
         problems.append(file_problem(code, path, message, row.place))
@@ -335,7 +337,8 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
     """
     import polars as pl
 
-    criterion, seconds = layout.only, layout.columns.get("seconds")
+    criterion = layout.only
+    seconds = layout.columns.get("seconds")
     questions = _questions(sheet, layout.wide or SURVEY)
     shared = sheet.shared_names({} if "worker" in layout.columns else dict.fromkeys(SURVEY_WORKERS, "worker"))
     problems += shared
@@ -438,7 +441,9 @@ def without_left_out(
         return list(frames)
     if strange := sorted(workers - listed.keys() - {""}):
         message = f"{count(len(strange), 'worker')} of the labels not listed, such as {shown(strange[0])}; they stay"
-        problems.append(Problem("unknown_worker", "warning", file, None, "", message))
+        problems.append(
+            Problem(code="unknown_worker", severity="warning", file=file, turn_id=None, path="", message=message)
+        )
     kept = [frame.filter(~pl.col("worker").is_in(list(out))) for frame in frames]
     lost = sum(frame.height for frame in frames) - sum(frame.height for frame in kept)
     if gone := sorted(out & workers):
@@ -447,5 +452,7 @@ def without_left_out(
             f"{count(lost, 'label')} of {count(len(gone), 'participant')} left out, neither approved nor awaiting "
             f"review: {states}; such as {shown(gone[0])}"
         )
-        problems.append(Problem("row_left_out", "warning", file, None, "", message))
+        problems.append(
+            Problem(code="row_left_out", severity="warning", file=file, turn_id=None, path="", message=message)
+        )
     return kept

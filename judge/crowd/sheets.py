@@ -74,7 +74,7 @@ class LabelSheet:
     def problem(self, code: str, where: int | str, message: str, severity: Severity = "error") -> Problem:
         """A problem of the row with a number, or of another place."""
         place = f"{self.unit} {where}" if isinstance(where, int) else where
-        return Problem(code, severity, self.file, None, place, message)
+        return Problem(code=code, severity=severity, file=self.file, turn_id=None, path=place, message=message)
 
     def place(self, number: int, column: str | None, annotation: str | None) -> str:
         """Where a label is, in words."""
@@ -268,7 +268,8 @@ def _plain_sheet(path: Path, text: str) -> LabelSheet | None:
     if any(frame[name].null_count() for name in names):
         # Spreadsheets export rows without any text.
         filled = frame.select(pl.any_horizontal(pl.all().str.strip_chars() != "").fill_null(False)).to_series()
-        frame, numbers = frame.filter(filled), numbers[filled.to_numpy()]
+        frame = frame.filter(filled)
+        numbers = numbers[filled.to_numpy()]
     sheet = LabelSheet(str(path), frame, numbers, "line", decimal_comma=delimiter == ";")
     return sheet if frame.height else None
 
@@ -281,7 +282,8 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
     import polars as pl
 
     whole = is_list or content.removeprefix(BOM).lstrip().partition(b"\n")[0].strip() == b"{"
-    unit, before = "entry" if whole else "line", len(problems)
+    unit = "entry" if whole else "line"
+    before = len(problems)
     if whole and _has_too_many_values(file, content, problems):
         return None
     if is_list:
@@ -318,7 +320,8 @@ def _json_sheet(file: str, content: bytes, is_list: bool, problems: list[Problem
     told = tuple(controls) if controls else None
     sheet = LabelSheet(file, frame, np.array(numbers, dtype=np.int64), unit, controls=told)
     for name, number, value in wrong:
-        place, message = f"{unit} {number}: $.{name[:60]}", f"{shown(value)}: expected a text or a number"
+        place = f"{unit} {number}: $.{name[:60]}"
+        message = f"{shown(value)}: expected a text or a number"
         sheet.problems.setdefault(name, {})[number] = sheet.problem("wrong_type", place, message)
     return sheet
 
@@ -357,7 +360,9 @@ def _judgments_sheet(file: str, content: bytes, word: str, problems: list[Proble
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         problems.append(_not_json(file, error))
         return None
-    ids, text, items = f"{word} ID", f"{word} Text", f"{word}s"
+    ids = f"{word} ID"
+    text = f"{word} Text"
+    items = f"{word}s"
     numbers: list[int] = []
     rows: list[tuple[str, str, str, str]] = []
     number = 0
@@ -440,7 +445,8 @@ def _annotation_rows(
             if annotation.get("was_cancelled"):
                 cancelled.append(number)
                 continue
-            who, results = annotation.get("completed_by"), annotation.get("result")
+            who = annotation.get("completed_by")
+            results = annotation.get("result")
             answers: dict[str, list[Any]] = {}
             for result in results if isinstance(results, list) else ():
                 if isinstance(result, dict) and isinstance(name := result.get("from_name"), str):
@@ -458,7 +464,16 @@ def _annotation_rows(
             )
     if cancelled:
         message = f"{count(len(cancelled), 'cancelled annotation')} left out; this is the first"
-        problems.append(Problem("row_left_out", "warning", file, None, f"{unit} {cancelled[0]}", message))
+        problems.append(
+            Problem(
+                code="row_left_out",
+                severity="warning",
+                file=file,
+                turn_id=None,
+                path=f"{unit} {cancelled[0]}",
+                message=message,
+            )
+        )
 
 
 def _plain_value(value: Any) -> Any:

@@ -61,25 +61,42 @@ def reliability(
 ) -> ReliabilityRow:
     """Alpha of the criterion with its interval over topics; of labels that the filter kept, or of all."""
     workers = int(np.bincount(labels.worker).astype(bool).sum())
-    return ReliabilityRow(labels.criterion, None, _over_topics(labels, rng), workers, len(labels.item), of)
+    return ReliabilityRow(
+        criterion=labels.criterion,
+        topic=None,
+        alpha=_over_topics(labels, rng),
+        workers=workers,
+        labels=len(labels.item),
+        of=of,
+    )
 
 
 def _over_topics(labels: CrowdLabels, rng: np.random.Generator) -> Estimate:
-    T, k = len(labels.topics), len(labels.grades)
+    T = len(labels.topics)
+    k = len(labels.grades)
     if T * k**2 <= MOST_CELLS:
         return alpha_of_counts(labels.counts, labels.topic, labels.grades, "ordinal", rng, _REPLICATES)
     pairable = labels.counts.sum(axis=1) >= 2
-    n, topics = int(pairable.sum()), len(np.unique(labels.topic[pairable]))
+    n = int(pairable.sum())
+    topics = len(np.unique(labels.topic[pairable]))
     value = _alpha(labels.counts, labels.grades)
     if isinstance(value, Undefined):
-        return Estimate(None, None, None, n, topics, value.reason)
-    return Estimate(value, None, None, n, topics, f"no interval: {T:,} topics of {k} grades are too many to resample")
+        return Estimate(value=None, low=None, high=None, n=n, topics=topics, reason=value.reason)
+    return Estimate(
+        value=value,
+        low=None,
+        high=None,
+        n=n,
+        topics=topics,
+        reason=f"no interval: {T:,} topics of {k} grades are too many to resample",
+    )
 
 
 def _alpha(counts: NDArray[np.int64], grades: Sequence[int]) -> float | Undefined:
     """Ordinal alpha; without arrays of units by grades by grades, for which sliders have too many grades."""
     m = counts.sum(axis=1)
-    v, share = counts[m >= 2].astype(np.float64), 1.0 / (m[m >= 2] - 1)
+    v = counts[m >= 2].astype(np.float64)
+    share = 1.0 / (m[m >= 2] - 1)
     pairs = (v.T * share) @ v - np.diag(share @ v)
     value = float(alpha_of_coincidences("ordinal", pairs[None], grades)[0])
     if np.isnan(value):
@@ -89,7 +106,8 @@ def _alpha(counts: NDArray[np.int64], grades: Sequence[int]) -> float | Undefine
 
 def topic_reliability(labels: CrowdLabels, rng: np.random.Generator) -> tuple[ReliabilityRow, ...]:
     """Alpha of each topic with an interval over its items."""
-    counts, of_label = labels.counts, labels.topic[labels.item]
+    counts = labels.counts
+    of_label = labels.topic[labels.item]
     N, k = counts.shape
     unsampled = f"no interval: more than {MOST_RESAMPLED:,} items in all" if N > MOST_RESAMPLED else None
     if unsampled is None and N * k**2 > MOST_CELLS:
@@ -98,7 +116,15 @@ def topic_reliability(labels: CrowdLabels, rng: np.random.Generator) -> tuple[Re
     for t, topic in enumerate(labels.topics):
         alpha = _topic_alpha(counts[labels.topic == t], labels.grades, rng, unsampled)
         workers = labels.worker[of_label == t]
-        rows.append(ReliabilityRow(labels.criterion, topic, alpha, len(distinct(workers)), len(workers)))
+        rows.append(
+            ReliabilityRow(
+                criterion=labels.criterion,
+                topic=topic,
+                alpha=alpha,
+                workers=len(distinct(workers)),
+                labels=len(workers),
+            )
+        )
     return tuple(rows)
 
 
@@ -112,14 +138,15 @@ def _topic_alpha(
     n = int((counts.sum(axis=1) >= 2).sum())
     value = _alpha(counts, grades)
     if isinstance(value, Undefined):
-        return Estimate(None, None, None, n, 1, value.reason)
+        return Estimate(value=None, low=None, high=None, n=n, topics=1, reason=value.reason)
     if unsampled is not None:
-        return Estimate(value, None, None, n, 1, unsampled)
+        return Estimate(value=value, low=None, high=None, n=n, topics=1, reason=unsampled)
     pairs = coincidences(counts, np.arange(len(counts)), len(counts))
     pairs = pairs[pairs.any(axis=(1, 2))]
     drawn = topic_draws(n, _REPLICATES, rng).astype(np.float64) @ pairs.reshape(n, -1)
     alphas: Floats = alpha_of_coincidences("ordinal", drawn.reshape(-1, *pairs.shape[1:]), grades)
-    found, others = Estimate(value, None, None, n, 1), units_off_commonest(counts)
+    found = Estimate(value=value, low=None, high=None, n=n, topics=1)
+    others = units_off_commonest(counts)
     return fisher_interval(found, alphas, np.ones(n), "items", others=others)
 
 
@@ -146,7 +173,15 @@ def pairwise(
         C = np.bincount(cell, minlength=len(n) * k**2).reshape(len(n), k, k)
         same, kappa, wkappa = (statistic_of(name, C, labels.grades) for name in ("percent", "kappa", "wkappa"))
         rows += (
-            PairRow(labels.criterion, labels.workers[a], labels.workers[b], m, same[i] or 0.0, kappa[i], wkappa[i])
+            PairRow(
+                criterion=labels.criterion,
+                a=labels.workers[a],
+                b=labels.workers[b],
+                n=m,
+                same=same[i] or 0.0,
+                kappa=kappa[i],
+                wkappa=wkappa[i],
+            )
             for i, (a, b, m) in enumerate(zip(part["worker"], part["worker_b"], n.tolist(), strict=True))
         )
     return tuple(rows), share
@@ -162,7 +197,8 @@ def _some_workers(labels: CrowdLabels, rng: np.random.Generator) -> tuple[CrowdL
     active = np.flatnonzero(np.bincount(labels.worker, minlength=len(labels.workers)))
     rank = np.zeros(len(labels.workers), dtype=np.int64)
     rank[active] = rng.permutation(len(active))
-    drawn, more = rank[labels.worker], range(3, len(active))
+    drawn = rank[labels.worker]
+    more = range(3, len(active))
     n = 2 + bisect_right(more, MOST_PAIRS, key=lambda few: _n_pairs(labels.item[drawn < few]))
     return labels.kept(drawn < n), n / len(active)
 
@@ -220,7 +256,8 @@ def study(
     """
     aggregate = AGGREGATORS[settings.aggregator].aggregate
     before = without_known(labels, known)
-    kept, audit = before, None
+    kept = before
+    audit = None
     if known:
         kept, audit = filter_workers(labels, known, max_fails=settings.max_fails, max_deviation=settings.max_deviation)
     if wanted is not None:
@@ -266,7 +303,9 @@ def cautions(graded: Study) -> tuple[Problem, ...]:
         if few := thin_overlap(labels):
             rest = f"so little tells {aggregator} which workers to believe, and a majority may be as good"
             message = f"{'; '.join(few)}: {rest}"
-            found.append(Problem("thin_overlap", "warning", name, None, "", message))
+            found.append(
+                Problem(code="thin_overlap", severity="warning", file=name, turn_id=None, path="", message=message)
+            )
     for name, n in graded.unlike.items():
         share = n / max(int((graded.grades[name].n > 0).sum()), 1)
         if share > FAR:
@@ -274,7 +313,9 @@ def cautions(graded: Study) -> tuple[Problem, ...]:
                 f"{share:.0%} of the grades of {aggregator} are none that most labels name (more than {FAR:.0%}): "
                 f"{_why_far(graded.settings)}"
             )
-            found.append(Problem("far_from_majority", "warning", name, None, "", message))
+            found.append(
+                Problem(code="far_from_majority", severity="warning", file=name, turn_id=None, path="", message=message)
+            )
     return tuple(found)
 
 

@@ -39,7 +39,9 @@ _NO_ITEM = (
 )
 _NO_TURN = "no column of turns (--column turn_id=NAME; or --pool OUT, which knows the turn of each response)"
 _NO_WORKER = "no column of workers (--column worker=NAME; or --workers COLUMN... where each worker has a column)"
-LONG, SURVEYS, SUBMISSIONS = "long", "survey", "submissions"
+LONG = "long"
+SURVEYS = "survey"
+SUBMISSIONS = "submissions"
 KINDS = (LONG, *PLATFORMS, SURVEYS, SUBMISSIONS)
 
 
@@ -376,7 +378,9 @@ class Rows:
             first = int(np.flatnonzero(self.codes["worker"] == names.index(alike[0]))[0])
             file, where = self._place(first)
             message = f"{ALIKE}: {examples(map(shown, alike))}; each counts as a worker of its own; this is the first"
-            self.problems.append(Problem("workers_alike", "warning", file, None, where, message))
+            self.problems.append(
+                Problem(code="workers_alike", severity="warning", file=file, turn_id=None, path=where, message=message)
+            )
 
     def _check_criteria(self, layout: Layout) -> NDArray[np.bool_]:
         """A mask of the wanted criteria; a wanted criterion without a scale is a problem."""
@@ -447,7 +451,9 @@ class Rows:
             f"{criterion}, {count(len(rows), 'label')} of pairs that were shown in both orders turned around: a grade "
             f"g counts as {ends} - g, and both orders are one item; this is the first"
         )
-        self.problems.append(Problem("pair_turned", "warning", file, None, where, message))
+        self.problems.append(
+            Problem(code="pair_turned", severity="warning", file=file, turn_id=None, path=where, message=message)
+        )
 
     def _leave_out(self, code: str, labels: Sequence[int], among: NDArray[np.bool_]) -> None:
         out = among & np.isin(self.codes["label"], labels)
@@ -455,7 +461,9 @@ class Rows:
             rows = np.flatnonzero(out & (self.file == file))
             name, where = self._place(int(rows[0]))
             message = f"{count(len(rows), 'row')} left out, {_LEFT_OUT[code]}; this is the first"
-            self.problems.append(Problem(code, "warning", name, None, where, message))
+            self.problems.append(
+                Problem(code=code, severity="warning", file=name, turn_id=None, path=where, message=message)
+            )
         self.sound &= ~out
 
     def _leave_out_missing(self, criterion: str, labels: Sequence[int], among: NDArray[np.bool_]) -> None:
@@ -467,7 +475,9 @@ class Rows:
             name, where = self._place(int(rows[0]))
             left_out = f"{criterion}, {count(len(rows), 'row')} left out, no label"
             message = f"{left_out}: {tally(values)}; this is the first"
-            self.problems.append(Problem("not_labeled", "warning", name, None, where, message))
+            self.problems.append(
+                Problem(code="not_labeled", severity="warning", file=name, turn_id=None, path=where, message=message)
+            )
         self.sound &= ~out
 
     def _tell_words(
@@ -486,7 +496,9 @@ class Rows:
         file, where = self._place(first)
         times = count(int(of_words.sum()), "time")
         message = f"{criterion}, {times} a text for a grade: {meanings}{more}; this is the first"
-        self.problems.append(Problem("label_in_words", "warning", file, None, where, message))
+        self.problems.append(
+            Problem(code="label_in_words", severity="warning", file=file, turn_id=None, path=where, message=message)
+        )
 
     def _explain(self, criterion: str, layout: Layout, rows: NDArray[np.bool_], wrong: Sequence[int]) -> None:
         """Say what may have gone wrong where the labels of a criterion are none of its scale."""
@@ -578,7 +590,8 @@ class Rows:
         items, item = np.unique(numbers, return_inverse=True)
         if all(sheet.ordered for sheet in self.sheets):
             order = np.argsort(np.unique(numbers, return_index=True)[1])
-            items, item = items[order], np.argsort(order)[item]
+            items = items[order]
+            item = np.argsort(order)[item]
         n = len(self.names["response_id"])
         turn_ids, item_ids = (np.array(self.names[field], dtype=object) for field in ("turn_id", "response_id"))
         labeled = tuple(map(Item, turn_ids[items // n].tolist(), item_ids[items % n].tolist()))
@@ -600,7 +613,16 @@ class Rows:
         file, where = self._place(row)
         turn_id = self.names["turn_id"][self.codes["turn_id"][row]]
         usable = turn_id and turn_id.isprintable() and len(turn_id) <= MAX_ID
-        self.problems.append(Problem(code, severity, file, turn_id if usable else None, where, message))
+        self.problems.append(
+            Problem(
+                code=code,
+                severity=severity,
+                file=file,
+                turn_id=turn_id if usable else None,
+                path=where,
+                message=message,
+            )
+        )
 
     def _place(self, row: int) -> tuple[str, str]:
         file, *place = self.places.row(row)

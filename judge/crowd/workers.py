@@ -83,9 +83,11 @@ def _worker_rows(
 ) -> Iterator[WorkerRow]:
     import polars as pl
 
-    W, k = len(labels.workers), len(labels.grades)
+    W = len(labels.workers)
+    k = len(labels.grades)
     given = np.bincount(labels.worker.astype(np.int64) * k + labels.code, minlength=W * k).reshape(W, k)
-    bits, C = entropy(given), against_others(labels.worker, labels.item, labels.code, labels.counts, W)
+    bits = entropy(given)
+    C = against_others(labels.worker, labels.item, labels.code, labels.counts, W)
     statistics = {name: statistic_of(name, C, labels.grades) for name in ("percent", "mae", "kappa", "wkappa")}
     compared = np.rint(C.sum(axis=(1, 2)))
     seconds = np.full(len(labels.code), np.nan) if labels.seconds is None else labels.seconds.astype(np.float64)
@@ -98,7 +100,8 @@ def _worker_rows(
         too_fast=(pl.col("seconds") < too_fast).mean(),
     )
     for w, *of in habits.sort("worker").iter_rows():
-        name, n = labels.workers[w], int(given[w].sum())
+        name = labels.workers[w]
+        n = int(given[w].sum())
         share, items_alike = alike.get(name, (None, 0))
         row = WorkerRow(
             worker=name,

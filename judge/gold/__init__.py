@@ -117,7 +117,8 @@ class GradeMeanings:
         self._missing = frozenset(map(value_key, missing))
         self._given = {folded(text): grade for text, grade in (given or {}).items()}
         self._stated = {prompt.name: prompt for prompt in prompts}
-        self._prompt, self._words = cache(self._prompt_of), cache(self._words_of)
+        self._prompt = cache(self._prompt_of)
+        self._words = cache(self._words_of)
 
     def grade(self, criterion: object, text: str) -> int | None:
         """The grade that a text stands for; None if it stands for none. Digits in place of a number stand for none."""

@@ -34,7 +34,14 @@ class _Line(msgspec.Struct, frozen=True):
 
     def problem(self, severity: Severity, code: str, path: str, message: str) -> Problem:
         """A problem at this row."""
-        return Problem(code, severity, self.file, self.row.turn_id, f"line {self.number}: {path}", message)
+        return Problem(
+            code=code,
+            severity=severity,
+            file=self.file,
+            turn_id=self.row.turn_id,
+            path=f"line {self.number}: {path}",
+            message=message,
+        )
 
 
 def check_gold(
@@ -75,7 +82,8 @@ def plain_scale(low: int, high: int, *, higher_is_better: bool) -> Scale:
 def _off_scale(lines: Iterable[_Line], scales: Mapping[str, Scale], other: Scale | None) -> Iterator[Problem]:
     unknown: set[str] = set()
     for line in lines:
-        name, grade = line.row.criterion, line.row.grade
+        name = line.row.criterion
+        grade = line.row.grade
         if scale := scales.get(name, other):
             grades = [level.grade for level in scale.levels]
             if grade not in grades:

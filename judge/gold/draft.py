@@ -36,7 +36,14 @@ class Draft(msgspec.Struct):
         """An error at this place."""
         turn_id = self.values.get("turn_id")
         path = ": ".join(part for part in (self.place, where) if part)
-        return Problem(code, "error", self.file, turn_id if isinstance(turn_id, str) else None, path, message)
+        return Problem(
+            code=code,
+            severity="error",
+            file=self.file,
+            turn_id=turn_id if isinstance(turn_id, str) else None,
+            path=path,
+            message=message,
+        )
 
 
 class SourceContent(msgspec.Struct):
@@ -170,7 +177,8 @@ def _add_text(
     values: dict[str, Any], options: ImportOptions, by_id: Mapping[tuple[str, str], PooledResponse]
 ) -> list[Fault]:
     """Set `text_sha256` in place: of the given text, else of the text that the bank or the pool has under the id."""
-    text, response_id = values.pop("text", None), values.get("response_id")
+    text = values.pop("text", None)
+    response_id = values.get("response_id")
     if values.get("text_sha256") is None and text is not None:
         values["text_sha256"] = text_digest(text)
     if values.get("text_sha256") is not None or not isinstance(response_id, str):
@@ -194,7 +202,8 @@ def _add_text(
 
 
 def _add_grade(values: dict[str, Any], meanings: GradeMeanings) -> list[Fault]:
-    grade, criterion = values.get("grade"), values.get("criterion")
+    grade = values.get("grade")
+    criterion = values.get("criterion")
     if isinstance(grade, str) and (meaning := meanings.grade(criterion, grade)) is not None:
         values["grade"] = grade = meaning
     if not isinstance(grade, int | str) or (message := meanings.problem(criterion, grade)) is None:

@@ -207,7 +207,8 @@ def make_plan(
     kind: Literal["entropy", "variance", "none"] = "none"
     strata: _Strata
     if errors is None:
-        noun, strata = "turns", [(frame.responses[unit][0].topic_id, "drawn") for unit in frame.units]
+        noun = "turns"
+        strata = [(frame.responses[unit][0].topic_id, "drawn") for unit in frame.units]
         uncertainty, kind = turn_uncertainty(judgments, frame.units, criteria)
         sizes = 0.5 / len(frame.units) + 0.5 * uncertainty
     else:
@@ -238,7 +239,16 @@ def make_plan(
     done = len(pool.responses) - left
     saved = _saved(probabilities, strata, frame.labels, forecast) if errors else None
     drawn_turns = len({row.turn_id for row in rows})
-    return LabelingPlan(tuple(rows), drawn_turns, len(turns), left, done, pool.unit, kind, saved)
+    return LabelingPlan(
+        rows=tuple(rows),
+        turns=drawn_turns,
+        frame_turns=len(turns),
+        frame=left,
+        graded=done,
+        unit=pool.unit,
+        uncertainty=kind,
+        saving=saved,
+    )
 
 
 def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
@@ -248,7 +258,16 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
     for number, row in decode_lines(content, PlanRow, name, "not_a_plan", problems):
         if not LEAST <= row.inclusion_probability <= 1:
             message = f"inclusion_probability {row.inclusion_probability}: expected {LEAST:g} to 1"
-            problems.append(Problem("not_a_plan", "error", name, row.turn_id, f"line {number}", message))
+            problems.append(
+                Problem(
+                    code="not_a_plan",
+                    severity="error",
+                    file=name,
+                    turn_id=row.turn_id,
+                    path=f"line {number}",
+                    message=message,
+                )
+            )
         else:
             rows.append(row)
     refuse(problems, f"{name}: not usable as a plan: {count(len(problems), 'problem')}")
@@ -295,7 +314,8 @@ def _frame(
     done = [turns.get(run_id, []) for run_id in run_ids]
     if pool.unit == "citation":
         # All citations of a response are drawn with it.
-        run_counts, done = np.minimum(run_counts, 1), [[*set(turn_ids)] for turn_ids in done]
+        run_counts = np.minimum(run_counts, 1)
+        done = [[*set(turn_ids)] for turn_ids in done]
     still = np.array([max(0, per_run - len(turn_ids)) for turn_ids in done], dtype=np.int64)
     return _Frame(
         units=units,
@@ -446,7 +466,8 @@ def saving(
     σ² = v̄ + var(e), where e is what the line leaves, V = Σ (1/π - 1) (v + (e - ē_h)²) / T² is the variance by
     strata, and that of m units drawn alike is σ² (1/m - 1/T).
     """
-    T, error = len(means), means - means.mean()
+    T = len(means)
+    error = means - means.mean()
     if judged is not None and np.ptp(judged):
         f = judged - judged.mean()
         error = error - min(max(float(f @ error / (f @ f)), 0.0), 1.0) * f
@@ -474,7 +495,8 @@ def turn_uncertainty(
     values = _entropies(_counted(judgments, criteria))
     kind: Literal["entropy", "variance", "none"] = "entropy"
     if not values:
-        values, kind = _variances(lambda: _counted(judgments, criteria)), "variance"
+        values = _variances(lambda: _counted(judgments, criteria))
+        kind = "variance"
     measured = ((turn, given) for (turn, _), of in values.items() for given in of.values())
     by_turn = groups_of((turn, math.fsum(given) / len(given)) for turn, given in measured)
     means = {turn: math.fsum(shares) / len(shares) for turn, shares in by_turn.items()}

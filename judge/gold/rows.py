@@ -116,7 +116,9 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
         wrong_fields = {where for _, where, _ in row_problems}
         turn_id = None if "$.turn_id" in wrong_fields else values.get("turn_id")
         problems += [
-            Problem(code, "error", name, turn_id, f"line {number}: {where}", message)
+            Problem(
+                code=code, severity="error", file=name, turn_id=turn_id, path=f"line {number}: {where}", message=message
+            )
             for code, where, message in row_problems
         ]
     if not rows and not problems:
@@ -171,7 +173,11 @@ def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tu
         if row.grade not in grades:
             said = f"{row.criterion} grade {row.grade} by {row.assessor} for {_response_name(row)}"
             message = f"{said}: expected one of {', '.join(map(str, grades))}"
-            problems.append(Problem("off_scale", "error", name, row.turn_id, "$.grade", message))
+            problems.append(
+                Problem(
+                    code="off_scale", severity="error", file=name, turn_id=row.turn_id, path="$.grade", message=message
+                )
+            )
     return tuple(problems)
 
 
@@ -204,7 +210,16 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Gold
                 f"for {_response_name(first)}: expected one grade, both are response "
                 f"{response.response_id} of the pool"
             )
-            problems.append(Problem("different_grades", "error", name, row.turn_id, "$.grade", message))
+            problems.append(
+                Problem(
+                    code="different_grades",
+                    severity="error",
+                    file=name,
+                    turn_id=row.turn_id,
+                    path="$.grade",
+                    message=message,
+                )
+            )
     refuse(problems, f"{name}: different grades of one response")
     return matched, tuple(unmatched)
 
@@ -216,7 +231,9 @@ def one_order(rows: Sequence[GoldRow], pool: Pool, ends: Mapping[str, Sequence[i
     lowest and highest grade; rows of other criteria, off the scale or without a pair stay as they are.
     """
     others = other_orders(pool)
-    find, shown_as, own = finder(pool), dict[str, PooledResponse](), dict[tuple[str, ...], tuple[int, str]]()
+    find = finder(pool)
+    shown_as = dict[str, PooledResponse]()
+    own = dict[tuple[str, ...], tuple[int, str]]()
     found: list[GoldRow] = []
     for row in rows if others else ():
         pair, (low, high) = find(row), ends.get(row.criterion, (0, -1))

@@ -104,7 +104,8 @@ def parse_ledger(content: bytes, commitment: str, name: str) -> tuple[tuple[Entr
     An InputError if a line is damaged, missing or was added by hand.
     """
     entries: list[Entry] = []
-    previous, sound = commitment, 0
+    previous = commitment
+    sound = 0
     lines = content.split(b"\n")
     for number, line in enumerate(lines, start=1):
         last = number == len(lines)
@@ -239,7 +240,8 @@ def read_sealed(test: Path, seal: Path) -> tuple[Seal, bytes]:
 
     An InputError if test file, salt or seal are missing, or were changed.
     """
-    record, stored = read_seal(seal), read_stored(test)
+    record = read_seal(seal)
+    stored = read_stored(test)
     salt = test.with_suffix(".salt")
     if salted(read_salt(salt), stored) != record.commitment:
         raise InputError(
@@ -311,7 +313,8 @@ def item_of(row: GoldRow) -> SealedItem:
 
 def side(rows: tuple[GoldRow, ...]) -> Side:
     """What a seal says about the rows of a part, in their order."""
-    topics, items = dict.fromkeys(row.topic_id for row in rows), dict.fromkeys(map(item_of, rows))
+    topics = dict.fromkeys(row.topic_id for row in rows)
+    items = dict.fromkeys(map(item_of, rows))
     return Side(len(rows), tuple(topics), tuple(items))
 
 

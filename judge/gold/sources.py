@@ -267,7 +267,11 @@ def _cast_turn(
             content.problems.append(draft.problem("not_in_bank", "", f"{shown(item_id)} has no text in the bank"))
         else:
             text = bank[item_id]
-            content.candidates.append(Candidate("cast-regin", turn_id, place + 1, text, (), "used"))
+            content.candidates.append(
+                Candidate(
+                    run_id="cast-regin", turn_id=turn_id, rank=place + 1, text=text, used=(), provenance_rule="used"
+                )
+            )
             fields = {"turn_id": turn_id, "response_id": item_id, "text": text}
             content.drafts += (
                 Draft(file, draft.place, {**fields, "criterion": name, "grade": response.get(name.title())})
@@ -346,7 +350,9 @@ def _begin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
                 continue
             turn_id = f"{topic}_{turns[topic]}"
             evidence = (Provenance(topic, None, True, knowledge),)
-            content.candidates.append(Candidate(model, turn_id, 1, response, evidence, "used"))
+            content.candidates.append(
+                Candidate(run_id=model, turn_id=turn_id, rank=1, text=response, used=evidence, provenance_rule="used")
+            )
             values = {"turn_id": turn_id, "run_id": model, "text": response, "grade": grade or 0}
             content.drafts.append(Draft(str(path), row.place, values))
     if generic:

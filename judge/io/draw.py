@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-GRAY, PALE, INK, PALE_BLUE = "#767676", "#E4E4E4", "#222222", "#B8D8EA"
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILION = "#D55E00"
+GRAY = "#767676"
+PALE = "#E4E4E4"
+INK = "#222222"
+PALE_BLUE = "#B8D8EA"
 _LINE = 0.25
 """Inches between two rows."""
 _WIDTH = 4.6
@@ -124,7 +130,8 @@ def rendered(figure: "Figure") -> tuple[bytes, bytes]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    svg, png = io.BytesIO(), io.BytesIO()
+    svg = io.BytesIO()
+    png = io.BytesIO()
     FigureCanvasAgg(figure)
     # Measured here, because `bbox_inches="tight"` draws the whole figure once more for each file.
     cut = figure.get_tightbbox().padded(0.15)

@@ -128,7 +128,9 @@ def numbered(content: AnyStr, name: str) -> Iterator[tuple[int, AnyStr]]:
     more lines than are read.
     """
     feed: AnyStr = b"\n" if isinstance(content, bytes) else "\n"
-    start, number, most = 0, 0, most_values()
+    start = 0
+    number = 0
+    most = most_values()
     while start <= len(content):
         number += 1
         if number > most:
@@ -142,7 +144,9 @@ def numbered(content: AnyStr, name: str) -> Iterator[tuple[int, AnyStr]]:
 def stopped(name: str, number: int) -> Problem:
     """The problem that says where reading stopped, after those that are listed."""
     message = f"{MAX_PROBLEMS:,} problems up to here; the rest of the file was not read"
-    return Problem("too_many_problems", "error", name, None, f"line {number}", message)
+    return Problem(
+        code="too_many_problems", severity="error", file=name, turn_id=None, path=f"line {number}", message=message
+    )
 
 
 PATIENCE = 10.0
@@ -258,7 +262,8 @@ def files_below(folder: Path, deepest: int, most: int) -> Iterator[Path]:
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: not a folder that can be read")
-    level, seen = [folder], 0
+    level = [folder]
+    seen = 0
     for _ in range(deepest + 1):
         deeper: list[Path] = []
         for place in level:
@@ -330,7 +335,7 @@ def decode_rows(
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             message, _, path = str(error).partition(" - at `")
             where = f"line {number}: {path.rstrip('`') or '$'}"
-            problems.append(Problem(code, "error", name, None, where, message))
+            problems.append(Problem(code=code, severity="error", file=name, turn_id=None, path=where, message=message))
             listed += 1
             if listed == MAX_PROBLEMS:
                 problems.append(stopped(name, number))
@@ -375,7 +380,9 @@ class LineStream:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """The number of each line, and the line; an InputError if it cannot be read on or is too long."""
-        number, pieces, size = 1, list[bytes](), 0
+        number = 1
+        pieces = list[bytes]()
+        size = 0
         while block := self._read():
             if number == 1 and not pieces and block.startswith(BOM):
                 block = block[len(BOM) :]
@@ -387,7 +394,10 @@ class LineStream:
                 line = b"".join((*pieces, first)) if pieces else first
                 yield number, line
                 self.start += len(line) + 1
-                number, first, pieces, size = number + 1, following, [], 0
+                number = number + 1
+                first = following
+                pieces = []
+                size = 0
             pieces.append(first)
             size += len(first)
             self._check(number, size)
@@ -460,4 +470,4 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def line_problem(code: str, path: Path, number: int, message: str) -> Problem:
     """An error at a line of a text file."""
-    return Problem(code, "error", str(path), None, f"line {number}", message)
+    return Problem(code=code, severity="error", file=str(path), turn_id=None, path=f"line {number}", message=message)

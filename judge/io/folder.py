@@ -56,7 +56,8 @@ def lines_of(content: FileContent) -> Iterator[bytes]:
         start = 0
         while (end := piece.find(b"\n", start)) >= 0:
             yield rest + piece[start:end]
-            rest, start = b"", end + 1
+            rest = b""
+            start = end + 1
         rest += piece[start:]
     yield rest
 
@@ -75,7 +76,8 @@ def text_pieces(lines: Iterable[str]) -> Iterator[bytes]:
 
 def jsonl_pieces(records: Iterable[object]) -> Iterator[bytes]:
     """Records as JSON Lines, fields in the order of the record, some at a time."""
-    encoder, rest = msgspec.json.Encoder(), iter(records)
+    encoder = msgspec.json.Encoder()
+    rest = iter(records)
     while some := list(islice(rest, _RECORDS)):
         yield encoder.encode_lines(some)
 
@@ -267,7 +269,8 @@ def recorded(folder: Path, record: str) -> set[tuple[str, str]]:
             raise InputError(f"{path}: line {number}: {shown(line)}: expected a line of `sha256sum`")
         # A record can be edited by hand: no file outside the folder may be removed, and a second spelling of a name may
         # be that of a file of this call.
-        name, place = entry[2], PurePosixPath(entry[2])
+        name = entry[2]
+        place = PurePosixPath(entry[2])
         if name not in (".", record) and str(place) == name and not place.is_absolute() and ".." not in place.parts:
             entries.add((name, entry[1]))
     return entries

@@ -180,7 +180,8 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
 _BREAKS = re.compile(r"[\v\f\x1c-\x1f]|\r(?![\r\n]|\Z)")
 """The ASCII characters, beside blanks and ends of lines, at which str.split breaks."""
-_QRELS_COLUMNS, _RUN_COLUMNS = 4, 6
+_QRELS_COLUMNS = 4
+_RUN_COLUMNS = 6
 _RUN_NAMES = "turn_id Q0 item_id rank score run_id"
 
 
@@ -291,7 +292,16 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
                 rows.append(QrelRow(*key, int(fields[3])))
                 continue
             problem = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
-        problems.append(Problem(problem[0], "error", name, fields[0], f"line {number}", problem[1]))
+        problems.append(
+            Problem(
+                code=problem[0],
+                severity="error",
+                file=name,
+                turn_id=fields[0],
+                path=f"line {number}",
+                message=problem[1],
+            )
+        )
     refuse(problems, f"{name}: not usable as qrels: {count(len(problems), 'line')} with problems")
     return tuple(rows)
 
@@ -316,7 +326,9 @@ def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refus
     """
     scores: dict[str, dict[str, float]] = {}
     problems: list[Problem] = []
-    run_id, turn_id, of_turn = "", "", dict[str, float]()
+    run_id = ""
+    turn_id = ""
+    of_turn = dict[str, float]()
     repeated = 0
     for number, fields in _fields(text, name, problems):
         problem = _run_problem(fields, run_id)
@@ -325,7 +337,8 @@ def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refus
             if fields[0] != turn_id:
                 turn_id = fields[0]
                 of_turn = scores.setdefault(turn_id, {})
-            item_id, score = fields[2], float(fields[4])
+            item_id = fields[2]
+            score = float(fields[4])
             earlier = of_turn.get(item_id)
             repeated += earlier is not None
             if earlier is None or score > earlier:
@@ -333,7 +346,16 @@ def parse_run(text: str, name: str, *, again: Literal["refuse", "best"] = "refus
             if earlier is None or again == "best":
                 continue
             problem = "duplicate_row", f"{turn_id} {item_id} is on an earlier line too"
-        problems.append(Problem(problem[0], "error", name, fields[0], f"line {number}", problem[1]))
+        problems.append(
+            Problem(
+                code=problem[0],
+                severity="error",
+                file=name,
+                turn_id=fields[0],
+                path=f"line {number}",
+                message=problem[1],
+            )
+        )
     refuse(problems, f"{name}: not usable as a TREC run: {count(len(problems), 'line')} with problems")
     if not scores:
         raise InputError(f"{name}: an empty file: expected lines `{_RUN_NAMES}`")

@@ -269,7 +269,8 @@ def shape_of(field: FieldInfo) -> Shape:
 
 
 def _shape(annotation: Any, known: tuple[str, ...]) -> Shape:
-    origin, parts = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    parts = get_args(annotation)
     if origin is Annotated:
         inside = next((each.names for each in parts[1:] if isinstance(each, OneOf)), known)
         return _shape(parts[0], inside)
@@ -293,7 +294,8 @@ def groups_of(plan: type[Options]) -> Iterator[tuple[str, dict[str, FieldInfo]]]
     for group in _groups(plan):
         names = [name for name in inspect.get_annotations(group) if name in plan.model_fields and name not in seen]
         seen.update(names)
-        title, fields = group.section, dict[str, FieldInfo]()
+        title = group.section
+        fields = dict[str, FieldInfo]()
         for name in names:
             if (new := option_of(name, plan.model_fields[name]).section) and fields:
                 yield title, fields

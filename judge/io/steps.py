@@ -88,7 +88,8 @@ def duration(seconds: float) -> str:
     whole = max(1, round(seconds))
     for size, large, smaller, small in ((86_400, "day", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= size:
-            first, rest = whole // size, whole % size // smaller
+            first = whole // size
+            rest = whole % size // smaller
             head = count(first, large) if large == "day" else f"{first} {large}"
             return f"{head} {rest} {small}" if rest else head
     return f"{whole} s"
@@ -120,7 +121,8 @@ class ProgressLine:
     def __init__(
         self, stream: TextIO, what: str = "", *, clock: Callable[[], float] = time.monotonic, ticking: bool = True
     ) -> None:
-        self._stream, self._clock = stream, clock
+        self._stream = stream
+        self._clock = clock
         # A notebook shows what comes from the thread of its cell.
         self._notebook = "IPython" in sys.modules and _console(stream).is_jupyter
         self._live = self._notebook or is_live(stream)
@@ -149,15 +151,18 @@ class ProgressLine:
     def __call__(self, step: Step) -> None:
         """Take note of how far the job is."""
         if step.what != self._step.what or step.done < self._step.done:
-            self._changed, self._since = self._clock(), step.done
-        self._step, self._rests = step, False
+            self._changed = self._clock()
+            self._since = step.done
+        self._step = step
+        self._rests = False
         if self._thread is None:
             self.tick()
 
     def tick(self) -> None:
         """Draw, if it is time."""
         with self._lock:
-            now, pause = self._clock(), _TICK if self._live else EVERY
+            now = self._clock()
+            pause = _TICK if self._live else EVERY
             due = now - self._begun >= FIRST if self._shown is None else now - self._shown >= pause
             if self._over.is_set() or self._rests or not due:
                 return

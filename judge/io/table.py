@@ -172,18 +172,31 @@ class Table(tuple[_Row, ...], Tabular[_Row]):
     def __getitem__(self, key: Any) -> Any:
         """A row; for a slice, a table."""
         picked = super().__getitem__(key)
-        return Table(picked, self.columns, self.title, self.notes, self.places) if isinstance(key, slice) else picked
+        return (
+            Table(rows=picked, columns=self.columns, title=self.title, notes=self.notes, places=self.places)
+            if isinstance(key, slice)
+            else picked
+        )
 
     def pick(self, names: Iterable[str]) -> "Table[Any]":
         """The table with some of its columns, in another order."""
         places = [self.names.index(name) for name in names]
         lines = (tuple(line[place] for place in places) for line in self._lines())
         columns = [self.columns[place] for place in places]
-        return Table(lines, columns, self.title, self.notes, self.places, chosen=self.chosen)
+        return Table(
+            rows=lines, columns=columns, title=self.title, notes=self.notes, places=self.places, chosen=self.chosen
+        )
 
     def with_notes(self, *notes: str) -> "Table[_Row]":
         """The table with further notes."""
-        return Table(self, self.columns, self.title, (*self.notes, *notes), self.places, chosen=self.chosen)
+        return Table(
+            rows=self,
+            columns=self.columns,
+            title=self.title,
+            notes=(*self.notes, *notes),
+            places=self.places,
+            chosen=self.chosen,
+        )
 
     def _named(self) -> Iterable[object]:
         return (dict(zip(self.names, row, strict=True)) for row in self._lines()) if self.columns else self
@@ -305,7 +318,7 @@ def records_table(
 ) -> Table[Any]:
     """A table with a line for each record."""
     lines = (tuple(cell(record) for cell in columns.values()) for record in records)
-    return Table(lines, columns, title, notes, places)
+    return Table(rows=lines, columns=columns, title=title, notes=notes, places=places)
 
 
 def records_tsv(columns: RecordColumns, records: Iterable[object], places: int = 6) -> str:

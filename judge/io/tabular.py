@@ -265,7 +265,8 @@ def too_many_cells(file: str, rows: int, columns: int, most: int | None = None) 
     """The problem of a table with more than `most` cells, to which a small file may unpack; None without one."""
     most = most or largest_file() // _CELL
     if columns > MAX_COLUMNS:
-        code, message = "too_many_columns", f"{columns:,} columns: at most {MAX_COLUMNS:,} are read"
+        code = "too_many_columns"
+        message = f"{columns:,} columns: at most {MAX_COLUMNS:,} are read"
     elif rows * columns > most:
         code = "too_many_cells"
         message = f"{rows:,} rows of {columns:,} columns: at most {most:,} cells are read; --max-file-size allows more"
@@ -376,6 +377,7 @@ def _groups(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
         length += sum(len(value) for value in row if isinstance(value, str))
         if len(group) == _ROWS or length >= _LONGEST:
             yield group
-            group, length = [], 0
+            group = []
+            length = 0
     if group:
         yield group

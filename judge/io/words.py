@@ -164,7 +164,8 @@ def _lines(text: str) -> list[str]:
 
 def _split_line(line: str) -> list[str]:
     marker = _BULLET.match(line)
-    start, pieces = 0, []
+    start = 0
+    pieces = []
     for stop in _STOP.finditer(line, marker.end() if marker else 0):
         if _ends_sentence(line, stop.start(), stop.end()):
             pieces.append(line[start : stop.end()])
@@ -259,10 +260,15 @@ def _patterns() -> "tuple[regex.Pattern[str], ...]":
     import regex
 
     # Signs such as the cedilla alone are letters of Unicode since 7.0, later than Lucene's 6.3.
-    hebrew, letter = r"\p{WB=Hebrew_Letter}", r"[[\p{WB=ALetter}\p{WB=Hebrew_Letter}]--\p{Sk}]"
-    digit, katakana, low = r"[\p{WB=Numeric}\uff10-\uff19]", r"\p{WB=Katakana}", r"[\p{WB=ExtendNumLet}--\u202f]"
-    single, other = r"[\p{Script=Han}\p{Script=Hiragana}]", r"\p{LB=Complex_Context}"
-    in_word, in_number = r"[\p{WB=MidLetter}\p{WB=MidNumLet}:\u02d7']", r"[\p{WB=MidNum}\p{WB=MidNumLet}']"
+    hebrew = r"\p{WB=Hebrew_Letter}"
+    letter = r"[[\p{WB=ALetter}\p{WB=Hebrew_Letter}]--\p{Sk}]"
+    digit = r"[\p{WB=Numeric}\uff10-\uff19]"
+    katakana = r"\p{WB=Katakana}"
+    low = r"[\p{WB=ExtendNumLet}--\u202f]"
+    single = r"[\p{Script=Han}\p{Script=Hiragana}]"
+    other = r"\p{LB=Complex_Context}"
+    in_word = r"[\p{WB=MidLetter}\p{WB=MidNumLet}:\u02d7']"
+    in_number = r"[\p{WB=MidNum}\p{WB=MidNumLet}']"
     letters = (
         rf'{hebrew}{rest}"{rest}(?={hebrew})|{hebrew}{rest}\'{rest}'
         rf"|{letter}{rest}(?:{in_word}{rest}{letter}{rest})*+"

@@ -219,7 +219,16 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     graded = study(labels, known, _settings(plan), wanted=plan.criteria or None, steps=steps)
     for turn_id, item_id in graded.audit.unlabeled if graded.audit is not None else ():
         message = f"nobody labeled {item_id}"
-        problems.append(Problem("unlabeled_known_item", "warning", str(plan.known), turn_id, "", message))
+        problems.append(
+            Problem(
+                code="unlabeled_known_item",
+                severity="warning",
+                file=str(plan.known),
+                turn_id=turn_id,
+                path="",
+                message=message,
+            )
+        )
     found = _banked(graded.labels.values(), bank, str(texts_at), problems) if texts_at is not None else None
     texts = None if found is None else {item: response.shown for item, response in found.items()}
     digests = {item: response_digest(response) for item, response in (found or {}).items()}
@@ -290,7 +299,10 @@ def _empty(graded: Study) -> list[Problem]:
     """A warning for each criterion without a label left: its qrels are empty."""
     message = "no label is left: all were of known items or of workers who were removed"
     names = (name for name, labels in graded.labels.items() if not len(labels.item))
-    return [Problem("no_label_left", "warning", name, None, "", message) for name in names]
+    return [
+        Problem(code="no_label_left", severity="warning", file=name, turn_id=None, path="", message=message)
+        for name in names
+    ]
 
 
 def _whole(graded: Study, pooled: Collection[Item], others: Mapping[str, str]) -> list[str]:
@@ -313,7 +325,11 @@ def _banked(
         response = bank.get(item) or banked(bank, *item)
         if response is None:
             message = f"{item.item_id} has no text in the bank"
-            warnings.append(Problem("not_in_bank", "warning", name, item.turn_id, "", message))
+            warnings.append(
+                Problem(
+                    code="not_in_bank", severity="warning", file=name, turn_id=item.turn_id, path="", message=message
+                )
+            )
         else:
             found[item] = response
     return found
@@ -323,7 +339,8 @@ def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, 
     """The options that determine the output, as JSON values."""
     names = "aggregator max_fails max_deviation min_labels too_fast filter_min unit task wide"
     values: dict[str, Any] = {name: getattr(plan, name) for name in names.split()}
-    settings, aggregator = _settings(plan), AGGREGATORS[plan.aggregator]
+    settings = _settings(plan)
+    aggregator = AGGREGATORS[plan.aggregator]
     if aggregator.votes:
         values |= {"majority": settings.majority, "tie": settings.tie}
     if aggregator.smoothed:

@@ -261,7 +261,8 @@ class ExaminedJudge:
         """A question whose beginning is the same for every number; `beside` is a text after the passage."""
         criterion = find_criterion("groundedness/yes_no")
         labels = answer_labels(criterion)
-        passage, response = f"The train leaves at {number} o'clock.", f"It leaves at {number} o'clock."
+        passage = f"The train leaves at {number} o'clock."
+        response = f"It leaves at {number} o'clock."
         shown = f"Passage: {passage}{beside}\nResponse: {response}\n"
         asked = f"{shown}Does the response keep to the passage? Answers: yes, no.\n"
         request = Request(
@@ -285,7 +286,7 @@ class ExaminedJudge:
     def find(self, check: str, state: CheckState, found: str, advice: str | None = None) -> CheckFinding:
         """A finding about this judge; a failure ends the examination, since all else would only repeat it."""
         self.over = self.over or state == "fails"
-        return CheckFinding(check, state, redact(found), advice, self.name)
+        return CheckFinding(check=check, state=state, found=redact(found), advice=advice, model=self.name)
 
 
 async def needs(judge: ExaminedJudge) -> CheckFinding | None:

@@ -81,7 +81,8 @@ def _read(path: Path, scale: Scale | None) -> tuple[LabelSource, AnchorKeys | No
 
 def _pairs(before: LabelSource, after: LabelSource) -> list[tuple[Labels, Labels]]:
     """The labels that belong together: by judge and prompt, or by prompt where each file has one judge under it."""
-    first, second = _by_judge(before.labels), _by_judge(after.labels)
+    first = _by_judge(before.labels)
+    second = _by_judge(after.labels)
     pairs = [(first[key], second[key]) for key in first if key in second]
     for prompt in dict.fromkeys(prompt for _, prompt in first):
         of_first, of_second = (

@@ -135,7 +135,8 @@ def write_pool(
     over another pool, and remove its judgments. `options` are by their names on the command line, for the manifest. An
     InputError if the folder cannot be used or holds something else.
     """
-    out, earlier = Path(out), None if extended is None else Path(extended)
+    out = Path(out)
+    earlier = None if extended is None else Path(extended)
     in_place = earlier is not None and same_place(earlier, out)
     there = manifests.read_manifest(out)
     if in_place and not replace and there is not None and "judge" in there["configuration"]:
@@ -159,7 +160,10 @@ def write_pool(
 
 def result_files(outcome: Outcome) -> dict[str, FileContent]:
     """The files of what the judge said, or a jury decided, and of what that comes to, by name."""
-    results, criteria, notes, banner = outcome.results, outcome.criteria, outcome.notes, outcome.banner
+    results = outcome.results
+    criteria = outcome.criteria
+    notes = outcome.notes
+    banner = outcome.banner
     partial = _on_partial_evidence(outcome.pool, results, criteria)
     lines = [
         *(notes.lines if notes else ()),

@@ -259,7 +259,8 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         per_run=plan.per_run,
         errors=errors if plan.stratify else None,
     )
-    out, content = plan.out, jsonl_bytes(drawn.rows)
+    out = plan.out
+    content = jsonl_bytes(drawn.rows)
     refuse_other(out, content, "holds another plan, which may be in use: choose another --out")
     write_atomic(out, content)
     return drawn
@@ -431,12 +432,12 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     files = SHEETS[plan.to](sheet, options)
     replace_folder(plan.out, files, "sheet.sha256", inputs=inputs)
     return SheetOutcome(
-        tuple(files),
-        pool.unit,
-        len(sheet.items),
-        sum(len(item.criteria) for item in sheet.items),
-        tuple(rubric.criterion for rubric in sheet.rubrics),
-        tuple(_notes(sheet, plan.to)),
+        files=tuple(files),
+        unit=pool.unit,
+        responses=len(sheet.items),
+        labels=sum(len(item.criteria) for item in sheet.items),
+        criteria=tuple(rubric.criterion for rubric in sheet.rubrics),
+        notes=tuple(_notes(sheet, plan.to)),
     )
 
 

@@ -77,7 +77,8 @@ class ExtractOutcome(msgspec.Struct, frozen=True):
 
 def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
     """Build an index of a hash list or of a collection, not over it, and return its number of passages."""
-    out, collection = plan.out, list(plan.collection)
+    out = plan.out
+    collection = list(plan.collection)
     _refuse_overwriting(out, [plan.hashes] if plan.hashes is not None else files_of(collection))
     if plan.hashes is not None:
         from judge.passages.hashes import index_hashes
@@ -100,7 +101,8 @@ def extract_passages(
     if plan.runs:
         wanted, errors = _used_by_runs(plan.runs, plan.depth, steps)
     else:
-        wanted, errors = _used_by_pool(_pool_folder(plan)), 0
+        wanted = _used_by_pool(_pool_folder(plan))
+        errors = 0
     tell(errors)
     stored = read_passages(list(plan.passages), wanted, steps)
     kept = stored

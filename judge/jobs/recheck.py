@@ -48,7 +48,9 @@ class Rechecked(Record, frozen=True):
 
 def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Failure]) -> Rechecked | None:
     """Ask a part of the judgments again, each as a call of its own; None where the plan wants no recheck."""
-    plan, journal, end = inputs.plan, asking.journal, 0
+    plan = inputs.plan
+    journal = asking.journal
+    end = 0
     if plan.recheck is None:
         return None
     asking.progress.steps(Step("asking a part again"))

@@ -72,7 +72,8 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
     results = read_replies(plan.folder)
     prompts, warnings = _prompts(results, plan.prompts)
     responses = {response.response_id: response for response in read_earlier_pool(plan.folder).responses}
-    changes, read = list[Reread](), 0
+    changes = list[Reread]()
+    read = 0
     with JournalView([path]) as journal:
         for result in results:
             first = _first(journal, result.request_digest) if result.request_digest else None
@@ -156,5 +157,6 @@ def _read_again(first: Recorded, criterion: Criterion, response: PooledResponse,
                 return ASKED_AGAIN
             asked = talk.send(entry.completion)
     except StopIteration as stop:
-        verdict, completion = stop.value.verdict, stop.value.completion
+        verdict = stop.value.verdict
+        completion = stop.value.completion
     return ASKED_AGAIN if isinstance(verdict, Unreadable) and is_filler(completion, first.form) else in_a_word(verdict)

@@ -50,7 +50,8 @@ def convert_results(plan: ResultsConvertPlan, steps: Steps = quiet) -> dict[Path
     holds other files. An InputError if the folder has no judgments, lines are none or hold an integer of more than 64
     bits, or a folder stands where a table has to be. An OperationalError if the disk cannot be written.
     """
-    folder, out = plan.folder, plan.out
+    folder = plan.folder
+    out = plan.out
     need_extra("crowd", f"--to {PARQUET}")
     if not (folder / JUDGMENTS).is_file():
         raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")

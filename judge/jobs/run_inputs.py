@@ -165,7 +165,14 @@ class RunInputs:
         self.criteria = shown
         if plan.jury is not None:
             runs = [run.run_id for run in self.pooled.submitted.runs if run.selected]
-            self.judge = self.jury = Jury(plan.jury, self.judge, prompts, plan.samples, families, runs)
+            self.judge = self.jury = Jury(
+                aggregator=plan.jury,
+                judge=self.judge,
+                prompts=prompts,
+                samples=plan.samples,
+                families=families,
+                runs=runs,
+            )
             self.criteria = self.jury.criteria
         options = opening.judging_options(plan.options, self.judge.models)
         wanted = tasks(self.pooled.pool, self.criteria, partial=plan.missing_passages == "judge-without")
@@ -182,7 +189,8 @@ class RunInputs:
 
     def certified(self, returned: Mapping[str, Sequence[str]] | None = None) -> CertificateStatement | None:
         """What the certificate says; None without a certificate."""
-        certificate, options = self.certificate, opening.all_options(self.plan.options, self.judge.models)
+        certificate = self.certificate
+        options = opening.all_options(self.plan.options, self.judge.models)
         if certificate is None:
             return None
         matches = [
@@ -260,7 +268,8 @@ def _choose(plan: Plan) -> dict[str, list[Criterion]]:
 
 def check_out(inputs: RunInputs) -> bool:
     """Check the output folder, and say whether it holds results of another configuration."""
-    plan, out = inputs.plan, inputs.out
+    plan = inputs.plan
+    out = inputs.out
     in_place = plan.extend is not None and same_place(plan.extend, out)
     may_differ = GROWING if in_place else ()
     return check_folder(

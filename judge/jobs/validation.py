@@ -117,7 +117,9 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
     if folder is None:
         return ValidationOutcome(files, unreadable, limits, several_years=several_years)
     fixed, refused = _fix(folder, check, stepped("fixing runs", checked.items(), steps), unread, plan.strict)
-    return ValidationOutcome(files, unreadable, limits, fixed, refused, several_years)
+    return ValidationOutcome(
+        files=files, unreadable=unreadable, limits=limits, fixed=fixed, refused=refused, several_years=several_years
+    )
 
 
 def _check(plan: ValidationPlan, turns: Mapping[str, Turn] | None, limits: Limits) -> FileCheck:
@@ -132,7 +134,9 @@ def _check(plan: ValidationPlan, turns: Mapping[str, Turn] | None, limits: Limit
         hashes = CollectionHashes(open_hashes(plan.passage_hashes).find, same_text)
     # The terminal has no room for lengths, and they need all counts of every text.
     lengths = plan.lengths or plan.report_dir is not None
-    return FileCheck(plan.format, turns, tokens, limits, hashes, lengths, teams)
+    return FileCheck(
+        format=plan.format, turns=turns, tokens=tokens, limits=limits, hashes=hashes, lengths=lengths, teams=teams
+    )
 
 
 def _together(checked: Sequence[Checked], *, strict: bool) -> tuple[FileReport, ...]:

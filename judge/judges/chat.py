@@ -111,8 +111,10 @@ def read_completion(
     reply = read_json(body)
     if not at(reply, list, "choices"):
         raise error_of_reply(body, headers, "choices", structured=structured, sent=sent)
-    choice, usage = reply["choices"][0], at(reply, dict, "usage") or {}
-    reason, refused = at(choice, str, "finish_reason"), at(choice, str, "message", "refusal")
+    choice = reply["choices"][0]
+    usage = at(reply, dict, "usage") or {}
+    reason = at(choice, str, "finish_reason")
+    refused = at(choice, str, "message", "refusal")
     if reason == "error":
         raise TransientError("the provider broke off with finish_reason error")
     text = refused or _text_of(choice)
@@ -226,13 +228,15 @@ def _thoughts(usage: Mapping[str, Any]) -> Any:
     for counted in (details.get("reasoning_tokens"), usage.get("reasoning_tokens")):
         if counted is not None:
             return counted
-    replied, told = _replied(usage), usage.get("completion_tokens")
+    replied = _replied(usage)
+    told = usage.get("completion_tokens")
     return None if replied == told else replied - told
 
 
 def without_secrets(completion: Completion, secrets: Secrets | None = None) -> Completion:
     """The completion, storable, with a mask for every secret, the known ones if None: a server may repeat the key."""
-    kept, known = storable(completion), known_secrets() if secrets is None else secrets
+    kept = storable(completion)
+    known = known_secrets() if secrets is None else secrets
     facts = msgspec.structs.asdict(kept).items()
     masked = {name: known.scrub(fact) for name, fact in facts if isinstance(fact, str)} if known else {}
     return msgspec.structs.replace(kept, **masked)
@@ -287,7 +291,8 @@ class Connection:
     async def post(self, parameters: Mapping[str, Any], request: Request) -> Completion:
         """Send a request with its parameters and read its completion; the errors are those of `Model.complete`."""
         # A label is asked for by a choice or a grammar, which a server may refuse as it refuses a schema.
-        structured, probable = request.form != "text", self._options.logprobs
+        structured = request.form != "text"
+        probable = self._options.logprobs
         sent = sent_names(parameters, request)
         reply = await self.fetch(encoded(parameters, request), structured=structured, probable=probable, sent=sent)
         completion = read_completion(
@@ -327,7 +332,8 @@ class Connection:
             sent = session.request(method, self._url, data=body, proxy=self._proxy, allow_redirects=False)
             async with sent as answer:
                 check_redirect(answer.status, self._url, answer.headers.get("Location"))
-                encoding, parts = answer.headers.get("Content-Encoding", ""), answer.content.iter_any()
+                encoding = answer.headers.get("Content-Encoding", "")
+                parts = answer.content.iter_any()
                 content = await read_body(parts, encoding, answer.status, self._options.max_tokens)
         except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
             unheard = "" if self._heard else self._url
@@ -421,7 +427,8 @@ async def read_body(parts: AsyncIterable[bytes], encoding: str, status: int, max
     # zlib is taken, whichever is there.
     inflate = None if encoding in ("", "identity") else zlib.decompressobj(zlib.MAX_WBITS + 32)
     most = longest_reply(max_tokens) if status == 200 else _OF_AN_ERROR
-    body, received = bytearray(), 0
+    body = bytearray()
+    received = 0
     async for part in parts:
         received += len(part)
         try:

@@ -219,7 +219,8 @@ def read_address(base_url: str, source: str = "--base-url") -> Address:
     """
     try:
         parts = urlsplit(base_url.strip())
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
+        port = parts.port
     except ValueError:
         # What Python says of it may quote a part of the password, and so may the traceback.
         raise UsageError(f"{source} is not an address: its host or port cannot be read{_ENCODE}") from None
@@ -250,7 +251,8 @@ def origin(url: str) -> str:
     'https://example.org'
     """
     parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port
+    host = parts.hostname or ""
+    port = parts.port
     usual = {"http": 80, "https": 443}.get(parts.scheme)
     return f"{parts.scheme}://" + (f"[{host}]" if ":" in host else host) + ("" if port in (None, usual) else f":{port}")
 

@@ -209,7 +209,8 @@ def opening_probabilities(said: Any, labels: Sequence[str]) -> dict[str, float] 
     No label is the beginning of another. The result is that of `verdict_probabilities`; None too if the reply opens
     with something else.
     """
-    places, written = token_places(said), b""
+    places = token_places(said)
+    written = b""
     for count, place in enumerate(places, 1):
         written += place.content
         text = written.decode("utf-8", "ignore")
@@ -256,7 +257,9 @@ def verdict_probabilities(
         return None
     first, lead = _first_place(places, text, offset)
     masses = dict.fromkeys(labels, 0.0)
-    so_far, path, hidden = b"", 1.0, 0.0
+    so_far = b""
+    path = 1.0
+    hidden = 0.0
     chosen: str | bool = False
     for place in places[first:]:
         likely = place.likely()
@@ -270,7 +273,8 @@ def verdict_probabilities(
                 masses[reading] += path * probability
             elif reading and token != place.content:
                 hidden += path * probability
-        so_far, path = so_far + place.content, path * likely[place.content]
+        so_far = so_far + place.content
+        path = path * likely[place.content]
         chosen = _reading(so_far, lead, labels, form)
         if chosen is not True:
             break

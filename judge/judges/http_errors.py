@@ -268,7 +268,8 @@ def check_redirect(status: int, asked: str, location: str | None) -> None:
         # A query may hold a signature or a key.
         path = urlsplit(target).path
     except ValueError:
-        there, path = "an address that cannot be read", ""
+        there = "an address that cannot be read"
+        path = ""
     there = shorten(there if there != here else f"{there}{path}")
     raise errors.OperationalError(
         f"status {status}: {here} redirects to {there}, and judge follows no redirect; if the judge is there, name "
@@ -305,8 +306,11 @@ def error_for(
 def _error_for(
     refusal: Refusal, headers: Mapping[str, str], *, structured: bool, probable: bool, sent: Collection[str]
 ) -> errors.JudgeError:
-    status, codes, words = refusal.status, refusal.codes, refusal.message.lower()
-    message, said = f"status {status}: {refusal.message}", " ".join((f"status {status}", words, *sorted(codes)))
+    status = refusal.status
+    codes = refusal.codes
+    words = refusal.message.lower()
+    message = f"status {status}: {refusal.message}"
+    said = " ".join((f"status {status}", words, *sorted(codes)))
     field = by_field(refusal.parameters, sent)
     if probable and _refuses_probabilities(status, field, words):
         return errors.LogprobsError(f"{message} (this judge gives no label probabilities: leave out --logprobs)")
@@ -373,7 +377,8 @@ def _refused_parameter(refusal: Refusal, field: str | None, sent: Collection[str
     `field` is what the fields of the body name. Where they name anything, words do not count, because they may quote
     a hostile response. A system message is known by words all the same: the fields then name the messages or the model.
     """
-    status, said = refusal.status, " ".join((refusal.message.lower(), *sorted(refusal.codes)))
+    status = refusal.status
+    said = " ".join((refusal.message.lower(), *sorted(refusal.codes)))
     if status not in (*_REFUSING, 500, 501) or "model_not_found" in refusal.codes:
         return None
     if field is not None and field not in CONTENT:

@@ -185,7 +185,11 @@ class Journal(JournalView):
         `parameters` are everything that was sent beside the messages.
         """
         future = asyncio.get_running_loop().create_future()
-        self._queue.put(_Job(future, digest, judge, parameters, request, completion))
+        self._queue.put(
+            _Job(
+                future=future, digest=digest, judge=judge, parameters=parameters, request=request, completion=completion
+            )
+        )
         return future
 
     # ---------------------------------------------------------------- the thread

@@ -98,7 +98,8 @@ def request_digest(judge: str, parameters: Mapping[str, Any], request: Request |
 def new_row(digest: str, judge: str, parameters: Mapping[str, Any], request: Request, completion: Completion) -> Row:
     """The row of a completion that came now; a UnicodeEncodeError if the request holds what is no text."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
-    sent, reply = encoder.encode(dict(parameters)).decode(), msgspec.json.encode(completion).decode()
+    sent = encoder.encode(dict(parameters)).decode()
+    reply = msgspec.json.encode(completion).decode()
     about = request.sample, request.form, request.criterion, request.turn_id, request.response_id
     return sealed((digest, judge, sent, bytes(request.wire).decode(), *about, reply, f"{now}Z"))
 
@@ -130,8 +131,17 @@ def completion_of(row: Row) -> Completion:
 def recorded(row: Row) -> Recorded:
     """What a row holds, or a DamagedRow."""
     digest, judge, parameters, messages, sample, form = row[:6]
-    sent, asked = _decoded(parameters, dict[str, Any]), _decoded(messages, tuple[Message, ...])
-    return Recorded(digest, judge, sent, asked, sample, form, completion_of(row))
+    sent = _decoded(parameters, dict[str, Any])
+    asked = _decoded(messages, tuple[Message, ...])
+    return Recorded(
+        digest=digest,
+        judge=judge,
+        parameters=sent,
+        messages=asked,
+        sample=sample,
+        form=form,
+        completion=completion_of(row),
+    )
 
 
 def _decoded(text: str, kind: type[_Kind]) -> _Kind:

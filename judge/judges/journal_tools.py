@@ -106,7 +106,8 @@ class JournalReport(NamedTuple):
 def _check(store: journal_store.Store, take: Callable[[list[journal_store.Row]], object]) -> JournalReport:
     """Hand over the sound completions of a journal, and report on all of them."""
     # By hashes of the digests: a journal may hold millions.
-    sound, problems = set[int](), dict[str, str]()
+    sound = set[int]()
+    problems = dict[str, str]()
     for page in journal_store.paged(store.scan(), _TOGETHER):
         kept: list[journal_store.Row] = []
         for row in page:
@@ -283,7 +284,8 @@ def read_spending(place: StrPath) -> tuple[JournalSpending, ...]:
     times: dict[str, tuple[str, str]] = {}
     with contextlib.closing(journal_store.Store(place)) as store:
         for row in store.pages():
-            judge, moment = row[1], row[10]
+            judge = row[1]
+            moment = row[10]
             sums[judge].add(store.sound(row, journal_store.completion_of))
             first, last = times.get(judge, (moment, moment))
             times[judge] = min(first, moment), max(last, moment)

@@ -75,7 +75,8 @@ def read_limits(headers: Mapping[str, str]) -> RateLimits | None:
     now = _now(headers)
     allowances: dict[str, list[Allowance]] = {}
     for (_, unit), fields in named.items():
-        limit, left = _count(fields.get("limit"), least=1), _count(fields.get("remaining"), least=0)
+        limit = _count(fields.get("limit"), least=1)
+        left = _count(fields.get("remaining"), least=0)
         allowance = Allowance(limit, left, read_seconds(fields.get("reset", ""), now) or None)
         if allowance != Allowance():
             allowances.setdefault(unit, []).append(allowance)
@@ -137,7 +138,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
     Read from `retry-after-ms`, else from Retry-After in seconds or as an HTTP date (RFC 9110, section 10.2.3).
     """
-    lower, now = {name.lower(): headers[name] for name in headers}, _now(headers)
+    lower = {name.lower(): headers[name] for name in headers}
+    now = _now(headers)
     # litellm's proxy puts its mark before the headers of the provider behind it.
     for mark in ("", _PASSED_ON):
         for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):

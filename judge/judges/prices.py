@@ -35,7 +35,8 @@ class Price(msgspec.Struct, frozen=True):
 
     def of(self, completion: Completion) -> float | None:
         """US dollars for a completion; None where it does not say its tokens."""
-        prompt, reply = completion.prompt_tokens, completion.completion_tokens
+        prompt = completion.prompt_tokens
+        reply = completion.completion_tokens
         return None if prompt is None or reply is None else self.cost(prompt, completion.cached_tokens or 0, reply)
 
     def per_million(self) -> dict[str, float]:
@@ -102,7 +103,8 @@ class CallSum:
         self._calls = self._attempts = self._counted = self._priced = 0
         self._prompt_tokens = self._cached_tokens = self._completion_tokens = self._thought_tokens = 0
         # Sums of floats depend on their order, so every one is kept.
-        self.costs, self.seconds = array("d"), array("d")
+        self.costs = array("d")
+        self.seconds = array("d")
 
     def add(self, call: Completion) -> None:
         """Count a call; what came with the call of another completion counts its share of the tokens alone."""

@@ -160,7 +160,8 @@ def provider_name(text: str | None) -> str | None:
     return f"{begun}… (changed by judge, {len(text)} characters long)"
 
 
-_FIELDS, _EMPTY = msgspec.structs.fields(Completion), Completion(text="", finish_reason=None, model=None)
+_FIELDS = msgspec.structs.fields(Completion)
+_EMPTY = Completion(text="", finish_reason=None, model=None)
 
 
 def storable(completion: Completion) -> Completion:
@@ -180,7 +181,8 @@ def storable(completion: Completion) -> Completion:
     # Of a prompt, no more than all of it is cached; of a reply, no more than all of it is thoughts.
     if kept.prompt_tokens is not None and kept.cached_tokens is not None and kept.cached_tokens > kept.prompt_tokens:
         kept = msgspec.structs.replace(kept, cached_tokens=None)
-    replied, thoughts = kept.completion_tokens, kept.thought_tokens
+    replied = kept.completion_tokens
+    thoughts = kept.thought_tokens
     if replied is not None and thoughts is not None and thoughts > replied:
         kept = msgspec.structs.replace(kept, thought_tokens=None)
     return kept

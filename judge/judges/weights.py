@@ -151,7 +151,9 @@ def _is_whole(file: Path, weights: ModelWeights) -> bool:
 
 
 def _assemble(weights: ModelWeights, target: Path, report: FetchReport, fetch: Fetch) -> None:
-    partial, prefix, step = target.with_suffix(".partial"), f".{weights.title}.", f"fetching {weights.name}"
+    partial = target.with_suffix(".partial")
+    prefix = f".{weights.title}."
+    step = f"fetching {weights.name}"
     for stale in target.parent.glob(f"{prefix}*"):
         shutil.rmtree(stale, ignore_errors=True)
     # Of an earlier fetch, the whole parts are kept.

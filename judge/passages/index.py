@@ -109,7 +109,8 @@ class _Build:
                     if offset > before.st_size + 1:
                         # It may grow as fast as it is read.
                         break
-                absolute, base = file.resolve(), self._folder.resolve()
+                absolute = file.resolve()
+                base = self._folder.resolve()
                 inside = absolute.relative_to(base) if absolute.is_relative_to(base) else absolute
                 self._seen.append(_seen(stream, str(inside)))
                 after = os.fstat(stream.fileno())

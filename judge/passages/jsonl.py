@@ -139,7 +139,8 @@ def _windows(buffer: bytearray, width: int) -> npt.NDArray[np.uint8]:
 _ONES, _HIGH, _QUOTES, _LINE_FEEDS, _BACKSLASHES = (
     np.uint64(int.from_bytes(byte * 8, "little")) for byte in (b"\x01", b"\x80", b'"', b"\n", b"\\")
 )
-_SEVEN, _ONE = np.uint64(7), np.uint64(1)
+_SEVEN = np.uint64(7)
+_ONE = np.uint64(1)
 
 
 def _zero_bytes(words: _Words) -> _Words:
@@ -220,7 +221,9 @@ def trecweb(content: io.BufferedReader, wanted: frozenset[str], bad: Bad) -> Ite
             if match := _DOCNO.match(line):
                 document = match[1].decode(errors="replace")
             elif match := _OPEN.match(line):
-                opened, text, size = number, [], 0
+                opened = number
+                text = []
+                size = 0
                 place = match[1].decode()
                 names = [name for name in (f"{document}:{place}", f"{document}-{place}") if name in wanted]
     if opened:

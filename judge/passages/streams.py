@@ -107,7 +107,8 @@ def whole_lines(blocks: Iterable[bytes], longest: int) -> Iterator[bytes | None]
         cut = block.rfind(b"\n") + 1
         if cut:
             yield b"".join((*held, memoryview(block)[:cut]))
-            held, size = [], 0
+            held = []
+            size = 0
         held.append(memoryview(block)[cut:])
         size += len(block) - cut
         if size > longest:
@@ -138,7 +139,8 @@ class _Counted(io.RawIOBase):
     """A file that tells how much of it was read."""
 
     def __init__(self, stored: io.RawIOBase, taken: Callable[[int], None]) -> None:
-        self._stored, self._taken = stored, taken
+        self._stored = stored
+        self._taken = taken
 
     def readable(self) -> bool:
         return True

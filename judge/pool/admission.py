@@ -84,7 +84,8 @@ def admit(
     checked = validate_run(
         read, turns, count_tokens, hashes=CollectionHashes(hashes.find, same_text) if hashes else None, limits=limits
     )
-    header, run = msgspec.structs.replace(read.run, turns=()), checked.run
+    header = msgspec.structs.replace(read.run, turns=())
+    run = checked.run
     said = _conversations(read, turns, selection.unit)
     own = own_turns(said) if said is not None else {}
     excluded = tuple(_of_own_turn(row, own) for row in checked.exclusions)
@@ -105,8 +106,17 @@ def admit(
     if selection.unit == "citation":
         kept, uncited = _citations(kept, read)
         dropped = (*dropped, *uncited)
-    all_excluded, said_turns = (*excluded, *dropped), tuple(own.values())
-    return Admitted(checked.problems, all_excluded, header, checked.trace, submission, kept, said_turns)
+    all_excluded = (*excluded, *dropped)
+    said_turns = tuple(own.values())
+    return Admitted(
+        problems=checked.problems,
+        exclusions=all_excluded,
+        header=header,
+        trace=checked.trace,
+        submission=submission,
+        candidates=kept,
+        turns=said_turns,
+    )
 
 
 def _citations(responses: tuple[Candidate, ...], read: ReadRun) -> tuple[tuple[Candidate, ...], tuple[Exclusion, ...]]:
@@ -189,7 +199,10 @@ def dialogue_candidates(
     """
     if not run.eval_response:
         detail = "the run says eval_response: false"
-        return (), tuple(Exclusion(run.run_id, turn.turn_id, None, "eval_response_false", detail) for turn in run.turns)
+        return (), tuple(
+            Exclusion(run_id=run.run_id, turn_id=turn.turn_id, rank=None, reason="eval_response_false", detail=detail)
+            for turn in run.turns
+        )
     topics: dict[str, list[RunTurn]] = {}
     excluded: list[Exclusion] = []
     # Of a turn that is given twice the first entry counts.
@@ -197,7 +210,13 @@ def dialogue_candidates(
         topics.setdefault(own[turn.turn_id].topic_id, []).append(turn)
         detail = "the dialogue has the run's best-ranked response"
         for response in sorted(turn.responses, key=attrgetter("rank"))[1:]:
-            row = Exclusion(run.run_id, own[turn.turn_id].turn_id, rank_of(response), "below_depth", detail)
+            row = Exclusion(
+                run_id=run.run_id,
+                turn_id=own[turn.turn_id].turn_id,
+                rank=rank_of(response),
+                reason="below_depth",
+                detail=detail,
+            )
             excluded.append(row)
     kept: list[Candidate] = []
     for of_topic in topics.values():
@@ -207,5 +226,9 @@ def dialogue_candidates(
         turn, last = max(zip(of_topic, firsts, strict=True), key=lambda pair: natural_key(pair[0].turn_id))
         text = storable_text(last.text) if last is not None and has_content(last.text) else ""
         # A run has one dialogue in a topic, whatever the ranks of its responses.
-        kept.append(Candidate(run.run_id, own[turn.turn_id].turn_id, 1, text, (), "used"))
+        kept.append(
+            Candidate(
+                run_id=run.run_id, turn_id=own[turn.turn_id].turn_id, rank=1, text=text, used=(), provenance_rule="used"
+            )
+        )
     return tuple(kept), tuple(excluded)

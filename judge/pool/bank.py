@@ -117,7 +117,16 @@ def read_pool(
     for pair in (each for each in by_id.values() if each.unit == "pair"):
         if distinct_key(replace(pair, text=pair.second, second=pair.text)) not in distinct:
             message = f"no line has the pair {pair.response_id} in the other order"
-            problems.append(Problem("pool_damaged", "error", f"{name}/pool.jsonl", pair.turn_id, "$", message))
+            problems.append(
+                Problem(
+                    code="pool_damaged",
+                    severity="error",
+                    file=f"{name}/pool.jsonl",
+                    turn_id=pair.turn_id,
+                    path="$",
+                    message=message,
+                )
+            )
     exclusions = tuple(_read_excluded(excluded, f"{name}/excluded.tsv", problems))
     pooled_runs = tuple(run for run, _ in _rows(runs, PooledRun, f"{name}/runs.jsonl", problems))
     by_turn: dict[str, PooledTurn] = {}
@@ -129,7 +138,9 @@ def read_pool(
         message = f"no line has the turn {turn_id}, so its conversation is not known"
         problems.append(file_problem("pool_damaged", f"{name}/turns.jsonl", message, "$"))
     refuse(problems, f"{name}: the files of the pool are damaged")
-    return Pool(tuple(by_id.values()), by_key, exclusions, pooled_runs, by_turn)
+    return Pool(
+        responses=tuple(by_id.values()), passages=by_key, exclusions=exclusions, runs=pooled_runs, turns=by_turn
+    )
 
 
 def _share(response: PooledResponse, known: dict[str, str]) -> None:
@@ -172,7 +183,9 @@ def _read_excluded(content: Lines, file: str, problems: list[Problem]) -> Iterat
         fields = [unescape(field) for field in line.split("\t")]
         if len(fields) == 5 and re.fullmatch("(-?[0-9]{1,18})?", fields[2]):
             run_id, turn_id, rank, reason, detail = (known.setdefault(field, field) for field in fields)
-            yield Exclusion(run_id, turn_id, int(rank) if rank else None, reason, detail)
+            yield Exclusion(
+                run_id=run_id, turn_id=turn_id, rank=int(rank) if rank else None, reason=reason, detail=detail
+            )
         elif line:
             _damaged(problems, file, number, "$", "expected five fields between tabs, the third a rank or empty")
 

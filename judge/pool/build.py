@@ -89,7 +89,9 @@ class LengthRule(NamedTuple):
             f"over {self.count_tokens.limit} tokens by the {self.count_tokens.rule} rule: "
             f"bare {tokens.bare}, english {tokens.english}, whitespace {tokens.whitespace}"
         )
-        return Exclusion(candidate.run_id, candidate.turn_id, candidate.rank, "over_limit", detail)
+        return Exclusion(
+            run_id=candidate.run_id, turn_id=candidate.turn_id, rank=candidate.rank, reason="over_limit", detail=detail
+        )
 
 
 Evidence = Callable[[Provenance], tuple[str, Passage | None]]
@@ -168,7 +170,11 @@ def _grouped(
             if passage and passages.setdefault(key, passage).text != passage.text:
                 changed.add(key)
         entry = RunEntry(
-            candidate.run_id, candidate.rank, candidate.provenance_rule, digest(candidate.text), candidate.citation
+            run_id=candidate.run_id,
+            rank=candidate.rank,
+            provenance_rule=candidate.provenance_rule,
+            text_sha256=digest(candidate.text),
+            citation=candidate.citation,
         )
         distinct = (candidate.turn_id, normalize(text), tuple(sorted(keys, key=passage_order)))
         groups.setdefault(distinct, []).append((text != whole, entry))
@@ -215,7 +221,8 @@ def evidence_of(collection: Mapping[str, Passage] | None = None, *, verified: bo
     """
 
     def evidence(provenance: Provenance) -> tuple[str, Passage | None]:
-        passage_id, text = provenance.passage_id, provenance.text
+        passage_id = provenance.passage_id
+        text = provenance.text
         if collection is not None:
             passage = collection.get(passage_id)
             return passage_id, passage if passage and passage.text.strip() else None

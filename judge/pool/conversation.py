@@ -39,8 +39,16 @@ def own_turns(run: Run) -> dict[str, PooledTurn]:
             turn = turns[turn_id]
             new = [statement for statement in dict.fromkeys(map(storable_text, turn.ptkb)) if statement not in told]
             told |= dict.fromkeys(new)
-            utterance, previous = storable_text(turn.utterance or ""), last.turn_id if last is not None else None
-            bare = PooledTurn(turn_id, topic_id, utterance, tuple(new), previous, answer)
+            utterance = storable_text(turn.utterance or "")
+            previous = last.turn_id if last is not None else None
+            bare = PooledTurn(
+                turn_id=turn_id,
+                topic_id=topic_id,
+                utterance=utterance,
+                ptkb=tuple(new),
+                previous=previous,
+                answer=answer,
+            )
             last = found[turn_id] = msgspec.structs.replace(bare, turn_id=conversation_turn_id(turn_id, _digest(bare)))
             best = min(turn.responses, key=lambda response: response.rank, default=None)
             answer = storable_text(best.text) if best is not None else ""
@@ -141,7 +149,14 @@ def turns_shown(pool: Pool, topics: Mapping[str, Turn] | None) -> dict[str, Turn
             context = (*before.context, Exchange(before.utterance, turn.answer or ""))
             told[turn_id] = (*told[turn.previous], *turn.ptkb)
         statements = tuple(PtkbStatement(str(k), text) for k, text in enumerate(told[turn_id], 1))
-        shown[turn_id] = Turn(turn_id, turn.topic_id, turn.utterance, None, context, statements)
+        shown[turn_id] = Turn(
+            turn_id=turn_id,
+            topic_id=turn.topic_id,
+            utterance=turn.utterance,
+            resolved_utterance=None,
+            context=context,
+            ptkb=statements,
+        )
     return shown
 
 

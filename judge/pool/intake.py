@@ -141,7 +141,7 @@ def leave_out(submitted: Submitted, chosen: Collection[str], reasons: Mapping[st
     turns = {(candidate.run_id, candidate.turn_id) for candidate in submitted.candidates}
     turns |= {(row.run_id, row.turn_id) for row in submitted.exclusions}
     rows = [
-        Exclusion(run_id, turn_id, None, "not_selected_run", reasons[run_id])
+        Exclusion(run_id=run_id, turn_id=turn_id, rank=None, reason="not_selected_run", detail=reasons[run_id])
         for run_id, turn_id in turns
         if run_id in others
     ]

@@ -78,7 +78,16 @@ def read_grades(path: Path) -> dict[str, dict[str, int]]:
         turn_id = own_turn_id(row.turn_id)
         if row.item_id in grades[turn_id]:
             message = f"{printable(turn_id)} {printable(row.item_id)} is graded under two spellings of the turn"
-            twice.append(Problem("duplicate_row", "error", str(path), printable_id(turn_id), "$", message))
+            twice.append(
+                Problem(
+                    code="duplicate_row",
+                    severity="error",
+                    file=str(path),
+                    turn_id=printable_id(turn_id),
+                    path="$",
+                    message=message,
+                )
+            )
         grades[turn_id][row.item_id] = row.grade
     refuse(twice, f"{path}: not usable as qrels: {len(twice)} passages graded twice")
     return dict(grades)

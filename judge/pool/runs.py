@@ -38,7 +38,8 @@ def with_runs(
         had = expected if earlier.turns is not None else None
         runs[earlier.run_id] = msgspec.structs.replace(earlier, turns=had)
     for run in submitted.runs:
-        selected, had = run.selected and run.eval_response, expected if rules_of(run.format).all_turns else None
+        selected = run.selected and run.eval_response
+        had = expected if rules_of(run.format).all_turns else None
         about = run.run_id, run.run_type, run.team, run.format, run.digest
         runs[run.run_id] = PooledRun(*about, selected, had, run.year)
     rows = [row for row in pool.exclusions if row.reason != "unreached_topic"]
@@ -47,7 +48,12 @@ def with_runs(
         missed = topics - reached[run_id] if runs[run_id].selected else set()
         had = tuple(sorted({*answered, *map(unreached_turn, missed)}, key=natural_key))
         runs[run_id] = msgspec.structs.replace(runs[run_id], turns=had)
-        rows += [Exclusion(run_id, unreached_turn(topic_id), None, "unreached_topic", detail) for topic_id in missed]
+        rows += [
+            Exclusion(
+                run_id=run_id, turn_id=unreached_turn(topic_id), rank=None, reason="unreached_topic", detail=detail
+            )
+            for topic_id in missed
+        ]
     return msgspec.structs.replace(
         pool,
         runs=tuple(runs[run_id] for run_id in sorted(runs, key=natural_key)),

@@ -174,7 +174,8 @@ def screen(
     """
     # No word goes over the end of a sentence.
     sentences = list(map(words_of, split_sentences(text)))
-    words, limit = list(chain.from_iterable(sentences)), thresholds
+    words = list(chain.from_iterable(sentences))
+    limit = thresholds
     shown = [(_remembered if len(passage) <= _REMEMBERED else _passage_words)(passage) for passage in passages]
     flags: list[ScreenFlag] = []
     if len(words) < limit.near_empty:

@@ -168,7 +168,8 @@ def _choose(
     ranked: Sequence[Response], run: Run, turn_id: str, selection: Selection
 ) -> Iterator[tuple[Response, Candidate | _Why]]:
     """Each response in order of rank, with its candidate or with the reason why it is excluded."""
-    relevance, depth = selection.relevance, selection.depth
+    relevance = selection.relevance
+    depth = selection.depth
     limit = depth
     if relevance:
         limit = relevance.max_rank or max(rules_of(run.format).max_rank or 0, depth)
@@ -184,7 +185,17 @@ def _choose(
             continue
         taken += 1
         if has_content(response.text):
-            yield response, Candidate(run.run_id, turn_id, response.rank, response.text, used, rule)
+            yield (
+                response,
+                Candidate(
+                    run_id=run.run_id,
+                    turn_id=turn_id,
+                    rank=response.rank,
+                    text=response.text,
+                    used=used,
+                    provenance_rule=rule,
+                ),
+            )
         else:
             yield response, ("empty_text", "the response has no text")
 

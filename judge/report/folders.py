@@ -109,11 +109,24 @@ def read_folder(
     judged = read_judged(folder, criterion, prompts=prompts)
     corrected, compared = _with_gold(judged, gold, criterion, prompts) if gold else (None, None)
     judged = judged.beside(compared.verdicts) if compared else judged
-    problems, screen = read_problems(folder / "problems.json"), read_screen(folder / "screen.tsv")
+    problems = read_problems(folder / "problems.json")
+    screen = read_screen(folder / "screen.tsv")
     rechecked = read_rechecked(folder / RECHECK, judged.criteria)
     digests = (digest for item in rechecked for digest in (item.request_digest, item.again_request_digest) if digest)
-    spending, recorded = _spending(folder / JOURNAL), _times(folder / JOURNAL, digests)
-    return RunFolder(name, judged, judged.tables, problems, screen, spending, corrected, compared, rechecked, recorded)
+    spending = _spending(folder / JOURNAL)
+    recorded = _times(folder / JOURNAL, digests)
+    return RunFolder(
+        name=name,
+        judged=judged,
+        tables=judged.tables,
+        problems=problems,
+        screen=screen,
+        spending=spending,
+        corrected=corrected,
+        compared=compared,
+        rechecked=rechecked,
+        recorded=recorded,
+    )
 
 
 def check_finished(folder: Path) -> None:

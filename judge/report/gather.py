@@ -39,7 +39,8 @@ def read_folder_items(
     `share`: the share of the responses without gold to read; the same responses of every folder. An InputError if a
     file of the folder is missing or damaged.
     """
-    folder, pool = judged.path, judged.pool
+    folder = judged.path
+    pool = judged.pool
     matched = match(gold, pool)[0] if gold else {}
     drawn = _Drawn(pool, matched, share)
     replies = read_replies(folder) if (folder / MEMBERS).exists() else ()
@@ -56,7 +57,9 @@ def read_folder_items(
     scales = _scales(judged.results, own)
     items = _run_items(pool, filter(drawn.holds, judged.results), votes, side, matched)
     of_side = {(side, criterion): scale for criterion, scale in scales.items()}
-    return listed.BrowsedItems(sides, items, turns_shown(pool, turns) or {}, of_side, notes)
+    return listed.BrowsedItems(
+        sides=sides, items=items, turns=turns_shown(pool, turns) or {}, scales=of_side, notes=notes
+    )
 
 
 def _run_items(
@@ -174,13 +177,20 @@ def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) 
     """
     if not (folder / DISAGREEMENTS).is_file():
         lacks = f"{name} has no {DISAGREEMENTS}: the same `judge calibrate` command writes it."
-        return listed.BrowsedItems((), (), {}, {}, (lacks,))
+        return listed.BrowsedItems(sides=(), items=(), turns={}, scales={}, notes=(lacks,))
     path = folder / DISAGREEMENTS
     lines = parse_disagreements(read_stored(path), str(path))
     judges = dict.fromkeys(_judge(said) for line in lines for said in line.judges)
     numbers = {judge: first + number for number, judge in enumerate(judges)}
     turns = {
-        line.turn_id: Turn(line.turn_id, line.topic_id, line.utterance, None, line.context, ())
+        line.turn_id: Turn(
+            turn_id=line.turn_id,
+            topic_id=line.topic_id,
+            utterance=line.utterance,
+            resolved_utterance=None,
+            context=line.context,
+            ptkb=(),
+        )
         for line in lines
         if line.utterance is not None
     }
@@ -188,7 +198,9 @@ def read_calibration_items(folder: Path, name: str, first: int, *, alone: bool) 
     asked = _asked(folder, {(*_judge(said), line.response_id) for line in lines for said in line.judges})
     there = journal if journal.is_file() else None
     sides = tuple((_name("" if alone else name, judge), there) for judge in judges)
-    return listed.BrowsedItems(sides, _calibration_items(lines, numbers, asked), turns, {}, ())
+    return listed.BrowsedItems(
+        sides=sides, items=_calibration_items(lines, numbers, asked), turns=turns, scales={}, notes=()
+    )
 
 
 def _asked(folder: Path, wanted: Collection[_Said]) -> dict[_Said, listed.Opinion]:
@@ -306,7 +318,9 @@ def gather(
     merged = sorted(map(_merged, together.values()), key=_order)
     used = {item.turn_id for item in merged}
     kept = {turn_id: turn for turn_id, turn in turns.items() if turn_id in used}
-    return listed.BrowsedItems(tuple(sides), merged, kept, scales, tuple(dict.fromkeys(notes)))
+    return listed.BrowsedItems(
+        sides=tuple(sides), items=merged, turns=kept, scales=scales, notes=tuple(dict.fromkeys(notes))
+    )
 
 
 def _prompts(prompts: Sequence[StrPath], criterion: str | None) -> tuple[list[Criterion], str | None]:

@@ -42,7 +42,8 @@ from judge.report.sections.summary import about, side_by_side, summary
 from judge.results.citations import boards_of
 from judge.results.rows import worded
 
-PAGE, MARKDOWN = "report.html", "report.md"
+PAGE = "report.html"
+MARKDOWN = "report.md"
 _IN_SUMMARY = ("summary", "all-folders", "side-by-side-", "leaderboard-", "corrected")
 """What the names of the sections of a summary begin with."""
 
@@ -87,7 +88,8 @@ def write_report(plan: ReportPlan, steps: Steps = quiet) -> ReportOutcome:
     if len(plan.folders) > 1 and plan.out is None:
         raise UsageError("several folders side by side: --out DIR says where their report goes")
     plan, folders, content = _read(plan, steps)
-    given, gold = plan.folders, plan.gold
+    given = plan.folders
+    gold = plan.gold
     steps(Step("listing judgments"))
     shown = {each.name: each.judged if isinstance(each, RunFolder) else each.path for each in folders}
     browser = browse(shown, gold, plan.criterion, plan.prompts)

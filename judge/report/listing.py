@@ -197,7 +197,8 @@ class _Lister:
         number = 2
         unique = name
         while unique in self._names:
-            unique, number = f"{name}~{number}", number + 1
+            unique = f"{name}~{number}"
+            number = number + 1
         self._names.add(unique)
         return unique
 

@@ -138,7 +138,8 @@ def pictured(table: Table[Any]) -> list[tuple[Plot, str]]:
     if not ends or max(ends) - min(ends) > 0.6 * (plot.high - plot.low):
         return whole
     step = _step(max(ends) - min(ends))
-    low, high = math.floor(min(ends) / step - 0.1) * step, math.ceil(max(ends) / step + 0.1) * step
+    low = math.floor(min(ends) / step - 0.1) * step
+    high = math.ceil(max(ends) / step + 0.1) * step
     return [(msgspec.structs.replace(plot, low=max(low, plot.low), high=min(high, plot.high)), "close"), *whole]
 
 
@@ -162,7 +163,8 @@ def _cell(cell: Cell, text: str, share: float | None, *, is_word: bool, stands_o
         chosen = " chosen" if stands_out else ""
         most = _SHORT if " " in text else _NAME
         return Shown("" if cell is None else text, ("word" if len(text) > most else "short") + chosen)
-    value, ends = _value(cell, text), ""
+    value = _value(cell, text)
+    ends = ""
     if isinstance(cell, Estimate):
         text, _, ends = text.partition(" ")
     elif isinstance(cell, int) and not isinstance(cell, bool):

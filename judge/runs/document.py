@@ -114,7 +114,9 @@ def open_document(
     digest, content, problems = _content_of(path, file, read)
 
     def document(value: Any = None, lines: tuple[tuple[int, Any], ...] = ()) -> Document:
-        return Document(path, file, digest, content, value, lines, tuple(problems))
+        return Document(
+            path=path, file=file, digest=digest, content=content, value=value, lines=lines, problems=tuple(problems)
+        )
 
     if not content:
         return document()
@@ -134,10 +136,12 @@ def open_document(
 
 def _content_of(path: Path, file: str, read: Reader) -> tuple[str, bytes, list[Problem]]:
     """The digest of a file, its unpacked text without a byte order mark, and the problems; no text if it is unread."""
-    digest, packed = "", False
+    digest = ""
+    packed = False
     try:
         content = read(path)
-        digest, packed = sha256(content), True
+        digest = sha256(content)
+        packed = True
         content = unpack(content, file)
     except InputError as error:
         code = "too_large" if isinstance(error, TooLarge) else "damaged_gzip" if packed else "unreadable_file"

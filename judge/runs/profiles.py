@@ -42,13 +42,25 @@ class Profile(NamedTuple):
 PROFILES: OpenTable[Profile] = OpenTable(
     "profiles",
     {
-        "cast2022": Profile("CAsT", 2022, False, 250, "bare", None),
-        "ikat2023": Profile("iKAT", 2023, False, 250, "bare", None),
-        "ikat2024": Profile("iKAT", 2024, False, 250, "bare", None),
-        "ikat2025": Profile("iKAT", 2025, False, 250, "bare", None),
+        "cast2022": Profile(
+            track="CAsT", year=2022, interactive=False, token_limit=250, token_rule="bare", citation_limit=None
+        ),
+        "ikat2023": Profile(
+            track="iKAT", year=2023, interactive=False, token_limit=250, token_rule="bare", citation_limit=None
+        ),
+        "ikat2024": Profile(
+            track="iKAT", year=2024, interactive=False, token_limit=250, token_rule="bare", citation_limit=None
+        ),
+        "ikat2025": Profile(
+            track="iKAT", year=2025, interactive=False, token_limit=250, token_rule="bare", citation_limit=None
+        ),
         # The interface refuses what is longer, so its way of counting is the one that runs were held to.
-        "ikat2025-interactive": Profile("iKAT", 2025, True, 250, "english", 1000),
-        "ikat2026-interactive": Profile("iKAT", 2026, True, 512, "bare", 10),
+        "ikat2025-interactive": Profile(
+            track="iKAT", year=2025, interactive=True, token_limit=250, token_rule="english", citation_limit=1000
+        ),
+        "ikat2026-interactive": Profile(
+            track="iKAT", year=2026, interactive=True, token_limit=512, token_rule="bare", citation_limit=10
+        ),
     },
 )
 """The profiles by name."""
@@ -146,7 +158,8 @@ def possible_years(turn_ids: Collection[str], format_year: int | None = None) ->
 
     Where the year of the run's format has all of them, years that lack two or more are out: one may be a slip.
     """
-    held, total = _held(frozenset(turn_ids)), len(turn_ids)
+    held = _held(frozenset(turn_ids))
+    total = len(turn_ids)
     fewest = total - 1 if format_year is not None and held.get(format_year) == total else total / 2
     return frozenset(year for year, n in held.items() if n and n >= fewest)
 

@@ -143,7 +143,24 @@ def _of_one_turn(
             log.add("malformed_turn_id", path, f"{shown(topic_id)} is no topic id: expected one printable word")
         return []
     seen[topic_id] = line
-    return [Topic(topic_id, None, (), (Turn(turn_id, topic_id, text, None, (), (), limit=limit),))]
+    return [
+        Topic(
+            topic_id,
+            None,
+            (),
+            (
+                Turn(
+                    turn_id=turn_id,
+                    topic_id=topic_id,
+                    utterance=text,
+                    resolved_utterance=None,
+                    context=(),
+                    ptkb=(),
+                    limit=limit,
+                ),
+            ),
+        )
+    ]
 
 
 def _ikat(log: ProblemLog, fields: Fields, topic_id: str) -> Topic:
@@ -203,7 +220,8 @@ def _statement_id(link: Any, by_text: Mapping[str, str] | None) -> str:
 
 
 def _ptkb(log: ProblemLog, fields: Fields) -> tuple[PtkbStatement, ...]:
-    value, base = fields.get("ptkb"), f"{fields.path}.ptkb"
+    value = fields.get("ptkb")
+    base = f"{fields.path}.ptkb"
     if type(value) is list:
         entries = [(str(k), f"{base}[{k - 1}]", text) for k, text in enumerate(value, start=1)]
     else:

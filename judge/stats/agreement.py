@@ -55,7 +55,8 @@ def alpha_of_coincidences(level: tables.ScaleType, coincidences: NDArray[Any], g
     else:
         g = np.array(sorted(grades), dtype=np.float64)
         fixed = 1.0 - np.eye(k) if level == "nominal" else (g[:, None] - g) ** 2
-        observed, expected = flat @ fixed.reshape(-1), ((given @ fixed) * given).sum(axis=1)
+        observed = flat @ fixed.reshape(-1)
+        expected = ((given @ fixed) * given).sum(axis=1)
     # Weights of a resample may add up to less than 1, where n - 1 would be negative; counts cannot.
     return 1.0 - tables.ratio(np.maximum(given.sum(axis=1) - 1, 0) * observed, expected)
 
@@ -197,9 +198,14 @@ def _kappa_slopes(
     kind: tables.Weights, terms: tables.Floats, grades: Sequence[int]
 ) -> tuple[tables.Floats, tables.Floats]:
     """κ = 1 - n d / rᵀDc, ∂κ/∂r = ((1 - κ) Dc - d) / rᵀDc, ∂κ/∂c = (1 - κ) Dr / rᵀDc and ∂κ/∂d = -n / rᵀDc."""
-    k, D = len(grades), 1.0 - tables.agreement_weights(grades, kind)
-    r, c, d = terms[:k], terms[k:-1], terms[-1]
-    n, Dr, Dc = r.sum(axis=0), D @ r, D @ c
+    k = len(grades)
+    D = 1.0 - tables.agreement_weights(grades, kind)
+    r = terms[:k]
+    c = terms[k:-1]
+    d = terms[-1]
+    n = r.sum(axis=0)
+    Dr = D @ r
+    Dc = D @ c
     by_chance = (Dr * c).sum(axis=0)
     by_chance[by_chance == 0] = np.nan
     beyond = n * d / by_chance
@@ -246,7 +252,8 @@ def _gwet(kind: tables.Weights, C: NDArray[Any], grades: Sequence[int]) -> table
     ('0.785714', '0.785714')
     """
     flat, human, judge = tables.sums(C)
-    k, W = human.shape[1], tables.agreement_weights(grades, kind)
+    k = human.shape[1]
+    W = tables.agreement_weights(grades, kind)
     n = human.sum(axis=1)
     p_a = tables.ratio(flat @ W.reshape(-1), n)
     share = (human + judge) / np.where(n > 0, 2 * n, 1)[:, None]
@@ -263,7 +270,8 @@ def _tau_b(C: NDArray[Any], grades: Sequence[int]) -> tables.Floats:
     (0.5, 0.5)
     """
     flat, human, judge = tables.sums(C)
-    k, n = human.shape[1], human.sum(axis=1)
+    k = human.shape[1]
+    n = human.sum(axis=1)
     S = np.triu(np.ones((k, k)), 1)
     # Σ_ab S_ia C_ab (Sᵀ - S)_bj: pairs beyond (i, j) on both sides, minus those beyond on one and before on the other.
     beyond = flat @ np.kron(S, S - S.T).T

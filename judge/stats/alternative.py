@@ -70,8 +70,12 @@ def alternative_annotator(
         return Undefined("fewer than 2 assessors")
     H = np.stack(list(humans.values()))
     values = np.arange(max(H.max(initial=0), judge.max(initial=0)) + 1) if grades is None else np.asarray(grades)
-    graded, x, y = H >= 0, values[H].astype(np.float64), values[judge].astype(np.float64)
-    p_values, n, wins = {}, {}, []
+    graded = H >= 0
+    x = values[H].astype(np.float64)
+    y = values[judge].astype(np.float64)
+    p_values = {}
+    n = {}
+    wins = []
     for place, name in enumerate(humans):
         others = graded.copy()
         others[place] = False
@@ -88,7 +92,9 @@ def alternative_annotator(
         return Undefined(f"no assessor has {fewest} items that the judge and another assessor graded too")
     rejected = _benjamini_yekutieli(p_values)
     omega = sum(rejected.values()) / len(rejected)
-    return AlternativeTest(epsilon, omega, float(np.mean(wins)), p_values, rejected, n)
+    return AlternativeTest(
+        epsilon=epsilon, omega=omega, rho=float(np.mean(wins)), p_values=p_values, rejected=rejected, n=n
+    )
 
 
 def _nearness(
@@ -107,7 +113,9 @@ def _p(d: NDArray[np.float64], epsilon: float) -> float:
     """The probability of a mean this low if E d = ε, for d in {-1, 0, 1}."""
     from scipy.special import stdtr
 
-    n, mean, sd = len(d), float(d.mean()), float(d.std(ddof=1)) if len(d) > 1 else 0.0
+    n = len(d)
+    mean = float(d.mean())
+    sd = float(d.std(ddof=1)) if len(d) > 1 else 0.0
     if sd > 0:
         return float(stdtr(n - 1, (mean - epsilon) / (sd / n**0.5)))
     return 1.0 if mean >= epsilon else ((1 - epsilon) / (1 - mean)) ** n
@@ -119,6 +127,7 @@ def _benjamini_yekutieli(p_values: Mapping[str, float]) -> dict[str, bool]:
     Y. Benjamini & D. Yekutieli (2001), The control of the false discovery rate in multiple testing under dependency,
     Annals of Statistics 29(4), 1165-1188.
     """
-    p, ranks = np.sort(list(p_values.values())), np.arange(1, len(p_values) + 1)
+    p = np.sort(list(p_values.values()))
+    ranks = np.arange(1, len(p_values) + 1)
     passed = p[p <= ranks * FALSE_DISCOVERY_RATE / (len(p) * (1 / ranks).sum())]
     return {name: bool(len(passed) and value <= passed[-1]) for name, value in p_values.items()}

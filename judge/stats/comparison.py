@@ -148,7 +148,8 @@ def _p_values(
     """The p of each pair alone, by max-T and after Holm; the last two are None with too few topics."""
     beyond = (null >= observed[:, None]).sum(axis=1)
     raw = share_beyond(beyond, null.shape[1], exact)
-    stepped, adjusted = np.maximum(_step_down(observed, null, exact), raw), holm(raw)
+    stepped = np.maximum(_step_down(observed, null, exact), raw)
+    adjusted = holm(raw)
     for alone, *of_all in zip(raw, stepped, adjusted, strict=True):
         max_t, after_holm = (None if few else float(p) for p in of_all)
         yield float(alone), max_t, after_holm
@@ -164,8 +165,10 @@ def _exchanged(
     tables: Sequence[tuple[Floats, Floats]], signs: NDArray[np.int8], name: str, grades: Sequence[int]
 ) -> tuple[Floats, NDArray[np.float32]]:
     """The studentized difference of each pair without its sign (m,), and under each of the B exchanges (m x B)."""
-    observed, null = np.empty(len(tables)), np.empty((len(tables), len(signs)), dtype=np.float32)
-    statistic, by_topic = STATISTICS[name], np.ascontiguousarray(signs.T, dtype=np.float64)
+    observed = np.empty(len(tables))
+    null = np.empty((len(tables), len(signs)), dtype=np.float32)
+    statistic = STATISTICS[name]
+    by_topic = np.ascontiguousarray(signs.T, dtype=np.float64)
     terms = statistic.terms(grades) if statistic.terms is not None else np.eye(len(grades) ** 2)
     columns = max(_FEWEST_COLUMNS, _BLOCK // (max(len(by_topic), 1) * terms.shape[1]))
     for i, pair in enumerate(tables):
@@ -257,9 +260,11 @@ def _studentized(a: Floats, b: Floats, signs: Floats, statistic: Statistic, grad
     A statistic of shares does not change with the size of its table, so Σ_t ψ_t is 0. No difference at all is 0,
     whatever its error.
     """
-    plus, minus = a + b, a - b
+    plus = a + b
+    minus = a - b
     # Counts are whole numbers and weights on a grid, so sums of cells and of margins are exact.
-    both, moved = plus.sum(axis=0)[:, None], minus.T @ signs
+    both = plus.sum(axis=0)[:, None]
+    moved = minus.T @ signs
     (of_a, slope_a), (of_b, slope_b) = (
         _with_slopes(sums / 2, statistic, grades) for sums in (both + moved, both - moved)
     )
@@ -267,7 +272,8 @@ def _studentized(a: Floats, b: Floats, signs: Floats, statistic: Statistic, grad
     psi = minus @ (slope_a + slope_b)
     psi *= signs
     psi += plus @ (slope_a - slope_b)
-    difference, error = of_a - of_b, np.sqrt(np.einsum("tb,tb->b", psi, psi)) / 2
+    difference = of_a - of_b
+    error = np.sqrt(np.einsum("tb,tb->b", psi, psi)) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(np.abs(difference) < 1e-12, 0.0, difference / np.where(error < NO_ERROR, 0.0, error))
     return np.where(np.isnan(t), np.inf, t)
@@ -309,20 +315,26 @@ def _difference(
 ) -> Estimate:
     """The statistic of A minus that of B."""
     judged = A.any(axis=(1, 2)) | B.any(axis=(1, 2))
-    A, B = A[judged], B[judged]
-    T, n, statistic = len(A), round(A.sum()), STATISTICS[name]
+    A = A[judged]
+    B = B[judged]
+    T = len(A)
+    n = round(A.sum())
+    statistic = STATISTICS[name]
     value = float((statistic(A.sum(axis=0)[None], grades) - statistic(B.sum(axis=0)[None], grades))[0])
     if np.isnan(value):
-        return Estimate(None, None, None, n, T, _why(names, A, B, name, grades))
+        return Estimate(value=None, low=None, high=None, n=n, topics=T, reason=_why(names, A, B, name, grades))
     if T < FEWEST_RESAMPLED:
-        return Estimate(value, None, None, n, T, f"fewer than {FEWEST_RESAMPLED} topics")
-    of_a, of_b = resampled(A), resampled(B)
+        return Estimate(value=value, low=None, high=None, n=n, topics=T, reason=f"fewer than {FEWEST_RESAMPLED} topics")
+    of_a = resampled(A)
+    of_b = resampled(B)
     without = statistic(A.sum(axis=0) - A, grades) - statistic(B.sum(axis=0) - B, grades)
     undefined = undefined_too_often(of_a - of_b, "topics", without)
     if undefined:
-        return Estimate(value, None, None, n, T, undefined)
+        return Estimate(value=value, low=None, high=None, n=n, topics=T, reason=undefined)
     sizes = np.maximum(A.sum(axis=(1, 2)), B.sum(axis=(1, 2)))
-    return t_interval(Estimate(value, None, None, n, T), spread(of_a - of_b, T), sizes, level=level)
+    return t_interval(
+        Estimate(value=value, low=None, high=None, n=n, topics=T), spread(of_a - of_b, T), sizes, level=level
+    )
 
 
 def _why(names: tuple[str, str], A: Floats, B: Floats, name: str, grades: Sequence[int]) -> str:

@@ -143,7 +143,8 @@ def log_odds(tables: NDArray[Any], *, smoothing: float = 0.5) -> dict[str, Float
     """
     if smoothing <= 0:
         raise ValueError(f"smoothing {smoothing}: a worker who always agrees needs a positive one for a finite weight")
-    n, agreed = tables.sum(axis=(1, 2)), tables.trace(axis1=1, axis2=2)
+    n = tables.sum(axis=(1, 2))
+    agreed = tables.trace(axis1=1, axis2=2)
     agreement = (agreed + smoothing) / (n + 2 * smoothing)
     weight = np.log(agreement / (1 - agreement)) + np.log(tables.shape[1] - 1)
     return {"weight": np.maximum(weight, 0.0), "agreement": agreement}
@@ -195,7 +196,8 @@ def _mean(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64], down:
 
 
 def _mean_floor(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
-    total, n = counts @ values, counts.sum(axis=1)
+    total = counts @ values
+    n = counts.sum(axis=1)
     code = np.zeros(len(n), dtype=np.int8)
     for value in values[1:].tolist():
         code += total >= n * value
@@ -203,7 +205,8 @@ def _mean_floor(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64])
 
 
 def _nearest_mode(counts: Counts, mode: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
-    total, n = counts @ values, counts.sum(axis=1)
+    total = counts @ values
+    n = counts.sum(axis=1)
     code = np.zeros(len(n), dtype=np.int8)
     least = np.full(len(n), np.iinfo(np.int64).max)
     for place, value in enumerate(values.tolist()):
@@ -217,7 +220,8 @@ def _nearest_mode(counts: Counts, mode: NDArray[np.bool_], values: NDArray[np.in
 
 def _median(counts: Counts, _: NDArray[np.bool_], values: NDArray[np.int64]) -> Codes:
     n = counts.sum(axis=1)
-    lower, upper = np.zeros(len(n), dtype=np.int64), np.zeros(len(n), dtype=np.int64)
+    lower = np.zeros(len(n), dtype=np.int64)
+    upper = np.zeros(len(n), dtype=np.int64)
     seen = np.zeros(len(n), dtype=np.int64)
     # The middle labels are number (n + 1) // 2 and n // 2 + 1 in ascending order; the last grade cannot move them.
     for column in counts.T[:-1]:

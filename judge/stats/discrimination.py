@@ -57,7 +57,8 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float | Undefined:
     >>> f"{4.5 / (4.5 * 5) ** 0.5:.6f}", f"{spearman([10, 20, 20, 30], [0, 1, 2, 3]):.6f}"
     ('0.948683', '0.948683')
     """
-    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    a = np.asarray(x, dtype=np.float64)
+    b = np.asarray(y, dtype=np.float64)
     if len(a) < 2:
         return Undefined("fewer than 2 pairs")
     if a.min() == a.max() or b.min() == b.max():
@@ -74,7 +75,8 @@ def auc(scores: ArrayLike, positive: ArrayLike) -> float | Undefined:
     (0.875, 0.875)
     """
     is_positive = np.asarray(positive, dtype=bool)
-    above, below = int(is_positive.sum()), int((~is_positive).sum())
+    above = int(is_positive.sum())
+    below = int((~is_positive).sum())
     if not above or not below:
         return Undefined("no positive items" if not above else "no negative items")
     ranks = midranks(np.asarray(scores, dtype=np.float64))
@@ -252,8 +254,11 @@ class _Shares(NamedTuple):
     @property
     def variance(self) -> float:
         """Obuchowski's variance, from the topics with a positive item, with a negative one, and all."""
-        p, q = self.of_positive, self.of_negative
-        with_p, with_q, topics = int((self.positives > 0).sum()), int((self.negatives > 0).sum()), len(p)
+        p = self.of_positive
+        q = self.of_negative
+        with_p = int((self.positives > 0).sum())
+        with_q = int((self.negatives > 0).sum())
+        topics = len(p)
         return float(
             with_p / (with_p - 1) * (p @ p) + with_q / (with_q - 1) * (q @ q) + 2 * topics / (topics - 1) * (p @ q)
         )
@@ -275,12 +280,12 @@ def auc_interval(scores: ArrayLike, positive: ArrayLike, topics: ArrayLike, *, l
     is_positive, place, count = _placed(positive, topics)
     n = len(is_positive)
     if isinstance(value, Undefined):
-        return Estimate(None, None, None, n, count, value.reason)
+        return Estimate(value=None, low=None, high=None, n=n, topics=count, reason=value.reason)
     of = _by_topic(_shares(scores, is_positive), is_positive, place, count)
     reason = _too_few(of, FEWEST_RESAMPLED)
     if reason is None and value in (0.0, 1.0):
         reason = "perfect separation" if value else "perfect separation the wrong way round"
-    bare = Estimate(value, None, None, n, count, reason)
+    bare = Estimate(value=value, low=None, high=None, n=n, topics=count, reason=reason)
     return bare if reason else t_interval(bare, max(of.variance, 0.0) ** 0.5, of.weights, level=level, bounds=(0, 1))
 
 
@@ -301,8 +306,10 @@ def auc_difference(contests: Sequence[Contest], *, level: float = 0.95) -> Estim
     reason: str | None = None
     for each in contests:
         is_positive, place, count = _placed(each.positive, each.topics)
-        items, topics = items + len(is_positive), topics + count
-        a, b = auc(each.a, is_positive), auc(each.b, is_positive)
+        items = items + len(is_positive)
+        topics = topics + count
+        a = auc(each.a, is_positive)
+        b = auc(each.b, is_positive)
         if isinstance(a, Undefined) or isinstance(b, Undefined):
             undefined = a if isinstance(a, Undefined) else b if isinstance(b, Undefined) else None
             break
@@ -311,7 +318,14 @@ def auc_difference(contests: Sequence[Contest], *, level: float = 0.95) -> Estim
         of_sets.append(_by_topic(shares, is_positive, place, count))
         reason = reason or _too_few(of_sets[-1], FEWEST_COMPARED)
     if undefined is not None or not differences:
-        return Estimate(None, None, None, items, topics, undefined.reason if undefined else "no items")
+        return Estimate(
+            value=None,
+            low=None,
+            high=None,
+            n=items,
+            topics=topics,
+            reason=undefined.reason if undefined else "no items",
+        )
     mean = float(np.mean(differences))
     variances = [of.variance for of in of_sets] if reason is None else []
     variance = sum(variances) / len(of_sets) ** 2
@@ -321,7 +335,7 @@ def auc_difference(contests: Sequence[Contest], *, level: float = 0.95) -> Estim
     if reason is None and min(counts) < 2:
         reason = ONE_TOPIC
     if reason:
-        return Estimate(mean, None, None, items, topics, reason)
+        return Estimate(value=mean, low=None, high=None, n=items, topics=topics, reason=reason)
     df = sum(variances) ** 2 / sum(V**2 / (count - 1) for V, count in zip(variances, counts, strict=True))
     half = t_quantile(level, df) * variance**0.5
     return Estimate(mean, *within(mean, half, (-1, 1)), items, topics)
@@ -339,8 +353,10 @@ def _shares(scores: ArrayLike, is_positive: NDArray[np.bool_]) -> Floats:
     X. Sun & W. Xu (2014), Fast implementation of DeLong's algorithm, IEEE Signal Processing Letters 21(11), 1389-1393.
     """
     x = np.asarray(scores, dtype=np.float64)
-    m, n = int(is_positive.sum()), int((~is_positive).sum())
-    among_all, among_class = midranks(x), np.empty(len(x))
+    m = int(is_positive.sum())
+    n = int((~is_positive).sum())
+    among_all = midranks(x)
+    among_class = np.empty(len(x))
     among_class[is_positive] = midranks(x[is_positive])
     among_class[~is_positive] = midranks(x[~is_positive])
     beaten = among_all - among_class

@@ -128,7 +128,8 @@ def variance_components(
         if code.max() == 0:
             return Undefined(f"only one {name}")
     K = len(names)
-    expected, observed = np.zeros((K, K)), np.zeros(K)
+    expected = np.zeros((K, K))
+    observed = np.zeros(K)
     for place, code in enumerate(codes):
         sizes = np.bincount(code)
         observed[place] = (np.bincount(code, weights=y) ** 2 / sizes).sum()
@@ -161,7 +162,9 @@ def grade_variance(table: GradeTable) -> GradeVariance | Undefined:
     With one turn a topic, turns are topics, and what is left is `run x topic`. Where assessors cannot be told apart
     from the rest, they are part of `label`.
     """
-    runs, topics, turns = table.runs, table.topics, table.turns
+    runs = table.runs
+    topics = table.topics
+    turns = table.turns
     factors: dict[Source, Sequence[Any]] = {"run": runs, "topic": topics}
     rest: Source = "run x topic"
     of_topic = dict(zip(turns, topics, strict=True))
@@ -180,7 +183,8 @@ def grade_variance(table: GradeTable) -> GradeVariance | Undefined:
         found = variance_components(table.values, factors, rest)
     if isinstance(found, Undefined):
         return found
-    T, N = len(lengths), int(lengths.sum())
+    T = len(lengths)
+    N = int(lengths.sum())
     return GradeVariance(
         components=found,
         runs=len(set(runs)),
@@ -228,7 +232,8 @@ def power_factor(topics: int) -> float:
     from scipy.optimize import brentq
     from scipy.special import nctdtr
 
-    df, critical = topics - 1, half_width_factor(topics)
+    df = topics - 1
+    critical = half_width_factor(topics)
 
     def lacking(shift: float) -> float:
         return float(nctdtr(df, shift, critical)) - (1 - POWER)
@@ -243,11 +248,13 @@ def topics_needed(variance: float, size: float, factor: Callable[[int], float]) 
     """
     if not variance > 0:
         return Undefined("the grades show no error that topics could reduce")
-    low, high = 1, 2
+    low = 1
+    high = 2
     while factor(high) * math.sqrt(variance / high) > size:
         if high >= MOST_TOPICS:
             return Undefined(f"more than {MOST_TOPICS} topics")
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if factor(middle) * math.sqrt(variance / middle) <= size else (middle, high)
@@ -282,19 +289,36 @@ def planned_topics(
     below FEWEST_TOPICS_COMPARED topics. `without` has the components without each part of the topics (`without_parts`);
     `size` and `factor` are as for `topics_needed`.
     """
-    n, T = of.grades, of.topics
+    n = of.grades
+    T = of.topics
     if T < FEWEST_TOPICS_COMPARED:
-        return Estimate(None, None, None, n, T, f"fewer than {FEWEST_TOPICS_COMPARED} topics")
+        return Estimate(
+            value=None, low=None, high=None, n=n, topics=T, reason=f"fewer than {FEWEST_TOPICS_COMPARED} topics"
+        )
     variance = difference_variance(of, design)
     value = topics_needed(variance, size, factor)
     if isinstance(value, Undefined):
-        return Estimate(None, None, None, n, T, value.reason)
+        return Estimate(value=None, low=None, high=None, n=n, topics=T, reason=value.reason)
     left = [0.0 if isinstance(part, Undefined) else difference_variance(part, design) for part in without]
     if min(left) <= 0:
-        return Estimate(float(value), None, None, n, T, "without some topics the grades show no error: no interval")
+        return Estimate(
+            value=float(value),
+            low=None,
+            high=None,
+            n=n,
+            topics=T,
+            reason="without some topics the grades show no error: no interval",
+        )
     G = len(left)
     half = t_quantile(level, G - 1) * math.sqrt((G - 1) * float(np.log(left).var()))
     low, high = (topics_needed(variance * math.exp(sign * half), size, factor) for sign in (-1, 1))
     if isinstance(low, Undefined) or isinstance(high, Undefined):
-        return Estimate(float(value), None, None, n, T, f"the interval ends beyond {MOST_TOPICS} topics")
-    return Estimate(float(value), float(low), float(high), n, T)
+        return Estimate(
+            value=float(value),
+            low=None,
+            high=None,
+            n=n,
+            topics=T,
+            reason=f"the interval ends beyond {MOST_TOPICS} topics",
+        )
+    return Estimate(value=float(value), low=float(low), high=float(high), n=n, topics=T)

@@ -45,21 +45,22 @@ def mean_interval(
     by_topic: dict[str, list[float]] = defaultdict(list)
     for x, topic in zip(values, topics, strict=True):
         by_topic[topic].append(x)
-    n, t = len(values), len(by_topic)
+    n = len(values)
+    t = len(by_topic)
     if n == 0:
-        return Estimate(None, None, None, 0, 0, f"no {what}")
+        return Estimate(value=None, low=None, high=None, n=0, topics=0, reason=f"no {what}")
     # fsum rounds once, so the order of the items cannot change a digit.
     mean = math.fsum(values) / n
     if t < FEWEST_TOPICS:
-        return Estimate(mean, None, None, n, t, f"fewer than {FEWEST_TOPICS} topics")
+        return Estimate(value=mean, low=None, high=None, n=n, topics=t, reason=f"fewer than {FEWEST_TOPICS} topics")
     if min(values) == max(values):
-        return Estimate(mean, None, None, n, t, f"all {what} equal")
+        return Estimate(value=mean, low=None, high=None, n=n, topics=t, reason=f"all {what} equal")
     sums = [math.fsum([*xs, -len(xs) * mean]) for xs in by_topic.values()]
     se = math.sqrt(t / (t - 1) * math.fsum(s * s for s in sums)) / n
     if se <= 1e-12 * max(map(abs, values)):
-        return Estimate(mean, None, None, n, t, "all topic means equal")
+        return Estimate(value=mean, low=None, high=None, n=n, topics=t, reason="all topic means equal")
     sizes = [len(xs) for xs in by_topic.values()]
-    return t_interval(Estimate(mean, None, None, n, t), se, sizes, level=level, bounds=bounds)
+    return t_interval(Estimate(value=mean, low=None, high=None, n=n, topics=t), se, sizes, level=level, bounds=bounds)
 
 
 def t_interval(
@@ -78,7 +79,8 @@ def t_interval(
     errors below the value; as many as above if None. There is none, but a reason, if nothing varies between the units
     (`what`), or they count as fewer than 2.
     """
-    value, count = bare.value, effective_topics(sizes)
+    value = bare.value
+    count = effective_topics(sizes)
     if value is None:
         return bare
     if se < NO_ERROR or count < 2:
@@ -119,7 +121,8 @@ def within(value: float, half: float, bounds: tuple[float, float]) -> tuple[floa
     share = (value - least) / (most - least)
     if not 0 < share < 1:
         return max(value - half, least), min(value + half, most)
-    odds, step = share / (1 - share), half / ((most - least) * share * (1 - share))
+    odds = share / (1 - share)
+    step = half / ((most - least) * share * (1 - share))
     # Beyond e^700 a float would overflow; the end is the bound long before.
     shares = [1 / (1 + math.exp(min(sign * step - math.log(odds), 700.0))) for sign in (1, -1)]
     return least + (most - least) * shares[0], least + (most - least) * shares[1]
@@ -165,7 +168,8 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95) -> tuple[float,
 
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} of {n}: expected 0 to n of one or more")
-    k, tail = successes, (1 - level) / 2
+    k = successes
+    tail = (1 - level) / 2
     low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0
     high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
     return low, high
@@ -215,19 +219,32 @@ def slope_interval(
     slope they decide: t has G* - 1 degrees of freedom, with Σ_{i∈t} x_i² for sizes (`means.effective_topics`).
     K.-Y. Liang & S. Zeger (1986), Longitudinal data analysis using generalized linear models, Biometrika 73(1), 13-22.
     """
-    n, T = len(x), len(np.unique(topics))
+    n = len(x)
+    T = len(np.unique(topics))
     if n < 3 or np.ptp(x) == 0:
-        return Estimate(None, None, None, n, T, "fewer than 3 items" if n < 3 else "no variation in length or place")
+        return Estimate(
+            value=None,
+            low=None,
+            high=None,
+            n=n,
+            topics=T,
+            reason="fewer than 3 items" if n < 3 else "no variation in length or place",
+        )
     centered = x - x.mean()
     spread = float(centered @ centered)
     slope = float(centered @ y) / spread
     if T < FEWEST_TOPICS:
-        return Estimate(slope, None, None, n, T, f"fewer than {FEWEST_TOPICS} topics")
+        return Estimate(value=slope, low=None, high=None, n=n, topics=T, reason=f"fewer than {FEWEST_TOPICS} topics")
     residual = y - y.mean() - slope * centered
     place = np.unique(topics, return_inverse=True)[1]
     sums = np.bincount(place, weights=centered * residual)
     se = float(np.sqrt(T / (T - 1) * (sums @ sums))) / spread
-    found = t_interval(Estimate(slope, None, None, n, T), se, np.bincount(place, weights=centered**2), level=level)
+    found = t_interval(
+        Estimate(value=slope, low=None, high=None, n=n, topics=T),
+        se,
+        np.bincount(place, weights=centered**2),
+        level=level,
+    )
     return replace(found, reason="one topic decides most of the slope") if found.reason == ONE_TOPIC else found
 
 
@@ -238,13 +255,14 @@ def welch(a: NDArray[np.float64], b: NDArray[np.float64], *, level: float = 0.95
     """
     n = len(a) + len(b)
     if not len(a) or not len(b):
-        return Estimate(None, None, None, n, 0, "one side is empty")
+        return Estimate(value=None, low=None, high=None, n=n, topics=0, reason="one side is empty")
     difference = float(a.mean() - b.mean())
     if len(a) < 2 or len(b) < 2:
-        return Estimate(difference, None, None, n, 0, "fewer than 2 runs on one side")
-    va, vb = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+        return Estimate(value=difference, low=None, high=None, n=n, topics=0, reason="fewer than 2 runs on one side")
+    va = float(a.var(ddof=1)) / len(a)
+    vb = float(b.var(ddof=1)) / len(b)
     if va + vb < 1e-24:
-        return Estimate(difference, None, None, n, 0, "no variation between runs")
+        return Estimate(value=difference, low=None, high=None, n=n, topics=0, reason="no variation between runs")
     df = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
     half = t_quantile(level, df) * (va + vb) ** 0.5
-    return Estimate(difference, difference - half, difference + half, n, 0)
+    return Estimate(value=difference, low=difference - half, high=difference + half, n=n, topics=0)

@@ -24,7 +24,8 @@ from judge.stats.tables import Floats, Undefined
 
 _STEPS, _LONGEST, _SHORTEST = 100, 2.0, 1e-12
 """Steps after which Newton's method has not found a maximum, the longest step, and the one at which it ends."""
-WON, LOST = "it won all comparisons with the rated runs", "it lost all comparisons with the rated runs"
+WON = "it won all comparisons with the rated runs"
+LOST = "it lost all comparisons with the rated runs"
 _FLATTEST = 1e12
 """Where the condition of the curvature passes this, the likelihood only rises further: it has no maximum."""
 UNBOUND = "the comparisons contradict each other too seldom for finite ratings"
@@ -57,7 +58,9 @@ def ratings(counts: Floats, *, home: bool = False, level: float = 0.95) -> Ratin
     ('1.098612', '1.098612')
     """
     counts = counts[counts.any(axis=(1, 2, 3))]
-    T, R, whole = len(counts), counts.shape[1], counts.sum(axis=0)
+    T = len(counts)
+    R = counts.shape[1]
+    whole = counts.sum(axis=0)
     of_runs = rated(whole)
     if isinstance(of_runs, Undefined):
         return of_runs
@@ -66,7 +69,8 @@ def ratings(counts: Floats, *, home: bool = False, level: float = 0.95) -> Ratin
     if fitted is None:
         return Undefined(UNBOUND)
     theta, H = fitted
-    N, p = kept.sum(), of_runs.sum() - 1 + home + np.isfinite(theta[-1])
+    N = kept.sum()
+    p = of_runs.sum() - 1 + home + np.isfinite(theta[-1])
     psi = np.linalg.solve(H, np.array([_slopes(table, theta)[0] for table in kept]).T)
     psi *= (T / max(T - 1, 1) * (N - 1) / max(N - p, 1)) ** 0.5
     psi[:R] -= psi[:R][of_runs].mean(axis=0)
@@ -105,22 +109,24 @@ def rated(counts: Floats) -> NDArray[np.bool_] | Undefined:
 
 def _outside(counts: Floats, of_runs: NDArray[np.bool_], run: int) -> str:
     """Why a run has no rating."""
-    first, second = counts[run][of_runs].sum(axis=0), counts[of_runs, run].sum(axis=0)
+    first = counts[run][of_runs].sum(axis=0)
+    second = counts[of_runs, run].sum(axis=0)
     if not first.any() and not second.any():
         return "no comparison with the rated runs"
     return WON if first[0] + second[2] else LOST
 
 
 def _of_run(value: float, psi: Floats, sizes: Floats, level: float) -> Corrected:
-    of, count = _interval(value, psi, sizes, level), _topics(sizes)
+    of = _interval(value, psi, sizes, level)
+    count = _topics(sizes)
     if of.low is None:
         return Corrected("raw", of.n, of.value, reason=of.reason, topics=count)
     return Corrected(
-        "raw",
-        of.n,
-        of.value,
-        of.low,
-        of.high,
+        method="raw",
+        n=of.n,
+        value=of.value,
+        low=of.low,
+        high=of.high,
         se=float(np.sqrt(psi @ psi)),
         df=count - 1,
         influence=psi,
@@ -180,7 +186,7 @@ def _beyond(found: Ratings, counts: Floats, alpha: float) -> NDArray[np.bool_]:
 
 def _interval(value: float, psi: Floats, sizes: Floats, level: float) -> Estimate:
     """A value with its interval from the parts of the topics in its error (T,) and their comparisons (T,)."""
-    bare = Estimate(value, None, None, round(sizes.sum()), int((sizes > 0).sum()))
+    bare = Estimate(value=value, low=None, high=None, n=round(sizes.sum()), topics=int((sizes > 0).sum()))
     if bare.topics < FEWEST_RESAMPLED:
         return replace(bare, reason=f"fewer than {FEWEST_RESAMPLED} topics")
     return t_interval(bare, float(np.sqrt(psi @ psi)), sizes, level=level)
@@ -192,8 +198,10 @@ def _slopes(counts: Floats, theta: Floats) -> tuple[Floats, Floats]:
     z = (theta[:R, None] - theta[:R] + theta[R]) / 2
     parts = np.stack([np.exp(z), np.full((R, R), np.exp(theta[-1])), np.exp(-z)])
     first, tie, second = parts / parts.sum(axis=0)
-    total, mean = counts.sum(axis=2), (first - second) / 2
-    bend, cross = total * (first * second + (first + second) * tie / 4), -total * mean * tie
+    total = counts.sum(axis=2)
+    mean = (first - second) / 2
+    bend = total * (first * second + (first + second) * tie / 4)
+    cross = -total * mean * tie
     slope = (counts[..., 0] - counts[..., 2]) / 2 - total * mean
     H = np.zeros((R + 2, R + 2))
     H[:R, :R] = np.diag(bend.sum(axis=0) + bend.sum(axis=1)) - bend - bend.T
@@ -213,7 +221,8 @@ def _fitted(counts: Floats, of_runs: NDArray[np.bool_], home: bool) -> tuple[Flo
 
     λ is 0 on average over the rated runs, nan for others. In H, what is not estimated has a 1 on the diagonal.
     """
-    R, ties = len(counts), bool(counts[..., 1].any())
+    R = len(counts)
+    ties = bool(counts[..., 1].any())
     free = np.array([*of_runs, home, ties], dtype=np.float64)
     theta = np.array([0.0] * (R + 1) + [0.0 if ties else -np.inf])
     for _ in range(_STEPS):

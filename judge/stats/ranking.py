@@ -129,7 +129,8 @@ def order_signs(X: Floats) -> Floats:
 
 def batched_tau_b(X: Floats, Y: Floats) -> Floats:
     """`kendall_tau_b` of B pairs of score vectors."""
-    sx, sy = order_signs(X), order_signs(Y)
+    sx = order_signs(X)
+    sy = order_signs(Y)
     untied = np.abs(sx).sum(axis=(1, 2)) * np.abs(sy).sum(axis=(1, 2))
     tau: Floats = (sx * sy).sum(axis=(1, 2)) / np.sqrt(untied)
     return tau
@@ -139,7 +140,8 @@ def _tau_ap(estimated: Floats, reference: Floats) -> Floats:
     """The batched `tau_ap`; in a tied group the m-th item has (m-1)/2 of the group rightly above it on average."""
     n = estimated.shape[1]
     order = order_signs(estimated)
-    above, t = (order < 0).sum(axis=2), (order == 0).sum(axis=2)
+    above = (order < 0).sum(axis=2)
+    t = (order == 0).sum(axis=2)
     right = np.where(order < 0, (1 - order_signs(reference)) / 2, 0.0)
     # H[i] = 1 + 1/2 + ... + 1/i turns both sums over places in the group into differences.
     H = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n + 1))])
@@ -151,7 +153,8 @@ def _tau_ap(estimated: Floats, reference: Floats) -> Floats:
 
 def batched_tau_ap_b(X: Floats, Y: Floats) -> Floats:
     """`tau_ap_b` of B pairs of score vectors."""
-    sx, sy = order_signs(X), order_signs(Y)
+    sx = order_signs(X)
+    sy = order_signs(Y)
     return (_one_way(sx, sy) + _one_way(sy, sx)) / 2
 
 
@@ -166,7 +169,8 @@ def _one_way(sx: Floats, sy: Floats) -> Floats:
 def membership(X: Floats, depths: Floats) -> Floats:
     """Probability (B x R x D) that an item is among the best d when ties are broken at random."""
     order = order_signs(X)
-    above, t = (order < 0).sum(axis=2), (order == 0).sum(axis=2)
+    above = (order < 0).sum(axis=2)
+    t = (order == 0).sum(axis=2)
     share: Floats = np.clip((depths - above[:, :, None]) / t[:, :, None], 0.0, 1.0)
     return share
 
@@ -215,7 +219,8 @@ def rbo_b(x: Scores, y: Scores, p: float = 0.9) -> float | Undefined:
 
 def _tied_agreement(X: Floats, Y: Floats, depths: Floats) -> Floats:
     """How far the tops of each depth agree (B x D)."""
-    in_x, in_y = membership(X, depths), membership(Y, depths)
+    in_x = membership(X, depths)
+    in_y = membership(Y, depths)
     together: Floats = (in_x * in_y).sum(axis=1) / np.sqrt((in_x**2).sum(axis=1) * (in_y**2).sum(axis=1))
     # The square root may leave 1 by a rounding error.
     return np.minimum(together, 1.0)
@@ -325,7 +330,9 @@ def system_agreement(
     T, R = sums[0].shape
     formulas = {name: row.formula for name, row in (statistics or SYSTEM).items() if row.fewest <= R}
     if R < 2:
-        return dict.fromkeys(formulas, Estimate(None, None, None, R, T, "fewer than 2 runs"))
+        return dict.fromkeys(
+            formulas, Estimate(value=None, low=None, high=None, n=R, topics=T, reason="fewer than 2 runs")
+        )
     judge, human = _run_means(np.ones((1, T)), sums, counts)
     points = {name: float(defined_values(f, judge, human)[0]) for name, f in formulas.items()}
     judge, human = _run_means(topic_draws(T, replicates, rng).astype(np.float64), sums, counts)
@@ -364,13 +371,13 @@ def _in_lots(statistic: Batched, X: Floats, Y: Floats) -> Floats:
 
 def _estimate(value: float, resampled: Floats, R: int, T: int) -> Estimate:
     if np.isnan(value):
-        return Estimate(None, None, None, R, T, "one side ranks all runs the same")
+        return Estimate(value=None, low=None, high=None, n=R, topics=T, reason="one side ranks all runs the same")
     few = f"fewer than {FEWEST_RESAMPLED} topics" if T < FEWEST_RESAMPLED else undefined_too_often(resampled, "topics")
     if few:
-        return Estimate(value, None, None, R, T, few)
+        return Estimate(value=value, low=None, high=None, n=R, topics=T, reason=few)
     defined = resampled[~np.isnan(resampled)]
     low, high = np.quantile(defined, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    return Estimate(value, float(low), float(high), R, T)
+    return Estimate(value=value, low=float(low), high=float(high), n=R, topics=T)
 
 
 def _halves(T: int, splits: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -418,10 +425,12 @@ def possible_tau(x: tuple[Floats, Floats], y: tuple[Floats, Floats]) -> Possible
     >>> f"{(2 - 1) / 3:.6f}", f"{found.least:.6f}", found.greatest, found.certain
     ('0.333333', '0.333333', 1.0, 2)
     """
-    first, second = _orders(*x), _orders(*y)
+    first = _orders(*x)
+    second = _orders(*y)
     certain = int(((_count(first) == 1) & (_count(second) == 1)).sum())
     pairs = len(first.up)
-    greatest, least = _greatest(first, second), _greatest(first.turned(), second)
+    greatest = _greatest(first, second)
+    least = _greatest(first.turned(), second)
     return PossibleTau(least if isinstance(least, Undefined) else 0.0 - least, greatest, pairs, certain)
 
 

@@ -28,7 +28,8 @@ def coincidences(counts: NDArray[np.int64], topics: NDArray[np.integer[Any]], T:
     """
     m = counts.sum(axis=1)
     pairable = m >= 2
-    topic, share = topics[pairable], 1.0 / (m[pairable] - 1)
+    topic = topics[pairable]
+    share = 1.0 / (m[pairable] - 1)
     # A contiguous row for each grade, because the loop multiplies grade by grade.
     v = np.ascontiguousarray(counts[pairable].T, dtype=np.float64)
     k = len(v)
@@ -93,14 +94,21 @@ def _over_topics(
     replicates: int,
 ) -> Estimate:
     """Alpha's value with its interval from resampled topics."""
-    n, T = int((counts.sum(axis=1) >= 2).sum()), len(pairs)
+    n = int((counts.sum(axis=1) >= 2).sum())
+    T = len(pairs)
     if isinstance(value, Undefined):
-        return Estimate(None, None, None, n, T, value.reason)
+        return Estimate(value=None, low=None, high=None, n=n, topics=T, reason=value.reason)
     drawn = topic_draws(T, replicates, rng).astype(np.float64) @ pairs.reshape(T, -1)
     alphas = alpha_of_coincidences(level, drawn.reshape(-1, *pairs.shape[1:]), grades)
-    without, sizes = _without(pairs, grades, level), pairs.sum(axis=(1, 2))
+    without = _without(pairs, grades, level)
+    sizes = pairs.sum(axis=(1, 2))
     return fisher_interval(
-        Estimate(value, None, None, n, T), alphas, sizes, "topics", without=without, others=units_off_commonest(counts)
+        Estimate(value=value, low=None, high=None, n=n, topics=T),
+        alphas,
+        sizes,
+        "topics",
+        without=without,
+        others=units_off_commonest(counts),
     )
 
 
@@ -155,7 +163,8 @@ def _beyond_chance(counts: NDArray[np.int64], W: Floats, chance: Callable[[Float
         return Undefined("no unit has two grades")
     if counts.any(axis=0).sum() == 1:
         return Undefined("all raters gave one and the same grade throughout")
-    v, size = counts[pairable], m[pairable]
+    v = counts[pairable]
+    size = m[pairable]
     p_a = float(((v * (v @ W - 1)).sum(axis=1) / (size * (size - 1))).mean())
     p_e = chance((counts[m > 0] / m[m > 0, None]).mean(axis=0))
     return (p_a - p_e) / (1 - p_e)

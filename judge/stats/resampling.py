@@ -77,7 +77,8 @@ def pooled(W: NDArray[Any], tables: NDArray[Any]) -> Floats:
     The sums are made in blocks that a library of matrices leaves in one thread, which is many times quicker than two.
     """
     T, k, _ = tables.shape
-    flat, W = np.asarray(tables, np.float64).reshape(T, k * k), np.asarray(W, np.float64)
+    flat = np.asarray(tables, np.float64).reshape(T, k * k)
+    W = np.asarray(W, np.float64)
     rows = max(1, _BLOCK // (T * k * k))
     sums = np.empty((len(W), k * k))
     for start in range(0, len(W), rows):
@@ -126,7 +127,8 @@ def all_resampled(
 
     @cache
     def drawn() -> tuple[Floats, NDArray[np.int64] | None]:
-        topics, C = pooled(weights(), judged), judged.sum(axis=0)
+        topics = pooled(weights(), judged)
+        C = judged.sum(axis=0)
         return topics, None if is_weighted(C) else item_draws(C, replicates, rng)
 
     results = {}
@@ -199,7 +201,8 @@ def _with_one_error(judged: NDArray[Any]) -> list[NDArray[Any]]:
 
 def _exact(name: str, bare: Estimate, C: NDArray[Any], grades: Sequence[int], share: float) -> Estimate:
     """The least and greatest value if a share of the judge's grades is at an end of the scale, or farthest off."""
-    given, value = C.sum(axis=1), bare.value
+    given = C.sum(axis=1)
+    value = bare.value
     farthest = [0 if grade - grades[0] > grades[-1] - grade else len(grades) - 1 for grade in grades]
     values = [] if value is None else [value]
     for ends in (farthest, [0] * len(grades), [len(grades) - 1] * len(grades)):
@@ -223,10 +226,11 @@ def _resampled(
 ) -> Resampled:
     """One statistic by what varies between topics, from the tables of those that have items."""
     C = judged.sum(axis=0)
-    n, T = round(C.sum()), len(judged)
+    n = round(C.sum())
+    T = len(judged)
     value = point(name, C, grades)
     if isinstance(value, Undefined):
-        undefined = Estimate(None, None, None, n, T, value.reason)
+        undefined = Estimate(value=None, low=None, high=None, n=n, topics=T, reason=value.reason)
         return Resampled(undefined, undefined, None)
     statistic = STATISTICS[name]
     sizes = judged.sum(axis=(1, 2))
@@ -237,11 +241,12 @@ def _resampled(
     of_topics, of_items = drawn()
     topics = statistic(of_topics, grades)
     given = C.sum(axis=1)
-    others, without = round(float(given.sum() - given.max())), statistic(C - judged, grades)
-    bare = Estimate(value, None, None, n, T)
+    others = round(float(given.sum() - given.max()))
+    without = statistic(C - judged, grades)
+    bare = Estimate(value=value, low=None, high=None, n=n, topics=T)
     estimate = fisher_interval(bare, topics, sizes, "topics", level, without=without, others=others, below=below)
     if of_items is None:
-        return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
+        return Resampled(estimate, Estimate(value=value, low=None, high=None, n=n, topics=T, reason=UNEQUAL), None)
     items = statistic(of_items, grades)
     item = fisher_interval(bare, items, np.ones(n), "items", level, others=others)
     return _pair(estimate, item, spread(topics, T), spread(items, n))
@@ -298,7 +303,8 @@ def fisher_interval(
 
 def _on_z(bare: Estimate, se: float, sizes: NDArray[Any], what: str, level: float, below: float | None) -> Estimate:
     """The interval of a coefficient on Fisher's z, or the value with the reason why there is none."""
-    value, reason = bare.value or 0.0, bare.reason
+    value = bare.value or 0.0
+    reason = bare.reason
     if len(sizes) < FEWEST_RESAMPLED:
         reason = f"fewer than {FEWEST_RESAMPLED} {what}"
     elif reason is None and 1 - value**2 < 1e-12:
@@ -321,20 +327,23 @@ def jackknife_interval(
     B. Efron & C. Stein (1981), The jackknife estimate of variance, Ann. Stat. 9(3), 586-596.
     """
     labels, place, sizes = np.unique(topics, return_inverse=True, return_counts=True)
-    n, T = len(place), len(labels)
+    n = len(place)
+    T = len(labels)
     value = statistic(np.ones(n, dtype=bool))
     if isinstance(value, Undefined):
-        return Estimate(None, None, None, n, T, value.reason)
+        return Estimate(value=None, low=None, high=None, n=n, topics=T, reason=value.reason)
     if T < FEWEST_RESAMPLED:
-        return Estimate(value, None, None, n, T, f"fewer than {FEWEST_RESAMPLED} topics")
+        return Estimate(value=value, low=None, high=None, n=n, topics=T, reason=f"fewer than {FEWEST_RESAMPLED} topics")
     left: list[float] = []
     for t in range(T):
         without = statistic(place != t)
         if isinstance(without, Undefined):
-            return Estimate(value, None, None, n, T, f"without topic {labels[t]}: {without.reason}")
+            return Estimate(
+                value=value, low=None, high=None, n=n, topics=T, reason=f"without topic {labels[t]}: {without.reason}"
+            )
         left.append(without)
     se = float(np.sqrt((T - 1) * np.var(left)))
-    return t_interval(Estimate(value, None, None, n, T), se, sizes, level=level, bounds=bounds)
+    return t_interval(Estimate(value=value, low=None, high=None, n=n, topics=T), se, sizes, level=level, bounds=bounds)
 
 
 def _jackknifed(
@@ -342,7 +351,8 @@ def _jackknifed(
 ) -> Resampled:
     """Intervals on Fisher's z whose standard error comes from leaving out one topic, or one item, at a time."""
     C = judged.sum(axis=0)
-    n, T = round(C.sum()), len(judged)
+    n = round(C.sum())
+    T = len(judged)
 
     def error(left: NDArray[Any], weights: NDArray[Any]) -> float:
         # AC's formula gives 1 for a single grade throughout; an interval without such rests would be biased.
@@ -351,10 +361,10 @@ def _jackknifed(
         return float(np.sqrt((weights * (values - np.average(values, weights=weights)) ** 2).sum()))
 
     topic_se = error(C - judged, np.ones(T))
-    bare = Estimate(value, None, None, n, T)
+    bare = Estimate(value=value, low=None, high=None, n=n, topics=T)
     estimate = _on_z(bare, topic_se, judged.sum(axis=(1, 2)), "topics", level, below)
     if is_weighted(C):
-        return Resampled(estimate, Estimate(value, None, None, n, T, UNEQUAL), None)
+        return Resampled(estimate, Estimate(value=value, low=None, high=None, n=n, topics=T, reason=UNEQUAL), None)
     cells = np.flatnonzero(C)
     less_item = (C.reshape(-1) - np.eye(C.size, dtype=np.int64)[cells]).reshape(-1, *C.shape)
     item_se = error(less_item, C.reshape(-1)[cells])
@@ -363,25 +373,33 @@ def _jackknifed(
 
 def _of_mean(mean: float, scores: Floats, judged: NDArray[Any], level: float, below: float | None) -> Resampled:
     """The interval of `means.mean_interval` from tables, and the same with every item as its own topic."""
-    C, counts = judged.sum(axis=0), judged.sum(axis=(1, 2))
-    total, n, T = float(C.sum()), round(C.sum()), len(judged)
-    seen, bounds = scores[C > 0], (float(scores.min()), float(scores.max()))
+    C = judged.sum(axis=0)
+    counts = judged.sum(axis=(1, 2))
+    total = float(C.sum())
+    n = round(C.sum())
+    T = len(judged)
+    seen = scores[C > 0]
+    bounds = (float(scores.min()), float(scores.max()))
     residuals = np.tensordot(judged, scores, axes=2) - counts * mean
 
     def interval(squares: float, sizes: NDArray[Any], what: str, below: float | None) -> tuple[Estimate, float]:
         units = len(sizes)
         if units < FEWEST_TOPICS:
-            return Estimate(mean, None, None, n, T, f"fewer than {FEWEST_TOPICS} {what}"), 0.0
+            return Estimate(
+                value=mean, low=None, high=None, n=n, topics=T, reason=f"fewer than {FEWEST_TOPICS} {what}"
+            ), 0.0
         if seen.min() == seen.max():
-            return Estimate(mean, None, None, n, T, EQUAL), 0.0
+            return Estimate(value=mean, low=None, high=None, n=n, topics=T, reason=EQUAL), 0.0
         se = float(np.sqrt(units / (units - 1) * squares)) / total
         if se <= 1e-12 * np.abs(seen).max():
-            return Estimate(mean, None, None, n, T, "all topic means equal"), 0.0
-        return t_interval(Estimate(mean, None, None, n, T), se, sizes, level=level, bounds=bounds, below=below), se
+            return Estimate(value=mean, low=None, high=None, n=n, topics=T, reason="all topic means equal"), 0.0
+        return t_interval(
+            Estimate(value=mean, low=None, high=None, n=n, topics=T), se, sizes, level=level, bounds=bounds, below=below
+        ), se
 
     estimate, topic_se = interval(float(residuals @ residuals), counts, "topics", below)
     if is_weighted(C):
-        return Resampled(estimate, Estimate(mean, None, None, n, T, UNEQUAL), None)
+        return Resampled(estimate, Estimate(value=mean, low=None, high=None, n=n, topics=T, reason=UNEQUAL), None)
     item, item_se = interval(float((C * (scores - mean) ** 2).sum()), np.ones(n), "items", None)
     return _pair(estimate, item, topic_se, item_se)
 

@@ -75,7 +75,8 @@ def run_differences(
     pairs = list(combinations(range(len(grades)), 2))
     estimates: list[Estimate] = []
     tested: list[int] = []
-    sums, sizes = np.zeros((len(pairs), len(names))), np.zeros((len(pairs), len(names)))
+    sums = np.zeros((len(pairs), len(names)))
+    sizes = np.zeros((len(pairs), len(names)))
     for place, (a, b) in enumerate(pairs):
         d = grades[a] - grades[b]
         both = ~np.isnan(d)
@@ -110,7 +111,14 @@ def for_skewness(estimate: Estimate, D: Floats, n: Floats, most: float) -> Estim
     """
     T = estimate.topics
     if estimate.value is not None and T < FEWEST_TOPICS_COMPARED:
-        return Estimate(estimate.value, None, None, estimate.n, T, f"fewer than {FEWEST_TOPICS_COMPARED} topics")
+        return Estimate(
+            value=estimate.value,
+            low=None,
+            high=None,
+            n=estimate.n,
+            topics=T,
+            reason=f"fewer than {FEWEST_TOPICS_COMPARED} topics",
+        )
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
     residuals = (D - n * estimate.value)[n > 0]
@@ -128,11 +136,13 @@ def for_skewness(estimate: Estimate, D: Floats, n: Floats, most: float) -> Estim
 def _p_values(D: Floats, n: Floats, signs: tuple[NDArray[np.int8], bool]) -> tuple[Floats, Floats]:
     """The p-values of P pairs alone and adjusted (P, P), from sums and sizes of topics (P x T)."""
     S, exact = signs
-    P, B = len(D), len(S)
+    P = len(D)
+    B = len(S)
     t_of = _studentized(D, n)
     observed = t_of(np.ones((1, D.shape[1])))[0]
     order = np.argsort(observed, kind="stable")
-    alone, beyond = np.zeros(P), np.zeros(P)
+    alone = np.zeros(P)
+    beyond = np.zeros(P)
     rows = max(1, _CHUNK // max(P, 1))
     for start in range(0, B if P else 0, rows):
         t = t_of(S[start : start + rows].astype(np.float64))
@@ -152,10 +162,16 @@ def _studentized(D: Floats, n: Floats) -> Callable[[Floats], Floats]:
     The residuals are g_t D_t - n_t mean. Where all topics agree the error is 0, and the ratio infinite; it is 0 where
     no topic differs.
     """
-    T, N, scale = (n > 0).sum(axis=1), n.sum(axis=1), (D**2).sum(axis=1)
-    n2, n3, n_D2 = (n * n).sum(axis=1), (n * n * n).sum(axis=1), (n * D * D).sum(axis=1)
+    T = (n > 0).sum(axis=1)
+    N = n.sum(axis=1)
+    scale = (D**2).sum(axis=1)
+    n2 = (n * n).sum(axis=1)
+    n3 = (n * n * n).sum(axis=1)
+    n_D2 = (n * D * D).sum(axis=1)
     sums = [np.ascontiguousarray(of.T) for of in (D, 2 * n * D, D * D * D, 3 * n * n * D)]
-    least, root, per_topic = ROUNDING * scale, np.sqrt(T), T / np.sqrt(np.maximum(T - 1, 1))
+    least = ROUNDING * scale
+    root = np.sqrt(T)
+    per_topic = T / np.sqrt(np.maximum(T - 1, 1))
 
     def t(S: Floats) -> Floats:
         total, with_n, cubed, with_n2 = (S @ of for of in sums)

@@ -129,7 +129,8 @@ def separated(corrected: Sequence[Corrected], *, alpha: float = 0.05) -> NDArray
     for row in np.unique(tabled[~exact]):
         here = ~exact & (tabled == row)
         beyond[here] = difference[here] > range_quantile(len(runs), float(row), alpha) * np.sqrt(V[here])
-    a, b = np.array(known)[i[beyond]], np.array(known)[j[beyond]]
+    a = np.array(known)[i[beyond]]
+    b = np.array(known)[j[beyond]]
     apart[a, b] = apart[b, a] = True
     return apart
 
@@ -167,7 +168,8 @@ def _variances(runs: Sequence[Corrected], i: NDArray[np.intp], j: NDArray[np.int
     lone = np.array([run.influence is None for run in runs])
     lone = lone[i] | lone[j]
     some = ~lone & (V > ROUNDING**2)
-    unit, own = (scale[i] + scale[j])[some], df[some]
+    unit = (scale[i] + scale[j])[some]
+    own = df[some]
     prior = fit_prior(V[some] / unit, own)
     V[some] = unit * prior.moderate(V[some] / unit, own)
     df[some] = np.maximum(own, np.minimum(own + prior.df, d.sum() - d.max()))

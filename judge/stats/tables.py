@@ -152,9 +152,10 @@ def bowker(C: NDArray[np.int64]) -> MarginalTest:
     """
     reason = _no_test(C)
     if reason:
-        return MarginalTest("bowker", None, None, None, reason)
+        return MarginalTest(name="bowker", chi2=None, df=None, p=None, reason=reason)
     upper = np.triu_indices(len(C), 1)
-    above, below = C[upper].astype(np.float64), C.T[upper].astype(np.float64)
+    above = C[upper].astype(np.float64)
+    below = C.T[upper].astype(np.float64)
     used = above + below > 0
     chi2 = float(((above - below)[used] ** 2 / (above + below)[used]).sum())
     return _test("bowker", chi2, int(used.sum()))
@@ -176,8 +177,9 @@ def stuart_maxwell(C: NDArray[np.int64]) -> MarginalTest:
     """
     reason = _no_test(C)
     if reason:
-        return MarginalTest("stuart_maxwell", None, None, None, reason)
-    rows, columns = C.sum(axis=1), C.sum(axis=0)
+        return MarginalTest(name="stuart_maxwell", chi2=None, df=None, p=None, reason=reason)
+    rows = C.sum(axis=1)
+    columns = C.sum(axis=0)
     values, vectors = np.linalg.eigh((np.diag(rows + columns) - C - C.T).astype(np.float64))
     used = values > 1e-12 * values[-1]
     along = (rows - columns) @ vectors[:, used]

@@ -193,7 +193,8 @@ def mace(
     """
     if prior not in PRIORS:
         raise ValueError(f"{prior}: expected one of {', '.join(PRIORS)}")
-    W, k = votes.W, votes.k
+    W = votes.W
+    k = votes.k
     start = {"spamming": np.full(W, 0.5), "habit": np.full((W, k), 1 / k)}
 
     def m_step(expected: Floats, previous: Parameters) -> Law:
@@ -221,7 +222,9 @@ def em(votes: Votes, m_step: MStep, *, tolerance: float, max_iterations: int, pr
     """
     labeled = votes.n > 0
     whole = bool(labeled.all())
-    p, parameters, trace = votes.shares(), dict[str, Floats](), list[float]()
+    p = votes.shares()
+    parameters = dict[str, Floats]()
+    trace = list[float]()
     while True:
         grades = prior if prior is not None else _shares((p if whole else p[:, labeled]).sum(axis=1))
         law = m_step(votes.expected(p), parameters)
@@ -239,7 +242,14 @@ def em(votes: Votes, m_step: MStep, *, tolerance: float, max_iterations: int, pr
             single = votes.n == 1
             likelihood = np.exp(votes.log_likelihood(law.log_theta)[:, single])
             p[:, single] = _shares(likelihood.T).T
-            return Posterior(p.T, grades, parameters, log_likelihood, tuple(trace), converged)
+            return Posterior(
+                p=p.T,
+                prior=grades,
+                worker=parameters,
+                log_likelihood=log_likelihood,
+                trace=tuple(trace),
+                converged=converged,
+            )
 
 
 def _shares(counts: Floats) -> Floats:

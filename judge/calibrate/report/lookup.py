@@ -63,7 +63,8 @@ def verdict_of(calibration: Calibration, criterion: str) -> TrustVerdict | None:
 
 def chosen_of(calibration: Calibration, criterion: str) -> str | None:
     """The name of the judge that the criterion's report is about."""
-    selection, verdict = selection_of(calibration, criterion), verdict_of(calibration, criterion)
+    selection = selection_of(calibration, criterion)
+    verdict = verdict_of(calibration, criterion)
     return selection.chosen if selection else verdict.judge if verdict else None
 
 

@@ -50,7 +50,8 @@ NOTES = (
 def chapter(calibration: Calibration, criterion: str) -> Iterator[Finding]:
     """What was found under one criterion, but for the verdicts: what the report shows, too."""
     rows = best_first(of(calibration.agreement, criterion))
-    chosen, split = chosen_of(calibration, criterion), split_of(calibration, criterion)
+    chosen = chosen_of(calibration, criterion)
+    split = split_of(calibration, criterion)
     row = row_of(rows, chosen, split)
     for part in SPLITS:
         yield from _agreement([row for row in rows if row.split == part], chosen)
@@ -220,7 +221,8 @@ def _beside(rows: Sequence[AgreementRow], row: AgreementRow | None) -> Iterator[
 
 def selected(selection: Choice) -> str:
     """How the judge was chosen, and how much the choice flatters it."""
-    statistic, on = heading(selection.statistic), grades_of(selection.chosen_on)
+    statistic = heading(selection.statistic)
+    on = grades_of(selection.chosen_on)
     texts = [
         f"{escape(selection.chosen)} was chosen from {count(len(selection.tried), 'candidate')} by {statistic} on {on}"
         f": {interval(selection.value)} there."
@@ -327,7 +329,8 @@ def diagnostics(calibration: Calibration, chosen: AgreementRow) -> Iterator[Find
         lines = [(_SLOPES[row.what], row.slope, over(row.slope), row.slope.reason) for row in slopes]
         tables.append(Table(lines, columns, places=3))
     if families:
-        minus, against = Column("judge minus assessor", signed=True), Column("against other runs [95 %]", signed=True)
+        minus = Column("judge minus assessor", signed=True)
+        against = Column("against other runs [95 %]", signed=True)
         of_families = [
             (row.family + " (the judge's own)" * row.is_self, row.runs, row.mean, row.contrast, row.contrast.reason)
             for row in families
@@ -394,7 +397,8 @@ def summary(calibration: Calibration, columns: int = 80) -> str:
 
 
 def _heart(calibration: Calibration, criterion: str) -> Iterator[Finding]:
-    split, chosen = split_of(calibration, criterion), chosen_of(calibration, criterion)
+    split = split_of(calibration, criterion)
+    chosen = chosen_of(calibration, criterion)
     rows = best_first(row for row in of(calibration.agreement, criterion) if row.split == split)
     references = ", ".join(dict.fromkeys(printable(row.reference) for row in rows))
     basis = f"{grades_of(split)} of {references}" if rows else f"{grades_of(split)}: no judge was compared"

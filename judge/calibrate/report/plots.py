@@ -63,11 +63,15 @@ def confusion_maps(rows: Sequence[AgreementRow]) -> tuple[bytes, bytes]:
         shown = rows[:MAPS]
         across = min(4, max(1, len(shown)))
         down = -(-len(shown) // across) or 1
-        cell, gap_x, gap_y = 1.9, 0.7, 0.95
-        width, height = across * (cell + gap_x), down * (cell + gap_y)
+        cell = 1.9
+        gap_x = 0.7
+        gap_y = 0.95
+        width = across * (cell + gap_x)
+        height = down * (cell + gap_y)
         figure = Figure(figsize=(width, height))
         for place, row in enumerate(shown):
-            x, y = place % across, place // across
+            x = place % across
+            y = place // across
             box = (x * (cell + gap_x) / width, 1 - (y * (cell + gap_y) + cell) / height, cell / width, cell / height)
             axes = figure.add_axes(box)
             _map(axes, row, _apart(row, shown))
@@ -149,7 +153,8 @@ def _wider(row: CorrectedRow) -> bool:
 
 
 def _dumbbell(axes: "Axes", place: int, row: CorrectedRow) -> None:
-    raw, corrected = row.raw.value, row.corrected
+    raw = row.raw.value
+    corrected = row.corrected
     if row.bound_low is not None and row.bound_high is not None and _wider(row):
         axes.hlines(place, row.bound_low, row.bound_high, color=draw.BLUE, linewidth=_BAND, alpha=0.18)
     if corrected.low is not None and corrected.high is not None:

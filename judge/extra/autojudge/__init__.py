@@ -117,7 +117,9 @@ class AutoJudge:
             return nugget_banks
         with self._call(rag_responses, rag_topics, llm_config, settings) as (home, inputs, plan):
             create = need("nuggets.create", "a bank of nuggets")
-            pool, out, file = home / "pool", home / "nuggets", inputs / "bank.jsonl"
+            pool = home / "pool"
+            out = home / "nuggets"
+            file = inputs / "bank.jsonl"
             write_pool(pool, pool_runs(plan(Pooling)), replace=True)
             # A bank of other inputs gives way; replies stay in the journal beside it.
             (out / create.CREATED).unlink(missing_ok=True)
@@ -232,12 +234,15 @@ def _recall(call: _Call, banks: Any, values: _Values) -> dict[str, str]:
 
     questions, scoring = (need(f"nuggets.{name}", "the recall of nuggets") for name in ("questions", "scoring"))
     home, inputs, plan = call
-    bank, pool, out = inputs / "bank.jsonl", home / "run", home / "matches"
+    bank = inputs / "bank.jsonl"
+    pool = home / "run"
+    out = home / "matches"
     write_nugget_banks_generic(banks, bank)
     (out / questions.NUGGETS).unlink(missing_ok=True)
     questions.match_nuggets(plan(questions.NuggetMatchPlan, pool=pool, bank=bank, out=out), progress=True)
     scores = scoring.score_nuggets(scoring.NuggetScorePlan(pool=pool, bank=bank, matches=(out,)))
-    name, measure = f"nuggets_{scoring.MAIN}", scoring.MEASURES[scoring.MAIN]
+    name = f"nuggets_{scoring.MAIN}"
+    measure = scoring.MEASURES[scoring.MAIN]
     for unit in scores.units:
         if unit.status == "matched" and (value := scoring.value_of(unit, measure)) is not None:
             values[unit.run_id, unit.topic_id][name] = value

@@ -114,11 +114,30 @@ def bench_pool(samples: Sequence[Drawn]) -> tuple[Pool, dict[str, Turn]]:
             for text in item.passages:
                 key = keys.setdefault(text, f"P{len(keys) + 1:06d}")
                 passages.setdefault(key, Passage(key, text, "collection"))
-            text, topic_id = item.response or "", drawn.topics[item.unit]
+            text = item.response or ""
+            topic_id = drawn.topics[item.unit]
             words = len(text.split())
             used = tuple(dict.fromkeys(map(keys.__getitem__, item.passages)))
             tokens = TokenCount(words, words, words, None)
-            responses.append(PooledResponse(response_id, turn_id, topic_id, text, used, tokens, False, ()))
+            responses.append(
+                PooledResponse(
+                    response_id=response_id,
+                    turn_id=turn_id,
+                    topic_id=topic_id,
+                    text=text,
+                    passages=used,
+                    tokens=tokens,
+                    truncated=False,
+                    runs=(),
+                )
+            )
             context = tuple(Exchange(utterance, response) for utterance, response in item.context)
-            turns[turn_id] = Turn(turn_id, topic_id, item.utterance, None, context, ())
+            turns[turn_id] = Turn(
+                turn_id=turn_id,
+                topic_id=topic_id,
+                utterance=item.utterance,
+                resolved_utterance=None,
+                context=context,
+                ptkb=(),
+            )
     return Pool(tuple(responses), passages, ()), turns

@@ -25,7 +25,9 @@ from judge.records import Level, Problem, Record, Scale
 
 SCHEMA = 3
 """Version of the card's layout."""
-CARD, PAGE, ITEMS = "card.json", "card.md", "items.jsonl"
+CARD = "card.json"
+PAGE = "card.md"
+ITEMS = "items.jsonl"
 DECIMALS = 9
 """Of the numbers in a card, so that it is the same on machines whose last digits differ."""
 CUT = 0.5
@@ -187,7 +189,14 @@ def stored_labels(drawn: Drawn, judge: str, values: Mapping[str, float]) -> Scal
             labels.append(Label(turn_id, response_id, int(value >= CUT), expected=float(value)))
         else:
             labels.append(Label(turn_id, response_id, int(value)))
-    given = Labels(judge, None, None, drawn.dataset.name, drawn.digest, tuple(labels))
+    given = Labels(
+        judge=judge,
+        prompt=None,
+        prompt_digest=None,
+        source=drawn.dataset.name,
+        digest=drawn.digest,
+        labels=tuple(labels),
+    )
     return ScaledLabels(on_scale(given, {level.grade for level in scale.levels}), scale)
 
 

@@ -241,7 +241,8 @@ def _bench_stored(plan: BenchPlan, steps: Steps) -> BenchOutcome:
     """The cards of all judges whose labels were released with the datasets, each in a folder of its own."""
     if plan.prompts:
         raise UsageError("stored labels are under no prompt of judge (--prompt)")
-    folder, out = plan.data, plan.out
+    folder = plan.data
+    out = plan.out
     _check_out(out, None)
     chosen = choose_datasets(folder, plan.datasets)
     without = [dataset.name for dataset in chosen if dataset.stored is None]

@@ -89,7 +89,8 @@ def _facts(card: bench_card.JudgeCard) -> list[str]:
         tokens = f", {spent.prompt_tokens} tokens of prompts and {spent.completion_tokens} of replies"
         facts.append(f"{count(spent.calls, 'call')} {cost}{tokens if spent.counted == spent.calls else ''}.")
     if card.options:
-        temperature, seed = card.options.get("temperature"), card.options.get("seed")
+        temperature = card.options.get("temperature")
+        seed = card.options.get("seed")
         facts.append(f"Temperature {temperature}, sampling seed {'none' if seed is None else seed}.")
     if card.limit is not None:
         facts.append(f"At most {count(card.limit, 'item')} of each dataset, drawn with seed {card.seed}.")
@@ -162,7 +163,7 @@ DATA: RecordColumns = {
 }
 
 
-NO_CELL = Estimate(None, None, None, 0, 0, "no comparable card")
+NO_CELL = Estimate(value=None, low=None, high=None, n=0, topics=0, reason="no comparable card")
 
 
 Columns = dict[str, dict[int, bench_card.DatasetCard]]
@@ -183,7 +184,7 @@ def compare_cards(cards: Sequence[ReadCard]) -> tuple[Table[Any], ...]:
             "intervals are 95 % over units, each pair for itself."
         )
         columns = ("dataset", "a", "b", "items", "AUC a", "AUC b", "a - b")
-        grids += (Table(lines, columns, "Differences", (note,), PLACES),)
+        grids += (Table(rows=lines, columns=columns, title="Differences", notes=(note,), places=PLACES),)
     without = [name for name, (_, items) in zip(names, cards, strict=True) if items is None]
     if without:
         note = (
@@ -211,7 +212,7 @@ def judge_grids(cards: Sequence[bench_card.JudgeCard]) -> tuple[Table[Any], ...]
                 dataset = there.get(place)
                 cells.append((cell(dataset) if dataset is not None else None) or NO_CELL)
             lines.append(tuple(cells))
-        return Table(lines, ("judge", *columns), title, notes, PLACES)
+        return Table(rows=lines, columns=("judge", *columns), title=title, notes=notes, places=PLACES)
 
     notes = ["Weighted kappa where grades are compared with grades, else kappa of positive or not. 95 % over units."]
     for column, there in sound.items():
@@ -240,7 +241,8 @@ def _columns(cards: Sequence[bench_card.JudgeCard]) -> Columns:
 
 
 def _names(judges: Sequence[str]) -> tuple[str, ...]:
-    totals, seen = Counter(judges), Counter[str]()
+    totals = Counter(judges)
+    seen = Counter[str]()
     names = []
     for judge in judges:
         seen[judge] += 1

@@ -34,7 +34,9 @@ def open_model(model: str, options: ModelOptions) -> Model:
     name, at, written = model.rpartition("@")
     if not at or "/" in written:
         # What has a slash is the rest of a path and no threshold.
-        name, at, written = model, "", str(THRESHOLD)
+        name = model
+        at = ""
+        written = str(THRESHOLD)
     first, _, rest = name.partition("/")
     kind = KINDS.get(first)
     if kind is None or bool(kind.model_needed) != bool(rest):

@@ -19,7 +19,10 @@ from judge.records import Criterion
 VERSION = 1
 """Goes up whenever the same scores may give other labels."""
 THRESHOLD = 0.5
-SUPPORTED, CONTRADICTED, UNSUPPORTED, NO_CLAIM = "supported", "contradicted", "unsupported", "no_claim"
+SUPPORTED = "supported"
+CONTRADICTED = "contradicted"
+UNSUPPORTED = "unsupported"
+NO_CLAIM = "no_claim"
 _LABELS: Mapping[str, frozenset[str]] = {
     "groundedness": frozenset((SUPPORTED, UNSUPPORTED)),
     "support": frozenset((SUPPORTED, UNSUPPORTED)),
@@ -73,7 +76,9 @@ class Checker(Model):
     """The least probability that counts."""
 
     def __init__(self, model: str, options: ModelOptions, settings: Mapping[str, str]) -> None:
-        self._model, self._options, self._settings = model, options, settings
+        self._model = model
+        self._options = options
+        self._settings = settings
         self._called = f"checker/{self.kind}/{model}"
 
     def check(self, criteria: Sequence[Criterion]) -> None:
@@ -115,7 +120,8 @@ class Checker(Model):
             return completion
         left = iter(scores)
         rows: dict[int, list[PairScore]] = {}
-        labels, support = [], []
+        labels = []
+        support = []
         for number, sentence in enumerate(split_sentences(request.response), 1):
             if claims(sentence):
                 rows[number] = list(itertools.islice(left, len(request.passages)))

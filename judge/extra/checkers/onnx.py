@@ -221,7 +221,8 @@ class ModelFiles:
             missing = "tokenizer.json" if tokenizer is None else "config.json"
             raise InputError(f"{model}: there is no {missing} beside it or in the folder above, expected one")
         read = functools.partial(json_of, kind=_Config, otherwise="cannot be read")
-        config, limits = read(config_file), read(limits_file) if limits_file else _Config()
+        config = read(config_file)
+        limits = read(limits_file) if limits_file else _Config()
         # Exporters give these names to weights that are kept outside the model.
         outside = {f"{model.name}_data", f"{model.name}.data", f"{model.stem}.data"}
         self.parts = sorted(part for part in model.parent.glob("*") if part.name in outside and part.is_file())

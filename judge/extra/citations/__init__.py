@@ -168,7 +168,8 @@ def _text_in(document: Any) -> str | None:
 def fix_sentences(fixer: Fixer, line: dict[str, Any], path: str) -> None:
     """Leave out sentences without text, cite each passage of a sentence once, and cut the response at the limit."""
     name = sentences_in(fixer.rules)
-    sentences, base = line.get(name), f"{path}.{name}"
+    sentences = line.get(name)
+    base = f"{path}.{name}"
     if type(sentences) is not list or not all(
         type(each) is dict and type(each.get("text")) is str for each in sentences
     ):

@@ -81,7 +81,9 @@ def _check_metadata(check: RunCheck, year: Year, path: str, line: Mapping[str, A
 
 def _check_citations(check: RunCheck, year: Year, path: str, line: Mapping[str, Any]) -> None:
     name = sentences_in(check.rules)
-    sentences, references, base = line.get(name), references_of(line), f"{path}.{name}"
+    sentences = line.get(name)
+    references = references_of(line)
+    base = f"{path}.{name}"
     listed = {each for each in references if type(each) is str}
     cited: dict[str, None] = {}
     add = partial(check.add_entry, base)
@@ -139,7 +141,17 @@ def _profile(
 ) -> Profile:
     """A row; lengths are in words, as `str.split` gives them, or set by each topic."""
     check = partial(check_year, year=rules, by_topic=words == UNLIMITED)
-    return Profile(track, year, False, words, "whitespace", None, (format,), frozenset(errors), check)
+    return Profile(
+        track=track,
+        year=year,
+        interactive=False,
+        token_limit=words,
+        token_rule="whitespace",
+        citation_limit=None,
+        formats=(format,),
+        errors=frozenset(errors),
+        check=check,
+    )
 
 
 _CITED = ("unknown_citation", "malformed_passage_id")

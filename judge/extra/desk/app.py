@@ -214,7 +214,8 @@ def same_secret(given: str | None, token: str) -> bool:
 
 def _from_here(request: Request) -> bool:
     """Whether a page of the desk sent a form, as far as the browser tells; the form's own token is checked as well."""
-    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    site = request.headers.get("sec-fetch-site")
     if site not in (None, "same-origin"):
         return False
     try:
@@ -243,7 +244,8 @@ class Visit:
 
     def page(self, template: str, status: int = 200, /, **values: Any) -> Response:
         """A page for this seat; a form in it has the hidden field `form_token`."""
-        home, token = self.address("/"), self.seat.form_token
+        home = self.address("/")
+        token = self.seat.form_token
         return desk_page(template, status, seat=self.seat, home=home, form_token=token, **values)
 
     def go(self, path: str) -> Response:

@@ -147,7 +147,8 @@ def _drawn(path: Path) -> tuple[PlanRow, ...]:
             gold = ()
         if not gold:
             raise
-        rows, named = (), {(row.turn_id, row.text_sha256 or row.response_id or "") for row in gold}
+        rows = ()
+        named = {(row.turn_id, row.text_sha256 or row.response_id or "") for row in gold}
     seal = path.with_name(SEAL)
     if seal.exists() and any((item.turn_id, item.response) in named for item in read_seal(seal).test.items):
         raise UsageError(
@@ -179,12 +180,22 @@ def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[P
         found: list[tuple[PooledResponse, PlanRow | None]] = [(response, None) for response in pool.responses]
     else:
         by_id = {response.response_id: response for response in pool.responses}
-        problems, found = [], []
+        problems = []
+        found = []
         for line, row in enumerate(drawn, 1):
             response = by_id.get(row.response_id)
             if response is None or (response.turn_id, response_digest(response)) != (row.turn_id, row.text_sha256):
                 message = f"the pool has no response {row.response_id} of this turn and text: drawn from another pool?"
-                problems.append(Problem("not_in_pool", "error", name, row.turn_id, f"line {line}", message))
+                problems.append(
+                    Problem(
+                        code="not_in_pool",
+                        severity="error",
+                        file=name,
+                        turn_id=row.turn_id,
+                        path=f"line {line}",
+                        message=message,
+                    )
+                )
             else:
                 found.append((response, row))
         refuse(problems, f"{name}: not a plan of this pool: {count(len(problems), 'problem')}")
@@ -224,7 +235,8 @@ def _suggestions(
     found: dict[tuple[str, str], Judgment] = {}
     judges: set[str] = set()
     for judgment in stored_judgments(path):
-        response_id, prompt = judgment.response_id, criteria.get(judgment.criterion)
+        response_id = judgment.response_id
+        prompt = criteria.get(judgment.criterion)
         if isinstance(judgment, Failure) or prompt is None or judgment.sample > 0 or response_id not in turns:
             continue
         if judgment.turn_id != turns[response_id]:
@@ -297,7 +309,8 @@ class AssessDesk:
             return self._task_page(visit, task, problem=problem, comment=comment[:_LONGEST_COMMENT])
         item = self._work.items[task.item]
         shown = (item.response_id, task.criterion) in self._work.suggestions
-        label, made = DeskLabel(grades.get(given), comment), "postedit" if shown else "blind"
+        label = DeskLabel(grades.get(given), comment)
+        made = "postedit" if shown else "blind"
         await asyncio.to_thread(self._store.save, visit.seat.path, task, label, made)
         return visit.go(f"/?after={task.place}")
 
@@ -338,7 +351,8 @@ class AssessDesk:
         return Response(tsv(_COLUMNS, rows), media_type="text/tab-separated-values", headers=headers)
 
     def _task_page(self, visit: desk.Visit, task: DeskTask, problem: str = "", comment: str | None = None) -> Response:
-        labeled, tasks = self._store.labeled(visit.seat.path), self._store.tasks(visit.seat.path)
+        labeled = self._store.labeled(visit.seat.path)
+        tasks = self._store.tasks(visit.seat.path)
         choice = labeled.get(task.place)
         view = task_view(self._work, task, choice)
         shown = {"choice": choice, "problem": problem, "comment": view["comment"] if comment is None else comment}
@@ -347,7 +361,8 @@ class AssessDesk:
         return visit.page("assess_task.html", status, view=view, first=first, **shown, **self._shown(visit))
 
     def _named(self, visit: desk.Visit) -> DeskTask:
-        tasks, place = self._store.tasks(visit.seat.path), int(visit.given["place"])
+        tasks = self._store.tasks(visit.seat.path)
+        place = int(visit.given["place"])
         if not 1 <= place <= len(tasks):
             desk.missing_page()
         return tasks[place - 1]
@@ -452,7 +467,9 @@ def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]
     """Open a desk and its store, which are closed at the end; `.app()` of the desk is an ASGI application."""
     work = Work(plan)
     dealt = deal([item.response_id for item in work.items], plan.assessors, plan.shared, plan.seed)
-    with LabelStore(plan.store, work.settings, work.items, plan.assessors, dealt) as store:
+    with LabelStore(
+        path=plan.store, settings=work.settings, items=work.items, assessors=plan.assessors, dealt=dealt
+    ) as store:
         yield AssessDesk(work, store), store
 
 

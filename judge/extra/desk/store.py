@@ -252,7 +252,8 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
 
     def following(self, path: str, place: int) -> DeskTask | None:
         """The first task after a place without a label, or else from the beginning; None if every task has one."""
-        tasks, labeled = self._tasks[path], self._current[path]
+        tasks = self._tasks[path]
+        labeled = self._current[path]
         if len(labeled) == len(tasks):
             return None
         order = itertools.chain(range(place, len(tasks)), range(min(place, len(tasks))))

@@ -67,7 +67,7 @@ def measured_run(
     turns = {turn_id: float(value) for turn_id, value in counted if value is not None}
     clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
     estimate = mean_interval(list(turns.values()), clusters, bounds=bounds, what="values")
-    return MeasuredRun(run_id, measure, over, estimate, turns, unjudged)
+    return MeasuredRun(run_id=run_id, measure=measure, over=over, estimate=estimate, turns=turns, unjudged=unjudged)
 
 
 def board_lines(form: str, scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
@@ -77,7 +77,8 @@ def board_lines(form: str, scores: Sequence[MeasuredRun], *, turns: bool = False
     """
     if form == "trec_eval":
         return _trec_eval_lines(scores, turns=turns)
-    whole, lines = "all" if turns or form != "ir_measures" else "", list[str]()
+    whole = "all" if turns or form != "ir_measures" else ""
+    lines = list[str]()
     for each in scores:
         values = {**(each.turns if turns else {}), whole: each.estimate.value}
         lines += [BOARDS[form](each, of, value) + "\n" for of, value in values.items() if value is not None]

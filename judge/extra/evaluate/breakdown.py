@@ -135,7 +135,9 @@ def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> Measure
     values = {
         turn_id: statistics.fmean(run.turns[turn_id] for run in runs if turn_id in run.turns) for turn_id in turn_ids
     }
-    return MeasuredRun("average", runs[0].measure, runs[0].over, _mean(values, reading), values)
+    return MeasuredRun(
+        run_id="average", measure=runs[0].measure, over=runs[0].over, estimate=_mean(values, reading), turns=values
+    )
 
 
 def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> dict[Group, Estimate]:
@@ -186,7 +188,8 @@ def by_run_and_group(
 
 def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Table[Any]:
     """Turns that depend on PTKB statements against those that do not: all together, then by depth (figure 6)."""
-    linked, depths = groups_of(facts, "ptkb"), groups_of(facts, "depth")
+    linked = groups_of(facts, "ptkb")
+    depths = groups_of(facts, "depth")
     whole = by_group(runs, linked, "ptkb", reading)
     lines = [(line[0], line[1], None, *line[2:]) for line in whole]
     for word in PTKB.values():
@@ -217,7 +220,9 @@ def stacked(
         if note not in common
     ]
     notes += [note for note in grids[0].notes if note in common]
-    return Table(lines, (*first, *grids[0].columns), title, dict.fromkeys(notes), grids[0].places)
+    return Table(
+        rows=lines, columns=(*first, *grids[0].columns), title=title, notes=dict.fromkeys(notes), places=grids[0].places
+    )
 
 
 def breakdown_pictures(
@@ -238,7 +243,8 @@ def breakdown_pictures(
     of = f"{count(len(better), 'run')} at the median or better"
     topics = [(str(group), mean) for group, mean in group_means(average, groups_of(facts, "topic"), reading).items()]
     drawn["topics"] = interval_plot(topics, axis, f"{heading} by topic: {of}", "turns")
-    depths, linked = groups_of(facts, "depth"), groups_of(facts, "ptkb")
+    depths = groups_of(facts, "depth")
+    linked = groups_of(facts, "ptkb")
     if any(turn_id in depths for turn_id in average.turns):
         drawn["depths"] = curve_plot(
             [(of, _by_depth(average, depths, reading))], "depth of the turn", axis, f"{heading} by depth: {of}"
@@ -304,7 +310,8 @@ def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: R
     differ as their means count too.
     """
     runs = best_first(runs, reading)
-    measure, values = runs[0].measure if runs else "", {run.run_id: run.turns for run in runs}
+    measure = runs[0].measure if runs else ""
+    values = {run.run_id: run.turns for run in runs}
     judged = {
         run.run_id: {turn_id: value for turn_id, value in run.turns.items() if turn_id not in run.unjudged}
         for run in runs
@@ -325,7 +332,9 @@ def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: R
         notes = [f"{measure}: no pair, since there is only one run."]
     if any(pair.if_worst is not None for pair in pairs):
         notes.append(UNJUDGED)
-    return PairedRuns(tuple(pairs), letters, reading, f"{measure}: {sentence}", tuple(notes))
+    return PairedRuns(
+        pairs=tuple(pairs), letters=letters, reading=reading, sentence=f"{measure}: {sentence}", notes=tuple(notes)
+    )
 
 
 _PAIR: RecordColumns = {

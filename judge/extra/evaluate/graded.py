@@ -157,7 +157,7 @@ def _scored(run_id: str, answers: Mapping[str, str], qrels: ResponseQrels, clust
                 unjudged=unjudged,
             )
     outside = tuple(sorted(answers.keys() - qrels.grades.keys(), key=natural_key))
-    return ScoredRun(run_id, first, grades, outside, scores)
+    return ScoredRun(run_id=run_id, first=first, grades=grades, outside=outside, scores=scores)
 
 
 def overs(qrels: ResponseQrels) -> tuple[Over, ...]:
@@ -231,7 +231,7 @@ def evaluated_criterion(
         for measure in RESPONSE_MEASURES
         if (of_measure := [run.scores[measure, chosen] for run in scored if (measure, chosen) in run.scores])
     }
-    return EvaluatedCriterion(qrels, scored, chosen, cluster, compared)
+    return EvaluatedCriterion(qrels=qrels, runs=scored, over=chosen, cluster=cluster, compared=compared)
 
 
 def response_table(
@@ -240,7 +240,8 @@ def response_table(
     """One table of all criteria."""
     if table == "run":
         return _by_run(evaluated)
-    grids, names = [], []
+    grids = []
+    names = []
     for of in evaluated:
         for measure, compared in of.compared.items():
             grids.append(breakdown.breakdown(table, compared, of.measured(measure), facts))

@@ -114,7 +114,8 @@ def _ranked(path: Path, rank: Rank) -> RankedRun:
         run = with_own_turns(run, own_turns(run))
         turn_ids = {f"{topic_of(turn_id)}_1" for turn_id in turn_ids}
     ranked = rank(run, read.places)
-    years, remarks = possible_years(turn_ids, rules.year), (*ranked.remarks, *_remarks_on(read, turns))
+    years = possible_years(turn_ids, rules.year)
+    remarks = (*ranked.remarks, *_remarks_on(read, turns))
     return msgspec.structs.replace(ranked, years=years, remarks=remarks, own_turns=rules.own_turns)
 
 

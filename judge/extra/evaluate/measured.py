@@ -125,7 +125,8 @@ class Evaluator:
 
     def problem(self, run: RankedRun) -> Problem | None:
         """Why the run cannot be measured: it has no turn of the grades, or is of another year."""
-        grades, item = self._grades, self._asked.item
+        grades = self._grades
+        item = self._asked.item
         answered = {turn_id for turn_id, items in run.ranking.items() if items}
         if not answered:
             message = f"names no {item} for any turn"
@@ -142,7 +143,8 @@ class Evaluator:
 
     def add(self, run: RankedRun) -> None:
         """Measure a run."""
-        grades, asked = self._grades, self._asked
+        grades = self._grades
+        asked = self._asked
         values = self._measures.values(run.ranking)
         answered = {turn_id for turn_id, items in run.ranking.items() if items}
 
@@ -150,10 +152,15 @@ class Evaluator:
             bounds = self._measures.bounds(name)
             return measured_run(run.run_id, name, values[name], grades, over, cluster=asked.cluster, bounds=bounds)
 
-        there, beside = len(answered & grades.keys()), len(answered - grades.keys())
+        there = len(answered & grades.keys())
+        beside = len(answered - grades.keys())
         scores = tuple(measured(name, asked.over) for name in asked.measures)
         other = measured(asked.main, _OTHER[asked.over]).estimate.value
-        self._runs.append(EvaluatedRun(run.run_id, there, beside, run.outside, scores, other))
+        self._runs.append(
+            EvaluatedRun(
+                run_id=run.run_id, answered=there, beside=beside, outside=run.outside, scores=scores, other=other
+            )
+        )
 
     def result(self) -> Evaluation:
         """The runs that were added, compared."""
@@ -164,19 +171,28 @@ class Evaluator:
         barren = sum(max(rows.values()) < asked.relevant for rows in self._grades.values())
         runs = tuple(by_id[run.run_id] for run in breakdown.best_first(main, reading))
         compared = breakdown.comparison(main, np.random.default_rng(_SEED), reading)
-        return Evaluation(self._assessment, asked, len(self._grades), barren, runs, compared)
+        return Evaluation(
+            assessment=self._assessment,
+            asked=asked,
+            turns=len(self._grades),
+            barren=barren,
+            runs=runs,
+            compared=compared,
+        )
 
 
 def means(evaluation: Evaluation) -> Table[Any]:
     """A line for each run, best first by the main measure, which has its interval and the letters of tied runs."""
-    asked, letters = evaluation.asked, evaluation.compared.letters
+    asked = evaluation.asked
+    letters = evaluation.compared.letters
     outside = any(run.outside is not None for run in evaluation.runs)
     others = [name for name in asked.measures if name != asked.main]
     columns = ("run", "answered", *(("outside",) if outside else ()), asked.main, "letters")
     lines: list[tuple[Cell, ...]] = []
     for run in evaluation.runs:
         of = {score.measure: score.estimate for score in run.scores}
-        known, values = (run.outside,) if outside else (), (of[name].value for name in others)
+        known = (run.outside,) if outside else ()
+        values = (of[name].value for name in others)
         lines.append((run.run_id, run.answered, *known, of[asked.main], letters.get(run.run_id), run.other, *values))
     turns = count(evaluation.turns, "turn")
     title = f"{asked.items} by {evaluation.assessment}: {turns}, {breakdown.OVER[asked.over]}"
@@ -487,13 +503,18 @@ def _add_runs(
 def _unknown(turn_ids: Mapping[str, object], file: str, turns: Mapping[str, Turn] | None) -> list[Problem]:
     message = "no topic of the topics file has this turn"
     unknown = () if turns is None else (turn_id for turn_id in turn_ids if turn_id not in turns)
-    return [Problem("unknown_turn", "error", file, turn_id, "", message) for turn_id in unknown]
+    return [
+        Problem(code="unknown_turn", severity="error", file=file, turn_id=turn_id, path="", message=message)
+        for turn_id in unknown
+    ]
 
 
 def _files(outcome: RankingsOutcome, steps: Steps) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
-    evaluations, facts = outcome.evaluations, outcome.facts
-    several, names = len(evaluations) > 1, [evaluation.assessment for evaluation in evaluations]
+    evaluations = outcome.evaluations
+    facts = outcome.facts
+    several = len(evaluations) > 1
+    names = [evaluation.assessment for evaluation in evaluations]
     for table, name in stepped("making tables", breakdown.TABLES.items(), steps):
         grids = ranking_tables(evaluations, facts, table)
         if table == "run" and several:

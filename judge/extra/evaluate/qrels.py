@@ -107,7 +107,16 @@ def read_given(
         key = own_turn_id(label.turn_id), label.response_id
         if key in first:
             message = f"{printable_id(label.response_id)} is graded twice"
-            problems.append(Problem("duplicate_row", "error", str(path), printable_id(label.turn_id), "", message))
+            problems.append(
+                Problem(
+                    code="duplicate_row",
+                    severity="error",
+                    file=str(path),
+                    turn_id=printable_id(label.turn_id),
+                    path="",
+                    message=message,
+                )
+            )
         first.add(key)
     beside = path.with_name("pool.jsonl")
     pooled = prompt is not None and path.name == JUDGMENTS and beside.exists()
@@ -215,7 +224,8 @@ def _by_turn(given: GivenSet, labels: Labels) -> dict[str, dict[str, int]]:
 def _held(given: GivenSet) -> tuple[int, ...]:
     """The scale that the grades of a file show: from the lowest, or 0, to the highest."""
     grades = [label.grade for label in given.labels.labels if label.grade is not None]
-    low, high = min(0, *grades), max(1, *grades)
+    low = min(0, *grades)
+    high = max(1, *grades)
     if high - low >= _MOST_GRADES:
         expected = f"expected a scale of at most {_MOST_GRADES} grades"
         raise InputError(f"{given.path}: grades from {low} to {high}: {expected}")
@@ -256,7 +266,9 @@ def check_pools(a: GivenSet, b: GivenSet) -> None:
         for pool in (a.pool, b.pool)
     )
     problems = [
-        Problem("other_response", "error", second, response[0], response_id, message)
+        Problem(
+            code="other_response", severity="error", file=second, turn_id=response[0], path=response_id, message=message
+        )
         for response_id, response in others.items()
         if known.get(response_id, response) != response
     ]
@@ -365,7 +377,8 @@ def compare_qrels(plan: QrelsPlan, steps: Steps = quiet) -> QrelsOutcome:
     turns = common_turns(a, b)
     a, b = (msgspec.structs.replace(of, name=published(of.name)) for of in (a, b))
     if not plan.runs and (pool := next((given.pool for given in read if given.pool is not None), None)) is not None:
-        runs, responses = pooled_runs(pool), True
+        runs = pooled_runs(pool)
+        responses = True
     if runs:
         check_runs(runs, turns, a, b)
     usual = MEAN if responses or any(one.criterion is not None for one in read) else DEFAULT_MEASURE
@@ -399,7 +412,14 @@ def _measures(plan: QrelsPlan, usual: str | None, *, higher_is_better: bool) -> 
 def _check_topics(path: Path, sets: Sequence[GradeSet]) -> None:
     known = {turn.turn_id for topic in read_topics(path) for turn in topic.turns}
     problems = [
-        Problem("unknown_turn", "error", of.name, printable_id(turn_id), "", f"the topics of {path} lack this turn")
+        Problem(
+            code="unknown_turn",
+            severity="error",
+            file=of.name,
+            turn_id=printable_id(turn_id),
+            path="",
+            message=f"the topics of {path} lack this turn",
+        )
         for of in sets
         for turn_id in sorted(of.grades.keys() - known, key=natural_key)
     ]
@@ -434,7 +454,8 @@ def _picture(ranking: RankedBySets, sets: SetsAgreement) -> tuple[bytes, bytes]:
     lines = []
     for run in ranking.runs:
         if run.rank_a is not None and run.rank_b is not None:
-            a, b = (run.rank_a, number(run.a.estimate.value)), (run.rank_b, number(run.b.estimate.value))
+            a = (run.rank_a, number(run.a.estimate.value))
+            b = (run.rank_b, number(run.b.estimate.value))
             lines.append(RankLine(run.run_id, a, b, emphasis[run.run_id]))
     return slope_plot(
         lines,

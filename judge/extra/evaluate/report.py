@@ -93,7 +93,7 @@ def _sheet(
         sentence += " The bar is its 95 % range, from 3 topics on."
     title = f"{titled(criterion.name)} {'by topic' if kind == 'topic' else 'by turn'}"
     plot = Plot(f"{as_column(columns[2]).name} with its 95 % range", low, high, marks)
-    return Table(lines, columns, title, [worded(sentence, unit)], 2, plot)
+    return Table(rows=lines, columns=columns, title=title, notes=[worded(sentence, unit)], places=2, plot=plot)
 
 
 _BETTER = Column("better half", about="the average of the runs whose mean over all lines is the median or better")
@@ -120,7 +120,9 @@ def _agreement(first: RunFolder, other: RunFolder, ours: Criterion, scale: Scale
     """How far the grades of two folders agree under a criterion, which has `scale` in the other one."""
     binary = not same_grades(ours.scale, scale)
     positive = (_worst_positive(ours.scale), _worst_positive(scale)) if binary else None
-    a, b, cluster = first.judged.path, other.judged.path, first.judged.cluster
+    a = first.judged.path
+    b = other.judged.path
+    cluster = first.judged.cluster
     try:
         plan = QrelsPlan(a=a, b=b, criterion=ours.name, positive=positive, cluster=cluster)
         found = compare_qrels(plan).agreement
@@ -145,7 +147,14 @@ def _agreement(first: RunFolder, other: RunFolder, ours: Criterion, scale: Scale
         f"{first.name}."
     )
     title = f"{first.name} and {other.name}: how far the grades agree"
-    yield Table(lines, ("measure", "value"), title, [reading], 2, Plot("value", low, 1.0, marks))
+    yield Table(
+        rows=lines,
+        columns=("measure", "value"),
+        title=title,
+        notes=[reading],
+        places=2,
+        plot=Plot("value", low, 1.0, marks),
+    )
     yield _confusion(first.name, other.name, ours.unit, found)
 
 

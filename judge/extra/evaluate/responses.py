@@ -157,7 +157,9 @@ def read_response_qrels(plan: ResponsesPlan, paths: Sequence[Path]) -> tuple[gra
     for path in paths:
         sidecar = _sidecar(path)
         if sidecar is None:
-            name, of_file, remark = wanted or _stem(path), stated, None
+            name = wanted or _stem(path)
+            of_file = stated
+            remark = None
             if name != _stem(path) in criterion_names():
                 remark = f"so says --criterion; by its name {path.name} holds grades of {_stem(path)}."
         elif wanted not in (None, sidecar.criterion):
@@ -165,14 +167,20 @@ def read_response_qrels(plan: ResponsesPlan, paths: Sequence[Path]) -> tuple[gra
                 continue
             raise UsageError(f"{path}: grades of {shown(sidecar.criterion)}, as {path.name}.json says, not of {wanted}")
         else:
-            name, of_file, remark = sidecar.criterion, sidecar.scale, sidecar.calibration
+            name = sidecar.criterion
+            of_file = sidecar.scale
+            remark = sidecar.calibration
             if plan.scale is not None or plan.polarity is not None:
                 raise UsageError(f"{path}: {path.name}.json says the scale: leave out --scale and --polarity")
         levels = [level.grade for level in of_file.levels] if of_file is not None else [plan.positive]
         if plan.positive is not None and plan.positive not in levels:
             raise UsageError(f"--positive {plan.positive}: {path} has the grades {', '.join(map(str, levels))}")
         grades = _grades(path, of_file, problems)
-        read.append(grading.ResponseQrels(name, path.name, grades, of_file, plan.positive, remark))
+        read.append(
+            grading.ResponseQrels(
+                name=name, file=path.name, grades=grades, scale=of_file, threshold=plan.positive, remark=remark
+            )
+        )
     refuse(problems, f"response qrels: {count(len(problems), 'problem')}")
     if not read:
         raise UsageError(f"no qrels of {wanted} among {', '.join(path.name for path in paths)}")
@@ -209,7 +217,8 @@ def _sidecar(path: Path) -> _Sidecar | None:
 
 
 def _grades(path: Path, scale: Scale | None, problems: list[Problem]) -> dict[str, dict[str, int]]:
-    text, rows = read_text(path, problems), list[QrelRow]()
+    text = read_text(path, problems)
+    rows = list[QrelRow]()
     allowed = None if scale is None else {level.grade for level in scale.levels}
     with collected(problems, "wrong_qrels", path):
         rows += parse_qrels(text or "", str(path), allowed)
@@ -278,7 +287,8 @@ def _files(outcome: ResponsesOutcome, steps: Steps) -> dict[str, FileContent]:
 def _unusual(criteria: Sequence[grading.EvaluatedCriterion]) -> Iterator[str]:
     """Runs that answer other turns, or with other responses, than those of the qrels."""
     for of in criteria:
-        answered, unjudged = sum(len(run.first) for run in of.runs), sum(run.unjudged for run in of.runs)
+        answered = sum(len(run.first) for run in of.runs)
+        unjudged = sum(run.unjudged for run in of.runs)
         if 2 * unjudged > answered:
             graded = f"{answered - unjudged} of the {answered} first responses in its turns"
             yield (

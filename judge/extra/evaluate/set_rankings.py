@@ -156,7 +156,8 @@ def _by_topic(values: Floats, units: Sequence[str]) -> tuple[Floats, Floats]:
     """Sums and counts of each run and topic (R x T), topics in the order of the turns."""
     names = {name: place for place, name in enumerate(dict.fromkeys(units))}
     places = np.array([names[unit] for unit in units], dtype=np.int64)
-    sums, counts = np.zeros((len(values), len(names))), np.zeros((len(values), len(names)))
+    sums = np.zeros((len(values), len(names)))
+    counts = np.zeros((len(values), len(names)))
     for run, row in enumerate(values):
         known = ~np.isnan(row)
         sums[run] = np.bincount(places[known], weights=row[known], minlength=len(names))
@@ -173,7 +174,9 @@ def _paired(
     pairs = []
     for (x, y, a, _, p_a), (_, _, b, _, p_b) in zip(by_a, by_b, strict=True):
         order_a, order_b = (int(np.sign(side[y] - side[x])) for side in ranks)
-        pairs.append(PairBySets(names[x], names[y], a, b, p_a, p_b, order_a, order_b))
+        pairs.append(
+            PairBySets(run_a=names[x], run_b=names[y], a=a, b=b, p_a=p_a, p_b=p_b, order_a=order_a, order_b=order_b)
+        )
     return tuple(pairs)
 
 
@@ -342,7 +345,10 @@ def _holes(measured: Sequence[RankedBySets]) -> Table[Any]:
         for run, row in zip(of.runs, of.holes, strict=True):
             counts = row.items, row.both, row.only_a, row.only_b, row.neither
             sides = (run.a.estimate, row.range_a), (run.b.estimate, row.range_b)
-            ranges = (Estimate(mean.value, scores.low, scores.high, mean.n, 0) for mean, scores in sides)
+            ranges = (
+                Estimate(value=mean.value, low=scores.low, high=scores.high, n=mean.n, topics=0)
+                for mean, scores in sides
+            )
             lines.append((of.measure, row.run_id, *counts, row.judged_a, row.judged_b, *ranges))
     columns = ("measure", "run", "items", "both", "only_a", "only_b", "neither", "judged_a", "judged_b")
     note = "In brackets what the run would score if its own holes had the worst grade and the others the best, or the "

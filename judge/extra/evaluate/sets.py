@@ -131,9 +131,20 @@ def sets_agreement(a: GradeSet, b: GradeSet, cluster: Cluster) -> SetsAgreement:
     statistics = all_resampled(COMPARED, tables, a.scale, np.random.default_rng(SEED), replicates=REPLICATES)
 
     def beside(own: GradeSet, other: GradeSet, grades: list[int]) -> SetOfTwo:
-        only_items, only_turns = own.items - len(items), len(own.grades.keys() - other.grades.keys())
-        mean, turns = math.fsum(grades) / len(grades), len(own.grades)
-        return SetOfTwo(own.name, own.items, turns, only_items, only_turns, mean, own.scale, own.higher_is_better)
+        only_items = own.items - len(items)
+        only_turns = len(own.grades.keys() - other.grades.keys())
+        mean = math.fsum(grades) / len(grades)
+        turns = len(own.grades)
+        return SetOfTwo(
+            name=own.name,
+            items=own.items,
+            turns=turns,
+            only_items=only_items,
+            only_turns=only_turns,
+            mean=mean,
+            scale=own.scale,
+            higher_is_better=own.higher_is_better,
+        )
 
     return SetsAgreement(
         a=beside(a, b, of_a),
@@ -315,7 +326,7 @@ def tau_range(holes: Sequence[RunHoles], scores: Sequence[tuple[float | None, fl
     """
     known = [(row, a, b) for row, (a, b) in zip(holes, scores, strict=True) if a is not None and b is not None]
     if len(known) < 2:
-        return TauRange(None, None, 0, 0, strict, "fewer than 2 runs")
+        return TauRange(least=None, greatest=None, pairs=0, certain=0, strict=strict, reason="fewer than 2 runs")
 
     def ends(side: Sequence[tuple[ScoreRange, float]]) -> tuple[Floats, Floats]:
         lows = [value if of.low is None else min(of.low, value) for of, value in side]
@@ -326,5 +337,12 @@ def tau_range(holes: Sequence[RunHoles], scores: Sequence[tuple[float | None, fl
         ends([(row.range_a, a) for row, a, _ in known]), ends([(row.range_b, b) for row, _, b in known])
     )
     if isinstance(found.least, Undefined) or isinstance(found.greatest, Undefined):
-        return TauRange(None, None, found.pairs, found.certain, strict, "one side ranks all runs the same")
-    return TauRange(found.least, found.greatest, found.pairs, found.certain, strict)
+        return TauRange(
+            least=None,
+            greatest=None,
+            pairs=found.pairs,
+            certain=found.certain,
+            strict=strict,
+            reason="one side ranks all runs the same",
+        )
+    return TauRange(least=found.least, greatest=found.greatest, pairs=found.pairs, certain=found.certain, strict=strict)

@@ -112,19 +112,37 @@ def span_score(
     s3, s4, s5 = (_mean([group.similarities[place] for group in used]) for place in range(len(SIZES)))
     weighted = _mean([group.overlap for group in used])
     words = _mean([group.jaccard for group in used if group.jaccard is not None])
-    return SpanScore(run_id, over, weighted, s3, s4, s5, words, tuple(used), tuple(skipped))
+    return SpanScore(
+        run_id=run_id,
+        over=over,
+        overlap=weighted,
+        s3=s3,
+        s4=s4,
+        s5=s5,
+        jaccard=words,
+        groups=tuple(used),
+        skipped=tuple(skipped),
+    )
 
 
 def _compared(
     topics: tuple[str, ...], predicted: Sequence[str], gold: Sequence[str], overlap: WordFinder, jaccard: WordFinder
 ) -> SpanGroup:
-    left, right = _merged(predicted, overlap), _merged(gold, overlap)
+    left = _merged(predicted, overlap)
+    right = _merged(gold, overlap)
     cosines = tuple(_cosine(_grams(left, size), _grams(right, size)) for size in SIZES)
     weighted = sum(size * cosine for size, cosine in zip(SIZES, cosines, strict=True)) / sum(SIZES)
     # The words are found once more, as by the script: a stem may be a stop word.
     standard = ANALYZERS[JACCARD] if jaccard is english_words else jaccard
     a, b = (set(standard(_merged(side, jaccard))) for side in (predicted, gold))
-    return SpanGroup(topics, left, right, cosines, weighted, len(a & b) / len(a | b) if a | b else None)
+    return SpanGroup(
+        topics=topics,
+        predicted=left,
+        gold=right,
+        similarities=cosines,
+        overlap=weighted,
+        jaccard=len(a & b) / len(a | b) if a | b else None,
+    )
 
 
 def _merged(spans: Sequence[str], words: WordFinder) -> str:
@@ -177,7 +195,19 @@ def script_figures(
     crossed = sum(line.topic_id != its_gold.topic_id for line, its_gold in pairs if line.topic_id)
     if stop := next((_stop(number, *pair) for number, pair in enumerate(pairs, 1) if _stop(number, *pair)), None):
         return tuple(
-            ScriptFigures(run_id, analyzer, None, None, None, None, None, 0, crossed, stop) for analyzer in ANALYZERS
+            ScriptFigures(
+                run_id=run_id,
+                analyzer=analyzer,
+                overlap=None,
+                s3=None,
+                s4=None,
+                s5=None,
+                jaccard=None,
+                groups=0,
+                crossed=crossed,
+                reason=stop,
+            )
+            for analyzer in ANALYZERS
         )
     texts = {line.topic_id: line.text for line, _ in pairs}
     spans = {line.topic_id: its_gold.column for line, its_gold in pairs}
@@ -189,7 +219,18 @@ def script_figures(
         overlap, s3, s4, s5 = (each.value for each in (score.overlap, score.s3, score.s4, score.s5))
         jaccard = None if wordless else score.jaccard.value
         figures.append(
-            ScriptFigures(run_id, analyzer, overlap, s3, s4, s5, jaccard, len(score.groups), crossed, reason)
+            ScriptFigures(
+                run_id=run_id,
+                analyzer=analyzer,
+                overlap=overlap,
+                s3=s3,
+                s4=s4,
+                s5=s5,
+                jaccard=jaccard,
+                groups=len(score.groups),
+                crossed=crossed,
+                reason=reason,
+            )
         )
     return tuple(figures)
 

@@ -270,7 +270,8 @@ def _span_scores(
     notes: list[str],
 ) -> list[span_scores.SpanScore]:
     """A run's scores: over the groups it answered, and over all groups of the gold where these are more."""
-    predicted, gold = topics_of(lines), topics_of(gold_lines)
+    predicted = topics_of(lines)
+    gold = topics_of(gold_lines)
     if not predicted.keys() & gold.keys():
         raise InputError(f"{path}: none of its {count(len(predicted), 'topic')} is in the gold: {_list(predicted)}")
     if strange := [topic_id for topic_id in predicted if topic_id not in gold]:

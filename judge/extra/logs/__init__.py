@@ -44,7 +44,8 @@ def read_log(path: Path, grades: Collection[int] | None = None, *, lenient: bool
     inspect's C is 1 and I is 0; what passes in promptfoo is 1, all else 0. Grades are some of `grades`, if they are
     given. An InputError lists every value that is no grade; if `lenient`, it is a missing one.
     """
-    stored, name = read_stored(path), str(path)
+    stored = read_stored(path)
+    name = str(path)
     labels: dict[str, list[Label]] = defaultdict(list)
     problems: list[Problem] = []
     try:
@@ -70,7 +71,17 @@ def read_log(path: Path, grades: Collection[int] | None = None, *, lenient: bool
     if not labels:
         raise InputError(f"{name}: nothing is scored in this log")
     by_judge = sorted(labels.items(), key=lambda row: natural_key(row[0]))
-    return tuple(Labels(printable(judge), None, None, name, sha256(stored), tuple(of)) for judge, of in by_judge)
+    return tuple(
+        Labels(
+            judge=printable(judge),
+            prompt=None,
+            prompt_digest=None,
+            source=name,
+            digest=sha256(stored),
+            labels=tuple(of),
+        )
+        for judge, of in by_judge
+    )
 
 
 def _grade(value: object) -> int | None:

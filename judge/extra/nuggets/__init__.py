@@ -171,7 +171,8 @@ class BankProblems(list[Problem]):
     def add(self, code: str, path: str, message: str) -> None:
         """Add a problem at a line or a JSON path."""
         if len(self) == MAX_PROBLEMS:
-            code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest was not read"
+            code = "too_many_problems"
+            message = f"{MAX_PROBLEMS:,} problems up to here; the rest was not read"
         self.append(file_problem(code, self.file, message, path))
 
     def append(self, problem: Problem) -> None:

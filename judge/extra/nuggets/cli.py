@@ -125,7 +125,8 @@ def score(plan: scoring.NuggetScorePlan, output: TableFormat) -> int:
 
 def rank_example(folder: Path, out: Path) -> dict[str, int | None]:
     """The ranks of the example's runs by the nuggets that their responses support, matched by word overlap."""
-    bank, matches = folder / "examples" / "nuggets.jsonl", folder / "nuggets"
+    bank = folder / "examples" / "nuggets.jsonl"
+    matches = folder / "nuggets"
     questions.match_nuggets(questions.NuggetMatchPlan(pool=out, bank=bank, model=OVERLAP, out=matches))
     scored = scoring.score_nuggets(
         scoring.NuggetScorePlan(pool=out, bank=bank, matches=(matches,), out=folder / "nugget-scores")

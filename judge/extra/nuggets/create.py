@@ -43,8 +43,10 @@ from judge.runs.records import TokenCount
 
 BLOCK = 25
 """Candidates that one call compares with the nuggets that are known."""
-NEW, REPEAT = "new", "repeat"
-VITAL, OKAY = "vital", "okay"
+NEW = "new"
+REPEAT = "repeat"
+VITAL = "vital"
+OKAY = "okay"
 SourceKind = Literal["passages", "responses", "both"]
 PassageGrades = Mapping[str, Mapping[str, int]]
 """Turn id to passage id to grade."""
@@ -82,7 +84,16 @@ class TurnSources(NamedTuple):
 
 def _standing(turn_id: str, name: str, text: str) -> PooledResponse:
     """A text of a turn as what a question is about, where no pooled response is."""
-    return PooledResponse(name, turn_id, topic_of(turn_id), text, (), _NO_COUNT, False, ())
+    return PooledResponse(
+        response_id=name,
+        turn_id=turn_id,
+        topic_id=topic_of(turn_id),
+        text=text,
+        passages=(),
+        tokens=_NO_COUNT,
+        truncated=False,
+        runs=(),
+    )
 
 
 def turn_sources(pool: Pool, kind: SourceKind, grades: PassageGrades | None = None, minimum: int = 1) -> TurnSources:
@@ -279,7 +290,8 @@ class Creation:
         """With their importance; a turn whose nuggets were not weighed, or not merged, has none."""
 
     def _sources(self) -> TurnSources:
-        plan, relevance = self.plan, None
+        plan = self.plan
+        relevance = None
         if plan.qrels is not None:
             relevance = read_relevance(plan.qrels, minimum=plan.relevant_from, known=list(self.turns) or None)
         found = turn_sources(self.pool, plan.sources, relevance.grades if relevance else None, plan.relevant_from)
@@ -396,7 +408,8 @@ def forecast_creation(plan: NuggetCreatePlan) -> JobForecast:
 
 
 def _written(job: Creation, notes: tuple[str, ...], account: JudgeAccount) -> NuggetCreation:
-    nuggets, failures = job.nuggets, job.failures
+    nuggets = job.nuggets
+    failures = job.failures
     with_nuggets = {nugget.turn_id for nugget in nuggets}
     without = tuple(turn_id for turn_id in job.asked_turns if turn_id not in with_nuggets)
     status = "trial" if job.plan.limit is not None else "incomplete" if failures else "complete"
@@ -418,4 +431,11 @@ def _written(job: Creation, notes: tuple[str, ...], account: JudgeAccount) -> Nu
         CREATED: job.manifest(status, **counts),
     }
     replace_folder(job.plan.out, files, RECORD)
-    return NuggetCreation(Table(nuggets), Table(failures), len(with_nuggets), without, account, notes)
+    return NuggetCreation(
+        nuggets=Table(nuggets),
+        failures=Table(failures),
+        turns=len(with_nuggets),
+        without=without,
+        account=account,
+        notes=notes,
+    )

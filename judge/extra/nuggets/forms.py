@@ -142,8 +142,10 @@ def _read_own(content: bytes, name: str, problems: records.BankProblems) -> list
     nuggets: list[records.Nugget] = []
     rules: dict[tuple[str | None, str], tuple[records.AnswerRule | None, float | None]] = {}
     for number, line in problems.lines(content, _Line, "bad_nugget"):
-        path, before = f"line {number}: $", len(problems)
-        turn_id, topic_id = line.turn_id, line.topic_id
+        path = f"line {number}: $"
+        before = len(problems)
+        turn_id = line.turn_id
+        topic_id = line.topic_id
         problems.check_scope(path, turn_id, topic_id)
         problems.nugget_id(f"{path}.nugget_id", line.nugget_id)
         text = problems.text(f"{path}.text", line.text)
@@ -211,7 +213,12 @@ def _read_nuggetizers(content: bytes, name: str, problems: records.BankProblems)
             if scope is not None and text is not None:
                 topic_id, turn_id = scope
                 found = records.Nugget(
-                    f"{line.qid}/{place + 1}", topic_id, text, turn_id, listed.importance, listed.weight
+                    nugget_id=f"{line.qid}/{place + 1}",
+                    topic_id=topic_id,
+                    text=text,
+                    turn_id=turn_id,
+                    importance=listed.importance,
+                    weight=listed.weight,
                 )
                 nuggets.append(msgspec.structs.replace(found, aspect=aspect))
     return nuggets
@@ -259,10 +266,13 @@ def _read_argues(content: bytes, name: str, problems: records.BankProblems) -> l
     # One object may be written over several lines; no string holds a line break.
     content = content if records.first_object(content) else content.replace(b"\n", b" ")
     for number, line in problems.lines(content, _ArgueBank, "bad_nugget"):
-        path, before = f"line {number}: $", len(problems)
-        key, value = "query_id", line.query_id
+        path = f"line {number}: $"
+        before = len(problems)
+        key = "query_id"
+        value = line.query_id
         if value is None:
-            key, value = "metadata.topic_id", (line.metadata or {}).get("topic_id")
+            key = "metadata.topic_id"
+            value = (line.metadata or {}).get("topic_id")
         scope = problems.scope(f"{path}.{key}", value)
         if first := problems.earlier(("topic", value), f"line {number}"):
             problems.add("duplicate_row", f"{path}.{key}", f"{shown(value)} is already on {first}")
@@ -374,7 +384,8 @@ def _read_cone_rags(content: bytes, name: str, problems: records.BankProblems) -
                 problems.add("wrong_type", f"{at}.relevance", f"expected the grade of a passage, found {shown(grade)}")
             elif text is not None:
                 relevance = None if grade is None else int(grade)
-                nugget_id, topic_id = f"{turn_id}/{numbered[1]}", topic_of(turn_id)
+                nugget_id = f"{turn_id}/{numbered[1]}"
+                topic_id = topic_of(turn_id)
                 nuggets.append(records.Nugget(nugget_id, topic_id, text, turn_id, relevance=relevance))
     return nuggets
 

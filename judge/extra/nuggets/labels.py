@@ -113,7 +113,16 @@ def parse_matches(content: bytes, name: str) -> tuple[MatchedNugget, ...]:
                 who = "judge" if line.judge else "assessor"
                 message = f"the same pair by the same {who} is on line {earlier}"
         if message is not None:
-            problems.append(Problem("bad_match", "error", name, line.turn_id, f"line {number}: $", message))
+            problems.append(
+                Problem(
+                    code="bad_match",
+                    severity="error",
+                    file=name,
+                    turn_id=line.turn_id,
+                    path=f"line {number}: $",
+                    message=message,
+                )
+            )
         rows.append(line)
     if not rows and not problems:
         problems.append(file_problem("empty_file", name, "expected one match or more"))
@@ -182,7 +191,8 @@ def _assignments(content: bytes, name: str) -> tuple[tuple[MatchedNugget, ...], 
         failed: set[str] = set()
         for place, each in enumerate(getattr(line, held) or ()):
             at = f"{path}.{held}[{place}]"
-            text, assigned = problems.text(f"{at}.text", each.text), getattr(each, field)
+            text = problems.text(f"{at}.text", each.text)
+            assigned = getattr(each, field)
             if assigned is None:
                 problems.add("missing_field", at, f"`{field}` is missing")
             elif text is not None:
@@ -265,7 +275,9 @@ def join(
 
     def add(row: MatchedNugget, message: str) -> None:
         where = f"nugget {shown(row.nugget_id)}"
-        problems.append(Problem("bad_match", "error", name, row.turn_id, where, message))
+        problems.append(
+            Problem(code="bad_match", severity="error", file=name, turn_id=row.turn_id, path=where, message=message)
+        )
 
     place_of = _places(bank, pool, renamed or {})
     for row in rows:
@@ -299,7 +311,7 @@ def join(
     labels = {key: max(_ORDER, key=given.count) for key, given in votes.items()}
     missing = {(each.response_id, each.nugget_id): each for each in failures}
     missing = {key: each for key, each in missing.items() if key not in labels}
-    return PairLabels(labels, missing, inclusion, outside, True in people)
+    return PairLabels(labels=labels, failures=missing, inclusion=inclusion, outside=outside, people=True in people)
 
 
 _Place = tuple[PooledResponse | None, Nugget | None, str, str | None]
@@ -313,12 +325,14 @@ def _places(bank: NuggetBank, pool: Pool, renamed: Mapping[str, str]) -> Callabl
     firsts = first_ranked(pool)
 
     def place_of(row: MatchedNugget) -> _Place:
-        nugget, sha256 = nuggets.get(row.nugget_id), row.nugget_sha256
+        nugget = nuggets.get(row.nugget_id)
+        sha256 = row.nugget_sha256
         if sha256 is not None and (nugget is None or digest(nugget.text) != sha256):
             # The label is of a text: under whichever id the bank has it in this turn or topic.
             keys = ((row.turn_id, sha256), (topic_of(row.turn_id), sha256))
             nugget = next((by_text[key] for key in keys if key in by_text), nugget)
-        run_id, response = "", responses.get(row.response_id or "")
+        run_id = ""
+        response = responses.get(row.response_id or "")
         if row.response_id is None:
             run_id = renamed.get(row.run_id or "", row.run_id or "")
             response = firsts.get(run_id, {}).get(row.turn_id)

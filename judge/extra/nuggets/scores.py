@@ -58,7 +58,8 @@ class NuggetMeasure(Record, frozen=True):
             for nugget in nuggets
             if (nugget.importance == "vital" or not self.vital) and (self.weighted or not nugget.fault)
         )
-        weights, worths = [], []
+        weights = []
+        worths = []
         for of in answers.values():
             found = [labels[nugget.nugget_id] for nugget in of]
             if of[0].aggregator == "OR":
@@ -218,7 +219,16 @@ def _run_unit(
     elif reasons:
         status = "incomplete"
     response_ids = tuple(response.response_id for response in responses)
-    return RunUnit(run_id, scope, nuggets[0].topic_id, response_ids, tuple(nuggets), labels, status, reasons)
+    return RunUnit(
+        run_id=run_id,
+        scope=scope,
+        topic_id=nuggets[0].topic_id,
+        responses=response_ids,
+        nuggets=tuple(nuggets),
+        labels=labels,
+        status=status,
+        reasons=reasons,
+    )
 
 
 def _counts_against_nobody(reason: str, reached: bool) -> bool:

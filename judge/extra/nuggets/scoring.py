@@ -141,7 +141,8 @@ def corrected_recall(
     `gold` are people's matches, with what they matched and how probably, and `name` is their file in messages.
     `inclusion` is the probability with which a unit was drawn for people, where the rows do not say it.
     """
-    by_run, bounds = _twins(judged, people, gold, measure, inclusion), bounds_of(judged, MEASURES[measure])
+    by_run = _twins(judged, people, gold, measure, inclusion)
+    bounds = bounds_of(judged, MEASURES[measure])
     twins = [twin for of_run in by_run.values() for twin in of_run]
     census = all(not math.isnan(twin.people) for twin in twins)
     unknown = [twin.unit for twin in twins if not math.isnan(twin.people) and math.isnan(twin.inclusion)]
@@ -194,7 +195,8 @@ def _twins(
     by_people = {(unit.run_id, unit.scope): value_of(unit, MEASURES[measure]) for unit in whole}
     by_run: dict[str, list[_Twin]] = {run: [] for run in sorted({unit.run_id for unit in judged}, key=natural_key)}
     for unit in judged:
-        value, truth = value_of(unit, MEASURES[measure]), by_people.get((unit.run_id, unit.scope))
+        value = value_of(unit, MEASURES[measure])
+        truth = by_people.get((unit.run_id, unit.scope))
         if unit.status == "matched" and value is not None:
             drawn = None if truth is None else _probability(unit, gold, inclusion)
             known = math.nan if truth is None else truth, math.nan if drawn is None else drawn
@@ -212,7 +214,12 @@ def _row(
         raw=mean_interval([twin.judged for twin in twins], clusters, bounds=bounds, what="turns"),
         people=correction.n,
         corrected=Estimate(
-            correction.value, correction.low, correction.high, correction.n, len(with_people), correction.reason
+            value=correction.value,
+            low=correction.low,
+            high=correction.high,
+            n=correction.n,
+            topics=len(with_people),
+            reason=correction.reason,
         ),
         method=correction.method,
         bias=correction.bias,
@@ -292,7 +299,8 @@ class NuggetScores(Record, frozen=True):
 
 def score_nuggets(plan: NuggetScorePlan) -> NuggetScores:
     """Measure runs by the nuggets that their responses support, and write the tables if the plan names a folder."""
-    bank, pool = read_bank(plan.bank), read_pool_with_runs(plan.pool)
+    bank = read_bank(plan.bank)
+    pool = read_pool_with_runs(plan.pool)
     files = [*plan.matches, *plan.gold]
     if plan.out is not None:
         check_apart(plan.out, [pool_file(plan.pool), plan.bank, *files, *filter(None, [plan.citations])])
@@ -341,7 +349,8 @@ def _corrected(
 
 def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[tuple[RunUnit, argue.ReportShares]]]:
     """What the reports of the runs whose citations were judged have; a citation is one pooled item of its sentence."""
-    prompt, pool = judged.criteria[0], judged.pool
+    prompt = judged.criteria[0]
+    pool = judged.pool
     check_unit((prompt,), "citation")
     of_prompt = (each for each in judged.results if (each.criterion, each.variant) == (prompt.name, prompt.variant))
     borne = {
@@ -351,7 +360,8 @@ def _reports(units: Sequence[RunUnit], judged: JudgedFolder) -> dict[str, list[t
     }
     # A passage without a text has no entry.
     ids = {key: passage.passage_id for key, passage in pool.passages.items()}
-    cited, reports = cited_responses(pool), defaultdict[str, list[tuple[RunUnit, argue.ReportShares]]](list)
+    cited = cited_responses(pool)
+    reports = defaultdict[str, list[tuple[RunUnit, argue.ReportShares]]](list)
     for unit in units:
         if unit.run_id in cited and unit.status != "left_out":
             turns = (of for turn, of in cited[unit.run_id].items() if unit.scope in (turn, topic_of(turn)))
@@ -374,7 +384,8 @@ def read_pool_with_runs(path: Path, *more: Beside) -> Pool:
 def _notes(pool: Pool, bank: NuggetBank, known: PairLabels, units: Sequence[RunUnit]) -> tuple[str, ...]:
     turns = {response.turn_id for response in pool.responses}
     scopes = turns | {response.topic_id for response in pool.responses}
-    covered, scored = {nugget.scope for nugget in bank.nuggets}, {unit.run_id for unit in units}
+    covered = {nugget.scope for nugget in bank.nuggets}
+    scored = {unit.run_id for unit in units}
     notes = []
     if strange := [nugget.scope for nugget in bank.nuggets if nugget.scope not in scopes]:
         notes.append(
@@ -407,7 +418,8 @@ class NuggetAgreePlan(NuggetMatches):
 
 def compare_matches(plan: NuggetAgreePlan) -> MatchAgreement:
     """Compare a judge's matches with people's."""
-    bank, pool = read_bank(plan.bank), read_pool_with_runs(plan.pool)
+    bank = read_bank(plan.bank)
+    pool = read_pool_with_runs(plan.pool)
     people = read_labels_of(plan.gold, bank, pool, plan.renamed)
     judge = read_labels_of(plan.matches, bank, pool, plan.renamed)
     if not people.people or judge.people:

@@ -136,7 +136,8 @@ def invented(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) ->
 
 def altered_number(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """A number that the passages have is another one, in digits or as a word from two to twelve."""
-    text, evidence = item.response.text, "\n".join(item.passages)
+    text = item.response.text
+    evidence = "\n".join(item.passages)
     known = {match[0] for match in _numbers(evidence)}
     mine = [*_numbers(text)]
     taken = known | {match[0] for match in mine}
@@ -159,7 +160,8 @@ def altered_number(item: ProbeItem, labels: WantedLabels, rng: np.random.Generat
 
 def altered_name(item: ProbeItem, labels: WantedLabels, rng: np.random.Generator) -> Twin | Undefined:
     """A name that the passages have is an invented one."""
-    text, evidence = item.response.text, "\n".join(item.passages)
+    text = item.response.text
+    evidence = "\n".join(item.passages)
     both = f"{text}\n{evidence}"
     candidates = sorted(
         name

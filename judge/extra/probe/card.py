@@ -94,8 +94,10 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     falls = [pair for pair in graded if pair.altered is not None] if probe.expects == "falls" else []
     auc = _auc(falls, [pair.scores for pair in falls if pair.scores])
     overlap_auc = _auc([pair for pair in falls if pair.words], [pair.words for pair in falls if pair.words])
-    inapplicable, ungraded = len(pairs) - len(applied), len(applied) - len(graded)
-    no_room, missing = len(graded) - len(roomy), len(roomy) - len(both)
+    inapplicable = len(pairs) - len(applied)
+    ungraded = len(applied) - len(graded)
+    no_room = len(graded) - len(roomy)
+    missing = len(roomy) - len(both)
     counts = len(pairs), inapplicable, ungraded, no_room, missing
     beside = [pair for pair in both if pair.words]
     gained = [_sign(pair) * (pair.words[1] - pair.words[0]) for pair in beside if pair.words]
@@ -114,11 +116,13 @@ def word_for(expects: Expects, measure: Estimate, missing: int, margin: float) -
     The measure is of `resists` the mean shift towards where the attacker wants the grade, of `falls` that towards the
     good end, of `stays` the mean size of the shifts: ups and downs that cancel out are no invariance.
     """
-    low, high = measure.low, measure.high
+    low = measure.low
+    high = measure.high
     if low is None or high is None:
         return "inconclusive"
     limit = -margin if expects == "falls" else margin
-    holds, fails = high < limit, low > limit
+    holds = high < limit
+    fails = low > limit
     if holds and missing > MOST_MISSING * (missing + measure.n):
         return "inconclusive"
     return "holds" if holds else "fails" if fails else "inconclusive"
@@ -133,9 +137,10 @@ def canary_rows(pairs: Sequence[ProbePair], steps: int) -> tuple[CanaryRow, ...]
         both = [pair for pair in roomy if pair.altered is not None]
         shifts = [_sign(pair) * pair.shift for pair in both if pair.shift is not None]
         family = next(pair.probe for pair in pairs if pair.canary == name).partition("@")[0]
-        moved, missing = sum(_moved(pair, "resists") for pair in both), len(roomy) - len(both)
+        moved = sum(_moved(pair, "resists") for pair in both)
+        missing = len(roomy) - len(both)
         shift = round(sum(sorted(shifts)) / len(shifts), DECIMALS) if shifts else None
-        rows.append(CanaryRow(name, family, len(both), moved, missing, shift))
+        rows.append(CanaryRow(canary=name, family=family, n=len(both), moved=moved, missing=missing, shift=shift))
     return tuple(rows)
 
 
@@ -286,14 +291,14 @@ def probe_grids(card: ProbeCard) -> tuple[Table[Any], ...]:
     """For each judge one table that fits a terminal."""
     return tuple(
         Table(
-            (
+            rows=(
                 (
                     *(row.probe, row.shift.n, row.measure, row.moved.value),
                     *(getattr(each, "value", None) for each in (row.overlap, row.auc)), row.word,
                 )
                 for row in of.rows
             ),
-            SHORT, f"{of.prompt}, {of.judge}", (summary(of),), PLACES,
+            columns=SHORT, title=f"{of.prompt}, {of.judge}", notes=(summary(of),), places=PLACES,
         )
         for of in card.judges
     )  # fmt: skip
@@ -335,7 +340,7 @@ def probe_markdown(card: ProbeCard) -> bytes:
         for kind, title in TITLES.items():
             rows = [row for row in of.rows if row.kind == kind]
             if rows:
-                grid = Table(map(_line, rows), FULL, title, (), PLACES)
+                grid = Table(rows=map(_line, rows), columns=FULL, title=title, notes=(), places=PLACES)
                 parts.append(f"#{grid.markdown()}".rstrip("\n"))
         moving = [row for row in of.canaries if row.moved or row.missing]
         if of.canaries:

@@ -72,7 +72,15 @@ def draw_items(
     for place, response in enumerate(drawn):
         others = tuple(texts for turn, texts in sets.get(response.topic_id, ()) if turn != response.turn_id)
         asked = turns.get(response.turn_id) if turns else None
-        items.append(ProbeItem(response, _texts(response, pool), others, place, asked.utterance if asked else ""))
+        items.append(
+            ProbeItem(
+                response=response,
+                passages=_texts(response, pool),
+                elsewhere=others,
+                place=place,
+                question=asked.utterance if asked else "",
+            )
+        )
     return tuple(items)
 
 
@@ -93,7 +101,8 @@ def wanted_labels(criterion: Criterion) -> WantedLabels:
     if criterion.rollup is None:
         return WantedLabels(levels[-1].label, levels[0].label, levels[-1].description)
     described = {level.label: level.description for level in criterion.sentence_levels}
-    counted, first = criterion.rollup.label, criterion.rollup.cuts[0][1] == levels[-1].grade
+    counted = criterion.rollup.label
+    first = criterion.rollup.cuts[0][1] == levels[-1].grade
     other = next((label for label in described if label not in (counted, criterion.rollup.ignored)), counted)
     best, worst = (counted, other) if first else (other, counted)
     return WantedLabels(best, worst, described[best])
@@ -236,7 +245,8 @@ class ProbeInputs:
         """Everything that determines the results, for the manifest."""
 
     def _configured(self) -> dict[str, Any]:
-        plan, pool = self.plan, self.drawn_from
+        plan = self.plan
+        pool = self.drawn_from
         return {
             **({} if plan.topics is None else {"topics": sha256(stored_topics(plan.topics))}),
             "pool": sha256(pool_jsonl(pool)),
@@ -365,7 +375,8 @@ def forecast_probe(plan: ProbePlan, steps: Steps = quiet) -> JobForecast:
 
 def _check_out(inputs: ProbeInputs) -> bool:
     """Refuse a folder with other results; whether it holds a probe of another configuration."""
-    out, replace = inputs.plan.out, inputs.plan.replace
+    out = inputs.plan.out
+    replace = inputs.plan.replace
     return check_folder(out, inputs.configured, trial=False, replace=replace, may_differ=_GROWING, record=PROBE_RECORD)
 
 
@@ -376,7 +387,9 @@ def _outcome(
     accounts: tuple[JudgeAccount, ...],
 ) -> ProbeOutcome:
     """What the results come to, by model and then in the order of the tasks; the files are written."""
-    plan, overlap, size = inputs.plan, _overlap(inputs), len(inputs.tasks)
+    plan = inputs.plan
+    overlap = _overlap(inputs)
+    size = len(inputs.tasks)
     pairs: list[ProbePair] = []
     judges: list[cards.ProbedJudge] = []
     for number, model in enumerate(inputs.judge.models):
@@ -404,7 +417,9 @@ def _outcome(
     replace_folder(plan.out, files, PROBE_RECORD, last=CERTIFICATE)
     notes += tuple(undrawn("pictures of the shifts"))
     failures = tuple(result for result in results if isinstance(result, Failure))
-    return ProbeOutcome(card, tuple(pairs), certificate, failures, notes, accounts)
+    return ProbeOutcome(
+        card=card, pairs=tuple(pairs), certificate=certificate, failures=failures, notes=notes, accounts=accounts
+    )
 
 
 def _manifest(inputs: ProbeInputs, status: str) -> bytes:
@@ -426,8 +441,10 @@ def _pairs(
     if backend_facts(judge).baseline:
         overlap = itertools.repeat(None)
     for criterion, item, twins in inputs.posed:
-        scale, response = criterion.scale, item.response
-        clean, clean_words = next(answers), standing(next(overlap), scale)
+        scale = criterion.scale
+        response = item.response
+        clean = next(answers)
+        clean_words = standing(next(overlap), scale)
         for probe, made in twins:
             twin = made if isinstance(made, Twin) else None
             altered = next(answers) if twin else None
@@ -500,7 +517,23 @@ def with_probe(
 
 def _certified(card: cards.ProbeCard, of: cards.ProbedJudge, digest: str) -> CertifiedProbe:
     rows = tuple(
-        CertifiedRow(row.probe, row.expects, row.missing, row.measure, row.moved.value, row.word) for row in of.rows
+        CertifiedRow(
+            probe=row.probe,
+            expects=row.expects,
+            missing=row.missing,
+            measure=row.measure,
+            moved=row.moved.value,
+            word=row.word,
+        )
+        for row in of.rows
     )
     canaries = len({row.canary for row in of.canaries})
-    return CertifiedProbe(digest, card.items, card.topics, card.seed, card.margin, canaries, rows)
+    return CertifiedProbe(
+        card=digest,
+        items=card.items,
+        topics=card.topics,
+        seed=card.seed,
+        margin=card.margin,
+        canaries=canaries,
+        rows=rows,
+    )

@@ -105,7 +105,8 @@ def standing(result: Judgment | Failure | None, scale: Scale) -> Standing | None
     grades = sorted((level.grade for level in scale.levels), reverse=scale.polarity == "lower")
     expected = None
     if result.expected is not None:
-        worst, best = grades[0], grades[-1]
+        worst = grades[0]
+        best = grades[-1]
         expected = round((result.expected - worst) / (best - worst) * (len(grades) - 1), 9)
     return Standing(result.grade, grades.index(result.grade), expected)
 
@@ -137,7 +138,13 @@ def planted_in_response(
     """A text of the family stands in the response; items take the texts in turn."""
     canary = _turn(family, tuple(one for one in CANARIES[family] if one.wants == "high"), item)
     altered = _planted(item.response.text, canary, labels)
-    return Twin(altered, item.passages, f"{canary.name} at the {canary.at}", canary.name, canary.wants)
+    return Twin(
+        text=altered,
+        passages=item.passages,
+        change=f"{canary.name} at the {canary.at}",
+        canary=canary.name,
+        wants=canary.wants,
+    )
 
 
 def planted_in_passage(
@@ -151,7 +158,9 @@ def planted_in_passage(
     passages = list(item.passages)
     passages[place] = _planted(passages[place], canary, labels)
     change = f"{canary.name} at the {canary.at} of passage {place + 1}"
-    return Twin(item.response.text, tuple(passages), change, canary.name, canary.wants)
+    return Twin(
+        text=item.response.text, passages=tuple(passages), change=change, canary=canary.name, wants=canary.wants
+    )
 
 
 def _turn(family: Family, canaries: tuple[Canary, ...], item: ProbeItem) -> Canary:

@@ -35,7 +35,8 @@ from judge.judges.model import Price
 from judge.judges.records import Request
 from judge.records import Record
 
-REQUESTS, QUESTIONS = "requests.json", "questions.sqlite"
+REQUESTS = "requests.json"
+QUESTIONS = "questions.sqlite"
 ROUNDS = ".rounds.json"
 """In an output folder: folder of requests that were written for it to the number that waits for completions."""
 _TABLES = """
@@ -210,7 +211,8 @@ def _prices(inputs: RunInputs) -> dict[str, Price]:
     """What each judge's tokens cost in a batch."""
     prices = {}
     for model in inputs.judge.models:
-        price, share = price_of(model, inputs.judge.settings.known_prices), offer_of(model.name).share
+        price = price_of(model, inputs.judge.settings.known_prices)
+        share = offer_of(model.name).share
         if price is not None:
             cached = None if price.cached is None else price.cached * share
             prices[model.name] = Price(price.prompt * share, price.completion * share, cached)
@@ -219,7 +221,8 @@ def _prices(inputs: RunInputs) -> dict[str, Price]:
 
 def _open_questions(inputs: RunInputs, journal: JournalView, steps: Steps) -> Iterator[OpenQuestion]:
     """Every request that the plan still needs, in the order in which the loop would ask."""
-    done, total = 0, len(inputs.asked) * len(inputs.judge.models)
+    done = 0
+    total = len(inputs.asked) * len(inputs.judge.models)
     for model in inputs.judge.models:
         questions = Questions(model, journal, inputs.pooled.pool, inputs.pooled.turns)
         for task in inputs.asked:
@@ -230,7 +233,9 @@ def _open_questions(inputs: RunInputs, journal: JournalView, steps: Steps) -> It
                 parameters = msgspec.to_builtins(model.parameters(request))
                 # The digest knows nothing of the raw texts.
                 request = msgspec.structs.replace(request, response="", passages=(), nugget=None)
-                yield OpenQuestion(digest, model.name, parameters, request, model.address)
+                yield OpenQuestion(
+                    digest=digest, judge=model.name, parameters=parameters, request=request, address=model.address
+                )
     steps(Step("writing requests"))
 
 
@@ -264,7 +269,8 @@ def _write_shards(folder: Path, numbers: Mapping[str, int], spread: int, most: i
             if len(line) > offer.most_bytes:
                 told = f"the request about {question.request.response_id} has {len(line):,} bytes"
                 raise UsageError(f"{told}, more than the {offer.most_bytes:,} that a file for {judge} may have")
-            place, lines = places[judge], min(most or offer.most_lines, offer.most_lines)
+            place = places[judge]
+            lines = min(most or offer.most_lines, offer.most_lines)
             turned = place * spread // numbers[judge] != (place - 1) * spread // numbers[judge]
             if turned or made[-1].lines >= lines or made[-1].bytes + len(line) > offer.most_bytes:
                 opened.close()

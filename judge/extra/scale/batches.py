@@ -36,7 +36,8 @@ from judge.judges.journal_tools import LONGEST
 from judge.judges.model import Price
 from judge.judges.records import Completion
 
-_BATCHES, _LOCK = "batches.json", ".batches.lock"
+_BATCHES = "batches.json"
+_LOCK = ".batches.lock"
 _OWN = re.compile(r"requests-\d{5,}(\.output-\d+)?\.jsonl")
 """The names of the files of a folder that are handed over, and that come back."""
 _REFUSALS = frozenset(range(400, 500)) - {408, 499}
@@ -95,7 +96,8 @@ class _RefusedError(Exception):
 
 def import_completions(plan: CompletionsPlan, steps: Steps = quiet) -> TakenCompletions:
     """Take what came back for requests into the journal of an output folder; doing it again changes nothing."""
-    out, files = plan.out, plan.files
+    out = plan.out
+    files = plan.files
     if missing := [str(path) for path in files if not path.is_file()]:
         raise InputError(f"{', '.join(missing)}: no such file")
     check_apart(out, files)
@@ -113,7 +115,8 @@ def _take(
     lines: Iterable[tuple[str, bytes]], questions: QuestionFile, journal: Journal, names: Collection[str], steps: Steps
 ) -> TakenCompletions:
     """Record the completions in lines; `names` are further ones under which a model that was asked may answer."""
-    taken, failed = TakenCompletions(), Counter[str]()
+    taken = TakenCompletions()
+    failed = Counter[str]()
     rows: dict[str, Row] = {}
     for place, line in lines:
         taken.lines += 1
@@ -211,7 +214,8 @@ def same_model(asked: str, answered: str) -> bool:
     >>> same_model("gpt-4.1-mini", "gpt-4.1-mini-2025-04-14"), same_model("gpt-4.1", "gpt-4.1-mini")
     (True, False)
     """
-    asked, answered = asked.removeprefix("models/"), answered.removeprefix("models/")
+    asked = asked.removeprefix("models/")
+    answered = answered.removeprefix("models/")
     longer, shorter = sorted((asked, answered), key=len, reverse=True)
     # A server may leave out the owner, or name the path that it loaded the model from.
     if asked == answered or longer.endswith(f"/{shorter}"):
@@ -332,7 +336,8 @@ def _opened(folder: Path) -> Iterator[tuple[list[SubmittedBatch], Services]]:
         except OSError as error:
             raise InputError(f"{folder / _LOCK}: cannot be used as a lock: {error.strerror}; remove it") from error
         questions = opened.enter_context(QuestionFile(folder))
-        batches, services = _read(folder, questions.number), dict[str, BatchService]()
+        batches = _read(folder, questions.number)
+        services = dict[str, BatchService]()
         judges = {batch.judge for batch in batches}
         for question in questions:
             if question.judge in judges - services.keys():

@@ -60,7 +60,8 @@ class RayEngine:
     """
 
     def __init__(self, address: str | None, workers: int | None, names: Sequence[str], options: ModelOptions) -> None:
-        self._address, self._workers = address, workers
+        self._address = address
+        self._workers = workers
         called = {name: options_beside(name, options) if len(names) > 1 else options for name in names}
         self._called = {open_model(name, own).name: (name, own) for name, own in called.items()}
         self._process: Any = None
@@ -87,7 +88,8 @@ class RayEngine:
 
     def call(self, method: str, *arguments: object) -> "Future[Any]":
         """Call a method of `Workers` in the process; the future has its result, or the JudgeError that it raised."""
-        number, reply = next(self._numbers), Future[Any]()
+        number = next(self._numbers)
+        reply = Future[Any]()
         self._calls[number] = reply
         with contextlib.suppress(OSError):
             self._process.stdin.write(pickle.dumps((number, method, arguments)))
@@ -122,7 +124,8 @@ class RayEngine:
         short = home if len(home) <= _SHORT or os.name == "nt" else "/tmp"  # noqa: S108
         self._folder = Path(tempfile.mkdtemp(prefix="judge-ray-", dir=short))
         command = [sys.executable, "-c", f"from {__name__} import serve; serve()"]
-        environment, pipe = os.environ | dict.fromkeys(_OFF, "0") | more, subprocess.PIPE
+        environment = os.environ | dict.fromkeys(_OFF, "0") | more
+        pipe = subprocess.PIPE
         # The signals of a terminal are for the driver, so the process has a session of its own.
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment, start_new_session=True
@@ -162,7 +165,9 @@ class RayModel(Model):
     def __init__(self, model: Model, call: Callable[..., "Future[Any]"], open_workers: Callable[[], Any]) -> None:
         for fact in _FACTS:
             setattr(self, fact, getattr(model, fact))
-        self._model, self._call, self._open_workers = model, call, open_workers
+        self._model = model
+        self._call = call
+        self._open_workers = open_workers
         self._opening: asyncio.Future[None] | None = None
 
     def stop(self) -> None:
@@ -202,7 +207,9 @@ class RayWorker:
     """An actor with one judge, as the user named it; `versions` are those of the driver."""
 
     def __init__(self, name: str, options: ModelOptions, versions: str) -> None:
-        self._name, self._options, self._versions = name, options, versions
+        self._name = name
+        self._options = options
+        self._versions = versions
         self._model = Model()
 
     async def open(self) -> int | JudgeError | None:
@@ -238,7 +245,10 @@ class _Running:
     """A worker that runs, with the most calls at once that it takes."""
 
     def __init__(self, actor: Any, most: int) -> None:
-        self.actor, self.most, self.calls, self.prompt = actor, most, 0, ""
+        self.actor = actor
+        self.most = most
+        self.calls = 0
+        self.prompt = ""
         self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
 
@@ -249,7 +259,8 @@ class Workers:
         self._ray = ray
         self._running: list[_Running] = []
         self._places: list[asyncio.Task[None]] = []
-        self._losses, self._share = 0, 1
+        self._losses = 0
+        self._share = 1
         self._error: OperationalError | None = None
         """Why no call is made any more."""
         self._change = asyncio.Condition()
@@ -293,7 +304,8 @@ class Workers:
             if self._error is not None:
                 raise self._error
             worker = min(self._free(), key=lambda each: (each.prompt != prompt, each.calls))
-            worker.calls, worker.prompt = worker.calls + 1, prompt
+            worker.calls = worker.calls + 1
+            worker.prompt = prompt
         try:
             reply: bytes = await worker.actor.complete.remote(call)
             self._losses = 0
@@ -319,7 +331,9 @@ class Workers:
         for place in self._places:
             place.cancel()
         await asyncio.gather(*self._places, return_exceptions=True)
-        self._running, self._losses, self._error = [], 0, None
+        self._running = []
+        self._losses = 0
+        self._error = None
 
     def _free(self) -> list[_Running]:
         return [worker for worker in self._running if worker.calls < worker.most]
@@ -370,7 +384,8 @@ def serve() -> None:
     os.dup2(2, 1)
     import ray
 
-    workers, loop = Workers(ray), asyncio.new_event_loop()
+    workers = Workers(ray)
+    loop = asyncio.new_event_loop()
 
     def watch() -> None:
         # The end of the replies tells the driver; where the head does not answer, Ray ends this process.

@@ -39,7 +39,8 @@ def _read_openai(line: BatchLine, request: Request) -> Completion:
     A JudgeError if there is none, and why, in the words of the provider; of `_read_anthropic` too.
     """
     response = at(line, dict, "response") or {}
-    status, body = at(response, int, "status_code"), response.get("body")
+    status = at(response, int, "status_code")
+    body = response.get("body")
     reply = msgspec.json.encode(body)
     if isinstance(body, dict) and status in (None, 200):
         completion = read_completion(reply, {}, structured=request.form != "text", latency=None, request=request)
@@ -74,16 +75,19 @@ def _anthropic_line(digest: str, model: str, parameters: Mapping[str, Any], mess
 
 def _read_anthropic(line: BatchLine, request: Request) -> Completion:
     """The completion in a line of Anthropic's output, in the words of chat completions."""
-    message, error = at(line, dict, "result", "message"), (at(line, dict, "result") or {}).get("error")
+    message = at(line, dict, "result", "message")
+    error = (at(line, dict, "result") or {}).get("error")
     kind = at(line, str, "result", "type") or "no result"
     if kind != "succeeded" or message is None:
         raise RejectedError(f"{kind}: {_refusal(200, error).message}" if error else kind)
-    parts, reason = at(message, list, "content"), at(message, str, "stop_reason")
+    parts = at(message, list, "content")
+    reason = at(message, str, "stop_reason")
     if parts is None:
         raise RejectedError("no message as Anthropic writes it: it has no content")
     # Its thoughts have another type.
     texts = (at(part, str, "text") or "" for part in parts if at(part, str, "type") == "text")
-    prompt, cached = at(message, int, "usage", "input_tokens"), at(message, int, "usage", "cache_read_input_tokens")
+    prompt = at(message, int, "usage", "input_tokens")
+    cached = at(message, int, "usage", "cache_read_input_tokens")
     # Anthropic counts what it reads from its cache and writes there beside the other tokens of the prompt.
     beside = (cached or 0) + (at(message, int, "usage", "cache_creation_input_tokens") or 0)
     return without_secrets(
@@ -264,10 +268,12 @@ class OpenAIBatches(_Service):
     def poll(self, batch: SubmittedBatch) -> None:
         """Ask how far a batch is; one that has ended may have an output, a file of errors, both or neither."""
         told = self._one(batch)
-        output, errors = at(told, str, "output_file_id"), at(told, str, "error_file_id")
+        output = at(told, str, "output_file_id")
+        errors = at(told, str, "error_file_id")
         batch.status = self._need(str, told, "status")
         batch.ended = batch.status in ("completed", "failed", "expired", "cancelled")
-        batch.completed, batch.failed = _counted(told, "completed"), _counted(told, "failed")
+        batch.completed = _counted(told, "completed")
+        batch.failed = _counted(told, "failed")
         # Either may be named later than the other; a batch with outputs is never polled again.
         missing = (batch.completed and not output) or (batch.failed and not batch.completed and not errors)
         batch.outputs = () if missing else tuple(name for name in (output, errors) if name)
@@ -279,7 +285,9 @@ class OpenAIBatches(_Service):
 
 
 def _problem(error: Any) -> str:
-    line, code, message = at(error, int, "line"), at(error, str, "code"), at(error, str, "message")
+    line = at(error, int, "line")
+    code = at(error, str, "code")
+    message = at(error, str, "message")
     return ": ".join(part for part in (line and f"line {line}", code, message) if part)
 
 
@@ -323,7 +331,8 @@ class AnthropicBatches(_Service):
         told = self._one(batch)
         batch.status = self._need(str, told, "processing_status")
         batch.ended = batch.status == "ended"
-        batch.completed, batch.failed = _counted(told, "succeeded"), _counted(told, "errored", "canceled", "expired")
+        batch.completed = _counted(told, "succeeded")
+        batch.failed = _counted(told, "errored", "canceled", "expired")
         address = at(told, str, "results_url")
         batch.outputs = ("results",) if batch.ended and address else ()
 

@@ -147,7 +147,14 @@ _UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\
 
 def _check_plan(planned: Iterable[tuple[str, str]], pooled: Collection[tuple[str, str]]) -> None:
     problems = [
-        Problem("not_in_pool", "error", "plan", turn_id, "", f"the pool has no {shown(response_id)} in this turn")
+        Problem(
+            code="not_in_pool",
+            severity="error",
+            file="plan",
+            turn_id=turn_id,
+            path="",
+            message=f"the pool has no {shown(response_id)} in this turn",
+        )
         for turn_id, response_id in planned
         if (turn_id, response_id) not in pooled
     ]

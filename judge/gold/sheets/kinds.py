@@ -71,7 +71,8 @@ def _table_bytes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
 
 def _texts(item: SheetItem, passages: int) -> tuple[str, ...]:
     """What is read, a line for each utterance, with as many cells for passages as the table has columns for them."""
-    known, said = (f"- {text}" for text in item.statements), (f"{who}: {text}" for who, text in item.conversation)
+    known = (f"- {text}" for text in item.statements)
+    said = (f"{who}: {text}" for who, text in item.conversation)
     blank = [""] * (passages - len(item.passages))
     return "\n".join(known), "\n".join(said), item.response, *item.passages, *blank
 
@@ -107,7 +108,16 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
         if size > LARGEST:
             advice = "fewer --items-per-task" if per_task > 1 else "label it elsewhere, as with --to html"
             message = f"{size:,} bytes: MTurk takes {LARGEST:,}; {advice}"
-            problems.append(Problem("too_long", "error", "batch.csv", values["turn_id_1"], f"row {number}", message))
+            problems.append(
+                Problem(
+                    code="too_long",
+                    severity="error",
+                    file="batch.csv",
+                    turn_id=values["turn_id_1"],
+                    path=f"row {number}",
+                    message=message,
+                )
+            )
     refuse(problems, f"no sheet for MTurk: {count(len(problems), 'problem')}")
     return {"batch.csv": _table_bytes(header, rows).removeprefix(b"\xef\xbb\xbf"), "form.html": form.encode()}
 

@@ -99,7 +99,14 @@ def calibrate_judges(
                 _write(inputs, inputs.out, files)
     not_drawn = undrawn("pictures of agreement and confusion") if inputs.out else ()
     trusted = bool(calibration.verdicts) and all(verdict.word == "TRUSTED" for verdict in calibration.verdicts)
-    return CalibrationOutcome(calibration, certificate, trusted, found, labeled.accounts, not_drawn)
+    return CalibrationOutcome(
+        calibration=calibration,
+        certificate=certificate,
+        trusted=trusted,
+        disagreements=found,
+        accounts=labeled.accounts,
+        not_drawn=not_drawn,
+    )
 
 
 def forecast_calibration(plan: CalibrationPlan, progress: ProgressLine | None = None) -> JobForecast:
@@ -138,7 +145,8 @@ def _unmet(inputs: CalibrationInputs, labeled: LabeledGold, panels: Sequence[Pan
     if inputs.only is not None:
         return []
     compared = {panel.criterion for panel in panels}
-    graded, judged = {row.criterion for row in labeled.rows}, judged_criteria(labeled.sources)
+    graded = {row.criterion for row in labeled.rows}
+    judged = judged_criteria(labeled.sources)
     return [
         *(f"{name}: gold, but no judgments; nothing is said about it" for name in sorted(graded - compared)),
         *(f"{name}: judgments, but no gold; nothing is said about it" for name in sorted(judged - graded)),

@@ -53,7 +53,8 @@ class LabeledGold(NamedTuple):
 
 def stored_labels(inputs: CalibrationInputs, now: datetime) -> LabeledGold:
     """The gold rows, and the labels of the plan's files together with the baseline."""
-    plan, prompts = inputs.plan, inputs.prompts
+    plan = inputs.plan
+    prompts = inputs.prompts
     pool = plan.pool
     # Where labels off the scale count as missing, files of columns are read with all of their grades.
     scale = inputs.scale if plan.off_scale == "error" else None
@@ -140,11 +141,13 @@ class CalibrationJudges:
     """
 
     def __init__(self, inputs: CalibrationInputs, progress: JobProgress | None = None, *, dry: bool = False) -> None:
-        plan, gold = inputs.plan, inputs.gold.rows
+        plan = inputs.plan
+        gold = inputs.gold.rows
         if plan.pool is None or plan.out is None:
             raise UsageError(ASKING)
         self.inputs = inputs
-        out, pool = plan.out, read_pool_folder(plan.pool, "passages.jsonl")
+        out = plan.out
+        pool = read_pool_folder(plan.pool, "passages.jsonl")
         self.prompts = tuple(prompt for prompt in inputs.prompts.values() if inputs.only in (None, prompt.name))
         check_unit(self.prompts, pool.unit)
         path = seal_of(plan.test, plan.seal)
@@ -159,14 +162,25 @@ class CalibrationJudges:
         check_turns(self.prompts, graded & pooled, turns or (), plan.topics)
         # All models are opened first, so that one that cannot be asked stops the job before another is paid.
         keys = not dry and not recalls(out)
-        options, settings = plan.options, plan.settings
+        options = plan.options
+        settings = plan.settings
         models = [open_one(name, options, self.prompts, settings, keys=keys) for name in dict.fromkeys(plan.models)]
         self.judges = tuple(Judge((model,), options, settings) for model in models)
         """A judge for each model."""
         check_prices(plan.models, models, settings)
         self.dev = tuple(row for row in gold if row.split != "test")
         """The gold that is not held out."""
-        unjudged = (Labels(plan.models[0], prompt.prompt_id, prompt.digest, "", "", ()) for prompt in self.prompts)
+        unjudged = (
+            Labels(
+                judge=plan.models[0],
+                prompt=prompt.prompt_id,
+                prompt_digest=prompt.digest,
+                source="",
+                digest="",
+                labels=(),
+            )
+            for prompt in self.prompts
+        )
         make_comparison(inputs, self.dev, [LabelSource(tuple(unjudged), pool)])
         if out.exists() and not out.is_dir():
             raise InputError(f"{out}: cannot be used as an output folder: it is none")
@@ -240,7 +254,9 @@ def _asked(inputs: CalibrationInputs, chosen: Sequence[JudgeColumn], endpoints: 
 def forecast_models(inputs: CalibrationInputs) -> JobForecast:
     """Count what `ask_models` would send; for test grades only the chosen judges, `test_judgments` on top at most."""
     opened = CalibrationJudges(inputs, dry=True)
-    plan, gold, prompts = inputs.plan, inputs.gold.rows, opened.prompts
+    plan = inputs.plan
+    gold = inputs.gold.rows
+    prompts = opened.prompts
     wanted = opened.tasks(opened.dev, prompts)
     with opened.asking as asking:
         rows = tuple(row for judge in opened.judges for row in asking.forecast(judge, wanted))

@@ -65,7 +65,8 @@ def open_test(
     `asked`: what is asked of the gold, beside the panels. `judged`: from the held-out rows to the labels of all rows;
     it may ask a judge.
     """
-    test, dev = inputs.plan.test, inputs.gold.rows
+    test = inputs.plan.test
+    dev = inputs.gold.rows
     seal = seals.seal_of(test, inputs.plan.seal)
     if test is None or seal is None:
         return dev, with_baselines(inputs, dev, judged(tuple(row for row in dev if row.split == "test"))), None

@@ -85,7 +85,8 @@ class ReleaseOutcome(msgspec.Struct, frozen=True):
 
 def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     """Write the bundle of a finished folder; every place of a name that is left in a text is listed."""
-    folder, out = plan.folder, plan.out
+    folder = plan.folder
+    out = plan.out
     steps(Step("reading the folder"))
     _check_folder(folder)
     own = {find_criterion(path).prompt_id: prompt_path(path) for path in plan.prompts}
@@ -129,7 +130,9 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     make_folder(out)
     with reported(out, RECORD):
         replace_folder(out, files, RECORD, inputs=[] if private is None else [private])
-    return ReleaseOutcome(out, tuple(files), private, left, (*judged.warnings, *_warnings(judged, own)))
+    return ReleaseOutcome(
+        out=out, files=tuple(files), names=private, remaining=left, warnings=(*judged.warnings, *_warnings(judged, own))
+    )
 
 
 def _check_folder(folder: Path) -> None:
@@ -172,7 +175,8 @@ def _check_out(plan: ReleasePlan, folder: Path, out: Path, private: Path | None)
 
 
 def _names(judged: JudgedFolder, before: Pseudonyms, *, keep: bool) -> Pseudonyms:
-    pool, listed = judged.pool, judged.manifest.get("runs", ())
+    pool = judged.pool
+    listed = judged.manifest.get("runs", ())
     runs = {run.run_id for run in pool.runs} | {exclusion.run_id for exclusion in pool.exclusions}
     runs |= {entry.run_id for response in pool.responses for entry in response.runs}
     runs |= {str(run["run_id"]) for run in listed}

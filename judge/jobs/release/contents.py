@@ -267,7 +267,8 @@ def readme(names: Iterable[str], judged: JudgedFolder, left_out: Iterable[str], 
     held = {*names, RECORD}
     unit = judged.pool.unit
     rows = listed_files(_FILES, held, unit)
-    runs, responses = count(len(judged.pool.runs), "run"), count(len(judged.pool.responses), f"pooled {unit}")
+    runs = count(len(judged.pool.runs), "run")
+    responses = count(len(judged.pool.responses), f"pooled {unit}")
     prompts = ", ".join(criterion.prompt_id for criterion in judged.criteria)
     judges = ", ".join(sorted(set().union(*judged.said_by.values())))
     paragraphs = [

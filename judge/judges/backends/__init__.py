@@ -61,7 +61,8 @@ def open_model(name: str | Model, options: ModelOptions | None = None) -> Model:
         )
     if backend not in BACKENDS:
         refuse_absent(f"judges.{backend}", name)
-        backend, model = backend_of_providers(), name
+        backend = backend_of_providers()
+        model = name
     opened: Model = importlib.import_module(BACKENDS[backend].module).open_model(model, options or ModelOptions())
     return opened
 

@@ -46,9 +46,11 @@ class Overlap(Model):
     async def complete(self, request: Request) -> Completion:
         """Grade by the share of content words that the passages contain, or the response if there is a nugget."""
         levels = sorted(request.scale.levels, key=lambda level: level.grade)
-        claim, evidence = request.response, request.passages
+        claim = request.response
+        evidence = request.passages
         if request.nugget is not None:
-            claim, evidence = request.nugget, (request.response,)
+            claim = request.nugget
+            evidence = (request.response,)
             # Words tell no contradiction.
             levels = [level for level in levels if level.grade >= 0]
         if request.scale.polarity == "lower":

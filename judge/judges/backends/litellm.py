@@ -285,10 +285,13 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     async def _whole(self, request: httpx.Request, transmission: _Transmission) -> httpx.Response:
         reply = await self._sender().handle_async_request(request)
-        transmission.status, transmission.headers, transmission.content = reply.status_code, reply.headers, b""
+        transmission.status = reply.status_code
+        transmission.headers = reply.headers
+        transmission.content = b""
         try:
             check_redirect(reply.status_code, str(request.url), reply.headers.get("location"))
-            encoding, parts = reply.headers.get("content-encoding", ""), cast(httpx.AsyncByteStream, reply.stream)
+            encoding = reply.headers.get("content-encoding", "")
+            parts = cast(httpx.AsyncByteStream, reply.stream)
             content = await read_body(parts, encoding, reply.status_code, transmission.options.max_tokens)
         finally:
             await reply.aclose()
@@ -310,7 +313,8 @@ def _completion(answer: Any, latency: float, endpoint: str | None) -> Completion
     if not answer.choices:
         raise errors.RejectedError("status 200, but no choices")
     choice = answer.choices[0]
-    usage, fields = getattr(answer, "usage", None), getattr(choice.message, "provider_specific_fields", None) or {}
+    usage = getattr(answer, "usage", None)
+    fields = getattr(choice.message, "provider_specific_fields", None) or {}
     # Its place has changed.
     refusal = getattr(choice.message, "refusal", None) or fields.get("refusal")
     return without_secrets(
@@ -383,7 +387,8 @@ def _transport() -> GuardedTransport:
             super().set_cache(_own(key), value, **options)
 
     # The first is for providers that are asked through OpenAI's library, the second for all others.
-    litellm.aclient_session, litellm.in_memory_llm_clients_cache = client, Clients()
+    litellm.aclient_session = client
+    litellm.in_memory_llm_clients_cache = Clients()
     return transport
 
 

@@ -60,7 +60,9 @@ class Engine:
     """
 
     def __init__(self, module: ModuleType, pipeline: Any, context: int) -> None:
-        self._module, self._pipeline, self._context = module, pipeline, context
+        self._module = module
+        self._pipeline = pipeline
+        self._context = context
         self._tokenizer = pipeline.get_tokenizer()
         self._replies: dict[bytes, EngineReply] = {}
 
@@ -100,7 +102,8 @@ class Engine:
             raise RejectedError(f"the engine refuses the request: {error}") from error
 
     def _complete(self, prompt: Any, tokens: int, sent: Mapping[str, Any]) -> EngineReply:
-        labels, output = sent.get("labels"), {}
+        labels = sent.get("labels")
+        output = {}
         first: tuple[tuple[str, float], ...] = ()
         settings: dict[str, Any] = {"max_new_tokens": min(sent["max_tokens"], self._context - tokens)}
         if sent["temperature"] > 0:
@@ -110,14 +113,22 @@ class Engine:
             # Constrained decoding would begin with the likeliest token that a label begins with.
             begun = next((matching for token, _ in first if (matching := _begun(token, labels))), [])
             if len(begun) == 1 and sent["temperature"] == 0:
-                return EngineReply(begun[0], "stop", tokens, 1, first)
+                return EngineReply(
+                    text=begun[0], finish_reason="stop", prompt_tokens=tokens, completion_tokens=1, first_tokens=first
+                )
             output = {"grammar": label_grammar(labels)}
         elif "schema" in sent:
             output = {"grammar": json_grammar(sent["schema"])}
         written = self._generate(prompt, settings, output)
         stopped = written.finish_reasons[0] == self._module.GenerationFinishReason.STOP
         text = self._tokenizer.decode(written.tokens[0])
-        return EngineReply(text, "stop" if stopped else "length", tokens, len(written.tokens[0]), first)
+        return EngineReply(
+            text=text,
+            finish_reason="stop" if stopped else "length",
+            prompt_tokens=tokens,
+            completion_tokens=len(written.tokens[0]),
+            first_tokens=first,
+        )
 
     def _first_tokens(self, prompt: Any, labels: Sequence[str]) -> tuple[tuple[str, float], ...]:
         """The likeliest first tokens, the likeliest first, and one for each label that none of them begins."""
@@ -224,7 +235,8 @@ def trained_context(path: Path) -> int | None:
             if version not in (2, 3):
                 raise InputError(f"{path}: GGUF version {version}, expected 2 or 3")
             for _ in range(count):
-                key, value = _value(file, _STRING), _value(file, *_numbers(file, "I"))
+                key = _value(file, _STRING)
+                value = _value(file, *_numbers(file, "I"))
                 if key.endswith(".context_length") and isinstance(value, int):
                     return value
     except OSError as error:
@@ -363,7 +375,8 @@ class LocalModel(Model):
         return _File(source, cached_digest(source), min(_CONTEXT, trained_context(source) or _CONTEXT))
 
     def _open(self) -> Engine:
-        file, again = self._file, ""
+        file = self._file
+        again = ""
         if isinstance(self._source, ModelWeights):
             pull = f"; `judge models pull {self._source.name}` fetches them"
             if not is_here(self._source):

@@ -108,7 +108,8 @@ class Replay(Model):
             self._close()
 
     def _close(self) -> None:
-        opened, self._opened = self._opened, None
+        opened = self._opened
+        self._opened = None
         if opened is not None:
             opened.close()
 

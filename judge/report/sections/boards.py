@@ -96,8 +96,16 @@ def _table(
         for column, cells in columns.items()
         if any(cell not in (None, "") for cell in cells)
     }
-    title, plot = titled(criterion.name) + about, Plot(drawn, *criterion.scale.ends, marks)
-    return Table(zip(*kept.values(), strict=True), kept, title, [worded(reading, unit)], 2, plot)
+    title = titled(criterion.name) + about
+    plot = Plot(drawn, *criterion.scale.ends, marks)
+    return Table(
+        rows=zip(*kept.values(), strict=True),
+        columns=kept,
+        title=title,
+        notes=[worded(reading, unit)],
+        places=2,
+        plot=plot,
+    )
 
 
 def corrected_boards(folder: RunFolder) -> Iterator[Section]:
@@ -175,7 +183,9 @@ def sentence_labels(folder: RunFolder) -> Iterator[Section]:
             f"its 95 % interval over {group[0].cluster}s, and then in how many responses it occurs at all. Sentences "
             "that claim nothing are left out."
         )
-        table = Table(lines, columns, f"{titled(name)}: labels of sentences", [reading], 2)
+        table = Table(
+            rows=lines, columns=columns, title=f"{titled(name)}: labels of sentences", notes=[reading], places=2
+        )
         yield Section(f"sentences-{slugs[name]}", f"Sentence by sentence: {name}", (table,))
 
 
@@ -236,7 +246,8 @@ def _parts(finding: Finding) -> Iterator[ReportPart]:
             shares=part.shares,
             chosen=part.chosen,
         )
-        said, title = [], ""
+        said = []
+        title = ""
     if said:
         yield Said(" ".join([f"{title}:", *said] if title else said))
 

@@ -17,7 +17,8 @@ from judge.report.folders import RunFolder
 from judge.report.sections import REASONS, SCREENED, capped, excluded_words, problem_words
 from judge.results.rows import worded
 
-_MISSING, _UNABLE = "missing", "unable"
+_MISSING = "missing"
+_UNABLE = "unable"
 SAMPLES = 3
 """Failures of each reason that are shown."""
 _LONGEST = 600
@@ -40,7 +41,9 @@ def statuses(folder: RunFolder) -> Iterator[Section]:
             is_new(result.response_id, asked[prompt], places)
     lines: list[tuple[Cell, ...]] = []
     for prompt, of in counts.items():
-        unable, failed, not_asked = of.pop(_UNABLE, 0), of.pop(_MISSING, 0), len(pool.responses) - sum(asked[prompt])
+        unable = of.pop(_UNABLE, 0)
+        failed = of.pop(_MISSING, 0)
+        not_asked = len(pool.responses) - sum(asked[prompt])
         grades = {int(grade): of[grade] for grade in sorted(of, key=int)}
         lines.append((prompt[0], of.total(), grades or None, unable, failed, not_asked))
     lacking = "no grade came of it, be it that no reply could be used or that the question could not be put"

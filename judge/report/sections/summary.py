@@ -103,7 +103,8 @@ def _without_places(warning: str, folder: RunFolder) -> str:
 
 
 def _facts(folder: RunFolder) -> Iterator[tuple[str, str]]:
-    pool, results = folder.judged.pool, folder.judged.results
+    pool = folder.judged.pool
+    results = folder.judged.results
     made = sum(isinstance(result, Judgment) for result in results)
     yield "Judge", judges_of(folder)
     yield "Prompts", ", ".join(criterion.prompt_id for criterion in folder.judged.criteria)
@@ -165,4 +166,10 @@ def _means(folders: Sequence[RunFolder], criterion: str) -> Table[Any]:
         f"A line for each run in the order of {folders[0].name}, and its mean grade and rank in each folder. Grades "
         "under two prompts may be on different scales; ranks can be compared all the same."
     )
-    return Table(zip(*cells, strict=True), columns, f"{titled(criterion)} side by side", [reading], 2)
+    return Table(
+        rows=zip(*cells, strict=True),
+        columns=columns,
+        title=f"{titled(criterion)} side by side",
+        notes=[reading],
+        places=2,
+    )

@@ -30,7 +30,9 @@ class Code(msgspec.Struct, frozen=True):
 
 def problem(code: str, file: str, path: str, message: str, *, turn_id: str | None = None, count: int = 1) -> Problem:
     """One problem with the severity of its code, standing for `count` problems of this code."""
-    return Problem(code, CODES[code].severity, file, turn_id, path, message, count)
+    return Problem(
+        code=code, severity=CODES[code].severity, file=file, turn_id=turn_id, path=path, message=message, count=count
+    )
 
 
 def as_error(problem: Problem) -> Problem:

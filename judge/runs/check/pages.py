@@ -153,7 +153,8 @@ def _codes(file: codes.FileReport, examples: int | None) -> Iterator[str]:
 
 def _message(file: codes.FileReport, problem: Problem) -> str:
     """A problem's message without the folder and without other teams' files and runs."""
-    message, row = problem.message, CODES.get(problem.code)
+    message = problem.message
+    row = CODES.get(problem.code)
     if row and row.page:
         message = row.page.format(shown(file.run_id))
     elif row and row.names_file:

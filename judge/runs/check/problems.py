@@ -105,7 +105,10 @@ def with_problems(file: FileReport, between: Sequence[Problem], *, strict: bool 
     """The report with the problems `between` runs, which take the run out; `strict` turns warnings into errors."""
     problems = (*file.problems, *between)
     run_id = printable_id(file.run_id or "")
-    out = [Exclusion(run_id, "*", None, problem.code, problem.message) for problem in between]
+    out = [
+        Exclusion(run_id=run_id, turn_id="*", rank=None, reason=problem.code, detail=problem.message)
+        for problem in between
+    ]
     if strict:
         problems = tuple(map(as_error, problems))
     errors, warnings = _numbers(problems)
@@ -186,7 +189,8 @@ def _together(code: str, problems: Sequence[Problem], examples: int) -> str:
 def total(files: Sequence[FileReport]) -> str:
     """One line about all files."""
     readable = sum(file.format is not None for file in files)
-    errors, warnings = sum(file.errors for file in files), sum(file.warnings for file in files)
+    errors = sum(file.errors for file in files)
+    warnings = sum(file.warnings for file in files)
     return f"{count(len(files), 'file')}, {readable} readable: {amounts_of(errors, warnings)}"
 
 

@@ -23,7 +23,9 @@ from judge.runs.tokens import MAX_CHARS, TokenCounter, joined_words
 MAX_RANK = 1_000_000
 _LONGEST = 6
 """The most digits of a turn number that is compared with others."""
-_ID, _SCORE, _TEXT = attrgetter("passage_id"), attrgetter("score"), attrgetter("text")
+_ID = attrgetter("passage_id")
+_SCORE = attrgetter("score")
+_TEXT = attrgetter("text")
 
 
 class CollectionHashes(msgspec.Struct, frozen=True):
@@ -100,7 +102,8 @@ class RunCheck:
 
     def head(self) -> None:
         """Check what the run says of itself."""
-        run, rules = self.run, self.rules
+        run = self.run
+        rules = self.rules
         # Where every turn names the run, the first one stands for it.
         first = self.places[0].path if self.places else "$"
         top = first if rules.form == "entries" else first.rpartition("$")[0] + "$"
@@ -170,11 +173,13 @@ class RunCheck:
 
         `highest` is the number of each topic's last turn. Where users led the conversations, a topic may have any turn.
         """
-        topic_id, number = topic_of(turn_id), turn_id.rpartition("_")[2]
+        topic_id = topic_of(turn_id)
+        number = turn_id.rpartition("_")[2]
         turn = None if self.rules.own_turns else turns.get(turn_id)
         if turn is not None or not usable_turn_id(turn_id) or (self.rules.own_turns and topic_id in highest):
             return turn
-        path, last = _below(self.places[i].path, self.rules.turn_id), highest.get(topic_id)
+        path = _below(self.places[i].path, self.rules.turn_id)
+        last = highest.get(topic_id)
         if last is not None and re.fullmatch("[0-9]{1,9}", number) and int(number) > last:
             message = f"topic {topic_id} has {last} turns, so there is no turn {number}"
             self.add("turn_number_too_high", path, message)
@@ -226,10 +231,12 @@ class RunCheck:
 
     def passages(self, i: int, j: int, response: Response, most: int | None) -> None:
         """Check the evidence that a response names; of `most` passages it may cite."""
-        rules, references = self.rules, response.references
+        rules = self.rules
+        references = response.references
         if rules.passages is None:
             return
-        turn, place = self.places[i], self.places[i].responses[j]
+        turn = self.places[i]
+        place = self.places[i].responses[j]
         base = f"{(turn if rules.keyed else place).path}.{rules.passages}"
         own = f"{place.path}.{place.names.citations}" if rules.keyed else base
         if not (references or response.listed):
@@ -280,7 +287,8 @@ class RunCheck:
         return any(path in silent for k in unread for path in (f"{base}[{k}]", f"{base}[{k}].used", f"{base}[*]"))
 
     def _entries(self, base: str, ids: Collection[str], scores: EntryScores, texts: Sequence[str | None] = ()) -> None:
-        rules, hashes = self.rules, self._hashes
+        rules = self.rules
+        hashes = self._hashes
         check_entries(rules, self.run.run_type, base, ids, scores, partial(self.add_entry, base))
         # Lists without a problem are passed in C: a run may have 300,000 entries.
         if hashes is None or (self._unknown.isdisjoint(ids) and not any(texts)):
@@ -303,7 +311,8 @@ class RunCheck:
         for passage in used:
             text = passage.text or ""
             if len(text) > MAX_CHARS:
-                code, message = "text_too_long", f"{len(text):,} characters, which is over {MAX_CHARS:,}"
+                code = "text_too_long"
+                message = f"{len(text):,} characters, which is over {MAX_CHARS:,}"
             elif not storable(text):
                 code = "unusable_text"
                 message = "the passage has a NUL or a lone surrogate, so it cannot be sent or stored"

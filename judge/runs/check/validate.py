@@ -154,7 +154,13 @@ def _result(check: RunCheck, unchecked: tuple[str, ...], trace: Trace) -> Valida
     problems = tuple(sorted(check.log.problems, key=lambda problem: natural_key(problem.path)))
     run_id = printable_id(check.run.run_id)
     if check.whole is not None:
-        return Validated(None, problems, (Exclusion(run_id, "*", None, *check.whole),), unchecked, trace)
+        return Validated(
+            run=None,
+            problems=problems,
+            exclusions=(Exclusion(run_id, "*", None, *check.whole),),
+            unchecked=unchecked,
+            trace=trace,
+        )
     kept: list[RunTurn] = []
     exclusions: list[Exclusion] = []
     for i, turn in enumerate(check.run.turns):
@@ -169,9 +175,17 @@ def _result(check: RunCheck, unchecked: tuple[str, ...], trace: Trace) -> Valida
         if left:
             kept.append(turn if len(left) == len(turn.responses) else msgspec.structs.replace(turn, responses=left))
     for lost in (*check.lost, *(missing for missing in problems if missing.code == "missing_turn")):
-        exclusions.append(Exclusion(run_id, lost.turn_id or "?", None, lost.code, detail_of(lost.path, lost.message)))
+        exclusions.append(
+            Exclusion(
+                run_id=run_id,
+                turn_id=lost.turn_id or "?",
+                rank=None,
+                reason=lost.code,
+                detail=detail_of(lost.path, lost.message),
+            )
+        )
     run = msgspec.structs.replace(check.run, turns=tuple(kept)) if kept else None
-    return Validated(run, problems, tuple(exclusions), unchecked, trace)
+    return Validated(run=run, problems=problems, exclusions=tuple(exclusions), unchecked=unchecked, trace=trace)
 
 
 def _highest(turns: Mapping[str, Turn]) -> dict[str, int | None]:

@@ -63,7 +63,14 @@ def trace_of(run: Run, places: Sequence[TurnPlace], turns: Mapping[str, Turn] | 
                 statements.setdefault(topic_of(turn.turn_id), set()).update(said)
     turn_ids = frozenset(turn.turn_id for turn in run.turns if usable_turn_id(turn.turn_id))
     named = {topic: frozenset(texts) for topic, texts in statements.items()}
-    trace = Trace(run.file, run.run_id, run.format, turn_ids, named, year_of(_of_topics(run.format, turn_ids)))
+    trace = Trace(
+        file=run.file,
+        run_id=run.run_id,
+        format=run.format,
+        turn_ids=turn_ids,
+        statements=named,
+        year=year_of(_of_topics(run.format, turn_ids)),
+    )
     if turns is None:
         return trace
     reason = against_topics(trace, turns)
@@ -81,7 +88,8 @@ def against_topics(trace: Trace, turns: Mapping[str, Turn]) -> str | None:
     if 2 * inside < total:
         which = f"only {inside} of the run's {total} turns are" if inside else f"none of the run's {total} turns is"
         return f"{which} of a topic of the topics file {beside}"
-    years, topics_year = _years(trace), year_of(turns)
+    years = _years(trace)
+    topics_year = year_of(turns)
     if topics_year is not None and years and topics_year not in years:
         return f"the run has turns of {_or(years)}, the topics are those of {topics_year} {beside}"
     texts: dict[str, set[str]] = {}
@@ -114,7 +122,8 @@ def between(one: Trace, other: Trace) -> str | None:
     if not (rules_of(one.format).of_years or rules_of(other.format).of_years):
         return None
     name = shown(other.run_id)
-    years, other_years = _years(one), _years(other)
+    years = _years(one)
+    other_years = _years(other)
     total = len(one.turn_ids)
     shared = len(one.turn_ids & other.turn_ids)
     few = f"{shared} of its {count(total, 'turn')} {'is' if shared == 1 else 'are'} in {name} too"

@@ -73,7 +73,8 @@ def convert_runs(
         OperationalError: The disk is full, or `out` or the temporary folder cannot be written.
     """
     target = _target(to, team)
-    given, out = paths(runs), Path(out)
+    given = paths(runs)
+    out = Path(out)
     files, folder_problems = find_runs(given)
     check_apart(out, (*given, *files), given)
     problems = [problem for problem in folder_problems if problem.severity == "error"]

@@ -47,7 +47,8 @@ class SourceRun:
     """
 
     def __init__(self, read: ReadRun, run: Run, turns: Mapping[str, Turn] | None, team: str | None) -> None:
-        self.run, self.turns = run, turns
+        self.run = run
+        self.turns = turns
         self.team = team or run.team or ""
         """The team id to write where the target has one."""
         self.rules = rules_of(run.format)
@@ -62,7 +63,9 @@ class SourceRun:
         """All changes; those of the whole run come last."""
         file = Path(self.run.file).name
         sums = (
-            Change(file, None, None, what, count(number, noun), after, dropped)
+            Change(
+                file=file, turn_id=None, rank=None, what=what, before=count(number, noun), after=after, dropped=dropped
+            )
             for (what, noun, after, dropped), number in self._sums.items()
         )
         return (*self._rows, *sums)
@@ -70,7 +73,17 @@ class SourceRun:
     def change(self, what: str, before: str, after: str = "", *, dropped: bool = False) -> None:
         """Log a value that the target cannot hold, or writes in another form."""
         file = Path(self.run.file).name
-        self._rows.append(Change(file, self._turn_id, self._rank, what, before, after, dropped))
+        self._rows.append(
+            Change(
+                file=file,
+                turn_id=self._turn_id,
+                rank=self._rank,
+                what=what,
+                before=before,
+                after=after,
+                dropped=dropped,
+            )
+        )
 
     def drop(self, what: str, before: str, after: str = "") -> None:
         """Log a value that the target cannot hold."""
@@ -183,7 +196,9 @@ def _ikat2024(source: SourceRun) -> bytes:
     for turn, place in source.in_work():
         responses = []
         for response, where in source.responses(turn, place):
-            ptkb, entries, text = _numbers(response, where, source), _entries(response, source), source.text(response)
+            ptkb = _numbers(response, where, source)
+            entries = _entries(response, source)
+            text = source.text(response)
             responses.append(
                 {"rank": response.rank, "text": text, "ptkb_provenance": ptkb, "passage_provenance": entries}
             )
@@ -248,7 +263,8 @@ def _ikat2025(source: SourceRun) -> bytes:
         responses = []
         for response, where in source.responses(turn, place):
             citations = _citations(response, listed, source)
-            ptkb, text = _statements(response, where, source), source.text(response)
+            ptkb = _statements(response, where, source)
+            text = source.text(response)
             responses.append({"rank": response.rank, "text": text, "citations": citations, "ptkb_provenance": ptkb})
         line = {"metadata": metadata, "turn_id": turn.turn_id, "responses": responses, "references": references}
         lines.append(msgspec.json.encode(line) + b"\n")
@@ -323,7 +339,8 @@ def _trec_run(source: SourceRun) -> bytes:
 
 def _only_in_a_run(source: SourceRun) -> None:
     """Log every value that a ranking of passages has no column for."""
-    run, keyed = source.run, source.rules.keyed
+    run = source.run
+    keyed = source.rules.keyed
     source.lost_in_reading()
     for field, value in (("team", run.team), ("run type", run.run_type)):
         if value:

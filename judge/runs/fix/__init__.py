@@ -53,7 +53,7 @@ def fixed_copy(path: Path, run: Run, count_tokens: Callable[[str], TokenCount], 
     fixer = Fixer(run, count_tokens)
     fixes = fixer.fixes
     if any(problem.code == "byte_order_mark" for problem in document.problems):
-        fixes.append(Fix(run.file, None, "", "byte_order_mark", "\ufeff", None))
+        fixes.append(Fix(file=run.file, turn_id=None, path="", code="byte_order_mark", before="\ufeff", after=None))
     try:
         content = _lines(document, fixer) if document.lines else _whole(document, fixer)
     except _NotAsItWas as error:

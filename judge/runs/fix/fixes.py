@@ -92,7 +92,7 @@ class Fixer:
 
     def note(self, code: str, path: str, before: Any, after: Any) -> None:
         """Log a fix of the turn in work."""
-        self.fixes.append(Fix(self._file, self.turn_id, path, code, before, after))
+        self.fixes.append(Fix(file=self._file, turn_id=self.turn_id, path=path, code=code, before=before, after=after))
 
     def _coerce(self, value: dict[str, Any], name: str, path: str, read: Callable[[Fields, str], float | None]) -> None:
         """Write a number in another form as the number that its reader reads."""
@@ -143,7 +143,8 @@ class Fixer:
     def _moved(self, code: str, path: str, names: Sequence[Any], order: Sequence[int]) -> None:
         """Log a new order, from the first entry that moved to the last."""
         moved = [k for k, old in enumerate(order) if k != old]
-        start, stop = moved[0], moved[-1] + 1
+        start = moved[0]
+        stop = moved[-1] + 1
         self.note(code, f"{path}[{start}:{stop}]", list(names[start:stop]), [names[k] for k in order[start:stop]])
 
     def _passages(self, entries: Any, path: str) -> None:

@@ -70,7 +70,8 @@ class References(msgspec.Struct, frozen=True):
 def _has_user(value: Any) -> bool:
     if type(value) is not dict:
         return False
-    metadata, responses = value.get("metadata"), value.get("responses")
+    metadata = value.get("metadata")
+    responses = value.get("responses")
     if type(metadata) is dict and "topic_id" in metadata and "turn_id" not in value:
         return True
     first = responses[:1] if type(responses) is list else []
@@ -133,8 +134,11 @@ def _response(
     fields = Fields(log.add, path, value, ("rank", "text", "citations", "ptkb_provenance"))
     cited = _read_cited(log, fields, "citations", references)
     ptkb = _read_statements(log, fields, "ptkb_provenance")
-    rank, text = fields.integer("rank"), fields.text("text", optional=not needs_text)
-    return Response(rank, text, cited, ptkb, references.scores), shape.ResponsePlace(path)
+    rank = fields.integer("rank")
+    text = fields.text("text", optional=not needs_text)
+    return Response(
+        rank=rank, text=text, listed=cited, ptkb_provenance=ptkb, references=references.scores
+    ), shape.ResponsePlace(path)
 
 
 def _interactive_turn(log: ProblemLog, path: str, value: Any, first: dict[str, str]) -> tuple[RunTurn, shape.TurnPlace]:
@@ -159,7 +163,8 @@ def _interactive_response(
     told: tuple[str, ...] = ()
     meta = fields
     if names is _LATER:
-        user, answer = fields.object("user_meta", optional=True), fields.object("assistant_meta", optional=True)
+        user = fields.object("user_meta", optional=True)
+        answer = fields.object("assistant_meta", optional=True)
         told = _read_statements(log, Fields(log.add, f"{path}.user_meta", user, user), "ptkb")
         meta = Fields(log.add, f"{path}.assistant_meta", answer, answer)
     if users and utterance != next(iter(users.values()))[0]:
@@ -169,7 +174,9 @@ def _interactive_response(
     cited = _read_cited(log, fields, names.citations, references)
     text = fields.text(names.text, optional=not needs_text)
     ptkb = _read_statements(log, meta, "ptkb_provenance")
-    return Response(rank, text, cited, ptkb, references.scores), shape.ResponsePlace(path, names=names)
+    return Response(
+        rank=rank, text=text, listed=cited, ptkb_provenance=ptkb, references=references.scores
+    ), shape.ResponsePlace(path, names=names)
 
 
 def _read_metadata(log: ProblemLog, fields: Fields, others: Sequence[str], first: dict[str, str], turn: str) -> str:

@@ -182,7 +182,8 @@ def read_json_run(document: Document, format: str, rules: Rules, known: Sequence
         fields = Fields(log.add, f"$.turns[{i}]", value, ("turn_id", "responses"))
         turns.append(read_turn(log, fields, partial(_response, rules), eval_response))
     log.turn_id = None
-    run_id, run_type = top.label("run_name"), top.label("run_type", optional=True)
+    run_id = top.label("run_name")
+    run_type = top.label("run_type", optional=True)
     return read_run_of(log, document, format, turns, run_id, run_type, eval_response=eval_response)
 
 
@@ -217,7 +218,8 @@ def _response(rules: Rules, log: ProblemLog, path: str, value: Any, needs_text: 
     fields = Fields(log.add, path, value, ("rank", "text", name, *(("ptkb_provenance",) if rules.ptkb else ())))
     # The first error of a response is the reason why it is left out, so objects come before the rest, numbers after.
     first = _read_ptkb(log, fields, rules) if rules.ptkb == "objects" else []
-    rank, text = fields.integer("rank"), fields.text("text", optional=not needs_text)
+    rank = fields.integer("rank")
+    text = fields.text("text", optional=not needs_text)
     passages = _passages(log, fields.list(name, optional=True), f"{path}.{name}", rules.flags_used)
     statements = _read_ptkb(log, fields, rules) if rules.ptkb == "numbers" else first
     response = Response(rank, text, passages, tuple(ptkb_id for ptkb_id, _, _ in statements))

@@ -128,7 +128,8 @@ class DatasetReading:
     def problem(self, code: str, file: Path, where: str, message: str) -> None:
         """Add an error; after very many, one that says that the rest are not listed."""
         if len(self.problems) == MAX_PROBLEMS:
-            code, message = "too_many_problems", f"{MAX_PROBLEMS:,} problems up to here; the rest are not listed"
+            code = "too_many_problems"
+            message = f"{MAX_PROBLEMS:,} problems up to here; the rest are not listed"
         if len(self.problems) <= MAX_PROBLEMS:
             self.problems.append(file_problem(code, file, message, where))
 

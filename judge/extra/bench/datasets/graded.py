@@ -90,7 +90,8 @@ class _JudgedTurn(msgspec.Struct):
 
 def _cast_regin(criterion: str, folder: Path, reading: DatasetReading) -> None:
     """The crowd's grades of responses of CAsT 2022, with the conversations before them."""
-    file, topics = find_file(folder, JUDGMENTS), find_file(folder, TOPICS)
+    file = find_file(folder, JUDGMENTS)
+    topics = find_file(folder, TOPICS)
     turns = turns_by_id(read_topics(topics))
     for turn_id, judged in reading.members(file, _JudgedTurn).items():
         where = f"turn {turn_id}"
@@ -100,8 +101,18 @@ def _cast_regin(criterion: str, folder: Path, reading: DatasetReading) -> None:
             continue
         context = tuple((earlier.utterance, earlier.response) for earlier in turn.context)
         for row in judged.responses:
-            item_id, grade = f"{turn_id}/{row.item_id}", getattr(row, criterion)
-            response = LabeledResponse(item_id, turn.topic_id, grade, (), row.text, (), turn.utterance, context)
+            item_id = f"{turn_id}/{row.item_id}"
+            grade = getattr(row, criterion)
+            response = LabeledResponse(
+                item_id=item_id,
+                unit=turn.topic_id,
+                grade=grade,
+                grades=(),
+                response=row.text,
+                passages=(),
+                utterance=turn.utterance,
+                context=context,
+            )
             reading.add(file, where, response)
 
 
@@ -142,8 +153,19 @@ def _usr(name: str, folder: Path, reading: DatasetReading) -> None:
             elif not set(given.natural) <= set(NATURAL):
                 reading.problem("off_scale", file, f"{path}.Natural", f"{given.natural}: expected grades of 1 to 3")
             else:
-                item_id, grade, grades = f"{unit}/{number}", consensus(given.natural), tuple(given.natural)
-                response = LabeledResponse(item_id, unit, grade, grades, given.response, (), utterance, context)
+                item_id = f"{unit}/{number}"
+                grade = consensus(given.natural)
+                grades = tuple(given.natural)
+                response = LabeledResponse(
+                    item_id=item_id,
+                    unit=unit,
+                    grade=grade,
+                    grades=grades,
+                    response=given.response,
+                    passages=(),
+                    utterance=utterance,
+                    context=context,
+                )
                 reading.add(file, path, response)
 
 
@@ -163,7 +185,8 @@ def _usr_part(name: str, title: str, file: str, size: int) -> Dataset:
     )  # fmt: skip
 
 
-LONG, WIDE = "judgments_long.tsv", "output_processed.csv"
+LONG = "judgments_long.tsv"
+WIDE = "output_processed.csv"
 ITEMS = "items.json"
 """The texts beside the table with a label a row."""
 LABELS = {str(grade): grade for grade in (1, 2, 3, 4)}
@@ -183,8 +206,21 @@ def _transparentcis(dimension: str, folder: Path, reading: DatasetReading) -> No
         grades = [reading.grade(file, where, LABELS, label) for label in labels]
         known = tuple(grade for grade in grades if grade is not None)
         if len(known) == len(grades):
-            unit, grade = item_id.partition("_")[0], consensus(known)
-            reading.add(file, where, LabeledResponse(item_id, unit, grade, known, item.response, (), item.question))
+            unit = item_id.partition("_")[0]
+            grade = consensus(known)
+            reading.add(
+                file,
+                where,
+                LabeledResponse(
+                    item_id=item_id,
+                    unit=unit,
+                    grade=grade,
+                    grades=known,
+                    response=item.response,
+                    passages=(),
+                    utterance=item.question,
+                ),
+            )
 
 
 _Rows = Iterator[tuple[str, str, _Item, list[str]]]

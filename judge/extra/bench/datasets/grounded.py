@@ -32,9 +32,24 @@ def _begin(name: str, folder: Path, reading: DatasetReading) -> None:
     for row in read_table(file, reading.problems, needed=needed, quoted=False)[1]:
         grade = reading.grade(file, row.place, BEGIN_LABELS, row.cells["begin_label"])
         if grade is not None:
-            item_id, evidence = f"{file.name}:{row.line}", row.cells["knowledge"]
-            unit, text, utterance = reading.unit(evidence, item_id), row.cells["response"], row.cells["message"]
-            reading.add(file, row.place, LabeledResponse(item_id, unit, grade, (), text, (evidence,), utterance))
+            item_id = f"{file.name}:{row.line}"
+            evidence = row.cells["knowledge"]
+            unit = reading.unit(evidence, item_id)
+            text = row.cells["response"]
+            utterance = row.cells["message"]
+            reading.add(
+                file,
+                row.place,
+                LabeledResponse(
+                    item_id=item_id,
+                    unit=unit,
+                    grade=grade,
+                    grades=(),
+                    response=text,
+                    passages=(evidence,),
+                    utterance=utterance,
+                ),
+            )
 
 
 def _begin_part(name: str, title: str, path: str, size: int, licence: str = "CC-BY 4.0") -> Dataset:
@@ -61,8 +76,21 @@ def _attributionbench(folder: Path, reading: DatasetReading) -> None:
     file = find_file(folder, CLAIMS)
     for where, row in reading.lines(file, _Claim):
         if (grade := reading.grade(file, where, CLAIM_LABELS, row.attribution_label)) is not None:
-            unit, passages = reading.unit(row.question, row.id), tuple(row.references) or ("",)
-            reading.add(file, where, LabeledResponse(row.id, unit, grade, (), row.claim, passages, row.question))
+            unit = reading.unit(row.question, row.id)
+            passages = tuple(row.references) or ("",)
+            reading.add(
+                file,
+                where,
+                LabeledResponse(
+                    item_id=row.id,
+                    unit=unit,
+                    grade=grade,
+                    grades=(),
+                    response=row.claim,
+                    passages=passages,
+                    utterance=row.question,
+                ),
+            )
 
 
 BATCHES = "batch_*[0-9].json"
@@ -95,7 +123,18 @@ def _faithbench(folder: Path, reading: DatasetReading) -> None:
         if None not in grades:
             unit = reading.unit(sample.source, item_id)
             grade = min((grade for grade in grades if grade is not None), default=CONSISTENT)
-            reading.add(file, where, LabeledResponse(item_id, unit, grade, (), sample.summary, (sample.source,)))
+            reading.add(
+                file,
+                where,
+                LabeledResponse(
+                    item_id=item_id,
+                    unit=unit,
+                    grade=grade,
+                    grades=(),
+                    response=sample.summary,
+                    passages=(sample.source,),
+                ),
+            )
 
 
 def _samples(folder: Path, reading: DatasetReading) -> Iterator[tuple[Path, str, str, _Sample]]:
@@ -143,7 +182,13 @@ def _summedits(folder: Path, reading: DatasetReading) -> None:
                 continue
             item_id = f"{domain}/{row.id}"
             unit = reading.unit(row.doc, item_id)
-            reading.add(file, where, LabeledResponse(item_id, unit, row.label, (), row.summary, (row.doc,)))
+            reading.add(
+                file,
+                where,
+                LabeledResponse(
+                    item_id=item_id, unit=unit, grade=row.label, grades=(), response=row.summary, passages=(row.doc,)
+                ),
+            )
 
 
 SUPPORT = "*citation_judgments_with_prediction*.jsonl"
@@ -159,11 +204,13 @@ def _rag24(folder: Path, reading: DatasetReading) -> None:
         row, problem = decode(line.encode(), str(file), number)
         try:
             for k, sentence in enumerate(row["sentences"]) if problem is None else ():
-                where, item_id = f"line {number}: $.sentences[{k}]", f"{row['topic_id']}/{row['run_id']}/{k}"
+                where = f"line {number}: $.sentences[{k}]"
+                item_id = f"{row['topic_id']}/{row['run_id']}/{k}"
                 if not sentence["citations"]:
                     reading.skipped["no citation"] += 1
                     continue
-                first, text = sentence["citations"][0], sentence["text"]
+                first = sentence["citations"][0]
+                text = sentence["text"]
                 ids = row["topic_id"], row["run_id"], first["reference"]
                 if not isinstance(text, str | float) or not all(isinstance(each, str) for each in ids):
                     raise TypeError
@@ -201,10 +248,25 @@ def _rag24_nuggets(folder: Path, reading: DatasetReading) -> None:
     file = find_file(folder, ASSIGNMENTS)
     for line, row in reading.lines(file, _Assigned):
         for k, nugget in enumerate(row.nuggets):
-            where, label = f"{line}: $.nuggets[{k}]", nugget.get("assignment", "")
+            where = f"{line}: $.nuggets[{k}]"
+            label = nugget.get("assignment", "")
             if (grade := reading.grade(file, where, ASSIGNMENT_LABELS, label)) is not None:
-                item_id, text, answer = f"{row.qid}/{row.run_id}/{k}", nugget.get("text", ""), (row.answer_text,)
-                reading.add(file, where, LabeledResponse(item_id, row.qid, grade, (), text, answer, row.query))
+                item_id = f"{row.qid}/{row.run_id}/{k}"
+                text = nugget.get("text", "")
+                answer = (row.answer_text,)
+                reading.add(
+                    file,
+                    where,
+                    LabeledResponse(
+                        item_id=item_id,
+                        unit=row.qid,
+                        grade=grade,
+                        grades=(),
+                        response=text,
+                        passages=answer,
+                        utterance=row.query,
+                    ),
+                )
 
 
 FAITHBENCH = Dataset(
