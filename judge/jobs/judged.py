@@ -203,12 +203,13 @@ def _check_grades(
     off = {prompt for prompt, scale in scales.items() if {grade for *_, grade in said[prompt]} - {*scale, None}}
     problems = [
         Problem(
-            "off_scale",
-            "error",
-            str(path),
-            result.turn_id,
-            f"{result.response_id}: $.grade",
-            f"grade {result.grade} under {prompt}: expected one of {', '.join(map(str, sorted(scales[prompt])))}",
+            code="off_scale",
+            severity="error",
+            file=str(path),
+            turn_id=result.turn_id,
+            path=f"{result.response_id}: $.grade",
+            message=f"grade {result.grade} under {prompt}: expected one of "
+            f"{', '.join(map(str, sorted(scales[prompt])))}",
         )
         for result in (results if off else ())
         if isinstance(result, Judgment)

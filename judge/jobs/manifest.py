@@ -133,7 +133,8 @@ def check_folder(
                 "choose an empty folder as --out"
             )
         return False
-    stored, wanted = _without_addresses(manifest["configuration"]), _without_addresses(wanted)
+    stored = _without_addresses(manifest["configuration"])
+    wanted = _without_addresses(wanted)
     # The configuration of a pool that nobody has judged yet names no judge.
     judged = "judge" in stored
     different = list(differences(stored, wanted, sorted({*stored, *wanted} if judged else stored)))
@@ -212,7 +213,8 @@ def differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     """What differs under these keys: name and both values; two objects are compared member by member."""
     for key in keys:
-        before, now = there.get(key), wanted.get(key)
+        before = there.get(key)
+        now = wanted.get(key)
         if isinstance(before, dict) and isinstance(now, dict):
             names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
             yield from ((f"{key}.{name}", before.get(name), now.get(name)) for name in names)
@@ -223,7 +225,8 @@ def differences(
 def _in_words(difference: tuple[str, Any, Any]) -> str:
     """What differs; of two files or prompts of one name, that their contents do."""
     name, before, now = difference
-    there, here = brief(before), brief(now)
+    there = brief(before)
+    here = brief(now)
     return f"{name}: {there} there, {here} now" if there != here else f"{name}: other content there than now"
 
 
@@ -256,7 +259,8 @@ def read_earlier_pool(folder: Path) -> Pool:
         runs = manifest["configuration"].get("runs", {})
         if not isinstance(runs, dict):
             raise InputError(f"{folder / MANIFEST}: $.configuration.runs: {shown(runs)}: expected runs with digests")
-        expected, pooled = set(runs), {run.run_id for run in pool.runs}
+        expected = set(runs)
+        pooled = {run.run_id for run in pool.runs}
         if expected != pooled:
             names = ", ".join(map(shown, sorted(expected ^ pooled, key=natural_key)[:5]))
             raise InputError(f"{folder / 'runs.jsonl'}: not the runs of {folder / MANIFEST}: {names}")
@@ -276,7 +280,8 @@ def check_extended(folder: Path, wanted: Mapping[str, Any], files: Mapping[str, 
             continue
         option = _OPTIONS.get(key, key.rpartition(".")[2].replace("_", "-"))
         if option in files:
-            before, now = recorded.get(option, brief(before)) if before else "none", files[option] or "none"
+            before = recorded.get(option, brief(before)) if before else "none"
+            now = files[option] or "none"
             differing.append(
                 f"{now} has changed since" if str(before) == str(now) else f"--{option}: {before} there, {now} now"
             )

@@ -374,12 +374,12 @@ def check_complete(pool: Pool) -> None:
     """Refuse a pool in which a used passage has no text."""
     problems = [
         Problem(
-            "missing_passage_text",
-            "error",
-            "passages",
-            response.turn_id,
-            response.response_id,
-            f"{len(lacking)} of {len(response.passages)} used passages have no text: {', '.join(lacking[:5])}; "
+            code="missing_passage_text",
+            severity="error",
+            file="passages",
+            turn_id=response.turn_id,
+            path=response.response_id,
+            message=f"{len(lacking)} of {len(response.passages)} used passages have no text: {', '.join(lacking[:5])}; "
             f"given by {', '.join(sorted({entry.run_id for entry in response.runs}, key=natural_key)[:5])}",
         )
         for response in pool.responses

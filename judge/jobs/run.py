@@ -38,14 +38,16 @@ def run(
 
 def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome:
     """Ask the judge and write the output folder."""
-    plan, out, pooled = inputs.plan, inputs.out, inputs.pooled
+    plan = inputs.plan
+    out = inputs.out
+    pooled = inputs.pooled
     progress = progress or JobProgress()
     changed = check_out(inputs)
     names = tuple(map(str, plan.judges))
     with (
         reported(out, RECORD),
         open_engine(plan.engine, plan.address, plan.workers, names, plan.options) as engine,
-        Asking(inputs.place, pooled.pool, pooled.turns, progress, engine) as asking,
+        Asking(place=inputs.place, pool=pooled.pool, turns=pooled.turns, progress=progress, engine=engine) as asking,
     ):
         asking.prepare(inputs.judge.models[0])
         files: dict[str, FileContent] = pool_files(pooled)
@@ -63,7 +65,10 @@ def carry_out(inputs: RunInputs, progress: JobProgress | None = None) -> Outcome
 
 def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outcome:
     """What the replies come to, once a part is asked again where the plan says so."""
-    plan, pool, criteria, jury = inputs.plan, inputs.pooled.pool, inputs.criteria, inputs.jury
+    plan = inputs.plan
+    pool = inputs.pooled.pool
+    criteria = inputs.criteria
+    jury = inputs.jury
     rechecked = ask_again(inputs, asking, replies)
     asking.progress.steps(Step("computing results"))
     results, notes = jury.decide(replies, inputs.out) if jury is not None else (replies, None)
@@ -91,7 +96,9 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
 
 def _manifest(pooled: dict[str, Any], inputs: RunInputs, outcome: Outcome, replies: StoredResults) -> bytes:
     """The manifest of a finished run; a rerun gives the same bytes, because no time of day is recorded."""
-    plan, judge, notes = inputs.plan, inputs.judge, outcome.notes
+    plan = inputs.plan
+    judge = inputs.judge
+    notes = outcome.notes
     counts = {**pooled["counts"], "results": Counter(map(_kind, outcome.results))}
     rare: dict[str, Any] = {
         "cluster": None if plan.cluster == "topic" else plan.cluster,
@@ -135,7 +142,9 @@ def dry_run(inputs: RunInputs) -> JobForecast:
     """
     if inputs.out.exists():
         check_out(inputs)
-    plan, pooled, jury = inputs.plan, inputs.pooled, inputs.jury
+    plan = inputs.plan
+    pooled = inputs.pooled
+    jury = inputs.jury
     with Asking(inputs.place, pooled.pool, pooled.turns, dry=True) as asking:
         firsts = asking.forecast(inputs.judge, inputs.asked)
         again = [

@@ -98,7 +98,8 @@ def measured_gold(
     What has no gold was not drawn, or does not count where all gold is certain. What cites nothing needs no label, so
     it was chosen for certain. `verdicts`: the judge's of pairs, those that are `agreed`.
     """
-    drawn, strata = any(of.probability < 1 for of in gold.values()), all(of.stratum is not None for of in gold.values())
+    drawn = any(of.probability < 1 for of in gold.values())
+    strata = all(of.stratum is not None for of in gold.values())
     of_pairs = measure.of.unit == "pair"
     found: dict[str, GoldGrade] = {}
     by_response = _won_gold(measure, pool, gold, verdicts) if of_pairs else _cited_gold(measure, pool, runs, gold)
@@ -147,11 +148,13 @@ def _won_gold(
     measure: Measure, pool: Pool, gold: Mapping[str, GoldGrade], verdicts: Iterable[Judgment]
 ) -> dict[str, list[list[GoldGrade]]]:
     """Response id to what it won of each pair of its turn, each as a sentence with one citation."""
-    scale, others = measure.of.scale, other_orders(pool)
+    scale = measure.of.scale
+    others = other_orders(pool)
     said = {each.response_id: share_of_first(each.grade, scale) for each in verdicts}
     parts: dict[str, list[list[GoldGrade]]] = defaultdict(list)
     for pair in pool.responses:
-        name, other = pair.response_id, others[pair.response_id].response_id
+        name = pair.response_id
+        other = others[pair.response_id].response_id
         grade = gold.get(name, _NO_GOLD)
         # The order with gold counts, else the first one.
         if other not in gold and (grade.known or name < other):
@@ -199,7 +202,16 @@ def check_inclusion(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade], nam
             else:
                 continue
             where = f"{row.criterion} grade by {row.assessor} for response {response_id}"
-            problems.append(Problem("inclusion_probability", "error", name, row.turn_id, path, f"{where}: {problem}"))
+            problems.append(
+                Problem(
+                    code="inclusion_probability",
+                    severity="error",
+                    file=name,
+                    turn_id=row.turn_id,
+                    path=path,
+                    message=f"{where}: {problem}",
+                )
+            )
     if problems:
         raise InputError(
             f"{name}: without the probabilities with which responses were chosen for gold, corrected means can be far "
@@ -280,7 +292,9 @@ def corrected(
     the family of the judge, or those of a jury's members.
     """
     families = families or {}
-    higher, ends, worst = criterion.scale.polarity == "higher", criterion.scale.ends, worst_grade(criterion.scale)
+    higher = criterion.scale.polarity == "higher"
+    ends = criterion.scale.ends
+    worst = worst_grade(criterion.scale)
     counted = _counted(runs, gold)
     samples = _samples(counted, gold, families, cluster)
     corrections = correct(samples, target=target, bounds=ends, fallback=fallback)
@@ -294,7 +308,8 @@ def corrected(
     for run, sampled, correction, bound, raw, mean, place in zip(
         runs, counted, corrections, bounded, raws, means, run_places, strict=True
     ):
-        n, family = len(run.graded), families.get(run.run_id)
+        n = len(run.graded)
+        family = families.get(run.run_id)
         raw_bound = run.bound(raw.value, [worst] * len(run.failed), worst)
         low, high = _bounds(sampled, correction, gold, ends, worst)
         how = correction.method, correction.weight, correction.effective_n, correction.bias if n else None
@@ -325,7 +340,8 @@ def cautions(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> tuple[s
         )
     stands_for = math.fsum(1 / grade.probability for grade in used)
     by_chance = _PLAUSIBLE_ERRORS * _error_of_number(used)
-    low, high = len(counted) / _PLAUSIBLE - by_chance, len(counted) * _PLAUSIBLE + by_chance
+    low = len(counted) / _PLAUSIBLE - by_chance
+    high = len(counted) * _PLAUSIBLE + by_chance
     if used and not low <= stands_for <= high:
         warnings.append(
             f"by its inclusion probabilities the gold stands for {stands_for:.0f} responses, but {len(counted)} "
@@ -349,7 +365,8 @@ def _error_of_number(used: Sequence[GoldGrade]) -> float:
     variance = 0.0
     for of in strata.values():
         numbers = [math.fsum(1 / probability for probability in unit) for unit in of]
-        mean, k = math.fsum(numbers) / len(of), len(of)
+        mean = math.fsum(numbers) / len(of)
+        k = len(of)
         squares = ((1 - unit[0]) * (number - mean) ** 2 for unit, number in zip(of, numbers, strict=True))
         variance += math.fsum(squares) * k / max(k - 1, 1)
     return math.sqrt(variance)
@@ -360,12 +377,21 @@ def change(rows: Sequence[CorrectedRow], *, higher_is_better: bool) -> RankingCh
     sign = 1 if higher_is_better else -1
     both = [(row.raw_bound, row.bound) for row in rows if row.bound is not None]
     pairs = [(sign * raw, sign * bound) for raw, bound in both if raw is not None]
-    raw, best = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    raw = [pair[0] for pair in pairs]
+    best = [pair[1] for pair in pairs]
     tau_b, tau, overlap = (defined(of(raw, best)) for of in (kendall_tau_b, tau_ap, rbo))
     shares = {k: defined(top_k_overlap(raw, best, k)) for k in TOP if k < len(pairs)}
     top = {k: share for k, share in shares.items() if share is not None}
     flips = sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in combinations(pairs, 2))
-    return RankingChange(len(pairs), tau_b, tau, overlap, top, flips, len(pairs) * (len(pairs) - 1) // 2)
+    return RankingChange(
+        runs=len(pairs),
+        tau_b=tau_b,
+        tau_ap=tau,
+        rbo=overlap,
+        top=top,
+        flips=flips,
+        pairs=len(pairs) * (len(pairs) - 1) // 2,
+    )
 
 
 def _counted(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> list[RunTurns]:
@@ -375,7 +401,8 @@ def _counted(runs: Sequence[RunTurns], gold: Mapping[str, GoldGrade]) -> list[Ru
     says nothing of responses without it, so it has to be of all that the run left out.
     """
     drawn = {name for name, grade in gold.items() if not math.isnan(grade.probability)}
-    certain, counted = all(grade.probability == 1 for grade in gold.values()), []
+    certain = all(grade.probability == 1 for grade in gold.values())
+    counted = []
     from_all = any(response.response_id in drawn for run in runs for response in run.left_out)
     for run in runs:
         if from_all and (not certain or all(response.response_id in drawn for response in run.left_out)):
@@ -402,7 +429,8 @@ def _samples(
             for (response, given), topic in zip(run.graded, run.clusters(cluster), strict=True)
             for part in _drawn_apart(gold.get(response.response_id), given.grade)
         ]
-        parts, N = [part for *_, part in of_run], len(run.graded)
+        parts = [part for *_, part in of_run]
+        N = len(run.graded)
         drawn = all(part.stratum is not None or not part.known for part in parts)
         codes = [strata[part.stratum] for part in parts] if drawn and not by_response else None
         samples.append(
@@ -431,7 +459,8 @@ def _bounded(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade]
     """The corrected mean as the bound over all turns, which is a linear function of it, with its errors."""
     if correction.value is None:
         return correction
-    at_0, at_1 = _bound(run, 0.0, gold, worst), _bound(run, 1.0, gold, worst)
+    at_0 = _bound(run, 0.0, gold, worst)
+    at_1 = _bound(run, 1.0, gold, worst)
     slope = at_1 - at_0 if at_0 is not None and at_1 is not None else 0.0
     return replace(
         correction,
@@ -445,8 +474,9 @@ def _bounded(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade]
 def _mean(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade], cluster: Cluster) -> Estimate:
     graded = zip(run.clusters(cluster), run.graded, strict=True)
     with_gold = {name for name, (response, _) in graded if response.response_id in gold}
-    topics, of = len(with_gold), correction
-    return Estimate(of.value, of.low, of.high, of.n, topics, of.reason)
+    topics = len(with_gold)
+    of = correction
+    return Estimate(value=of.value, low=of.low, high=of.high, n=of.n, topics=topics, reason=of.reason)
 
 
 def _bounds(
@@ -457,7 +487,8 @@ def _bounds(
     Without an interval, the corrected mean stands for both ends, else the raw mean; None if no grade is missing. A
     topic that an interactive run never reached has the worst grade in both.
     """
-    n, mean = len(run.graded), correction.value
+    n = len(run.graded)
+    mean = correction.value
     turns = run.turns - run.unreached
     if correction.low is None or correction.high is None:
         if run.turns == n:

@@ -87,9 +87,19 @@ def sentence_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iter
         counts = [given.sentences.count(label) for _, given in labeled]
         counted = [sum(one != ignored for one in given.sentences) for _, given in labeled]
         shares = [(n / of, response) for n, of, (response, _) in zip(counts, counted, labeled, strict=True) if of]
-        with_label, sentences = sum(n > 0 for n in counts), sum(counts)
+        with_label = sum(n > 0 for n in counts)
+        sentences = sum(counts)
         share = None if label == ignored else _mean_share(shares, cluster)
-        yield SentenceRow(run.run_id, criterion.name, label, len(labeled), with_label, sentences, share, cluster)
+        yield SentenceRow(
+            run_id=run.run_id,
+            criterion=criterion.name,
+            label=label,
+            responses=len(labeled),
+            with_label=with_label,
+            sentences=sentences,
+            share=share,
+            cluster=cluster,
+        )
 
 
 def citation_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[CitationRow]:
@@ -102,7 +112,7 @@ def citation_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iter
     scored = [(_scores(response, given, criterion), response) for response, given in told]
     for at, measure in enumerate(("precision", "recall") if told else ()):
         mean = _mean_share([(both[at], response) for both, response in scored], cluster)
-        yield CitationRow(run.run_id, criterion.name, measure, mean, cluster)
+        yield CitationRow(run_id=run.run_id, criterion=criterion.name, measure=measure, mean=mean, cluster=cluster)
 
 
 def _mean_share(shares: Sequence[tuple[float, PooledResponse]], cluster: Cluster) -> Estimate:
@@ -128,7 +138,8 @@ def topic_rows(run: RunTurns, criterion: Criterion) -> Iterator[TopicRow]:
     topics: dict[str, list[str]] = {}
     for turn_id in run.turn_ids if any(map(is_own_turn, run.turn_ids)) else ():
         topics.setdefault(topic_of(turn_id), []).extend([] if is_unreached(turn_id) else [turn_id])
-    row, rows = partial(TopicRow, run.run_id, criterion.name), []
+    row = partial(TopicRow, run.run_id, criterion.name)
+    rows = []
     for topic_id in sorted(topics, key=natural_key):
         turns = topics[topic_id]
         values = [graded[turn_id] for turn_id in turns if turn_id in graded]
@@ -137,7 +148,8 @@ def topic_rows(run: RunTurns, criterion: Criterion) -> Iterator[TopicRow]:
     yield from rows
     if rows:
         reached, asked, n = (sum(getattr(each, name) for each in rows) for name in ("reached", "turns", "n"))
-        mean, bound = _mean(each.mean for each in rows), _mean(each.bound for each in rows)
+        mean = _mean(each.mean for each in rows)
+        bound = _mean(each.bound for each in rows)
         yield row(ALL, len(rows), reached, asked, n, mean, bound)
 
 

@@ -147,7 +147,8 @@ def _row(run: RunTurns, criterion: Criterion, cluster: Cluster) -> board_rows.Le
     mean = mean_interval([entry.grade for entry in given], run.clusters(cluster), bounds=(levels[0], levels[-1]))
     expected = [entry.expected for entry in given if entry.expected is not None]
     positive = sum(counts[grade] for grade in scale.positive)
-    n, worst = sum(entry.answered for entry in given), worst_grade(scale)
+    n = sum(entry.answered for entry in given)
+    worst = worst_grade(scale)
     harness = sum(count for reason, count in run.reasons.items() if reason in HARNESS)
     return board_rows.LeaderboardRow(
         run_id=run.run_id,
@@ -227,7 +228,8 @@ def leaderboard_markdown(
 def reading(criterion: Criterion) -> str:
     """How to read the grades of a criterion."""
     if isinstance(criterion, Measure):
-        what, lacking = "a measure", " in the mean too, and is not in n"
+        what = "a measure"
+        lacking = " in the mean too, and is not in n"
         if criterion.of.unit == "pair":
             what = "a share of wins"
             lacking = (

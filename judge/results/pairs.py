@@ -196,9 +196,11 @@ def rated_runs(
     order, topics, counts = _empty(compared, flags, cluster)
     tallies: dict[tuple[str, str], Counter[object]] = defaultdict(Counter)
     for turn_id, runs, _, outcome in compared:
-        topic, decided = topics[turn_id], isinstance(outcome, float)
+        topic = topics[turn_id]
+        decided = isinstance(outcome, float)
         for a, b in product(*runs):
-            i, j = order[a], order[b]
+            i = order[a]
+            j = order[b]
             tallies[a, b][outcome if decided or outcome == "flipped" else "missing"] += 1
             tallies[b, a][1 - outcome if decided else "flipped" if outcome == "flipped" else "missing"] += 1
             if decided:
@@ -245,7 +247,11 @@ def first_place(compared: Sequence[Duel], run_ids: Iterable[str], cluster: Clust
                 counts[topics[turn_id], i, j, round(2 - 2 * first)] += 1
                 counts[topics[turn_id], j, i, round(2 * second)] += 1
     found = ratings(counts, home=True)
-    return Estimate(None, None, None, 0, 0, found.reason) if isinstance(found, Undefined) else found[2]
+    return (
+        Estimate(value=None, low=None, high=None, n=0, topics=0, reason=found.reason)
+        if isinstance(found, Undefined)
+        else found[2]
+    )
 
 
 def _rows(
@@ -272,7 +278,12 @@ def _rows(
                 criterion=name,
                 run_id=run_id,
                 rating=Estimate(
-                    of.value, of.low, of.high, round(of_topics[:, number].sum()), topics[number], of.reason
+                    value=of.value,
+                    low=of.low,
+                    high=of.high,
+                    n=round(of_topics[:, number].sum()),
+                    topics=topics[number],
+                    reason=of.reason,
                 ),
                 rank=rank.rank if rank else None,
                 rank_low=rank.low if rank else None,

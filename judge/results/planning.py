@@ -108,9 +108,13 @@ def pilots(
 def _table(grades: Iterable[tuple[float, str, str, str | None]]) -> generalizability.GradeTable:
     """Values, runs, turns and assessors as columns, turns in natural order."""
     rows = sorted(grades, key=lambda row: natural_key(row[2]))
-    values, runs, turns = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    values = [row[0] for row in rows]
+    runs = [row[1] for row in rows]
+    turns = [row[2] for row in rows]
     assessors = [assessor for *_, assessor in rows if assessor is not None]
-    return generalizability.GradeTable(values, runs, list(map(topic_of, turns)), turns, assessors or None)
+    return generalizability.GradeTable(
+        values=values, runs=runs, topics=list(map(topic_of, turns)), turns=turns, assessors=assessors or None
+    )
 
 
 def _pilot(
@@ -159,9 +163,18 @@ def _planned(of: generalizability.GradeVariance, design: generalizability.Design
         for variance in (generalizability.mean_variance, generalizability.difference_variance)
     )
     mean, difference = (generalizability.half_width_factor(topics) * each for each in (sd, sd_of_two))
-    grades, detectable = round(topics * design.turns * design.labels), generalizability.power_factor(topics) * sd_of_two
+    grades = round(topics * design.turns * design.labels)
+    detectable = generalizability.power_factor(topics) * sd_of_two
     reliable = generalizability.reliability(of, design, topics)
-    return PlannedDesign(topics, design.labels, grades, mean, difference, detectable, reliable)
+    return PlannedDesign(
+        topics=topics,
+        labels=design.labels,
+        grades=grades,
+        mean=mean,
+        difference=difference,
+        detectable=detectable,
+        reliability=reliable,
+    )
 
 
 def warnings(found: Sequence[Pilot]) -> tuple[str, ...]:

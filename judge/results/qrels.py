@@ -47,7 +47,9 @@ def sidecar(criterion: Criterion, results: Sequence[Judgment | Failure], calibra
     counts: Counter[int] = Counter()
     failures: Counter[str] = Counter()
     unable = 0
-    listed, judges, models = set(), set(), set()
+    listed = set()
+    judges = set()
+    models = set()
     for result in _under(results, criterion):
         judges.add(result.judge)
         if isinstance(result, Failure):

@@ -78,7 +78,8 @@ def paired(
 def _pairs(
     name: str, by_run: Mapping[str, Mapping[str, float]], cluster: Cluster, rng: np.random.Generator, **options: Any
 ) -> list[RunDifference]:
-    run_ids, turns = [*by_run], sorted(set().union(*by_run.values()), key=natural_key)
+    run_ids = [*by_run]
+    turns = sorted(set().union(*by_run.values()), key=natural_key)
     values = np.array([[of.get(turn_id, np.nan) for turn_id in turns] for of in by_run.values()], dtype=np.float64)
     clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
     found = run_differences(values.reshape(len(run_ids), len(turns)), clusters, rng, **options)
@@ -104,7 +105,8 @@ def tie_letters(run_ids: Sequence[str], pairs: Sequence[RunDifference]) -> dict[
     apart = np.zeros((len(places), len(places)), dtype=bool)
     for pair in pairs:
         if is_apart(pair):
-            a, b = places[pair.run_a], places[pair.run_b]
+            a = places[pair.run_a]
+            b = places[pair.run_b]
             apart[a, b] = apart[b, a] = True
     return dict(zip(run_ids, compact_letters(apart, range(len(places))), strict=True))
 
@@ -124,7 +126,8 @@ def _told_apart(rows: Sequence[RunDifference], criterion: Criterion) -> str:
 
     A run is better without more ado where it is so on what is graded for both, and if what is missing were the worst.
     """
-    pairs, unit = count(len(rows), "pair"), f"{rows[0].cluster}s"
+    pairs = count(len(rows), "pair")
+    unit = f"{rows[0].cluster}s"
     graded = [row for row in rows if is_different(row)]
     at_worst = sum(is_different(row.at_worst) for row in rows)
     both = [row for row in rows if is_apart(row)]
@@ -241,7 +244,8 @@ def result_tables(
         board += ranked_runs(runs, criterion, cluster)
         apart += differences(runs, criterion, cluster, rng)
         if isinstance(criterion, Measure) and criterion.of.unit == "pair":
-            flags, of = {run.run_id: run_flags(run) for run in runs}, criterion.of
+            flags = {run.run_id: run_flags(run) for run in runs}
+            of = criterion.of
             found, lines, said = rated_runs(duels_of(pool, results, of), flags, of, cluster, looks)
             ratings, compared, advantages[of.name] = [*ratings, *found], [*compared, *lines], said
         for run in runs:

@@ -123,7 +123,8 @@ class RunTurns(Record, frozen=True):
         answered = asked + len(self.left_out)
         if answered and not asked:
             return None
-        turns, unanswered = self.turns - self.unreached, self.unanswered - self.unreached
+        turns = self.turns - self.unreached
+        unanswered = self.unanswered - self.unreached
         if not turns:
             return float(worst)
         lacking = ((of.response_id, given.lowest, given.grade) for of, given in self.graded)
@@ -196,10 +197,12 @@ def reciting_runs(pool: Pool, criteria: Iterable[Criterion]) -> dict[str, dict[s
     """
     known = {criterion.name: _prompt_runs(criterion) for criterion in criteria if criterion.unit != "pair"}
     short = {few for run in chain.from_iterable(known.values()) for few in word_runs(run, _FEW)}
-    step, pooled = COPIED_RUN - _FEW + 1, Counter[str]()
+    step = COPIED_RUN - _FEW + 1
+    pooled = Counter[str]()
     found: dict[str, Counter[str]] = {name: Counter() for name in known}
     for response in pool.responses if short else ():
-        words, run_ids = words_of(response.text), {entry.run_id for entry in response.runs}
+        words = words_of(response.text)
+        run_ids = {entry.run_id for entry in response.runs}
         pooled.update(run_ids)
         if short.isdisjoint(zip(*(words[place::step] for place in range(_FEW)), strict=False)):
             continue
@@ -316,7 +319,8 @@ def turns_by_criterion(
     results = sequence(results)
     reciting = reciting_runs(pool, criteria)
     for criterion in criteria:
-        outcomes, shares = _outcomes(results, criterion), reciting.get(criterion.name, {})
+        outcomes = _outcomes(results, criterion)
+        shares = reciting.get(criterion.name, {})
         for board in boards_of([criterion]):
             runs = _run_turns(pool, outcomes, board, expected)
             yield board, tuple(replace(run, reciting=shares.get(run.run_id, 0.0)) for run in runs)
@@ -333,7 +337,8 @@ def _measured(
     cited = cited_responses(pool)
     given = ((name, one) for name, one in outcomes.items() if isinstance(one, TurnGrade) and not one.unable)
     worth = {name: measure.worth(one.grade) for name, one in given}
-    against, charged = dict(worth), dict(worth)
+    against = dict(worth)
+    charged = dict(worth)
     own_evidence = _is_own_evidence(pool)
     for citation in pool.responses:
         outcome = outcomes.get(citation.response_id)

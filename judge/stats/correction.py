@@ -151,7 +151,8 @@ def tuned_weight(golds: Sequence[tuple[Floats, Floats, Floats]]) -> float:
     vy = vf = cov = 0.0
     left = -1
     for y, f, w in golds:
-        dy, df = y - w @ y, f - w @ f
+        dy = y - w @ y
+        df = f - w @ f
         vy += len(y) * float(w @ dy**2)
         vf += len(y) * float(w @ df**2)
         cov += len(y) * float(w @ (dy * df))
@@ -190,7 +191,10 @@ def _moderated(
 
 def _of_run(sample: sampling.GoldSample, setting: _Setting) -> Corrected:
     """The run corrected by its own gold, if there is enough."""
-    n, m, y, f = sample.n, sample.m, sample.y, sample.f
+    n = sample.n
+    m = sample.m
+    y = sample.y
+    f = sample.f
     corrected = Corrected("raw", n, drawn=m, bias=float(sample.w @ (f - y)) if n else None)
     if sample.census:
         value = sample.run.mean(y)
@@ -271,7 +275,9 @@ def _without_variation(corrected: Corrected, sample: sampling.GoldSample, settin
 
 def _reach(corrected: Corrected) -> float:
     """How far the interval reaches beyond the value to its longer side."""
-    value, low, high = corrected.value or 0.0, corrected.low or 0.0, corrected.high or 0.0
+    value = corrected.value or 0.0
+    low = corrected.low or 0.0
+    high = corrected.high or 0.0
     return max(value - low, high - value)
 
 
@@ -289,7 +295,8 @@ def _degenerate(corrected: Corrected, sample: sampling.GoldSample, setting: _Set
     value = corrected.value or 0.0
     low, high = (p * value + (1 - p) * end for end in setting.bounds)
     if corrected.low is not None and corrected.high is not None:
-        low, high = min(low, corrected.low), max(high, corrected.high)
+        low = min(low, corrected.low)
+        high = max(high, corrected.high)
     se = max(value - low, high - value) / t_quantile(setting.level, math.inf)
     return replace(corrected, low=low, high=high, se=se, df=n, degenerate=True, influence=None)
 
@@ -301,12 +308,14 @@ def _of_family(sample: sampling.GoldSample, samples: Sequence[sampling.GoldSampl
     the difficulty of a turn. τ² is the variance between the family's runs, by moments. For `topics` the variance of the
     judge's mean is added, and topics of unequal size count as fewer.
     """
-    run, too_little = sample.run, f"fewer than {FEWEST} gold grades, and too few in its family"
+    run = sample.run
+    too_little = f"fewer than {FEWEST} gold grades, and too few in its family"
     bias = float(sample.w @ (sample.f - sample.y)) if sample.n else None
     corrected = Corrected("raw", sample.n, drawn=sample.m, bias=bias)
     kin = [member for member in samples if member.n and member.run.family == run.family]
     sizes = np.array([member.n for member in kin], dtype=np.float64)
-    m, n_F = len(kin), int(sizes.sum())
+    m = len(kin)
+    n_F = int(sizes.sum())
     if run.family is None or not len(run.judged) or m < 2 or n_F == m or sample.lacks_topics(setting.target):
         return replace(corrected, reason=too_little)
     e = [member.y - member.f for member in kin]
@@ -335,7 +344,8 @@ def _of_family(sample: sampling.GoldSample, samples: Sequence[sampling.GoldSampl
 
 
 def _spread(corrected: Corrected, se: float, df: float, level: float) -> Corrected:
-    half, value = t_quantile(level, df) * se, corrected.value or 0.0
+    half = t_quantile(level, df) * se
+    value = corrected.value or 0.0
     return replace(corrected, low=value - half, high=value + half, se=se, df=df)
 
 

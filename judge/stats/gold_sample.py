@@ -122,7 +122,9 @@ def gold_sample(run: RunGrades) -> GoldSample:
         raise ValueError("an inclusion probability is not above 0 and at most 1")
     w = 1 / pi if run.shares is None else run.shares[chosen] / pi
     w = w / w.sum()
-    return GoldSample(run, chosen, run.judged[chosen], run.gold[chosen], pi, w, len(np.unique(run.topics)))
+    return GoldSample(
+        run=run, chosen=chosen, f=run.judged[chosen], y=run.gold[chosen], pi=pi, w=w, T=len(np.unique(run.topics))
+    )
 
 
 def unit_codes(run: RunGrades, target: Target) -> NDArray[np.int64]:
@@ -137,7 +139,9 @@ def influence(
 
     The squares of the parts add up to V. A λ that is the run's alone (`tuned`) costs a degree of freedom of `pool`.
     """
-    run, m, w = sample.run, sample.m, sample.w
+    run = sample.run
+    m = sample.m
+    w = sample.w
     e = sample.y - weight * sample.f
     u = w * (e - w @ e)
     parts = np.zeros(len(run.judged))
@@ -191,14 +195,19 @@ def shared_variance(samples: Sequence[GoldSample], weight: float, target: Target
     simulations with 85 to 95 % equal grades, 3 or 5 a run, intervals cover .945 to .98 by that, and .905 to .94
     without it.
     """
-    total, degrees, seen, of_grade = 0.0, 0, set[int](), Counter[float]()
+    total = 0.0
+    degrees = 0
+    seen = set[int]()
+    of_grade = Counter[float]()
     sizes = Counter[int]()
     for sample in samples:
         if sample.m < 2 or sample.lacks_topics(target):
             continue
         if target == "pool":
             drawn = sample.drawn
-            w, q, e = sample.w[drawn], 1 - sample.pi[drawn], sample.y - weight * sample.f
+            w = sample.w[drawn]
+            q = 1 - sample.pi[drawn]
+            e = sample.y - weight * sample.f
             u = w * (e[drawn] - sample.w @ e)
             squares = _deviations(u, q, np.zeros(sample.m, dtype=np.intp))
             total += sample.m * float(squares @ squares) / float(q @ w**2)
