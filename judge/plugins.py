@@ -12,6 +12,7 @@ statistics   a `Statistic` of agreement
 
 import importlib
 import os
+import sys
 from collections import UserDict
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, cached_property, partial
@@ -203,6 +204,27 @@ def refuse_absent(row: str, what: str) -> None:
     for name, annex in ANNEXES.items():
         if row in annex.rows and not is_there(name):
             raise UsageError(f"{what} needs judge/extra/{name}, which is not installed")
+
+
+def has_foreign() -> bool:
+    """Whether another package adds to the tables, as far as the files of the installed packages say.
+
+    It reads them itself, because importing what reads them for good takes longer than a help may.
+    """
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")  # noqa: PTH208 - pathlib slows down `judge --help`
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")):
+                try:
+                    with open(os.path.join(folder, name, "entry_points.txt"), encoding="utf-8") as file:  # noqa: PTH118, PTH123 - likewise
+                        if f"[{GROUP}]" in file.read():
+                            return True
+                except (OSError, UnicodeDecodeError):
+                    continue
+    return False
 
 
 @cache

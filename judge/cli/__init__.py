@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
+from judge.cli.helps import stored_parser
 from judge.cli.parser import EXAMPLES, EXIT_CODES, GENERAL, CommandParser
 from judge.errors import Interrupted, JudgeError, OperationalError, UsageError
 from judge.io.installed import __version__
@@ -161,6 +162,8 @@ def command_parser(name: str) -> CommandParser:
 
 def call(name: str, words: Sequence[str]) -> int:
     """Do what a command line says; errors are raised."""
+    if (stored := stored_parser(name, words)) is not None:
+        stored.parse_args(["--help"])
     from judge.cli.declared import parsed_call
 
     return parsed_call(command_parser(name), functions_of(name)[1], words)()

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from judge.cli import COMMANDS, command_parser, main
 from judge.cli.declared import FileOfOptions, declare, parsed_call
+from judge.cli.helps import stored_parser
 from judge.cli.parser import CommandParser
 from judge.cli.start import Shell
 from judge.errors import UsageError
@@ -51,6 +53,38 @@ def test_every_command_and_action_has_help_with_exit_codes_and_two_or_three_exam
         text = parser.format_help()
         assert all(f"\n  {example}\n" in text for example in EXAMPLES[place]), place
         assert "exit codes:" in text
+
+
+@pytest.mark.parametrize("width", ["60", "100", "200"])
+def test_the_stored_help_is_what_the_plans_declare(width: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m docs.site.helps` writes it anew."""
+    monkeypatch.setenv("COLUMNS", width)
+    for place, parser in PLACES.items():
+        command = place if place in COMMANDS else place.rpartition(" ")[0]
+        stored = stored_parser(command, [*place.removeprefix(command).split(), "--help"])
+        assert stored is not None and stored.format_help() == parser.format_help(), place
+
+
+def test_the_stored_help_answers_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stored_parser("run", ["--help"]) is not None and stored_parser("gold", ["check", "-h"]) is not None
+    for words in ([], ["--runs", "x"], ["--help", "x"], ["check", "x", "--help"], ["chek", "--help"]):
+        assert stored_parser("gold", words) is None
+    assert stored_parser("another", ["--help"]) is None
+    # Another package may add choices, and a deleted annex takes its own away.
+    points = put(tmp_path / "other-1.dist-info/entry_points.txt", "[trec_judge.plugins]\nformats.mine = mine:FORMAT\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert stored_parser("run", ["--help"]) is None
+    points.unlink()
+    assert stored_parser("run", ["--help"]) is not None
+    monkeypatch.setattr("judge.cli.helps.is_there", lambda annex: annex != "citations")
+    assert stored_parser("run", ["--help"]) is None
+
+
+def test_help_needs_no_module_of_a_job() -> None:
+    said = "import sys; from judge.cli import main\ntry: main(['run', '--help'])\nexcept SystemExit: pass\n"
+    said += "print(sorted({'pydantic', 'numpy', 'msgspec', 'judge.io.plan'} & sys.modules.keys()))"
+    shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("usage: judge run ") and shown.endswith("\n[]\n")
 
 
 def test_the_examples_parse() -> None:
