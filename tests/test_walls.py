@@ -27,10 +27,10 @@ IMPURE = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "sh
           "sys", "tempfile", "threading", "time", "urllib", "uuid", "sqlite3", "aiohttp", "httpx"}  # fmt: skip
 HARMLESS = ("pathlib.PurePath", "urllib.parse")
 """Of those modules, what touches neither disk nor network."""
-ASYNC = {*("ask.loop", "ask.calls", "ask.together", "judges", "extra")}
-"""Where asyncio may be: calls of the loop are made in `ask.calls`, and wait there for money and for their turn; in
-`ask.together` questions of one call wait for each other; the journal's writer wakes the loop that waits for it; the
-workers of a Ray cluster make calls, and the driver waits for them."""
+ASYNC = {*("ask.loop", "ask.calls", "ask.line", "ask.together", "judges", "extra")}
+"""Where asyncio may be: calls of the loop are made in `ask.calls`, wait there for money, and in `ask.line` for their
+turn; in `ask.together` questions of one call wait for each other; the journal's writer wakes the loop that waits for
+it; the workers of a Ray cluster make calls, and the driver waits for them."""
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

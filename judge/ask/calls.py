@@ -6,16 +6,13 @@ A call waits for money and for its turn, is made again while its failures may pa
 import asyncio
 import functools
 import itertools
-import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import tenacity
 
 from judge.ask.account import TYPICAL_REPLY, Budget, Settings, estimated_call, sent_together
-from judge.ask.pace import Pace, Ticket
+from judge.ask.line import Clock, WaitingLine
 from judge.ask.prompt_cut import REMEDY
 from judge.ask.questions import Questions
 from judge.ask.together import Replies, Together
@@ -28,30 +25,18 @@ from judge.errors import (
     RateLimitError,
     TransientError,
 )
-from judge.io.steps import duration
 from judge.judges.journal import Journal
 from judge.judges.model import FREE, Model
 from judge.judges.records import PROMPT_CUT, Completion, Request, storable
 
 _BACKOFF = tenacity.wait_random_exponential(max=60.0)
 """Seconds between two attempts of a call where the provider names no time."""
-_CERTAIN = 5
-"""Least refusals in a row after which a provider is believed to take no calls."""
-_PAUSE = 1.0
-"""Seconds of a common pause that are worth a word."""
 _FEWEST = 3
 """Least calls given up in a row after which a judge is believed to be dead that has answered nothing."""
 _UNREADABLE = 20
 """The same where it has answered others: some texts may be such that no judge can read them."""
 _FREE_UNWRITTEN = 64
 """Replies of a judge that nobody bills which may wait for the disk together."""
-
-
-class Clock(NamedTuple):
-    """The time of a loop; in a test, it passes as soon as somebody sleeps."""
-
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
 
 class Calls:
@@ -68,11 +53,10 @@ class Calls:
         self._journal = journal
         self._settings = settings
         self._account = questions.account
-        self._tell = tell
         self._clock = clock
         self.budget = Budget(self._model, settings.max_cost, settings.known_prices)
         self._reading = questions.reading()
-        self._pace = Pace(settings.rpm, settings.tpm, clock.now)
+        self.line = WaitingLine(self._model, settings, self.check, tell, clock)
         self.stopped: BaseException | None = None
         """Why no further call begins; None while calls may begin."""
         self.at_once = min(settings.concurrency, self._model.max_concurrency or settings.concurrency)
@@ -91,15 +75,9 @@ class Calls:
             retry=tenacity.retry_if_exception_type(TransientError),
             stop=tenacity.stop_after_attempt(settings.attempts),
             wait=_pause_after,
-            sleep=self.pause,
+            sleep=self.line.pause,
             reraise=True,
         )
-        self._line = asyncio.Lock()
-        """Held by the call that is first in line."""
-        self._first: asyncio.Future[None] | None = None
-        """The sleep of that call."""
-        self._sleeps: set[asyncio.Future[None]] = set()
-        """Those that end once the calls are stopped."""
         self._paid = asyncio.Event()
         """Set when those that wait for money should look again."""
 
@@ -115,8 +93,7 @@ class Calls:
         """Begin no further call; those in flight are finished and recorded. The first error is the one that counts."""
         self.stopped = self.stopped or error
         self._paid.set()
-        for sleep in self._sleeps:
-            sleep.cancel()
+        self.line.end_sleeps()
         self._model.stop()
 
     def check(self) -> None:
@@ -125,25 +102,12 @@ class Calls:
             # What stopped them is raised once, because its traceback would grow with every worker that raises it.
             raise Interrupted("the calls are stopped")
 
-    def limited(self) -> str:
-        """How a rate limit holds the calls back, in few words; empty if it does not."""
-        held = self._pace.held()
-        if held > _PAUSE:
-            return f"rate limit: waiting {duration(held)}"
-        if not self._line.locked():
-            return ""
-        return "rate limit" if self._pace.rate is None else f"rate limit: {self._pace.rate:.3g} calls/s"
-
     def end(self) -> None:
         """Raise what stopped the calls, or that none was answered."""
         if self.stopped is not None:
             raise self.stopped
         if self._silence is not None and not (self.heard or self._refused):
             raise self._silence
-
-    async def pause(self, seconds: float) -> None:
-        """Wait so long, or until the calls are stopped."""
-        await asyncio.wait([self._sleep(seconds)])
 
     def together(self, members: int) -> Together:
         """What joins the requests of so many who ask about one response."""
@@ -245,7 +209,7 @@ class Calls:
     async def _sent(self, requests: Sequence[Request]) -> Replies:
         """Make a call, and again while its failures may pass."""
         tokens = 0
-        if self._pace.limits:
+        if self.line.counts_tokens:
             tokens = sum(estimated_call(self._model, requests, counted_reply(self._model, requests[0])))
         attempt = functools.partial(self._attempt, requests, tokens, itertools.count(1))
         try:
@@ -264,7 +228,7 @@ class Calls:
     async def _attempt(self, requests: Sequence[Request], tokens: int, numbers: Iterator[int]) -> Replies:
         """Make a call in its turn, and again where it is refused for a rate limit, which is no failure."""
         while True:
-            ticket = await self._in_line(tokens)
+            ticket = await self.line.turn(tokens)
             number = next(numbers)
             started = self._clock.now()
             try:
@@ -273,63 +237,14 @@ class Calls:
                 else:
                     replies = await self._model.complete_together(requests)
             except RateLimitError as error:
-                self._refused_for_limit(ticket, error)
-                await self.pause(error.retry_after or 0.0)
+                self.line.refused(ticket, error)
+                await self.line.pause(error.retry_after or 0.0)
             except TransientError as error:
-                self._check_wish(error)
-                self._pace.hold(error.retry_after)
+                self.line.failed(error)
                 raise
             else:
-                self._pace.answered(ticket, self._model.limits)
-                self._wake()
+                self.line.answered(ticket)
                 return _as_one_call(replies, number, self._clock.now() - started)
-
-    async def _in_line(self, tokens: int) -> Ticket:
-        """Wait until a call of so many tokens may be sent, after those that wait already."""
-        async with self._line:
-            while True:
-                self.check()
-                wait = self._pace.wait(tokens)
-                if wait <= 0:
-                    return self._pace.sent(tokens)
-                held = self._pace.held(tokens)
-                if held > self._settings.max_wait:
-                    raise too_long(self._model.name, "its limits are used up", held, self._settings.max_wait)
-                self._first = self._sleep(wait)
-                await asyncio.wait([self._first])
-
-    def _sleep(self, seconds: float) -> "asyncio.Future[None]":
-        """A sleep that ends early when it is canceled or the calls are stopped."""
-        sleep = asyncio.ensure_future(self._clock.sleep(seconds))
-        self._sleeps.add(sleep)
-        sleep.add_done_callback(self._sleeps.discard)
-        return sleep
-
-    def _wake(self) -> None:
-        """Let the first call in line look again, because the pace has changed."""
-        if self._first is not None:
-            self._first.cancel()
-
-    def _refused_for_limit(self, ticket: Ticket, error: RateLimitError) -> None:
-        """Take note of a refusal for a rate limit; an OperationalError if the provider makes us wait for too long."""
-        most = self._settings.max_wait
-        pace = self._pace
-        pace.refused(ticket, error.retry_after, self._model.limits)
-        self._check_wish(error)
-        if pace.refusing > most and pace.refusals >= _CERTAIN:
-            raise OperationalError(
-                f"{self._model.name} takes no calls: it refused all {pace.refusals} of the last "
-                f"{duration(pace.refusing)} for a rate limit, longer than --max-wait {most:g} (seconds): give the "
-                f"same command again later; the last refusal: {error}"
-            )
-        if pace.held() > _PAUSE:
-            self._tell()
-        self._wake()
-
-    def _check_wish(self, error: TransientError) -> None:
-        """Refuse to wait for longer than the user wants, as an OperationalError."""
-        if error.retry_after is not None and error.retry_after > self._settings.max_wait:
-            raise too_long(self._model.name, str(error), error.retry_after, self._settings.max_wait)
 
 
 def _as_one_call(replies: Replies, attempts: int, seconds: float) -> Replies:
@@ -355,18 +270,6 @@ def counted_reply(model: Model, request: Request) -> int:
     sent = model.parameters(request)
     longest = sent.get("max_tokens") or sent.get("max_completion_tokens")
     return longest if model.counts_longest and isinstance(longest, int) else TYPICAL_REPLY
-
-
-def too_long(judge: str, why: str, seconds: float, most: float) -> OperationalError:
-    """The error for a wait that is longer than the user wants; it says when the same command may be given again."""
-    try:
-        then = f"{datetime.now(UTC) + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
-    except OverflowError:
-        then = "never"
-    return OperationalError(
-        f"{judge}: {why.rstrip('.')}; the provider asks to wait {duration(seconds)}, longer than --max-wait "
-        f"{most:g} (seconds): give the same command again after {then}, or raise --max-wait"
-    )
 
 
 def _pause_after(failed: tenacity.RetryCallState) -> float:

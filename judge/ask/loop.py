@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from judge.ask.account import Account, Settings, price_of
-from judge.ask.calls import Calls, Clock
+from judge.ask.calls import Calls
 from judge.ask.dialect import Dialect, adapted
 from judge.ask.firsts import FIRSTS, MOST_ALONE, Firsts, failed_alike, first_questions
+from judge.ask.line import Clock
 from judge.ask.progress import Progress, job_progress
 from judge.ask.questions import Answer, Asked, Questions, failure, is_filler, outcome
 from judge.ask.records import Failure, Judgment, Task, in_order
@@ -352,7 +353,7 @@ class Loop:
                 failures=self._failures,
                 cost=self.calls.budget.spent,
                 estimated=self.calls.budget.estimated,
-                limited=self.calls.limited(),
+                limited=self.calls.line.limited(),
             )
         )
 

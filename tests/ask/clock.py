@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from judge.ask.account import Account, Settings
-from judge.ask.calls import Clock
+from judge.ask.line import Clock
 from judge.ask.loop import Loop
 from judge.ask.progress import Progress
 from judge.ask.questions import Questions
