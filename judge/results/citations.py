@@ -14,9 +14,9 @@ from judge.errors import UsageError
 from judge.io.ids import topic_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, Level, Scale
-from judge.runs.records import TokenCount
+from judge.results.rows import UnitKey
 
-Sentences = list[list[PooledResponse]]
+Sentences = Sequence[Sequence[PooledResponse]]
 """The pooled citations of each sentence of a response, in their order; none of a sentence that cites nothing."""
 _SHARES = Scale(
     levels=(Level(0, "none", "nothing is supported"), Level(1, "full", "everything is supported")),
@@ -153,8 +153,12 @@ def cited_responses(pool: Pool) -> dict[str, dict[str, Sentences]]:
     }
 
 
-def response_of(run_id: str, turn_id: str, sentences: Sentences) -> PooledResponse:
-    """What stands for a run's response in the rows of a measure."""
-    passages = dict.fromkeys(key for cited in sentences for citation in cited for key in citation.passages)
-    about = f"{run_id} {turn_id}", turn_id, topic_of(turn_id)
-    return PooledResponse(*about, "", tuple(passages), TokenCount(0, 0, 0, None), False, ())
+def key_of(run_id: str, turn_id: str, sentences: Sentences = ()) -> UnitKey:
+    """What stands for a run's response in the boards of a measure."""
+    passages: dict[str, None] = {}
+    for cited in sentences:
+        for citation in cited:
+            passages |= dict.fromkeys(citation.passages)
+    return UnitKey(
+        response_id=f"{run_id} {turn_id}", turn_id=turn_id, topic_id=topic_of(turn_id), passages=tuple(passages)
+    )

@@ -18,7 +18,7 @@ from judge.io.ids import Cluster, groups_of, natural_key
 from judge.pool.pairs import equal_responses, other_orders
 from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, Problem, file_problem
-from judge.results.citations import Measure, cited_responses, response_of
+from judge.results.citations import Measure, cited_responses, key_of
 from judge.results.pairs import share_of_first
 from judge.results.rows import FLAGS, CorrectedRow, RankingChange, RowFlag
 from judge.results.turns import RunTurns, TurnGrade, run_flags, worst_grade
@@ -164,11 +164,11 @@ def _won_gold(
             for entry in pair.runs:
                 of_gold, of_judge = won if entry.rank == 1 else (1 - won[0], 1 - won[1])
                 part = structs.replace(grade, grade=of_gold, judged=of_judge, drawn_as=singly)
-                parts[response_of(entry.run_id, pair.turn_id, []).response_id].append([part])
+                parts[key_of(entry.run_id, pair.turn_id).response_id].append([part])
     # Equal responses tie for certain, for people as for the judge.
     tie = GoldGrade(grade=0.5, probability=1.0, stratum="certain", rows=(), judged=0.5)
     for turn_id, run_id in equal_responses(pool):
-        parts[response_of(run_id, turn_id, []).response_id].append([tie])
+        parts[key_of(run_id, turn_id).response_id].append([tie])
     return parts
 
 

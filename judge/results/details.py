@@ -1,17 +1,15 @@
 """The tables that only some results have: sentences, citations, topics of interactive runs. Pure."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from judge.io.ids import Cluster, cluster_of, groups_of, is_own_turn, is_unreached, natural_key, nested, topic_of
-from judge.io.table import RecordColumns, Table, fields
+from judge.ask.records import SentenceSupport
+from judge.io.ids import Cluster, groups_of, is_own_turn, is_unreached, natural_key, nested, topic_of
+from judge.io.table import Cell, RecordColumns, Table, fields
 from judge.io.text import markdown_cell, number
-from judge.pool.records import PooledResponse
-from judge.records import Criterion, Estimate, Record
-from judge.results.rows import noted
-from judge.results.turns import RunTurns, TurnGrade, worst_grade
-from judge.stats.means import mean_interval
+from judge.records import Criterion, Estimate
+from judge.results.rows import Score, UnitKey, mean_over, noted
+from judge.results.turns import RunTurns, worst_grade
 
 READING = (
     "The share of a response's sentences with each label, on average, and in how many responses the label occurs at "
@@ -21,169 +19,160 @@ ALL = "all"
 """What stands for all topics in the column of the topic."""
 
 
-class SentenceRow(Record, frozen=True):
-    """One label in the responses of one run."""
-
-    run_id: str
-    criterion: str
-    label: str
-    responses: int
-    """Graded responses whose sentences have labels."""
-    with_label: int
-    """Responses of these with at least one such sentence."""
-    sentences: int
-    """Such sentences in all of them."""
-    share: Estimate | None
-    """The share of a response's sentences that have the label, on average; sentences that do not count towards the
-    grade are left out, and their own label has None."""
-    cluster: Cluster = "topic"
-    """What the interval is over, and what is counted as topics."""
+NOT_COUNTED = Estimate(value=None, low=None, high=None, n=0, topics=0, reason="does not count towards the grade")
+"""The mean of a label whose sentences do not count."""
+SentenceMeasure = Callable[[UnitKey, Sequence[str], Sequence[SentenceSupport]], float]
+"""What a response comes to, by its sentences that count: their labels, and which passages support them."""
 
 
-class CitationRow(Record, frozen=True):
-    """One measure of one run."""
-
-    run_id: str
-    criterion: str
-    measure: str
-    """precision: the share of a response's used passages that support a sentence. recall: the share of its sentences
-    that some used passage supports; sentences that claim nothing are left out."""
-    mean: Estimate
-    """Over the graded responses of which a checker says which passage supports which sentence."""
-    cluster: Cluster = "topic"
-    """What the interval is over, and what is counted as topics."""
+def _precision(unit: UnitKey, labels: Sequence[str], supports: Sequence[SentenceSupport]) -> float:
+    supporting = {passage for sentence in supports for passage in sentence.passages}
+    return len(supporting) / len(set(unit.passages))
 
 
-class TopicRow(Record, frozen=True):
-    """One topic of an interactive run under one criterion, or all of them."""
-
-    run_id: str
-    criterion: str
-    topic_id: str
-    """`all` for all topics."""
-    topics: int
-    """Topics that the run had to reach: 1 in the row of a topic."""
-    reached: int
-    """How many of them it reached."""
-    turns: int
-    """Turns of the conversations."""
-    n: int
-    """Turns with a grade."""
-    mean: float | None
-    """Over the graded turns of the topic; of all topics the mean of these means, without topics never reached."""
-    bound: float | None
-    """Over all turns of the topic, where a turn whose lack of a grade counts against the run has the worst grade; of
-    all topics the mean of these, where a topic never reached has the worst grade."""
+def _recall(unit: UnitKey, labels: Sequence[str], supports: Sequence[SentenceSupport]) -> float:
+    return sum(bool(sentence.passages) for sentence in supports) / len(supports)
 
 
-def sentence_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[SentenceRow]:
-    """A row for each label of a criterion that labels sentences, as in the prompt.
+CHECKED: dict[str, SentenceMeasure] = {"precision": _precision, "recall": _recall}
+"""Measures of a run that a checker judged, as of ALCE (Gao et al. 2023, EMNLP), with the passage as the unit of a
+citation: runs say which passages a response used, and not for which sentence.
 
-    A response that claims nothing has no share, as it has no grade. A run without labels has no row.
+precision: the share of a response's used passages that support a sentence. recall: the share of its sentences that some
+used passage supports. Sentences that claim nothing are left out.
+"""
+
+
+def sentence_scores(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[Score]:
+    """A score for each label of a criterion that labels sentences, as in the prompt: the share of sentences with it.
+
+    A response that claims nothing has no share, as it has no grade. A run without labels has no score.
     """
-    labeled = [(response, given) for response, given in run.graded if given.sentences]
+    labeled = [(unit, grade) for unit, grade in run.graded if grade.sentences]
     ignored = criterion.rollup.ignored if criterion.rollup else None
-    for label in [level.label for level in criterion.sentence_levels] if labeled else ():
-        counts = [given.sentences.count(label) for _, given in labeled]
-        counted = [sum(one != ignored for one in given.sentences) for _, given in labeled]
-        shares = [(n / of, response) for n, of, (response, _) in zip(counts, counted, labeled, strict=True) if of]
-        with_label = sum(n > 0 for n in counts)
-        sentences = sum(counts)
-        share = None if label == ignored else _mean_share(shares, cluster)
-        yield SentenceRow(
+    for level in criterion.sentence_levels if labeled else ():
+        label = level.label
+        shares = []
+        for unit, grade in labeled:
+            counted = [name for name in grade.sentences if name != ignored]
+            if counted:
+                shares.append((unit.topic_id, counted.count(label) / len(counted)))
+        counts = [grade.sentences.count(label) for _, grade in labeled]
+        yield Score(
             run_id=run.run_id,
             criterion=criterion.name,
-            label=label,
-            responses=len(labeled),
-            with_label=with_label,
-            sentences=sentences,
-            share=share,
+            part=label,
+            mean=NOT_COUNTED if label == ignored else mean_over(shares, cluster, (0, 1), "shares"),
+            counts={
+                "responses": len(labeled),
+                "with_label": sum(n > 0 for n in counts),
+                "sentences": sum(counts),
+            },
             cluster=cluster,
         )
 
 
-def citation_rows(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[CitationRow]:
-    """Precision and recall of a run that a checker judged.
-
-    The measures are those of ALCE (Gao et al. 2023, EMNLP), with the passage as the unit of a citation: runs say which
-    passages a response used, and not for which sentence.
-    """
-    told = [entry for entry in run.graded if entry[1].support and entry[0].passages]
-    scored = [(_scores(response, given, criterion), response) for response, given in told]
-    for at, measure in enumerate(("precision", "recall") if told else ()):
-        mean = _mean_share([(both[at], response) for both, response in scored], cluster)
-        yield CitationRow(run_id=run.run_id, criterion=criterion.name, measure=measure, mean=mean, cluster=cluster)
-
-
-def _mean_share(shares: Sequence[tuple[float, PooledResponse]], cluster: Cluster) -> Estimate:
-    """The mean of shares, each of a response."""
-    clusters = [cluster_of(response.topic_id, cluster) for _, response in shares]
-    return mean_interval([share for share, _ in shares], clusters, bounds=(0, 1), what="shares")
-
-
-def _scores(response: PooledResponse, given: TurnGrade, criterion: Criterion) -> tuple[float, float]:
-    """Precision and recall of one response; it has used passages and a sentence that counts."""
+def checked_scores(run: RunTurns, criterion: Criterion, cluster: Cluster) -> Iterator[Score]:
+    """The measures of CHECKED over the graded responses of which a checker says which passage supports what."""
     ignored = criterion.rollup.ignored if criterion.rollup else None
-    counted = [one for label, one in zip(given.sentences, given.support, strict=True) if label != ignored]
-    supporting = {passage for one in counted for passage in one.passages}
-    precision = len(supporting) / len(set(response.passages))
-    return precision, sum(bool(one.passages) for one in counted) / len(counted)
+    checked = [(unit, grade) for unit, grade in run.graded if grade.support and unit.passages]
+    for name, measure in CHECKED.items() if checked else ():
+        values = []
+        for unit, grade in checked:
+            pairs = zip(grade.sentences, grade.support, strict=True)
+            counted = [(label, support) for label, support in pairs if label != ignored]
+            labels = [label for label, _ in counted]
+            supports = [support for _, support in counted]
+            values.append((unit.topic_id, measure(unit, labels, supports)))
+        mean = mean_over(values, cluster, (0, 1), "shares")
+        yield Score(run_id=run.run_id, criterion=criterion.name, part=name, mean=mean, cluster=cluster)
 
 
-def topic_rows(run: RunTurns, criterion: Criterion) -> Iterator[TopicRow]:
-    """The topics of an interactive run in natural order, then all of them."""
+def topic_scores(run: RunTurns, criterion: Criterion) -> Iterator[Score]:
+    """The topics of an interactive run in natural order, then all of them.
+
+    The mean is over the graded turns of a topic; of all topics it is the mean of these means, without topics never
+    reached. In the bound of a topic, a turn whose lack of a grade counts against the run has the worst grade; of all
+    topics it is the mean of these, where a topic never reached has the worst grade.
+    """
+    if not any(map(is_own_turn, run.turn_ids)):
+        return
     worst = worst_grade(criterion.scale)
     counted = run.grades(worst)
-    graded = {response.turn_id: float(given.grade) for response, given in run.graded}
+    graded = {unit.turn_id: float(grade.grade) for unit, grade in run.graded}
     topics: dict[str, list[str]] = {}
-    for turn_id in run.turn_ids if any(map(is_own_turn, run.turn_ids)) else ():
-        topics.setdefault(topic_of(turn_id), []).extend([] if is_unreached(turn_id) else [turn_id])
-    row = partial(TopicRow, run.run_id, criterion.name)
-    rows = []
+    for turn_id in run.turn_ids:
+        turns = topics.setdefault(topic_of(turn_id), [])
+        if not is_unreached(turn_id):
+            turns.append(turn_id)
+    scores = []
     for topic_id in sorted(topics, key=natural_key):
         turns = topics[topic_id]
         values = [graded[turn_id] for turn_id in turns if turn_id in graded]
-        bound = _mean(counted.get(turn_id) for turn_id in turns) if turns else float(worst)
-        rows.append(row(topic_id, 1, int(bool(turns)), len(turns), len(values), _mean(values), bound))
-    yield from rows
-    if rows:
-        reached, asked, n = (sum(getattr(each, name) for each in rows) for name in ("reached", "turns", "n"))
-        mean = _mean(each.mean for each in rows)
-        bound = _mean(each.bound for each in rows)
-        yield row(ALL, len(rows), reached, asked, n, mean, bound)
+        scores.append(
+            Score(
+                run_id=run.run_id,
+                criterion=criterion.name,
+                part=topic_id,
+                mean=_mean(values, n=len(values)),
+                bound=_mean(counted.get(turn_id) for turn_id in turns).value if turns else float(worst),
+                counts={"topics": 1, "reached": int(bool(turns)), "turns": len(turns)},
+            )
+        )
+    yield from scores
+    yield Score(
+        run_id=run.run_id,
+        criterion=criterion.name,
+        part=ALL,
+        mean=_mean((score.mean.value for score in scores), n=sum(score.mean.n for score in scores)),
+        bound=_mean(score.bound for score in scores).value,
+        counts={name: sum(score.counts[name] for score in scores) for name in ("topics", "reached", "turns")},
+    )
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    """The mean of the values that are there."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+def _mean(values: Iterable[float | None], n: int = 0) -> Estimate:
+    """The mean of the values that are there, without an interval."""
+    there = [value for value in values if value is not None]
+    mean = math.fsum(there) / len(there) if there else None
+    return Estimate(value=mean, low=None, high=None, n=n, topics=len(there))
 
 
 SENTENCES: RecordColumns = {
-    **fields("run_id criterion label responses with_label sentences share=share.value low=share.low"),
-    **fields("high=share.high topics=share.topics"),
-    "note": lambda row: noted(row.share.reason if row.share else "does not count towards the grade", row.cluster),
+    **fields("run_id criterion label=part responses=counts.responses with_label=counts.with_label"),
+    **fields("sentences=counts.sentences share=mean.value low=mean.low high=mean.high"),
+    "topics": lambda score: None if score.mean == NOT_COUNTED else score.mean.topics,
+    "note": lambda score: noted(score.mean.reason, score.cluster),
 }
 CITATIONS: RecordColumns = {
-    **fields("run_id criterion measure responses=mean.n mean=mean.value low=mean.low high=mean.high"),
+    **fields("run_id criterion measure=part responses=mean.n mean=mean.value low=mean.low high=mean.high"),
     **fields("topics=mean.topics"),
-    "note": lambda row: noted(row.mean.reason, row.cluster),
+    "note": lambda score: noted(score.mean.reason, score.cluster),
 }
-TOPICS: RecordColumns = fields(" ".join(TopicRow.__struct_fields__))
+TOPICS: RecordColumns = fields(
+    "run_id criterion topic_id=part topics=counts.topics reached=counts.reached turns=counts.turns n=mean.n "
+    "mean=mean.value bound"
+)
 
 
-def sentences_markdown(rows: Sequence[SentenceRow]) -> str:
-    """A table for each criterion; empty if there are no rows."""
+def labels_by_run(scores: Sequence[Score]) -> tuple[list[str], dict[str, dict[str, Score]]]:
+    """The labels of one criterion that count towards the grade, and run to label to its score."""
+    labels = list(dict.fromkeys(score.part for score in scores if score.mean != NOT_COUNTED))
+    return labels, nested((score.run_id, score.part, score) for score in scores)
+
+
+def sentences_markdown(scores: Sequence[Score]) -> str:
+    """A table for each criterion; empty if there are no scores."""
     parts: list[str] = []
-    for criterion, group in groups_of((row.criterion, row) for row in rows).items():
-        labels = list(dict.fromkeys(row.label for row in group if row.share is not None))
-        lines = []
-        for run_id, by_label in nested((row.run_id, row.label, row) for row in group).items():
-            responses = next(iter(by_label.values())).responses
+    for criterion, group in groups_of((score.criterion, score) for score in scores).items():
+        labels, by_run = labels_by_run(group)
+        lines: list[list[Cell]] = []
+        for run_id, by_label in by_run.items():
+            line: list[Cell] = [run_id, next(iter(by_label.values())).counts["responses"]]
             # `0.25 (in 3)`: a quarter of the sentences, and some in 3 responses.
-            rows_of = [by_label[label] for label in labels]
-            shares = [f"{number(row.share.value if row.share else None, 2)} (in {row.with_label})" for row in rows_of]
-            lines.append([run_id, responses, *shares])
+            for label in labels:
+                score = by_label[label]
+                line.append(f"{number(score.mean.value, 2)} (in {score.counts['with_label']})")
+            lines.append(line)
         parts.append(f"\n## {markdown_cell(criterion)}: sentences\n\n{READING}\n\n")
         parts.append(Table(lines, ("run", "responses", *labels)).body(words={0}) + "\n")
     return "".join(parts)

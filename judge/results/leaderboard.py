@@ -15,7 +15,7 @@ from judge.pool.records import Pool
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit
 from judge.results import rows as board_rows
 from judge.results.citations import Measure, boards_of
-from judge.results.details import SentenceRow, sentences_markdown
+from judge.results.details import sentences_markdown
 from judge.results.turns import HARNESS, RunTurns, run_flags, turns_by_criterion, worst_grade
 from judge.stats.means import FEWEST_TOPICS, mean_interval
 from judge.stats.separation import shared_ranks
@@ -198,7 +198,7 @@ def leaderboard_markdown(
     criteria: Sequence[Criterion] = (),
     notes: Iterable[str] = (),
     apart: Mapping[str, str] | None = None,
-    sentences: Sequence[SentenceRow] = (),
+    sentences: Sequence[board_rows.Score] = (),
     first: str = "",
 ) -> str:
     """A table for each criterion under the banner and the notes, and under what comes `first`.

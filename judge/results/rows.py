@@ -1,13 +1,14 @@
-"""The rows of leaderboards: a run's means by the judge, and its means corrected by gold; and the words beside them."""
+"""The rows of boards: a run under a measure, by the judge and corrected by gold; and the words beside them."""
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from judge.io.ids import Cluster
+from judge.io.ids import Cluster, cluster_of
 from judge.io.words import COPIED_RUN
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit, Record
+from judge.stats.means import mean_interval
 from judge.stats.separation import FEWEST_TOPICS_APART
 
 RowFlag = Literal[
@@ -38,6 +39,43 @@ CORRECTED_FLAGS: dict[RowFlag, str] = FLAGS | {
     "run's own doing"
 }
 """The same of a row corrected by gold."""
+
+
+class UnitKey(Record, frozen=True, gc=False):
+    """What a run gave in a turn, as boards name it: a response, a dialogue, or all that it cited or compared there."""
+
+    response_id: str
+    turn_id: str
+    topic_id: str
+    passages: tuple[str, ...] = ()
+    """Keys of the passages that it used."""
+
+
+class Score(Record, frozen=True, omit_defaults=True):
+    """A run under a criterion or another measure, or under a part of one."""
+
+    run_id: str
+    criterion: str
+    """The criterion or measure."""
+    mean: Estimate
+    """Over the units, turns or topics, in which the run has a value."""
+    part: str = ""
+    """A label of sentences, a measure of passages, a topic; empty for the whole."""
+    bound: float | None = None
+    """Over all units, where one counts as the worst if the lack of its value counts against the run."""
+    counts: Mapping[str, int] = {}
+    """How many units, and what became of them."""
+    cluster: Cluster = "topic"
+    """What the interval is over, and what is counted as topics."""
+
+
+def mean_over(
+    values: Iterable[tuple[str, float]], cluster: Cluster, bounds: tuple[float, float] | None, what: str = "grades"
+) -> Estimate:
+    """The mean of values, each of a topic id, with its interval over topics or themes."""
+    pairs = list(values)
+    clusters = [cluster_of(topic_id, cluster) for topic_id, _ in pairs]
+    return mean_interval([value for _, value in pairs], clusters, bounds=bounds, what=what)
 
 
 class CorrectedRow(Record, frozen=True, omit_defaults=True):

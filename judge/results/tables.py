@@ -16,10 +16,10 @@ from judge.pool.records import Pool
 from judge.records import Criterion
 from judge.results import details, leaderboard, pairs
 from judge.results.citations import Measure, boards_of
-from judge.results.details import CitationRow, SentenceRow, TopicRow, citation_rows, sentence_rows, topic_rows
+from judge.results.details import checked_scores, sentence_scores, topic_scores
 from judge.results.leaderboard import leaderboard_markdown, ranked_runs
 from judge.results.pairs import PAIR_COLUMNS, RatingRow, rated_runs, ratings_markdown
-from judge.results.rows import LeaderboardRow, RunDifference, noted, worded
+from judge.results.rows import LeaderboardRow, RunDifference, Score, noted, worded
 from judge.results.turns import RunTurns, duels_of, run_flags, turns_by_criterion, worst_grade
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED, run_differences
 from judge.stats.separation import compact_letters
@@ -185,11 +185,11 @@ class ResultTables(NamedTuple):
 
     leaderboard: Table[LeaderboardRow]
     differences: Table[RunDifference]
-    sentences: Table[SentenceRow]
+    sentences: Table[Score]
     """Where a prompt labels sentences."""
-    citations: Table[CitationRow]
+    citations: Table[Score]
     """Where the judge is a checker, precision first."""
-    topics: Table[TopicRow]
+    topics: Table[Score]
     """Of interactive runs; a dialogue is all of its topic, so the leaderboard says of its topics what there is to say.
     """
     ratings: Table[RatingRow]
@@ -233,9 +233,9 @@ def result_tables(
     rng = np.random.default_rng(SEED)
     board: list[LeaderboardRow] = []
     apart: list[RunDifference] = []
-    sentences: list[SentenceRow] = []
-    citations: list[CitationRow] = []
-    topics: list[TopicRow] = []
+    sentences: list[Score] = []
+    citations: list[Score] = []
+    topics: list[Score] = []
     ratings: list[RatingRow] = []
     compared: list[tuple[object, ...]] = []
     advantages: dict[str, str] = {}
@@ -250,9 +250,9 @@ def result_tables(
             ratings, compared, advantages[of.name] = [*ratings, *found], [*compared, *lines], said
         for run in runs:
             if criterion.answer == "sentences":
-                sentences += sentence_rows(run, criterion, cluster)
-                citations += citation_rows(run, criterion, cluster)
+                sentences += sentence_scores(run, criterion, cluster)
+                citations += checked_scores(run, criterion, cluster)
             if pool.unit == "response":
-                topics += topic_rows(run, criterion)
+                topics += topic_scores(run, criterion)
     of_pairs = Table(ratings), Table(compared, PAIR_COLUMNS), advantages
     return ResultTables(Table(board), Table(apart), Table(sentences), Table(citations), Table(topics), *of_pairs)

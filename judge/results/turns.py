@@ -14,9 +14,9 @@ from judge.io.table import sequence
 from judge.io.words import COPIED_RUN, word_runs, words_of
 from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
-from judge.results.citations import Measure, boards_of, cited_responses, response_of
+from judge.results.citations import Measure, boards_of, cited_responses, key_of
 from judge.results.pairs import Duel, at_fault, duels
-from judge.results.rows import RowFlag
+from judge.results.rows import RowFlag, UnitKey
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "prompt_cut", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
@@ -52,11 +52,11 @@ class RunTurns(Record, frozen=True):
     turn_ids: tuple[str, ...]
     """The turns that the run had to answer, in natural order; of an interactive run also an id for each topic that it
     never reached, and of a far shorter one for each turn that `_Conversations.lacking` names."""
-    graded: tuple[tuple[PooledResponse, TurnGrade], ...]
+    graded: tuple[tuple[UnitKey, TurnGrade], ...]
     """The responses with a grade, in natural order of turns."""
-    failed: tuple[PooledResponse, ...]
+    failed: tuple[UnitKey, ...]
     """The responses that have no grade, which counts against the run."""
-    left_out: tuple[PooledResponse, ...]
+    left_out: tuple[UnitKey, ...]
     """The responses that have no grade for a reason that counts against no run."""
     unable: int
     """Turns on which the judge said that it cannot grade."""
@@ -148,7 +148,7 @@ class RunTurns(Record, frozen=True):
 
         `known`: ids of failed responses that have a grade from elsewhere, and stay.
         """
-        failed: list[PooledResponse] = []
+        failed: list[UnitKey] = []
         left_out = list(self.left_out)
         for response in self.failed:
             stays = response.response_id in self.own_doing or response.response_id in known
@@ -252,13 +252,26 @@ def _run_turns(
         for response in pool.responses
         if (outcome := outcomes.get(response.response_id)) is not None and outcome not in HARNESS
     }
-    firsts = first_ranked(pool)
+    ranked = first_ranked(pool)
+    firsts: dict[str, dict[str, UnitKey]] = {}
     faults: set[tuple[str, str]] = set()
-    runs = turns_of_runs(pool, firsts, expected)
+    runs = turns_of_runs(pool, ranked, expected)
     of_pairs = isinstance(criterion, Measure) and criterion.of.unit == "pair"
-    if isinstance(criterion, Measure) and not of_pairs:
+    if not isinstance(criterion, Measure):
+        keys = {
+            response.response_id: UnitKey(
+                response_id=response.response_id,
+                turn_id=response.turn_id,
+                topic_id=response.topic_id,
+                passages=response.passages,
+            )
+            for response in pool.responses
+        }
+        for run_id, responses in ranked.items():
+            firsts[run_id] = {turn_id: keys[response.response_id] for turn_id, response in responses.items()}
+    elif not of_pairs:
         firsts, outcomes = _measured(criterion, pool, runs, outcomes, reached)
-    elif isinstance(criterion, Measure):
+    else:
         compared = duels(pool, outcomes, criterion.of.scale)
         faults = at_fault(compared, lambda outcome, turn_id: _is_against(outcome, turn_id, reached))
         firsts, outcomes = _won(compared, pool)
@@ -328,7 +341,7 @@ def turns_by_criterion(
 
 def _measured(
     measure: Measure, pool: Pool, runs: Mapping[str, Collection[str]], outcomes: _Outcomes, reached: Collection[str]
-) -> tuple[dict[str, dict[str, PooledResponse]], _Outcomes]:
+) -> tuple[dict[str, dict[str, UnitKey]], _Outcomes]:
     """Run and turn to what stands for the response, and its id to the measure of its citations.
 
     A citation without a grade does not count. A response of which no citation has one has none, for the reason of the
@@ -346,12 +359,12 @@ def _measured(
             against[citation.response_id] = 0.0
         if _is_own_doing(outcome, citation, own_evidence):
             charged[citation.response_id] = 0.0
-    firsts: dict[str, dict[str, PooledResponse]] = {}
+    firsts: dict[str, dict[str, UnitKey]] = {}
     measured: dict[str, TurnGrade | FailureReason] = {}
     for run_id, turn_ids in runs.items():
         for turn_id in turn_ids:
             sentences = measure.looked_at(cited.get(run_id, {}).get(turn_id, []))
-            response = firsts.setdefault(run_id, {})[turn_id] = response_of(run_id, turn_id, sentences)
+            response = firsts.setdefault(run_id, {})[turn_id] = key_of(run_id, turn_id, sentences)
             names = [[citation.response_id for citation in each] for each in sentences]
             found = [outcomes.get(name) for name in chain.from_iterable(names)]
             if found and worth.keys().isdisjoint(chain.from_iterable(names)):
@@ -372,20 +385,20 @@ def _measured(
     return firsts, measured
 
 
-def _won(compared: Iterable[Duel], pool: Pool) -> tuple[dict[str, dict[str, PooledResponse]], _Outcomes]:
+def _won(compared: Iterable[Duel], pool: Pool) -> tuple[dict[str, dict[str, UnitKey]], _Outcomes]:
     """Run and turn to what stands for the response, and its id to its share of wins in the turn, or why there is none.
 
     Responses that were in no drawn pair have none.
     """
-    firsts: dict[str, dict[str, PooledResponse]] = {}
+    firsts: dict[str, dict[str, UnitKey]] = {}
     for row in pool.exclusions:
         if row.reason == "not_drawn":
-            firsts.setdefault(row.run_id, {})[row.turn_id] = response_of(row.run_id, row.turn_id, [])
+            firsts.setdefault(row.run_id, {})[row.turn_id] = key_of(row.run_id, row.turn_id)
     won: dict[str, list[float]] = {}
     outcomes: dict[str, TurnGrade | FailureReason] = {}
     for turn_id, runs, _, outcome in compared:
         for place, run_id in ((side, run_id) for side in (0, 1) for run_id in runs[side]):
-            response = firsts.setdefault(run_id, {})[turn_id] = response_of(run_id, turn_id, [])
+            response = firsts.setdefault(run_id, {})[turn_id] = key_of(run_id, turn_id)
             if isinstance(outcome, float):
                 won.setdefault(response.response_id, []).append(abs(place - outcome))
             elif outcome is not None:
@@ -407,7 +420,9 @@ def _is_own_evidence(pool: Pool) -> bool:
     return all(passage.source != "collection" for passage in pool.passages.values())
 
 
-def _is_own_doing(outcome: TurnGrade | FailureReason | None, response: PooledResponse, own_evidence: bool) -> bool:
+def _is_own_doing(
+    outcome: TurnGrade | FailureReason | None, response: PooledResponse | UnitKey, own_evidence: bool
+) -> bool:
     """Whether a response has no grade because of what its run did, and of nothing else.
 
     That is so where it names no passage, or the run had to bring the text of one and did not. A text that the
@@ -421,7 +436,7 @@ def _is_own_doing(outcome: TurnGrade | FailureReason | None, response: PooledRes
 def _of_run(
     run_id: str,
     turns: Collection[str],
-    firsts: Mapping[str, PooledResponse],
+    firsts: Mapping[str, UnitKey],
     outcomes: _Outcomes,
     reached: Collection[str],
     share_of_turns: float | None,
@@ -429,9 +444,9 @@ def _of_run(
     own_texts: Collection[str],
     own_evidence: bool,
 ) -> RunTurns:
-    graded: list[tuple[PooledResponse, TurnGrade]] = []
-    failed: list[PooledResponse] = []
-    left_out: list[PooledResponse] = []
+    graded: list[tuple[UnitKey, TurnGrade]] = []
+    failed: list[UnitKey] = []
+    left_out: list[UnitKey] = []
     own_doing: set[str] = set()
     reasons: Counter[FailureReason] = Counter()
     unable = not_asked = 0
@@ -557,7 +572,7 @@ def _outcomes(results: Sequence[Judgment | Failure], criterion: Criterion) -> di
 
 def turns_of_runs(
     pool: Pool,
-    firsts: Mapping[str, Mapping[str, PooledResponse]],
+    firsts: Mapping[str, Mapping[str, object]],
     expected: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, set[str]]:
     """Each run that was to be judged, in natural order, to the turns that it had to answer or answered."""

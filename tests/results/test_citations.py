@@ -32,7 +32,7 @@ def test_precision_is_over_passages_and_recall_over_sentences() -> None:
         checked(b, NONE),
     ]
     rows = result_tables(pool(a, b), results, [CRITERION]).citations
-    assert [(row.run_id, row.measure, row.mean.value, row.mean.n) for row in rows] == [
+    assert [(row.run_id, row.part, row.mean.value, row.mean.n) for row in rows] == [
         ("x", "precision", (2 / 3 + 0) / 2, 2),
         ("x", "recall", (2 / 4 + 0) / 2, 2),
     ]

@@ -6,7 +6,7 @@ import pytest
 from judge.io.table import records_tsv
 from judge.pool.records import Pool, PooledRun
 from judge.records import Passage
-from judge.results.details import TOPICS, TopicRow
+from judge.results.details import TOPICS
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.qrels import qrels_text
 from judge.results.rows import LeaderboardRow
@@ -99,7 +99,7 @@ def test_turns_that_a_short_conversation_lacks_count_as_unanswered():
     pool = pool_of(runs, *(response for response, _ in easy + long + deep))
     results = [judgment(response, grade) for response, grade in easy + long + deep]
     topics = [row for row in result_tables(pool, results, [criterion()]).topics if row.run_id == "ea"]
-    assert [(row.topic_id, row.turns, row.n, row.bound) for row in topics] == [
+    assert [(row.part, row.counts["turns"], row.mean.n, row.bound) for row in topics] == [
         ("1", 3, 1, 1), ("2", 2, 1, 1.5), ("3", 1, 1, 3), ("all", 6, 3, (1 + 1.5 + 3) / 3),
     ]  # fmt: skip
     # One longer run alone costs no other its rank, and three quarters of its turns are no flag.
@@ -201,12 +201,15 @@ def test_topics_are_shown_one_by_one():
         judgment(GULL[3][0], 1),
     ]
     rows = result_tables(pool, results, [criterion()]).topics
-    assert rows == (
-        TopicRow("gull", "groundedness", "1", 1, 1, 3, 2, 5 / 2, 5 / 3),
-        TopicRow("gull", "groundedness", "2", 1, 1, 1, 1, 1.0, 1.0),
-        TopicRow("gull", "groundedness", "3", 1, 0, 0, 0, None, 0.0),
-        TopicRow("gull", "groundedness", "all", 3, 2, 4, 3, (5 / 2 + 1) / 2, (5 / 3 + 1 + 0) / 3),
-    )
+    found = [(row.run_id, row.criterion, row.part, *row.counts.values(), row.mean.n) for row in rows]
+    assert found == [
+        ("gull", "groundedness", "1", 1, 1, 3, 2),
+        ("gull", "groundedness", "2", 1, 1, 1, 1),
+        ("gull", "groundedness", "3", 1, 0, 0, 0),
+        ("gull", "groundedness", "all", 3, 2, 4, 3),
+    ]
+    assert [row.mean.value for row in rows] == [5 / 2, 1.0, None, (5 / 2 + 1) / 2]
+    assert [row.bound for row in rows] == [5 / 3, 1.0, 0.0, (5 / 3 + 1 + 0) / 3]
     lines = records_tsv(TOPICS, rows, 4).splitlines()
     assert lines[0].split() == "run_id criterion topic_id topics reached turns n mean bound".split()
     assert lines[3] == "gull\tgroundedness\t3\t1\t0\t0\t0\t\t0.0000"

@@ -12,6 +12,7 @@ from judge.stats.means import mean_interval
 from tests.results.test_leaderboard import judgment, pool, pooled
 
 CRITERION = find_criterion("groundedness/sentences")
+COUNTS = ("responses", "with_label", "sentences")
 SUPPORTED, CONTRADICTED, UNSUPPORTED, NO_CLAIM = ("supported", "contradicted", "unsupported", "no_claim")
 
 
@@ -35,13 +36,7 @@ POOL = pool(A, B, C, D)
 
 def test_labels_are_counted_for_each_run_and_contradicted_stands_apart() -> None:
     rows = result_tables(POOL, RESULTS, [CRITERION]).sentences
-    found = {
-        (row.run_id, row.label): (
-            *(row.responses, row.with_label, row.sentences),
-            row.share.value if row.share else None,
-        )
-        for row in rows
-    }
+    found = {(row.run_id, row.part): (*(row.counts[name] for name in COUNTS), row.mean.value) for row in rows}
     assert found == {
         # Of A one of two claims is supported, of B one of four; "no_claim" is in no share.
         ("x", SUPPORTED): (2, 2, 2, (1 / 2 + 1 / 4) / 2),
@@ -61,9 +56,9 @@ def test_shares_have_intervals_over_topics() -> None:
     responses = [pooled(f"R{i}", f"{i}_1", ("x", 1)) for i in range(12)]
     results = [labeled(one, 1, SUPPORTED, CONTRADICTED if i % 2 else SUPPORTED) for i, one in enumerate(responses)]
     rows = result_tables(pool(*responses), results, [CRITERION]).sentences
-    (share,) = [row.share for row in rows if row.label == CONTRADICTED]
+    (share,) = [row.mean for row in rows if row.part == CONTRADICTED]
     assert share == mean_interval([0, 1 / 2] * 6, [f"{i}" for i in range(12)], bounds=(0, 1))
-    assert share is not None and share.low is not None and share.high is not None
+    assert share.low is not None and share.value is not None and share.high is not None
     assert 0 < share.low < share.value == 1 / 4 < share.high < 1
 
 

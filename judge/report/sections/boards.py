@@ -8,7 +8,7 @@ import msgspec
 from judge.calibrate.findings import Calibration, TrustVerdict, Word
 from judge.calibrate.report.lookup import Finding, basis, criteria, heading
 from judge.calibrate.report.pages import NOTES, chapter
-from judge.io.ids import groups_of, nested, safe_names
+from judge.io.ids import groups_of, safe_names
 from judge.io.table import Cell, Column, Mark, Plot, Table
 from judge.io.text import interval, plain, printable
 from judge.records import Criterion
@@ -16,6 +16,7 @@ from judge.report import Folded, Noted, ReportPart, Said, Section, Tone
 from judge.report.folders import RunFolder
 from judge.report.sections import FLAGS, capped, scale_of, titled
 from judge.results.citations import Measure, boards_of
+from judge.results.details import labels_by_run
 from judge.results.leaderboard import change_text
 from judge.results.pairs import RATINGS, rating_board
 from judge.results.rows import CorrectedRow, LeaderboardRow, worded
@@ -170,12 +171,12 @@ def sentence_labels(folder: RunFolder) -> Iterator[Section]:
     """A section for each criterion whose prompt asks for labels of sentences."""
     slugs = safe_names(criterion.name for criterion in folder.judged.criteria)
     for name, group in groups_of((row.criterion, row) for row in folder.tables.sentences).items():
-        labels = list(dict.fromkeys(row.label for row in group if row.share is not None))
+        labels, by_run = labels_by_run(group)
         lines: list[tuple[Cell, ...]] = []
-        for run_id, by_label in nested((row.run_id, row.label, row) for row in group).items():
-            cells: list[Cell] = [run_id, next(iter(by_label.values())).responses]
+        for run_id, by_label in by_run.items():
+            cells: list[Cell] = [run_id, next(iter(by_label.values())).counts["responses"]]
             for label in labels:
-                cells += [by_label[label].share, by_label[label].with_label]
+                cells += [by_label[label].mean, by_label[label].counts["with_label"]]
             lines.append(tuple(cells))
         columns = ("run", "responses", *(column for label in labels for column in (label, f"{label} in")))
         reading = (
