@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from judge.io.ids import Cluster, cluster_of
+from msgspec.structs import replace
+
+from judge.io.ids import Cluster, cluster_of, natural_key
 from judge.io.words import COPIED_RUN
 from judge.records import Criterion, Estimate, FailureReason, JudgedUnit, Record
 from judge.stats.means import mean_interval
-from judge.stats.separation import FEWEST_TOPICS_APART
+from judge.stats.separation import FEWEST_TOPICS_APART, Place, shared_ranks
 
 RowFlag = Literal[
     "SELF", "UNCORRECTED", "DEGENERATE", "MISSING", "UNREACHED", "HARNESS", "TRIAL", "SHORT", "OWNTEXT", "RECITES",
@@ -63,10 +65,45 @@ class Score(Record, frozen=True, omit_defaults=True):
     """A label of sentences, a measure of passages, a topic; empty for the whole."""
     bound: float | None = None
     """Over all units, where one counts as the worst if the lack of its value counts against the run."""
+    place: Place | None = None
+    """By the bound; None where nothing was asked about the run."""
     counts: Mapping[str, int] = {}
     """How many units, and what became of them."""
+    reasons: Mapping[str, int] = {}
+    """Why values are missing, with counts."""
+    values: Mapping[str, float] = {}
+    """Of measures by grades of strangers: turn to its value, in natural order."""
     cluster: Cluster = "topic"
     """What the interval is over, and what is counted as topics."""
+
+    @property
+    def rank(self) -> int | None:
+        """By the bound; equal bounds share a rank."""
+        return self.place.rank if self.place else None
+
+
+def over_all(total: float, asked: int, left_out: int, unanswered: int, worst: float) -> float | None:
+    """The mean over all units of a run; None if none of those that it answered was asked about.
+
+    Those left out count as the asked ones do on average, unanswered ones as the worst. `total`: of the asked ones.
+
+    >>> over_all(3.0, asked=2, left_out=1, unanswered=1, worst=0)
+    1.125
+    """
+    answered = asked + left_out
+    if answered and not asked:
+        return None
+    return math.fsum([total * answered / asked if asked else 0.0, unanswered * worst]) / (answered + unanswered)
+
+
+def ranked(scores: Sequence[Score], *, higher_is_better: bool = True) -> list[Score]:
+    """The runs under one measure by bound, each with its rank; those without a bound have none and come last."""
+    ranks = shared_ranks([score.bound for score in scores], higher_is_better=higher_is_better)
+    placed = []
+    for score, rank in zip(scores, ranks, strict=True):
+        place = None if rank is None else Place(rank=rank, low=None, high=None, letters="")
+        placed.append(replace(score, place=place))
+    return sorted(placed, key=lambda score: (score.rank is None, score.rank or 0, natural_key(score.run_id)))
 
 
 def mean_over(

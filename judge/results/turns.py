@@ -16,7 +16,7 @@ from judge.pool.records import Pool, PooledResponse
 from judge.records import Criterion, FailureReason, Record, Scale
 from judge.results.citations import Measure, boards_of, cited_responses, key_of
 from judge.results.pairs import Duel, at_fault, duels
-from judge.results.rows import RowFlag, UnitKey
+from judge.results.rows import RowFlag, UnitKey, over_all
 
 HARNESS: tuple[FailureReason, ...] = ("provider_error", "prompt_cut", "budget")
 """Failures of the harness; the same command asks again. All other failures lie in the response or the judge's reply."""
@@ -119,19 +119,21 @@ class RunTurns(Record, frozen=True):
 
         `failed`: what each failed response counts. `known`: ids of responses of which no citation lacks a grade.
         """
-        asked = len(self.graded) + len(failed)
-        answered = asked + len(self.left_out)
-        if answered and not asked:
-            return None
-        turns = self.turns - self.unreached
-        unanswered = self.unanswered - self.unreached
-        if not turns:
+        if self.turns == self.unreached:
             return float(worst)
-        lacking = ((of.response_id, given.lowest, given.grade) for of, given in self.graded)
-        lost = (lowest - grade for name, lowest, grade in lacking if lowest is not None and name not in known)
+        lost = []
+        for unit, grade in self.graded:
+            if grade.lowest is not None and unit.response_id not in known:
+                lost.append(grade.lowest - grade.grade)
         total = math.fsum([len(self.graded) * (mean or 0.0), *lost, *failed])
-        value = math.fsum([total * answered / asked if asked else 0.0, unanswered * worst]) / turns
-        return self.over_topics(value, worst)
+        value = over_all(
+            total,
+            asked=len(self.graded) + len(failed),
+            left_out=len(self.left_out),
+            unanswered=self.unanswered - self.unreached,
+            worst=worst,
+        )
+        return None if value is None else self.over_topics(value, worst)
 
     def grades(self, worst: float) -> dict[str, float]:
         """Turn to its grade, or to the worst one where the lack of a grade counts against the run."""

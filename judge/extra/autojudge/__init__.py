@@ -247,6 +247,6 @@ def _recall(call: _Call, banks: Any, values: _Values) -> dict[str, str]:
         if unit.status == "matched" and (value := scoring.value_of(unit, measure)) is not None:
             values[unit.run_id, unit.topic_id][name] = value
     for row in scores.scores:
-        if row.measure == scoring.MAIN and row.mean.value is not None:
+        if row.criterion == scoring.MAIN and row.mean.value is not None:
             values[row.run_id, "all"][name] = row.mean.value
     return {name: measure.about}

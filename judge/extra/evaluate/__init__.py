@@ -7,7 +7,7 @@ measured          `judge evaluate passages` and `statements`
 spans             `judge evaluate spans`; span_scores: predicted spans as RCD-2020 measured them
 qrels             `judge evaluate qrels`; sets: agreement and holes; set_rankings: runs by each set
 
-Here is one run under one measure: the value of every turn as an array, and their mean with its interval.
+Here is one run under one measure: the value of every turn, and their mean with its interval.
 """
 
 import json
@@ -18,30 +18,16 @@ from typing import Literal
 
 from judge.errors import refuse
 from judge.io.files import line_problem, numbered_lines
-from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
+from judge.io.ids import Cluster, groups_of, natural_key, topic_of
 from judge.io.text import escape_cell, shown
-from judge.records import Estimate, Problem, Record
-from judge.stats.means import mean_interval
+from judge.records import Estimate, Problem
+from judge.results.rows import Score, mean_over
 
 Over = Literal["qrels", "answered", "worst"]
 """qrels: every turn of the qrels, and a turn that the run did not answer counts 0 (`trec_eval -c`). answered: the turns
 of the qrels that the run answered (`trec_eval` without `-c`). worst: every turn of the qrels, and one without a grade
 counts the worst grade of the scale, as in leaderboards.
 """
-
-
-class MeasuredRun(Record, frozen=True):
-    """A run under a measure."""
-
-    run_id: str
-    measure: str
-    over: Over
-    estimate: Estimate
-    """The mean over the turns; the interval is over topics."""
-    turns: dict[str, float]
-    """Turn to its value, in natural order."""
-    unjudged: frozenset[str] = frozenset()
-    """Turns of these whose response has no grade, so that the value says nothing of it."""
 
 
 def measured_run(
@@ -54,23 +40,34 @@ def measured_run(
     cluster: Cluster = "topic",
     bounds: tuple[float, float] | None = (0.0, 1.0),
     worst: float = 0.0,
-    unjudged: frozenset[str] = frozenset(),
-) -> MeasuredRun:
-    """The mean of a run under a measure.
+) -> Score:
+    """A run under a measure, with its value of each turn.
 
     `values` are those of the turns that the run answered. An unanswered turn counts `worst` over `worst`.
     """
     if undefined := [turn_id for turn_id, value in values.items() if isnan(value)]:
         raise ValueError(f"{measure} of {run_id} is not a number in turn {undefined[0]}")
     unanswered = {"qrels": 0.0, "answered": None, "worst": worst}[over]
-    counted = ((turn_id, values.get(turn_id, unanswered)) for turn_id in sorted(set(graded), key=natural_key))
-    turns = {turn_id: float(value) for turn_id, value in counted if value is not None}
-    clusters = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
-    estimate = mean_interval(list(turns.values()), clusters, bounds=bounds, what="values")
-    return MeasuredRun(run_id=run_id, measure=measure, over=over, estimate=estimate, turns=turns, unjudged=unjudged)
+    counted: dict[str, float] = {}
+    for turn_id in sorted(set(graded), key=natural_key):
+        value = values.get(turn_id, unanswered)
+        if value is not None:
+            counted[turn_id] = float(value)
+    return Score(
+        run_id=run_id,
+        criterion=measure,
+        mean=mean_of_turns(counted, cluster, bounds),
+        values=counted,
+        cluster=cluster,
+    )
 
 
-def board_lines(form: str, scores: Sequence[MeasuredRun], *, turns: bool = False) -> str:
+def mean_of_turns(values: Mapping[str, float], cluster: Cluster, bounds: tuple[float, float] | None) -> Estimate:
+    """The mean over turns, with its interval over topics or themes."""
+    return mean_over(((topic_of(turn_id), value) for turn_id, value in values.items()), cluster, bounds, "values")
+
+
+def board_lines(form: str, scores: Sequence[Score], *, turns: bool = False) -> str:
     """The lines of a board in the form of another tool (`BOARDS`); with `turns`, with the value of every turn.
 
     ir_measures prints one run and leaves its name out; here it comes first.
@@ -79,22 +76,21 @@ def board_lines(form: str, scores: Sequence[MeasuredRun], *, turns: bool = False
         return _trec_eval_lines(scores, turns=turns)
     whole = "all" if turns or form != "ir_measures" else ""
     lines = list[str]()
-    for each in scores:
-        values = {**(each.turns if turns else {}), whole: each.estimate.value}
-        lines += [BOARDS[form](each, of, value) + "\n" for of, value in values.items() if value is not None]
+    for score in scores:
+        values = {**(score.values if turns else {}), whole: score.mean.value}
+        lines += [BOARDS[form](score, turn, value) + "\n" for turn, value in values.items() if value is not None]
     return "".join(lines)
 
 
-def _trec_eval_lines(scores: Sequence[MeasuredRun], *, turns: bool) -> str:
+def _trec_eval_lines(scores: Sequence[Score], *, turns: bool) -> str:
     """A block for each run under its `runid` line, in which the turns stand before the mean (`trec_eval -q`)."""
     lines: list[str] = []
-    for run_id in dict.fromkeys(each.run_id for each in scores):
-        group = [each for each in scores if each.run_id == run_id]
+    for run_id, group in groups_of((score.run_id, score) for score in scores).items():
         lines.append(f"{'runid':<22}\tall\t{escape_cell(run_id)}\n")
-        every = sorted({turn_id for each in group for turn_id in each.turns}, key=natural_key) if turns else ()
-        values = [(each, turn_id, each.turns.get(turn_id)) for turn_id in every for each in group]
-        values += [(each, "all", each.estimate.value) for each in group]
-        lines += [BOARDS["trec_eval"](each, of, value) + "\n" for each, of, value in values if value is not None]
+        every = sorted(set().union(*(score.values for score in group)), key=natural_key) if turns else ()
+        values = [(score, turn_id, score.values.get(turn_id)) for turn_id in every for score in group]
+        values += [(score, "all", score.mean.value) for score in group]
+        lines += [BOARDS["trec_eval"](score, turn, value) + "\n" for score, turn, value in values if value is not None]
     return "".join(lines)
 
 
@@ -137,12 +133,12 @@ def _cells(*cells: str) -> str:
     return "\t".join(escape_cell(cell) for cell in cells if cell)
 
 
-BOARDS: dict[str, Callable[[MeasuredRun, str, float], str]] = {
-    "trec_eval": lambda run, of, value: f"{run.measure:<22}\t{of}\t{value:.4f}",
-    "ir_measures": lambda run, of, value: _cells(run.run_id, of, run.measure, f"{value:.4f}"),
-    "tot": lambda run, of, value: _cells(run.run_id, run.measure, of, f"{value:.4f}"),
-    "jsonl": lambda run, of, value: json.dumps(
-        {"run_id": run.run_id, "topic_id": of, "measure": run.measure, "value": value}
+BOARDS: dict[str, Callable[[Score, str, float], str]] = {
+    "trec_eval": lambda run, turn, value: f"{run.criterion:<22}\t{turn}\t{value:.4f}",
+    "ir_measures": lambda run, turn, value: _cells(run.run_id, turn, run.criterion, f"{value:.4f}"),
+    "tot": lambda run, turn, value: _cells(run.run_id, run.criterion, turn, f"{value:.4f}"),
+    "jsonl": lambda run, turn, value: json.dumps(
+        {"run_id": run.run_id, "topic_id": turn, "measure": run.criterion, "value": value}
     ),
 }
 """Form to its line of a run, a turn or `all`, and the value; `tot` and `jsonl` are TREC AutoJudge's."""

@@ -7,23 +7,23 @@ average across runs, median or better": `median_or_better`, `average_run`. `brea
 """
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
 from judge.errors import UsageError
-from judge.extra.evaluate import MeasuredRun, Over
+from judge.extra.evaluate import Over, mean_of_turns
 from judge.io.draw import curve_plot, interval_plot
-from judge.io.ids import CLUSTERS, Cluster, cluster_of, natural_key, nested, topic_of
+from judge.io.ids import CLUSTERS, Cluster, natural_key, nested, topic_of
 from judge.io.installed import has_extra
 from judge.io.table import Cell, Column, RecordColumns, Table, fields, records_table
 from judge.io.text import count, decimals
 from judge.records import Estimate, Record
-from judge.results.rows import RunDifference, noted
+from judge.results.rows import RunDifference, Score, noted
 from judge.results.tables import ALPHA, is_apart, paired, tie_letters
 from judge.runs.records import Topic
-from judge.stats.means import mean_interval
 from judge.stats.run_differences import FEWEST_TOPICS_COMPARED
 
 ROUNDING = 1e-9
@@ -45,6 +45,8 @@ class Reading(Record, frozen=True):
     """Least and greatest value of the measure."""
     higher_is_better: bool = True
     cluster: Cluster = "topic"
+    over: Over = "qrels"
+    """The turns that means are over."""
 
 
 UNIT = Reading()
@@ -98,56 +100,54 @@ def groups_of(facts: Mapping[str, TurnFacts], by: By) -> dict[str, Group]:
     return {turn_id: value for turn_id, value in values.items() if value is not None}
 
 
-def best_first(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> tuple[MeasuredRun, ...]:
+def best_first(runs: Sequence[Score], reading: Reading = UNIT) -> tuple[Score, ...]:
     """The runs by their means, equal ones in natural order of run id, those without a mean last."""
     sign = -1 if reading.higher_is_better else 1
 
-    def place(run: MeasuredRun) -> tuple[object, ...]:
+    def place(run: Score) -> tuple[object, ...]:
         # Means that differ by rounding alone are equal.
-        mean = round((run.estimate.value or 0.0) / ROUNDING)
-        return run.estimate.value is None, sign * mean, natural_key(run.run_id)
+        mean = round((run.mean.value or 0.0) / ROUNDING)
+        return run.mean.value is None, sign * mean, natural_key(run.run_id)
 
     return tuple(sorted(runs, key=place))
 
 
-def median_or_better(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> tuple[MeasuredRun, ...]:
+def median_or_better(runs: Sequence[Score], reading: Reading = UNIT) -> tuple[Score, ...]:
     """The runs whose mean is the median of all runs' means or better, best first.
 
     Of an even number of runs, the median lies between the two in the middle, so half of the runs are better.
     """
-    values = [run.estimate.value for run in runs if run.estimate.value is not None]
+    values = [run.mean.value for run in runs if run.mean.value is not None]
     if not values:
         return ()
     sign = 1 if reading.higher_is_better else -1
     least = sign * statistics.median(values) - ROUNDING
     return tuple(
-        run for run in best_first(runs, reading) if (mean := run.estimate.value) is not None and sign * mean >= least
+        run for run in best_first(runs, reading) if (mean := run.mean.value) is not None and sign * mean >= least
     )
 
 
-def average_run(runs: Sequence[MeasuredRun], reading: Reading = UNIT) -> MeasuredRun:
+def average_run(runs: Sequence[Score], reading: Reading = UNIT) -> Score:
     """The average of runs as a run: the value of a turn is the mean over the runs that have a value there.
 
     Over all turns of the qrels, each run has a value on each turn, so it is the mean of the runs' means as well. There
     is at least one run.
     """
-    turn_ids = sorted({turn_id for run in runs for turn_id in run.turns}, key=natural_key)
+    turn_ids = sorted({turn_id for run in runs for turn_id in run.values}, key=natural_key)
     values = {
-        turn_id: statistics.fmean(run.turns[turn_id] for run in runs if turn_id in run.turns) for turn_id in turn_ids
+        turn_id: statistics.fmean(run.values[turn_id] for run in runs if turn_id in run.values) for turn_id in turn_ids
     }
-    return MeasuredRun(
-        run_id="average", measure=runs[0].measure, over=runs[0].over, estimate=_mean(values, reading), turns=values
-    )
+    return Score(run_id="average", criterion=runs[0].criterion, mean=_mean(values, reading), values=values)
 
 
-def group_means(run: MeasuredRun, groups: Groups, reading: Reading = UNIT) -> dict[Group, Estimate]:
+def group_means(run: Score, groups: Groups, reading: Reading = UNIT) -> dict[Group, Estimate]:
     """The mean of a run over the turns of each group, groups in natural order."""
-    members = nested((groups[turn_id], turn_id, value) for turn_id, value in run.turns.items() if turn_id in groups)
+    members = nested((groups[turn_id], turn_id, value) for turn_id, value in run.values.items() if turn_id in groups)
     order = sorted(members, key=lambda group: natural_key(str(group)))
     return {group: _mean(members[group], reading) for group in order}
 
 
-def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Reading = UNIT) -> Table[Any]:
+def by_group(runs: Sequence[Score], groups: Groups, name: str, reading: Reading = UNIT) -> Table[Any]:
     """A line for each group of turns: the average of the better runs there, and how far all runs lie apart.
 
     The data of figures 4 (topics), 5 and 6 (depths). `name` is what the groups are: the name of their column.
@@ -159,34 +159,35 @@ def by_group(runs: Sequence[MeasuredRun], groups: Groups, name: str, reading: Re
     for group, average in averages.items():
         values = [mean.value for means in each if (mean := means.get(group)) and mean.value is not None]
         spread = (min(values), statistics.median(values), max(values))
-        lines.append((better[0].measure, group, average.n, average, *spread))
+        lines.append((better[0].criterion, group, average.n, average, *spread))
     # A topic is one cluster, so its average has no interval.
     intervals = () if name == "topic" else (INTERVALS[reading.cluster],)
     names = ", ".join(run.run_id for run in better)
     kept = f"the {count(len(better), 'run')} of {len(runs)} at the median or better"
-    over = f"{runs[0].measure if runs else 'no runs'}: the average is over {kept} ({names})."
+    over = f"{runs[0].criterion if runs else 'no runs'}: the average is over {kept} ({names})."
     columns = ("measure", name, "turns", "average", "minimum", "median", "maximum")
-    return Table(lines, columns, f"By {name}, {_over(runs)}", (over, *intervals))
+    return Table(lines, columns, f"By {name}, {_over(runs, reading)}", (over, *intervals))
 
 
-def by_run_and_group(
-    runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT
-) -> Table[Any]:
+def by_run_and_group(runs: Sequence[Score], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Table[Any]:
     """A line for each run, and each topic, depth and dependence on the PTKB; runs best first."""
     kinds: tuple[By, ...] = ("topic", "depth", "ptkb")
     lines = tuple(
-        (run.measure, run.run_id, by, str(group), mean.n, mean)
+        (run.criterion, run.run_id, by, str(group), mean.n, mean)
         for run in best_first(runs, reading)
         for by in kinds
         for group, mean in group_means(run, groups_of(facts, by), reading).items()
     )
     columns = ("measure", "run", "by", "group", "turns", "mean")
     return Table(
-        lines, columns, f"Each run in each topic, depth and kind of turn, {_over(runs)}", (INTERVALS[reading.cluster],)
+        lines,
+        columns,
+        f"Each run in each topic, depth and kind of turn, {_over(runs, reading)}",
+        (INTERVALS[reading.cluster],),
     )
 
 
-def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Table[Any]:
+def by_ptkb(runs: Sequence[Score], facts: Mapping[str, TurnFacts], reading: Reading = UNIT) -> Table[Any]:
     """Turns that depend on PTKB statements against those that do not: all together, then by depth (figure 6)."""
     linked = groups_of(facts, "ptkb")
     depths = groups_of(facts, "depth")
@@ -196,7 +197,7 @@ def by_ptkb(runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], reading
         chosen = {turn_id: depths[turn_id] for turn_id, group in linked.items() if group == word and turn_id in depths}
         lines += [(line[0], word, *line[1:]) for line in by_group(runs, chosen, "depth", reading)]
     columns = (*whole.columns[:2], Column("depth"), *whole.columns[2:])
-    title = f"Turns with PTKB statements and without, {_over(runs)}"
+    title = f"Turns with PTKB statements and without, {_over(runs, reading)}"
     return Table(lines, columns, title, (*whole.notes, "No depth: turns of all depths."))
 
 
@@ -226,7 +227,7 @@ def stacked(
 
 
 def breakdown_pictures(
-    runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts], heading: str, reading: Reading = UNIT
+    runs: Sequence[Score], facts: Mapping[str, TurnFacts], heading: str, reading: Reading = UNIT
 ) -> dict[str, bytes]:
     """Pictures by the end of their file names: `runs`, `topics`, `depths` and `ptkb`, each as SVG and PNG.
 
@@ -236,8 +237,8 @@ def breakdown_pictures(
     better = median_or_better(runs, reading)
     if not better or not has_extra("pictures"):
         return {}
-    axis = f"{better[0].measure} over {better[0].over}{'' if reading.higher_is_better else ', lower is better'}"
-    rows = [(run.run_id, run.estimate) for run in best_first(runs, reading)]
+    axis = f"{better[0].criterion} over {reading.over}{'' if reading.higher_is_better else ', lower is better'}"
+    rows = [(run.run_id, run.mean) for run in best_first(runs, reading)]
     drawn = {"runs": interval_plot(rows, axis, f"{heading} by run", "turns")}
     average = average_run(better, reading)
     of = f"{count(len(better), 'run')} at the median or better"
@@ -245,7 +246,7 @@ def breakdown_pictures(
     drawn["topics"] = interval_plot(topics, axis, f"{heading} by topic: {of}", "turns")
     depths = groups_of(facts, "depth")
     linked = groups_of(facts, "ptkb")
-    if any(turn_id in depths for turn_id in average.turns):
+    if any(turn_id in depths for turn_id in average.values):
         drawn["depths"] = curve_plot(
             [(of, _by_depth(average, depths, reading))], "depth of the turn", axis, f"{heading} by depth: {of}"
         )
@@ -263,17 +264,16 @@ def breakdown_pictures(
     }
 
 
-def _by_depth(run: MeasuredRun, depths: Groups, reading: Reading) -> list[tuple[int, Estimate]]:
+def _by_depth(run: Score, depths: Groups, reading: Reading) -> list[tuple[int, Estimate]]:
     return [(int(depth), mean) for depth, mean in group_means(run, depths, reading).items()]
 
 
 def _mean(values: Mapping[str, float], reading: Reading) -> Estimate:
-    clusters = [cluster_of(topic_of(turn_id), reading.cluster) for turn_id in values]
-    return mean_interval(list(values.values()), clusters, bounds=reading.bounds, what="values")
+    return mean_of_turns(values, reading.cluster, reading.bounds)
 
 
-def _over(runs: Sequence[MeasuredRun]) -> str:
-    return OVER[runs[0].over] if runs else "no runs"
+def _over(runs: Sequence[Score], reading: Reading) -> str:
+    return OVER[reading.over] if runs else "no runs"
 
 
 OVER: dict[Over, str] = {
@@ -303,19 +303,25 @@ class PairedRuns(Record, frozen=True):
     """What to know of the table of pairs, a sentence each."""
 
 
-def comparison(runs: Sequence[MeasuredRun], rng: np.random.Generator, reading: Reading = UNIT) -> PairedRuns:
+def comparison(
+    runs: Sequence[Score],
+    rng: np.random.Generator,
+    reading: Reading = UNIT,
+    unjudged: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> PairedRuns:
     """Compare every two runs by `run_differences`; letters by the adjusted p-values.
 
     Two runs are compared on the turns that no unjudged response of theirs answers, and told apart only where they
-    differ as their means count too.
+    differ as their means count too. `unjudged`: run to the turns whose response has no grade, so that the value says
+    nothing of it.
     """
     runs = best_first(runs, reading)
-    measure = runs[0].measure if runs else ""
-    values = {run.run_id: run.turns for run in runs}
-    judged = {
-        run.run_id: {turn_id: value for turn_id, value in run.turns.items() if turn_id not in run.unjudged}
-        for run in runs
-    }
+    measure = runs[0].criterion if runs else ""
+    values = {run.run_id: run.values for run in runs}
+    judged: dict[str, dict[str, float]] = {}
+    for run in runs:
+        without = unjudged.get(run.run_id, ())
+        judged[run.run_id] = {turn_id: value for turn_id, value in run.values.items() if turn_id not in without}
     pairs = paired(measure, judged, reading.cluster, rng, at_worst=values) if any(values.values()) else []
     letters = tie_letters([*values], pairs)
     needed = f"that needs {FEWEST_TOPICS_COMPARED} {reading.cluster}s in common"
@@ -390,7 +396,7 @@ def unknown_facts(kind: RunTable) -> UsageError:
 
 
 def breakdown(
-    kind: RunTable, compared: PairedRuns, runs: Sequence[MeasuredRun], facts: Mapping[str, TurnFacts]
+    kind: RunTable, compared: PairedRuns, runs: Sequence[Score], facts: Mapping[str, TurnFacts]
 ) -> Table[Any]:
     """Runs under one measure as a table of any kind but `run`, whose columns depend on what is evaluated."""
     match kind:

@@ -10,7 +10,7 @@ from judge.cli.declared import JsonOutput
 from judge.cli.parser import read_examples
 from judge.cli.printing import TableFormat, print_grids, print_json, progress, say, say_all
 from judge.errors import UsageError
-from judge.extra.evaluate import BOARDS, MeasuredRun, Over, board_lines, measured, read_board
+from judge.extra.evaluate import BOARDS, Over, board_lines, measured, read_board
 from judge.extra.evaluate.graded import RESPONSE_MEASURES, EvaluatedCriterion
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.responses import ResponsesPlan, evaluate_responses
@@ -19,6 +19,7 @@ from judge.io.installed import undrawn
 from judge.io.plan import OneOf, Option
 from judge.io.table import FORMS
 from judge.io.text import count, number
+from judge.results.rows import Score
 from judge.stats.ranking import kendall_tau_b
 from judge.stats.tables import Undefined
 
@@ -63,12 +64,12 @@ def responses(plan: ResponsesPlan, output: TableOrLines) -> int:
     return 0
 
 
-def _print_board(output: TableOrLines, scores: Sequence[MeasuredRun], *, turns: bool = False) -> None:
+def _print_board(output: TableOrLines, scores: Sequence[Score], *, turns: bool = False) -> None:
     """The scores as a board, and the agreement of its rankings with those of another one, by measure."""
     theirs = read_board(output.board, output.format) if output.board is not None else {}
     print(board_lines(output.format, scores, turns=turns), end="")
-    for measure in dict.fromkeys(each.measure for each in scores) if theirs else ():
-        ours = {each.run_id: each.estimate.value for each in scores if each.measure == measure}
+    for measure in dict.fromkeys(score.criterion for score in scores) if theirs else ():
+        ours = {score.run_id: score.mean.value for score in scores if score.criterion == measure}
         both = [(value, other) for run_id, value in ours.items() if value is not None
                 and (other := theirs.get((run_id, measure, "all"))) is not None]  # fmt: skip
         tau = kendall_tau_b([value for value, _ in both], [other for _, other in both])
@@ -76,7 +77,7 @@ def _print_board(output: TableOrLines, scores: Sequence[MeasuredRun], *, turns: 
         say(f"{output.board}: {measure}: tau-b {told} over {count(len(both), 'run')}")
 
 
-def _in_tool(of: EvaluatedCriterion, form: str, over: Over) -> list[MeasuredRun]:
+def _in_tool(of: EvaluatedCriterion, form: str, over: Over) -> list[Score]:
     """The scores with the measures' names in a tool."""
     level = of.qrels.level
     share = "positive" if level is None else "P"
@@ -85,7 +86,7 @@ def _in_tool(of: EvaluatedCriterion, form: str, over: Over) -> list[MeasuredRun]
     else:
         measures = {"mean": "grade@1", "positive": f"{share}@1" if level is None else f"P(rel={level})@1"}
     return [
-        structs.replace(score, measure=measures[measure])
+        structs.replace(score, criterion=measures[measure])
         for run in of.runs
         for measure in RESPONSE_MEASURES
         if (score := run.scores.get((measure, over))) is not None

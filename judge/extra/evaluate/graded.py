@@ -12,13 +12,14 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError
-from judge.extra.evaluate import MeasuredRun, Over, breakdown, measured_run
+from judge.extra.evaluate import Over, breakdown, measured_run
 from judge.io.ids import Cluster, TrecRun, column, natural_key, safe_names, topic_of, trec_order
 from judge.io.table import Cell, Table, tsv_lines
 from judge.io.text import count
 from judge.pool.records import Pool
 from judge.records import Record, Scale
 from judge.results.citations import refuse_measured
+from judge.results.rows import Score
 from judge.results.turns import top_pooled, worst_grade
 
 ResponseMeasure = Literal["mean", "positive"]
@@ -78,12 +79,12 @@ class ResponseQrels(msgspec.Struct, frozen=True, dict=True):
             return {level.grade for level in self.scale.levels}
         return {grade for graded in self.grades.values() for grade in graded.values()}
 
-    def reading(self, measure: ResponseMeasure, cluster: Cluster) -> breakdown.Reading:
+    def reading(self, measure: ResponseMeasure, cluster: Cluster, over: Over = "qrels") -> breakdown.Reading:
         """How the values of a measure are read; a mean can be 0 where no grade is, because unanswered turns count."""
         if measure == "positive":
-            return breakdown.Reading(cluster=cluster)
+            return breakdown.Reading(cluster=cluster, over=over)
         bounds = None if self.scale is None else (float(min(0, *self._levels)), float(max(0, *self._levels)))
-        return breakdown.Reading(bounds, self.higher_is_better, cluster)
+        return breakdown.Reading(bounds=bounds, higher_is_better=self.higher_is_better, cluster=cluster, over=over)
 
 
 class ScoredRun(Record, frozen=True):
@@ -96,7 +97,7 @@ class ScoredRun(Record, frozen=True):
     """Turn to the grade of that response, where the qrels have one."""
     outside: tuple[str, ...]
     """Answered turns that the qrels do not have."""
-    scores: dict[tuple[ResponseMeasure, Over], MeasuredRun]
+    scores: dict[tuple[ResponseMeasure, Over], Score]
 
     @property
     def unjudged(self) -> int:
@@ -131,8 +132,7 @@ def scored_runs(runs: ResponseRuns, qrels: ResponseQrels, cluster: Cluster = "to
 def _scored(run_id: str, answers: Mapping[str, str], qrels: ResponseQrels, cluster: Cluster) -> ScoredRun:
     first = {turn_id: answers[turn_id] for turn_id in qrels.grades if turn_id in answers}
     grades = {turn_id: grade for turn_id, top in first.items() if (grade := qrels.grades[turn_id].get(top)) is not None}
-    scores: dict[tuple[ResponseMeasure, Over], MeasuredRun] = {}
-    unjudged = frozenset(first.keys() - grades.keys())
+    scores: dict[tuple[ResponseMeasure, Over], Score] = {}
     for measure in RESPONSE_MEASURES:
         if measure == "positive" and qrels.positive is None:
             continue
@@ -154,7 +154,6 @@ def _scored(run_id: str, answers: Mapping[str, str], qrels: ResponseQrels, clust
                 cluster=cluster,
                 bounds=bounds,
                 worst=worst,
-                unjudged=unjudged,
             )
     outside = tuple(sorted(answers.keys() - qrels.grades.keys(), key=natural_key))
     return ScoredRun(run_id=run_id, first=first, grades=grades, outside=outside, scores=scores)
@@ -209,7 +208,7 @@ class EvaluatedCriterion(Record, frozen=True):
     compared: dict[ResponseMeasure, breakdown.PairedRuns]
     """By each measure that the grades allow."""
 
-    def measured(self, measure: ResponseMeasure) -> tuple[MeasuredRun, ...]:
+    def measured(self, measure: ResponseMeasure) -> tuple[Score, ...]:
         """The runs under a measure, best first."""
         return breakdown.best_first(
             [run.scores[measure, self.over] for run in self.runs], self.compared[measure].reading
@@ -226,11 +225,13 @@ def evaluated_criterion(
     """
     scored = scored_runs(runs, qrels, cluster)
     chosen: Over = over or ("qrels" if qrels.higher_is_better else "worst")
-    compared = {
-        measure: breakdown.comparison(of_measure, np.random.default_rng(SEED), qrels.reading(measure, cluster))
-        for measure in RESPONSE_MEASURES
-        if (of_measure := [run.scores[measure, chosen] for run in scored if (measure, chosen) in run.scores])
-    }
+    unjudged = {run.run_id: run.first.keys() - run.grades.keys() for run in scored}
+    compared: dict[ResponseMeasure, breakdown.PairedRuns] = {}
+    for measure in RESPONSE_MEASURES:
+        scores = [run.scores[measure, chosen] for run in scored if (measure, chosen) in run.scores]
+        if scores:
+            reading = qrels.reading(measure, cluster, chosen)
+            compared[measure] = breakdown.comparison(scores, np.random.default_rng(SEED), reading, unjudged)
     return EvaluatedCriterion(qrels=qrels, runs=scored, over=chosen, cluster=cluster, compared=compared)
 
 
@@ -265,7 +266,7 @@ def _by_run(evaluated: Sequence[EvaluatedCriterion]) -> Table[Any]:
         for measure, compared in of.compared.items():
             for run in (by_id[ordered.run_id] for ordered in of.measured(measure)):
                 scores = (run.scores.get((measure, over)) for over in overs)
-                estimates = (None if score is None else score.estimate for score in scores)
+                estimates = (None if score is None else score.mean for score in scores)
                 counts = len(of.qrels.grades), len(run.first), run.unjudged, compared.letters.get(run.run_id)
                 lines.append((of.qrels.name, measure, run.run_id, *estimates, *counts))
     named = (f"over_{over}" for over in overs)

@@ -1,7 +1,7 @@
 """Runs by their passages and PTKB statements: what `judge evaluate passages` and `statements` do, from Python too."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,18 +10,19 @@ import msgspec
 import numpy as np
 
 from judge.errors import InputError, UsageError
-from judge.extra.evaluate import MeasuredRun, breakdown, measured_run
+from judge.extra.evaluate import breakdown, measured_run
 from judge.extra.evaluate.intake import Rank, RankedRun, own_assessment, passage_ranking, ranked_runs, statement_ranking
 from judge.io.folder import check_apart, replace_folder
-from judge.io.ids import Cluster, natural_key, safe_names
+from judge.io.ids import Cluster, natural_key, nested, safe_names
 from judge.io.installed import undrawn
 from judge.io.plan import Option, Positive
 from judge.io.steps import Step, Steps, quiet, stepped
-from judge.io.table import Cell, Table, tsv
+from judge.io.table import Cell, Column, Table, records_table, tsv
 from judge.io.text import count, examples, shown
 from judge.jobs.options import ClusterUnit
 from judge.pool.lists import read_grades
 from judge.records import Problem, Record, file_problem
+from judge.results.rows import Score
 from judge.runs.formats import find_runs
 from judge.runs.measures import Measures, measure_name
 from judge.runs.profiles import possible_years
@@ -72,20 +73,6 @@ def ask(measures: Sequence[str], main: str, relevant: int = 1, **more: Any) -> M
     return MeasureChoice(tuple(names), main, relevant, **more)
 
 
-class EvaluatedRun(Record, frozen=True):
-    """A run under every measure."""
-
-    run_id: str
-    answered: int
-    """Turns of the grades for which the run ranks something."""
-    beside: int
-    """Turns that the run answers and the grades lack."""
-    outside: int | None
-    scores: tuple[MeasuredRun, ...]
-    other: float | None
-    """The mean under the main measure by the other convention."""
-
-
 class Evaluation(Record, frozen=True):
     """Runs under the measures by one assessment."""
 
@@ -94,19 +81,28 @@ class Evaluation(Record, frozen=True):
     turns: int
     barren: int
     """Turns of the grades without a relevant item."""
-    runs: tuple[EvaluatedRun, ...]
-    """Best first by the main measure."""
+    scores: tuple[Score, ...]
+    """Every run under every measure, best run first by the main measure; those of a run share the counts of COUNTS."""
+    others: dict[str, float | None]
+    """Run to its mean under the main measure by the other convention."""
     compared: breakdown.PairedRuns
 
     @property
-    def main(self) -> tuple[MeasuredRun, ...]:
+    def main(self) -> tuple[Score, ...]:
         """The runs under the main measure."""
-        return tuple(score for score in self.scores if score.measure == self.asked.main)
+        return tuple(score for score in self.scores if score.criterion == self.asked.main)
 
     @property
-    def scores(self) -> tuple[MeasuredRun, ...]:
-        """Every run under every measure."""
-        return tuple(score for run in self.runs for score in run.scores)
+    def by_run(self) -> dict[str, dict[str, Score]]:
+        """Run to measure to its score."""
+        return nested((score.run_id, score.criterion, score) for score in self.scores)
+
+
+COUNTS = {
+    "answered": "turns of the {turns} for which the run names a {item}.",
+    "outside": "statements that are not in the topic's PTKB; they keep their places and match nothing.",
+}
+"""What is counted of each run, and what the table says of it; what no run counts has no column."""
 
 
 class Evaluator:
@@ -120,7 +116,8 @@ class Evaluator:
         self._grades = grades
         self._measures = Measures(asked.measures, grades)
         self._asked = asked
-        self._runs: list[EvaluatedRun] = []
+        self._scores: dict[str, dict[str, Score]] = {}
+        self._others: dict[str, float | None] = {}
         self._years = possible_years(grades)
 
     def problem(self, run: RankedRun) -> Problem | None:
@@ -147,64 +144,75 @@ class Evaluator:
         asked = self._asked
         values = self._measures.values(run.ranking)
         answered = {turn_id for turn_id, items in run.ranking.items() if items}
+        counts = {"answered": len(answered & grades.keys()), "beside": len(answered - grades.keys())}
+        if run.outside is not None:
+            counts["outside"] = run.outside
 
-        def measured(name: str, over: Convention) -> MeasuredRun:
+        def measured(name: str, over: Convention) -> Score:
             bounds = self._measures.bounds(name)
-            return measured_run(run.run_id, name, values[name], grades, over, cluster=asked.cluster, bounds=bounds)
+            score = measured_run(run.run_id, name, values[name], grades, over, cluster=asked.cluster, bounds=bounds)
+            return msgspec.structs.replace(score, counts=counts)
 
-        there = len(answered & grades.keys())
-        beside = len(answered - grades.keys())
-        scores = tuple(measured(name, asked.over) for name in asked.measures)
-        other = measured(asked.main, _OTHER[asked.over]).estimate.value
-        self._runs.append(
-            EvaluatedRun(
-                run_id=run.run_id, answered=there, beside=beside, outside=run.outside, scores=scores, other=other
-            )
-        )
+        self._scores[run.run_id] = {name: measured(name, asked.over) for name in asked.measures}
+        self._others[run.run_id] = measured(asked.main, _OTHER[asked.over]).mean.value
 
     def result(self) -> Evaluation:
         """The runs that were added, compared."""
         asked = self._asked
-        by_id = {run.run_id: run for run in self._runs}
-        main = [score for run in self._runs for score in run.scores if score.measure == asked.main]
-        reading = breakdown.Reading(self._measures.bounds(asked.main), cluster=asked.cluster)
-        barren = sum(max(rows.values()) < asked.relevant for rows in self._grades.values())
-        runs = tuple(by_id[run.run_id] for run in breakdown.best_first(main, reading))
-        compared = breakdown.comparison(main, np.random.default_rng(_SEED), reading)
+        reading = breakdown.Reading(bounds=self._measures.bounds(asked.main), cluster=asked.cluster, over=asked.over)
+        main = [scores[asked.main] for scores in self._scores.values()]
+        ordered: list[Score] = []
+        for score in breakdown.best_first(main, reading):
+            ordered += self._scores[score.run_id].values()
         return Evaluation(
             assessment=self._assessment,
             asked=asked,
             turns=len(self._grades),
-            barren=barren,
-            runs=runs,
-            compared=compared,
+            barren=sum(max(rows.values()) < asked.relevant for rows in self._grades.values()),
+            scores=tuple(ordered),
+            others=self._others,
+            compared=breakdown.comparison(main, np.random.default_rng(_SEED), reading),
         )
 
 
 def means(evaluation: Evaluation) -> Table[Any]:
     """A line for each run, best first by the main measure, which has its interval and the letters of tied runs."""
     asked = evaluation.asked
-    letters = evaluation.compared.letters
-    outside = any(run.outside is not None for run in evaluation.runs)
-    others = [name for name in asked.measures if name != asked.main]
-    columns = ("run", "answered", *(("outside",) if outside else ()), asked.main, "letters")
-    lines: list[tuple[Cell, ...]] = []
-    for run in evaluation.runs:
-        of = {score.measure: score.estimate for score in run.scores}
-        known = (run.outside,) if outside else ()
-        values = (of[name].value for name in others)
-        lines.append((run.run_id, run.answered, *known, of[asked.main], letters.get(run.run_id), run.other, *values))
+    counted = _counted(evaluation)
+    by_run = evaluation.by_run
+    columns: dict[Column | str, Callable[[Any], object]] = {"run": lambda score: score.run_id}
+    for name in counted:
+        columns[name] = partial(_count, name=name)
+    columns[asked.main] = lambda score: score.mean
+    columns["letters"] = lambda score: evaluation.compared.letters.get(score.run_id)
+    columns[f"over_{_OTHER[asked.over]}"] = lambda score: evaluation.others[score.run_id]
+    for name in asked.measures:
+        if name != asked.main:
+            columns[name] = partial(_mean_under, name=name, by_run=by_run)
     turns = count(evaluation.turns, "turn")
     title = f"{asked.items} by {evaluation.assessment}: {turns}, {breakdown.OVER[asked.over]}"
-    return Table(lines, (*columns, f"over_{_OTHER[asked.over]}", *others), title, _notes(evaluation))
+    return records_table(columns, evaluation.main, title, _notes(evaluation))
+
+
+def _counted(evaluation: Evaluation) -> list[str]:
+    """What is counted of any run, in the order of COUNTS."""
+    return [name for name in COUNTS if any(name in score.counts for score in evaluation.main)]
+
+
+def _count(score: Score, name: str) -> int | None:
+    return score.counts.get(name)
+
+
+def _mean_under(score: Score, name: str, by_run: Mapping[str, Mapping[str, Score]]) -> float | None:
+    return by_run[score.run_id][name].mean.value
 
 
 def side_by_side(evaluations: Sequence[Evaluation]) -> Table[Any]:
     """A line for each run with its main measure by every assessment, best first by the first of them."""
     asked = evaluations[0].asked
-    by_run = [{run.run_id: run.estimate for run in evaluation.main} for evaluation in evaluations]
+    by_run = [{score.run_id: score.mean for score in evaluation.main} for evaluation in evaluations]
     return Table(
-        ((run.run_id, *(estimates[run.run_id] for estimates in by_run)) for run in evaluations[0].runs),
+        ((score.run_id, *(means[score.run_id] for means in by_run)) for score in evaluations[0].main),
         ("run", *(evaluation.assessment for evaluation in evaluations)),
         f"{asked.main} by each assessment",
         (breakdown.INTERVALS[asked.cluster],),
@@ -231,31 +239,30 @@ def ranking_tables(
 def turns_tsv(evaluations: Sequence[Evaluation]) -> str:
     """The value of every turn: a line for each assessment, run and turn, a column for each measure."""
     names = evaluations[0].asked.measures
-    lines = (
-        (evaluation.assessment, run.run_id, turn_id, *(score.turns[turn_id] for score in run.scores))
-        for evaluation in evaluations
-        for run in evaluation.runs
-        for turn_id in run.scores[0].turns
-    )
+    lines: list[tuple[Cell, ...]] = []
+    for evaluation in evaluations:
+        for run_id, scores in evaluation.by_run.items():
+            for turn_id in next(iter(scores.values())).values:
+                values = (score.values[turn_id] for score in scores.values())
+                lines.append((evaluation.assessment, run_id, turn_id, *values))
     return tsv(("qrels", "run", "turn", *names), lines)
 
 
-def tool_scores(evaluations: Sequence[Evaluation], *, trec_eval: bool) -> list[MeasuredRun]:
+def tool_scores(evaluations: Sequence[Evaluation], *, trec_eval: bool) -> list[Score]:
     """Every run under every measure, in the names of trec_eval if wanted; of several assessments `assessment/run`."""
-    scores: list[MeasuredRun] = []
+    scores: list[Score] = []
     for evaluation in evaluations:
         before = f"{evaluation.assessment}/" if len(evaluations) > 1 else ""
         for score in evaluation.scores:
-            name = _trec_eval_name(score.measure, evaluation.asked.relevant) if trec_eval else score.measure
-            scores.append(msgspec.structs.replace(score, run_id=f"{before}{score.run_id}", measure=name))
+            name = _trec_eval_name(score.criterion, evaluation.asked.relevant) if trec_eval else score.criterion
+            scores.append(msgspec.structs.replace(score, run_id=f"{before}{score.run_id}", criterion=name))
     return scores
 
 
 def _notes(evaluation: Evaluation) -> Iterator[str]:
     asked = evaluation.asked
-    yield f"answered: turns of the {evaluation.turns} for which the run names a {asked.item}."
-    if any(run.outside is not None for run in evaluation.runs):
-        yield "outside: statements that are not in the topic's PTKB; they keep their places and match nothing."
+    for name in _counted(evaluation):
+        yield f"{name}: {COUNTS[name].format(turns=evaluation.turns, item=asked.item)}"
     other = _OTHER[asked.over]
     yield f"over_{other}: {asked.main} {breakdown.OVER[other]}."
     yield breakdown.INTERVALS[asked.cluster]
@@ -267,7 +274,7 @@ def _notes(evaluation: Evaluation) -> Iterator[str]:
             f"{count(evaluation.barren, 'turn of the qrels has', 'turns of the qrels have')} no relevant {asked.item}: "
             "what counts relevant ones is 0 there, as in trec_eval."
         )
-    beside = [run.beside for run in evaluation.runs if run.beside]
+    beside = [score.counts["beside"] for score in evaluation.main if score.counts["beside"]]
     if beside:
         turns = str(min(beside)) if min(beside) == max(beside) else f"{min(beside)} to {max(beside)}"
         each = " each" if len(beside) > 1 and min(beside) == max(beside) else ""

@@ -454,8 +454,8 @@ def _picture(ranking: RankedBySets, sets: SetsAgreement) -> tuple[bytes, bytes]:
     lines = []
     for run in ranking.runs:
         if run.rank_a is not None and run.rank_b is not None:
-            a = (run.rank_a, number(run.a.estimate.value))
-            b = (run.rank_b, number(run.b.estimate.value))
+            a = (run.rank_a, number(run.a.mean.value))
+            b = (run.rank_b, number(run.b.mean.value))
             lines.append(RankLine(run.run_id, a, b, emphasis[run.run_id]))
     return slope_plot(
         lines,

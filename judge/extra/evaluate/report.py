@@ -5,7 +5,7 @@ from typing import Any
 
 from judge.calibrate.intake import same_grades
 from judge.errors import JudgeError
-from judge.extra.evaluate import MeasuredRun, measured_run
+from judge.extra.evaluate import measured_run
 from judge.extra.evaluate.breakdown import Reading, TurnFacts, by_group, groups_of, turn_facts
 from judge.extra.evaluate.qrels import QrelsPlan, compare_qrels
 from judge.extra.evaluate.sets import SetsAgreement
@@ -18,7 +18,7 @@ from judge.report.folders import ReportedFolder, RunFolder
 from judge.report.sections import capped, titled
 from judge.report.sections.boards import called
 from judge.results.citations import headlines_of
-from judge.results.rows import worded
+from judge.results.rows import Score, worded
 from judge.results.turns import run_turns, worst_grade
 
 _STATISTICS = ("percent", "kappa", "wkappa", "bias")
@@ -39,7 +39,7 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
         if not any(row.n for row in folder.tables.leaderboard if row.criterion == criterion.name):
             continue
         runs = _runs(folder, criterion)
-        facts = turn_facts({turn_id for run in runs for turn_id in run.turns}, depths=depths(folder.judged.pool.turns))
+        facts = turn_facts({turn_id for run in runs for turn_id in run.values}, depths=depths(folder.judged.pool.turns))
         for kind, sheets in parts.items():
             if sheet := _sheet(folder, criterion, runs, facts, kind):
                 sheets.append(sheet)
@@ -48,7 +48,7 @@ def breakdowns(folder: RunFolder) -> Iterator[Section]:
             yield Section(f"by-{kind}", kinds[kind], tuple(sheets))
 
 
-def _runs(folder: RunFolder, criterion: Criterion) -> list[MeasuredRun]:
+def _runs(folder: RunFolder, criterion: Criterion) -> list[Score]:
     """Every run with its grade in each turn, where one without a grade has the worst, as ranks have it."""
     judged = folder.judged
     return [
@@ -64,10 +64,10 @@ def _ends(criterion: Criterion) -> tuple[float, float]:
 
 
 def _sheet(
-    folder: RunFolder, criterion: Criterion, runs: list[MeasuredRun], facts: dict[str, TurnFacts], kind: str
+    folder: RunFolder, criterion: Criterion, runs: list[Score], facts: dict[str, TurnFacts], kind: str
 ) -> Table[Any] | None:
     groups = groups_of(facts, "topic" if kind == "topic" else "depth")
-    if len(set(groups.values())) < 2 or not any(run.turns for run in runs):
+    if len(set(groups.values())) < 2 or not any(run.values for run in runs):
         return None
     low, high = _ends(criterion)
     reading = Reading((low, high), criterion.scale.polarity == "higher", folder.judged.cluster)
@@ -87,7 +87,7 @@ def _sheet(
         sentence += " Every run has a mean grade over the turns of a line."
     sentence += " A turn without a grade has the worst one."
     board = folder.tables.leaderboard
-    if sum(len(run.turns) for run in runs) < sum(row.turns for row in board if row.criterion == criterion.name):
+    if sum(len(run.values) for run in runs) < sum(row.turns for row in board if row.criterion == criterion.name):
         sentence += " Left out: a turn whose grade is lacking through the provider, the budget or a trial."
     if kind == "depth":
         sentence += " The bar is its 95 % range, from 3 topics on."

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from judge.extra.evaluate import MeasuredRun, measured_run, sets
+from judge.extra.evaluate import measured_run, sets
 from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Cell, Column, Table
 from judge.io.text import count
 from judge.records import Estimate, Record
+from judge.results.rows import Score
 from judge.results.tables import SEED
 from judge.stats.ranking import TIED, system_agreement
 from judge.stats.run_differences import run_differences
@@ -26,8 +27,8 @@ class RunBySets(Record, frozen=True):
     """A run under a measure by each set."""
 
     run_id: str
-    a: MeasuredRun
-    b: MeasuredRun
+    a: Score
+    b: Score
     rank_a: int | None
     """1 for the best; runs that tie share a rank; None without a score under both sets."""
     rank_b: int | None
@@ -99,7 +100,7 @@ def ranked_by_sets(
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id in turns]
     measured = [_measured(runs, of, turns, facts.name, cluster) for of in (a, b)]
     values = [
-        np.array([[sets.rounded(run.turns[turn]) if turn in run.turns else np.nan for turn in turns] for run in side])
+        np.array([[sets.rounded(run.values[turn]) if turn in run.values else np.nan for turn in turns] for run in side])
         for side in measured
     ]
     means = [[_mean(row) for row in side] for side in values]
@@ -134,7 +135,7 @@ def ranked_by_sets(
 
 def _measured(
     runs: Mapping[str, sets.Ranked], of: sets.GradeSet, turns: Sequence[str], measure: str, cluster: Cluster
-) -> list[MeasuredRun]:
+) -> list[Score]:
     scorer = sets.scorer_of(measure, of, {turn_id: of.grades[turn_id] for turn_id in turns})
     by_run = {run_id: scorer(run) for run_id, run in runs.items()}
     bounds: tuple[float, float] | None = (float(of.scale[0]), float(of.scale[-1]))
@@ -260,7 +261,7 @@ def _runs(measured: Sequence[RankedBySets]) -> Table[Any]:
         (of.measure, run.run_id, run.rank_a, a, a.n, run.rank_b, b, b.n)
         for of in measured
         for run in of.runs
-        for a, b in ((run.a.estimate, run.b.estimate),)
+        for a, b in ((run.a.mean, run.b.mean),)
     )
     columns = ("measure", "run", "rank_a", "a", "turns_a", "rank_b", "b", "turns_b")
     note = "a, b: the score by A and by B, with its 95 % interval. turns_a, turns_b: turns in the mean."
@@ -344,7 +345,7 @@ def _holes(measured: Sequence[RankedBySets]) -> Table[Any]:
     for of in measured:
         for run, row in zip(of.runs, of.holes, strict=True):
             counts = row.items, row.both, row.only_a, row.only_b, row.neither
-            sides = (run.a.estimate, row.range_a), (run.b.estimate, row.range_b)
+            sides = (run.a.mean, row.range_a), (run.b.mean, row.range_b)
             ranges = (
                 Estimate(value=mean.value, low=scores.low, high=scores.high, n=mean.n, topics=0)
                 for mean, scores in sides

@@ -11,10 +11,11 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, Literal, get_args
 
-from judge.extra.evaluate import MeasuredRun, Over
+from judge.extra.evaluate import Over
 from judge.io.table import Cell, RecordColumns, Table, fields, records_table
 from judge.io.words import english_words, standard_words
 from judge.records import Estimate, Record
+from judge.results.rows import Score
 from judge.stats.means import mean_interval
 
 Conversations = Sequence[tuple[str, ...]]
@@ -261,7 +262,7 @@ class MergedRun(Record, frozen=True):
     run_id: str
     merging: Merging
     over: Over
-    scores: tuple[MeasuredRun, ...]
+    scores: tuple[Score, ...]
     """In the order of MEASURES."""
 
 
@@ -286,7 +287,7 @@ def span_grids(
         grids["script"] = records_table(SCRIPT, script, "Spans, as the organizers' script pairs lines")
     if passages:
         lines = (
-            (run.run_id, run.merging, run.over, *(each.estimate for each in run.scores), len(run.scores[0].turns))
+            (run.run_id, run.merging, run.over, *(score.mean for score in run.scores), len(run.scores[0].values))
             for run in passages
         )
         grids["passages"] = Table(lines, PASSAGES, "Passages", (_interval("conversation"),))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from judge.errors import InputError, UsageError, refuse
-from judge.extra.evaluate import MeasuredRun, Over, measured_run, span_scores
+from judge.extra.evaluate import Over, measured_run, span_scores
 from judge.io.draw import interval_plot
 from judge.io.files import MAX_PROBLEMS, line_problem, numbered, numbered_lines, stopped, text_of
 from judge.io.folder import replace_folder
@@ -20,8 +20,8 @@ from judge.io.steps import Steps, counted, quiet
 from judge.io.table import Table
 from judge.io.text import count, printable_id, shown
 from judge.records import Problem
+from judge.results.rows import Score, mean_over
 from judge.runs.measures import Measures
-from judge.stats.means import mean_interval
 
 _COLUMNS = 6
 """Of a run of passages: topic Q0 passage rank score name."""
@@ -140,12 +140,11 @@ def merged_run(
     qrels = {topic_id: dict.fromkeys(sorted(passages), 1) for topic_id, passages in relevant.items()}
     values = Measures(MEASURES, qrels).values({topic_id: [*scores.items()] for topic_id, scores in ranking.items()})
     conversations = {topic_id: topics[0] for topics in groups for topic_id in topics}
-    scores: list[MeasuredRun] = []
+    scores: list[Score] = []
     for name in MEASURES:
         score = measured_run(run_id, name, values[name], relevant, over)
-        clusters = [conversations[topic_id] for topic_id in score.turns]
-        estimate = mean_interval(list(score.turns.values()), clusters, bounds=(0.0, 1.0), what="values")
-        scores.append(msgspec.structs.replace(score, estimate=estimate))
+        values_of = ((conversations[topic_id], value) for topic_id, value in score.values.items())
+        scores.append(msgspec.structs.replace(score, mean=mean_over(values_of, "topic", (0.0, 1.0), "values")))
     return span_scores.MergedRun(run_id, merging, over, tuple(scores))
 
 
@@ -340,7 +339,7 @@ def _write(out: Path, outcome: SpansOutcome, inputs: Sequence[Path]) -> None:
     files = {name: content for stem, grid in grids.items() for name, content in grid.files(stem).items()}
     overlaps = [(score.run_id, score.overlap) for score in outcome.spans if score.over == "answered"]
     answered = [run for run in outcome.passages if (run.merging, run.over) == ("merged", "answered")]
-    precisions = [(run.run_id, run.scores[0].estimate) for run in answered]
+    precisions = [(run.run_id, run.scores[0].mean) for run in answered]
     for stem, rows, axis, heading, unit in (
         ("spans", overlaps, "overlap", "Weighted overlap of spans", "groups"),
         ("passages", precisions, "AP", "Average precision of passages", "topics"),

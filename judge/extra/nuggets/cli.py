@@ -131,7 +131,7 @@ def rank_example(folder: Path, out: Path) -> dict[str, int | None]:
     scored = scoring.score_nuggets(
         scoring.NuggetScorePlan(pool=out, bank=bank, matches=(matches,), out=folder / "nugget-scores")
     )
-    return {row.run_id: row.rank for row in scored.scores if row.measure == MAIN}
+    return {row.run_id: row.rank for row in scored.scores if row.criterion == MAIN}
 
 
 COMMANDS = {

@@ -13,15 +13,14 @@ import msgspec
 
 from judge.extra.nuggets import MATCH_LABELS, MatchLabel, Nugget, NuggetBank
 from judge.extra.nuggets.labels import PairLabels
-from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, nested, topic_of
+from judge.io.ids import Cluster, groups_of, natural_key, nested, topic_of
 from judge.io.table import Cell, RecordColumns, Table, fields, records_table
 from judge.io.text import count
 from judge.io.words import words_of
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Estimate, Record
+from judge.records import Record
+from judge.results.rows import Score, mean_over, over_all, ranked
 from judge.results.turns import HARNESS, first_ranked, turns_of_runs
-from judge.stats.means import mean_interval
-from judge.stats.separation import shared_ranks
 
 SUPPORT: Mapping[MatchLabel, float] = {"supports": 1.0, "partly": 0.5, "does_not": 0.0, "contradicts": 0.0}
 """What a nugget counts in a recall that is not strict."""
@@ -238,33 +237,7 @@ def _counts_against_nobody(reason: str, reached: bool) -> bool:
     return reason in ("budget", "not_asked")
 
 
-class NuggetScore(Record, frozen=True):
-    """One run under one measure."""
-
-    run_id: str
-    measure: str
-    rank: int | None
-    """By the bound; equal bounds share a rank. None if nothing was asked about the run."""
-    units: int
-    """Turns and topics whose nuggets count, and that the run had to answer."""
-    matched: int
-    """Those of which every nugget has a label."""
-    incomplete: int
-    """Those that lack a label, which counts against the run."""
-    left_out: int
-    """Those that lack a label for a reason that counts against no run."""
-    unanswered: int
-    """Those without a response."""
-    mean: Estimate
-    """Over the matched ones."""
-    bound: float | None
-    """Over all of them: a missing label counts as `does_not`, an unanswered turn as 0; None for a measure that is no
-    recall."""
-    reasons: dict[str, int]
-    """Why labels are missing, with counts."""
-
-
-def nugget_scores(units: Iterable[RunUnit], cluster: Cluster = "topic") -> tuple[NuggetScore, ...]:
+def nugget_scores(units: Iterable[RunUnit], cluster: Cluster = "topic") -> tuple[Score, ...]:
     """A row for each measure and run: measures in the order of MEASURES, best bound first.
 
     Turns that are left out count as the run's others do on average, as on the leaderboard.
@@ -273,7 +246,7 @@ def nugget_scores(units: Iterable[RunUnit], cluster: Cluster = "topic") -> tuple
     return tuple(
         row
         for name in MEASURES
-        for row in _ranked([_score(run_id, name, of_run, cluster) for run_id, of_run in by_run.items()])
+        for row in ranked([_score(run_id, name, of_run, cluster) for run_id, of_run in by_run.items()])
     )
 
 
@@ -293,43 +266,41 @@ def bounds_of(units: Iterable[RunUnit], measure: NuggetMeasure) -> tuple[float, 
     return min((value for value in least if value is not None), default=0.0), 1.0
 
 
-def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -> NuggetScore:
+def _score(run_id: str, name: str, units: Sequence[RunUnit], cluster: Cluster) -> Score:
+    """A run under a measure, over the units whose nuggets count: the mean over the matched ones, and the bound.
+
+    A missing label counts as the worst one in the bound, an unanswered turn as 0; a measure that is no recall has none.
+    """
     measure = MEASURES[name]
     values = [(unit, value) for unit in units if (value := value_of(unit, measure)) is not None]
     status = Counter(unit.status for unit, _ in values)
-    matched = [(unit, value) for unit, value in values if unit.status == "matched"]
-    mean = mean_interval(
-        [value for _, value in matched],
-        [cluster_of(unit.topic_id, cluster) for unit, _ in matched],
-        bounds=bounds_of(units, measure),
-        what="turns" if values else "nuggets that count",
-    )
+    matched = [(unit.topic_id, value) for unit, value in values if unit.status == "matched"]
     asked = [value for unit, value in values if unit.status in ("matched", "incomplete")]
-    answered = len(asked) + status["left_out"]
     bound = None
-    if measure.recall and values and not (answered and not asked):
-        bound = math.fsum(asked) / len(asked) * answered / len(values) if asked else 0.0
-    return NuggetScore(
+    if measure.recall and values:
+        bound = over_all(
+            math.fsum(asked),
+            asked=len(asked),
+            left_out=status["left_out"],
+            unanswered=status["unanswered"],
+            worst=0.0,
+        )
+    return Score(
         run_id=run_id,
-        measure=name,
-        rank=None,
-        units=len(values),
-        **{name: status[name] for name in get_args(UnitStatus)},
-        mean=mean,
+        criterion=name,
+        mean=mean_over(matched, cluster, bounds_of(units, measure), "turns" if values else "nuggets that count"),
         bound=bound,
+        counts={"units": len(values), **{name: status[name] for name in get_args(UnitStatus)}},
         reasons=dict(sorted(Counter(reason for unit, _ in values for reason in unit.reasons.values()).items())),
     )
 
 
-def _ranked(rows: Sequence[NuggetScore]) -> list[NuggetScore]:
-    ranks = shared_ranks([row.bound for row in rows])
-    ranked = [msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True)]
-    return sorted(ranked, key=lambda row: (row.rank is None, row.rank or 0, natural_key(row.run_id)))
-
-
-def score_grid(rows: Iterable[NuggetScore], main: str, more: Iterable[str] = ()) -> Table[Any]:
+def score_grid(rows: Iterable[Score], main: str, more: Iterable[str] = ()) -> Table[Any]:
     """The runs under one measure, best bound first, with `more` notes."""
-    columns = fields("rank run=run_id mean bound units matched incomplete left_out unanswered")
+    columns: RecordColumns = {
+        **fields("rank run=run_id mean bound"),
+        **fields(" ".join(f"{name}=counts.{name}" for name in ("units", *get_args(UnitStatus)))),
+    }
     notes = (
         f"{main}: {MEASURES[main].about}.",
         "units: turns with nuggets, and topics with nuggets of their own, that the run had to answer. mean: over those "
@@ -337,12 +308,12 @@ def score_grid(rows: Iterable[NuggetScore], main: str, more: Iterable[str] = ())
         "bound: over all of them; a missing match counts as the worst one, an unanswered turn as 0. Ranks go by it.",
         *more,
     )
-    return records_table(columns, (row for row in rows if row.measure == main), "Runs", notes, places=3)
+    return records_table(columns, (row for row in rows if row.criterion == main), "Runs", notes, places=3)
 
 
-def measures_grid(rows: Sequence[NuggetScore]) -> Table[Any]:
+def measures_grid(rows: Sequence[Score]) -> Table[Any]:
     """The mean of every run under every measure, in natural order of runs."""
-    by_run = nested((row.run_id, row.measure, row.mean) for row in rows)
+    by_run = nested((row.run_id, row.criterion, row.mean) for row in rows)
     lines: list[tuple[Cell, ...]] = [
         (run_id, *(by_run[run_id][name] for name in MEASURES)) for run_id in sorted(by_run, key=natural_key)
     ]
@@ -361,7 +332,9 @@ def aspects_grid(units: Iterable[RunUnit], main: str, cluster: Cluster) -> Table
             part = msgspec.structs.replace(unit, nuggets=nuggets, status=status)
             parts[aspect, unit.run_id].append(part)
     rows = ((aspect, _score(run_id, main, of, cluster)) for (aspect, run_id), of in sorted(parts.items()))
-    lines = ((aspect, row.run_id, row.mean, row.bound, row.units, row.matched) for aspect, row in rows)
+    lines = (
+        (aspect, row.run_id, row.mean, row.bound, row.counts["units"], row.counts["matched"]) for aspect, row in rows
+    )
     return Table(lines, ("aspect", "run", "mean", "bound", "units", "matched"), "Aspects", places=3)
 
 

@@ -25,7 +25,6 @@ from judge.extra.nuggets.scores import (
     MAIN,
     MEASURES,
     RECALLS,
-    NuggetScore,
     RunUnit,
     aspects_grid,
     bounds_of,
@@ -48,10 +47,10 @@ from judge.pool.bank import Beside, pool_file, read_pool_folder
 from judge.pool.records import Pool
 from judge.records import Estimate, Record
 from judge.results.citations import cited_responses
+from judge.results.rows import Score, mean_over
 from judge.results.turns import first_ranked, turns_of_runs
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
-from judge.stats.means import mean_interval
 
 STATISTICS_OF_MATCHES = ("percent", "kappa")
 """Of the labels as names, without an order: `contradicts` is not less than `does_not`."""
@@ -207,11 +206,10 @@ def _twins(
 def _row(
     run_id: str, twins: Sequence[_Twin], correction: Corrected, cluster: Cluster, bounds: tuple[float, float]
 ) -> CorrectedRecall:
-    clusters = [cluster_of(twin.unit.topic_id, cluster) for twin in twins]
-    with_people = {of for of, twin in zip(clusters, twins, strict=True) if not math.isnan(twin.people)}
+    with_people = {cluster_of(twin.unit.topic_id, cluster) for twin in twins if not math.isnan(twin.people)}
     return CorrectedRecall(
         run_id=run_id,
-        raw=mean_interval([twin.judged for twin in twins], clusters, bounds=bounds, what="turns"),
+        raw=mean_over(((twin.unit.topic_id, twin.judged) for twin in twins), cluster, bounds, "turns"),
         people=correction.n,
         corrected=Estimate(
             value=correction.value,
@@ -285,7 +283,7 @@ class NuggetScorePlan(NuggetMatches):
 class NuggetScores(Record, frozen=True):
     """The recall of every run."""
 
-    scores: Table[NuggetScore]
+    scores: Table[Score]
     """One row for each run and measure."""
     units: Table[RunUnit]
     """Every turn, or topic, that a run had to answer."""

@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judge.extra.evaluate import MeasuredRun, Over, breakdown, measured_run
+from judge.extra.evaluate import Over, breakdown, measured_run
 from judge.io.table import Table
+from judge.results.rows import Score
 from judge.runs.records import Exchange, PtkbStatement, Topic, Turn
 from judge.runs.topics import read_topics
 from judge.stats.means import mean_interval
 
 
-def run(name: str, values: Mapping[str, float], over: Over = "qrels") -> MeasuredRun:
+def run(name: str, values: Mapping[str, float], over: Over = "qrels") -> Score:
     return measured_run(name, "m", values, values, over)
 
 
@@ -37,12 +38,12 @@ def test_the_median_run_is_in_and_those_below_it_are_out() -> None:
         "mid",
     ]
     assert breakdown.median_or_better([run("none", {})]) == ()
-    equal = run("also", {turn_id: 0.1 * 2 + value - 0.2 for turn_id, value in MID.turns.items()})
+    equal = run("also", {turn_id: 0.1 * 2 + value - 0.2 for turn_id, value in MID.values.items()})
     assert {found.run_id for found in breakdown.median_or_better((LOW, TOP, MID, equal))} == {"top", "mid", "also"}
 
 
 def test_runs_come_best_first_and_those_without_a_mean_last() -> None:
-    runs = (run("none", {}), LOW, run("b10", MID.turns), run("b9", MID.turns))
+    runs = (run("none", {}), LOW, run("b10", MID.values), run("b9", MID.values))
     assert [found.run_id for found in breakdown.best_first(runs)] == ["b9", "b10", "low", "none"]
     assert [found.run_id for found in breakdown.best_first(runs, breakdown.Reading(higher_is_better=False))] == [
         "low",
@@ -53,13 +54,13 @@ def test_runs_come_best_first_and_those_without_a_mean_last() -> None:
 
 
 def test_an_average_is_over_the_runs_that_have_a_value() -> None:
-    assert breakdown.average_run((MID, TOP)).turns == pytest.approx({"1_1": 0.6, "1_2": 0.6, "2_1": 0.6, "3_1": 0.6})
+    assert breakdown.average_run((MID, TOP)).values == pytest.approx({"1_1": 0.6, "1_2": 0.6, "2_1": 0.6, "3_1": 0.6})
     partly = breakdown.average_run((run("a", {"1_1": 1.0}, "answered"), run("b", {"1_1": 0.0, "2_1": 1.0}, "answered")))
-    assert (partly.turns, partly.over) == ({"1_1": 0.5, "2_1": 1.0}, "answered")
+    assert partly.values == {"1_1": 0.5, "2_1": 1.0}
 
 
 def test_a_topic_has_the_average_of_the_better_runs_and_the_spread_of_all() -> None:
-    facts = breakdown.turn_facts(TOP.turns)
+    facts = breakdown.turn_facts(TOP.values)
     grid = breakdown.by_group(RUNS, breakdown.groups_of(facts, "topic"), "topic")
     assert grid.names == ("measure", "topic", "turns", "average", "minimum", "median", "maximum")
     assert [line[1:3] for line in grid] == [("1", 2), ("2", 1), ("3", 1)]
@@ -71,7 +72,7 @@ def test_a_topic_has_the_average_of_the_better_runs_and_the_spread_of_all() -> N
 
 
 def test_a_depth_has_an_interval_over_its_topics() -> None:
-    means = breakdown.group_means(TOP, breakdown.groups_of(breakdown.turn_facts(TOP.turns), "depth"))
+    means = breakdown.group_means(TOP, breakdown.groups_of(breakdown.turn_facts(TOP.values), "depth"))
     assert means[1] == mean_interval([1.0, 0.6, 0.8], ["1", "2", "3"], bounds=(0, 1), what="values")
     assert means[1].low is not None and means[1].topics == 3
     assert (means[2].value, means[2].low) == (0.8, None)
@@ -108,7 +109,7 @@ def test_the_published_topics_tell_depths(shared: Path) -> None:
 
 def test_turns_with_statements_stand_before_those_without_and_all_depths_before_each() -> None:
     topics = [Topic(str(n), None, (), (turn(f"{n}_1", 1, "1"), turn(f"{n}_2", 2))) for n in (1, 2, 3)]
-    grid = breakdown.by_ptkb(RUNS, breakdown.turn_facts(TOP.turns, topics))
+    grid = breakdown.by_ptkb(RUNS, breakdown.turn_facts(TOP.values, topics))
     groups = [("with", None, 3), ("without", None, 1), ("with", 1, 3), ("without", 2, 1)]
     assert [line[:4] for line in grid] == [("m", *group) for group in groups]
     # (0.2 + 1.0 + 0.6 + 0.6 + 0.4 + 0.8) / 6
@@ -116,7 +117,7 @@ def test_turns_with_statements_stand_before_those_without_and_all_depths_before_
 
 
 def test_each_run_has_a_line_for_each_group() -> None:
-    grid = breakdown.by_run_and_group((LOW, TOP), breakdown.turn_facts(TOP.turns))
+    grid = breakdown.by_run_and_group((LOW, TOP), breakdown.turn_facts(TOP.values))
     assert [line[1:5] for line in grid[:5]] == [
         *(("top", "topic", "1", 2), ("top", "topic", "2", 1), ("top", "topic", "3", 1)),
         *(("top", "depth", "1", 3), ("top", "depth", "2", 1)),
@@ -136,7 +137,7 @@ def test_tables_are_stacked_under_names_with_each_note_once() -> None:
         breakdown.stacked("Both", [grids[0], breakdown.by_group(RUNS, {}, "topic")])
 
 
-def over_ten(name: str, values: list[float]) -> MeasuredRun:
+def over_ten(name: str, values: list[float]) -> Score:
     return run(name, {f"{topic}_1": value for topic, value in enumerate(values)})
 
 
@@ -161,8 +162,8 @@ def test_runs_are_told_apart_by_no_response_that_nobody_judged() -> None:
         (unjudged, {"all": "a", "part": "a"}, 10),
         (frozenset(), {"all": "a", "part": "b"}, 16),
     ):
-        part = measured_run("part", "m", counted, counted, "qrels", unjudged=without)
-        compared = breakdown.comparison((run("all", values), part), np.random.default_rng(0))
+        runs = (run("all", values), run("part", counted))
+        compared = breakdown.comparison(runs, np.random.default_rng(0), unjudged={"part": without})
         (pair,) = compared.pairs
         assert (compared.letters, pair.difference.n) == (letters, n)
         assert pair.at_worst.difference.value == pytest.approx(0.3)
@@ -208,7 +209,7 @@ def test_a_table_of_pairs_says_what_it_shows() -> None:
 
 
 def test_only_tables_with_intervals_explain_them() -> None:
-    facts = breakdown.turn_facts(TOP.turns)
+    facts = breakdown.turn_facts(TOP.values)
     of_topic, of_depth = (
         breakdown.by_group(RUNS, breakdown.groups_of(facts, by), by).notes for by in ("topic", "depth")
     )
@@ -221,10 +222,10 @@ def test_only_tables_with_intervals_explain_them() -> None:
 def test_pictures_are_those_that_the_facts_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     topics = [Topic(str(n), None, (), (turn(f"{n}_1", 1, "1"), turn(f"{n}_2", 2))) for n in (1, 2, 3)]
     names = {"runs", "topics", "depths", "ptkb"}
-    drawn = breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.turns, topics), "relevance")
+    drawn = breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.values, topics), "relevance")
     assert drawn.keys() == {f"{name}.{ending}" for name in names for ending in ("svg", "png")}
-    assert drawn == breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.turns, topics), "relevance")
+    assert drawn == breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.values, topics), "relevance")
     for name in ("interval_plot", "curve_plot"):
         monkeypatch.setattr(f"judge.extra.evaluate.breakdown.{name}", lambda *given: (b"svg", b"png"))
-    assert "ptkb.svg" not in breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.turns), "relevance")
+    assert "ptkb.svg" not in breakdown.breakdown_pictures(RUNS, breakdown.turn_facts(TOP.values), "relevance")
     assert breakdown.breakdown_pictures([run("none", {})], {}, "relevance") == {}

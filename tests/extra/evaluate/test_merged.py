@@ -26,28 +26,28 @@ def test_measures_by_hand() -> None:
     relevant = merged_qrels(ROWS, GROUPS)
     ranking = {"1": {"x": 3.0, "a": 2.0, "b": 1.0}, "3": {"y": 1.0}, "7": {"a": 1.0}}
     run = merged_run("r", ranking, relevant, GROUPS, "merged", "answered")
-    precision, early, reciprocal = (score.estimate for score in run.scores)
+    precision, early, reciprocal = (score.mean for score in run.scores)
     # Topic 1: relevant at ranks 2 and 3 of two; topic 3: none.
     assert precision.value == pytest.approx(((1 / 2 + 2 / 3) / 2 + 0) / 2)
     assert early.value == pytest.approx((2 / 5 + 0) / 2)
     assert reciprocal.value == pytest.approx((1 / 2 + 0) / 2)
     assert (precision.n, precision.topics) == (2, 2)
     every = merged_run("r", ranking, relevant, GROUPS, "merged", "qrels").scores[0]
-    assert every.estimate.value == pytest.approx(((1 / 2 + 2 / 3) / 2 + 0 + 0) / 3)
+    assert every.mean.value == pytest.approx(((1 / 2 + 2 / 3) / 2 + 0 + 0) / 3)
     # Three topics of two conversations.
-    assert (every.estimate.n, every.estimate.topics) == (3, 2)
-    assert every.turns == pytest.approx({"1": 7 / 12, "2": 0.0, "3": 0.0})
+    assert (every.mean.n, every.mean.topics) == (3, 2)
+    assert every.values == pytest.approx({"1": 7 / 12, "2": 0.0, "3": 0.0})
 
 
 def test_equal_scores_are_ordered_as_by_trec_eval() -> None:
     relevant = {"1": frozenset({"a"})}
     run = merged_run("r", {"1": {"a": 1.0, "b": 1.0}}, relevant, [("1",)], "merged", "answered")
-    assert [score.estimate.value for score in run.scores] == [0.5, 0.2, 0.5]
+    assert [score.mean.value for score in run.scores] == [0.5, 0.2, 0.5]
 
 
 def test_a_run_of_other_topics_has_no_values() -> None:
     run = merged_run("r", {"7": {"a": 1.0}}, {"1": frozenset({"a"})}, [("1",)], "merged", "answered")
-    assert [score.estimate.value for score in run.scores] == [None, None, None]
+    assert [score.mean.value for score in run.scores] == [None, None, None]
 
 
 @pytest.mark.parametrize(("version", "rows"), [("v3", 24498), ("v4", 25288)])

@@ -90,11 +90,11 @@ def test_the_pool_of_an_output_folder_gives_the_runs_and_the_mean_is_their_measu
     assert (code, ranking["measure"]) == (0, "mean")
     by_run = {run["run_id"]: run for run in ranking["runs"]}
     grades = [one.deserved for one in WORLD if one.run_id == "ape"]
-    assert by_run["ape"]["a"]["estimate"]["value"] == pytest.approx(sum(grades) / len(grades))
+    assert by_run["ape"]["a"]["mean"]["value"] == pytest.approx(sum(grades) / len(grades))
     holes = {row["run_id"]: row for row in ranking["holes"]}
     assert sum(row["only_a"] for row in holes.values()) == found["agreement"]["a"]["only_items"] > 0
     for run_id, row in holes.items():
-        value = by_run[run_id]["b"]["estimate"]["value"]
+        value = by_run[run_id]["b"]["mean"]["value"]
         assert row["range_b"]["low"] <= value <= row["range_b"]["high"]
         assert row["range_a"]["low"] == row["range_a"]["high"]
 
@@ -211,7 +211,7 @@ def test_where_lower_is_better_the_ranking_turns_and_ndcg_is_refused(judged: Pat
     lower = ("--scale", "0-3", "--polarity", "lower", "--runs", str(judged))
     assert told(capsys, gold, gold, *lower)[0] == 0
     found = compare_qrels(QrelsPlan(a=gold, b=gold, scale="0-3", polarity="lower", runs=[judged])).rankings[0]
-    values = [run.a.estimate.value for run in found.runs]
+    values = [run.a.mean.value for run in found.runs]
     assert values == sorted(values, key=lambda value: value or 0.0)
     turned_down(capsys, "lower grades are better here", gold, gold, *lower, "--measure", "nDCG@5")
 
@@ -293,7 +293,7 @@ def test_nist_qrels_of_2024_against_a_degraded_copy(shared, tmp_path, capsys) ->
     assert found["agreement"]["statistics"]["kappa"]["value"] == 1
     (holes,) = found["rankings"][0]["holes"]
     # The copy lacks nothing but the holes, so graded best they reach the score by all of the qrels, or more.
-    value = found["rankings"][0]["runs"][0]["a"]["estimate"]["value"]
+    value = found["rankings"][0]["runs"][0]["a"]["mean"]["value"]
     assert holes["range_b"]["low"] <= value <= holes["range_b"]["high"]
     assert (holes["only_b"], holes["only_a"] > 0) == (0, True)
 

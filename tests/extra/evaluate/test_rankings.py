@@ -38,7 +38,7 @@ def evaluated(
 
 
 def values(evaluation: measured.Evaluation) -> dict[tuple[str, str], float | None]:
-    return {(score.run_id, score.measure): score.estimate.value for score in evaluation.scores}
+    return {(score.run_id, score.criterion): score.mean.value for score in evaluation.scores}
 
 
 IDEAL = 2 / log2(2) + 1 / log2(3)
@@ -60,11 +60,11 @@ ONE = ranked("one", t1_1="bxa", t1_2="xe", t9_9="z")
 ])  # fmt: skip
 def test_values_and_means_by_hand(measure: str, first: float, second: float) -> None:
     (of_all,) = (score for score in evaluated(ONE, asked=measured.ask([], measure)).scores)
-    assert of_all.turns == pytest.approx({"1_1": first, "1_2": second, "2_1": 0.0})
-    assert of_all.estimate.value == pytest.approx((first + second) / 3)
+    assert of_all.values == pytest.approx({"1_1": first, "1_2": second, "2_1": 0.0})
+    assert of_all.mean.value == pytest.approx((first + second) / 3)
     (of_answered,) = (score for score in evaluated(ONE, asked=measured.ask([], measure, over="answered")).scores)
-    assert of_answered.turns == pytest.approx({"1_1": first, "1_2": second})
-    assert of_answered.estimate.value == pytest.approx((first + second) / 2)
+    assert of_answered.values == pytest.approx({"1_1": first, "1_2": second})
+    assert of_answered.mean.value == pytest.approx((first + second) / 2)
 
 
 def test_the_lowest_relevant_grade_is_that_of_trec_eval() -> None:
@@ -83,7 +83,7 @@ def test_the_table_counts_what_is_passed_over() -> None:
     assert [line[:2] for line in grid] == [("one", 2), ("none", 1)]
     both = [evaluated(ONE, asked=measured.ask(["RR"], "RR", over=over)) for over in ("qrels", "answered")]
     assert [measured.means(found).names[-1] for found in both] == ["over_answered", "over_qrels"]
-    conventions = [(found.main[0].estimate.value, found.runs[0].other) for found in both]
+    conventions = [(found.main[0].mean.value, next(iter(found.others.values()))) for found in both]
     assert conventions == [(1.5 / 3, 1.5 / 2), (1.5 / 2, 1.5 / 3)]
     assert grid.title == "Passages by some.qrels: 3 turns, over all turns of the qrels, unanswered ones 0"
     barren = "1 turn of the qrels has no relevant passage: what counts relevant ones is 0 there, as in trec_eval."
@@ -98,7 +98,7 @@ def test_a_turn_whose_grades_are_all_below_0_has_nothing_relevant() -> None:
     found = evaluated(
         ONE, asked=measured.ask(["P@10", "nDCG", "AP", "Bpref", "infAP", "Judged@5"], "RR"), grades=grades
     )
-    of_turn = {score.measure: score.turns["1_1"] for score in found.scores}
+    of_turn = {score.criterion: score.values["1_1"] for score in found.scores}
     assert of_turn == dict.fromkeys(found.asked.measures, 0.0) | {"Judged@5": 2 / 3}
     assert found.barren == 1
 
@@ -153,7 +153,7 @@ def test_names_are_those_of_trec_eval_where_it_has_one() -> None:
     measures = "nDCG P@20 R@1000 AP AP@1000 RR SetF Judged@5 P(rel=3)@5 P(rel=1)@5".split()
     found = evaluated(ONE, asked=measured.ask(measures, "nDCG@5", relevant=2))
     names = "ndcg P_20 recall_1000 map map_cut_1000 recip_rank set_F Judged@5 P(rel=3)@5 P@5 ndcg_cut_5".split()
-    assert [score.measure for score in measured.tool_scores([found], trec_eval=True)] == names
+    assert [score.criterion for score in measured.tool_scores([found], trec_eval=True)] == names
 
 
 # What changes nothing, and what must hold
@@ -215,14 +215,14 @@ def test_every_value_is_that_of_pytrec_eval(shared: Path, run: str, qrels: str, 
     found = measured.tool_scores([evaluated(submitted, asked=asked, grades=grades)], trec_eval=True)
     evaluator = pytrec_eval.RelevanceEvaluator(grades, TREC_EVAL, relevance_level=relevant)
     expected = evaluator.evaluate({turn: dict(items) for turn, items in submitted.ranking.items() if items})
-    assert {score.measure for score in found} == TREC_EVAL | {"Judged@5", "Judged@20"}
+    assert {score.criterion for score in found} == TREC_EVAL | {"Judged@5", "Judged@20"}
     for score in found:
-        if score.measure in TREC_EVAL:
-            of_turns = {turn: expected.get(turn, {}).get(score.measure, 0.0) for turn in grades}
-            assert score.turns == of_turns, score.measure
-            assert f"{score.estimate.value:.10f}" == f"{sum(of_turns.values()) / len(grades):.10f}"
+        if score.criterion in TREC_EVAL:
+            of_turns = {turn: expected.get(turn, {}).get(score.criterion, 0.0) for turn in grades}
+            assert score.values == of_turns, score.criterion
+            assert f"{score.mean.value:.10f}" == f"{sum(of_turns.values()) / len(grades):.10f}"
         else:
-            k = int(score.measure.partition("@")[2])
+            k = int(score.criterion.partition("@")[2])
             tops = {turn: [item for item, _ in submitted.ranking.get(turn, [])][:k] for turn in grades}
             judged = {turn: sum(item in grades[turn] for item in top) / max(len(top), 1) for turn, top in tops.items()}
-            assert score.turns == judged
+            assert score.values == judged

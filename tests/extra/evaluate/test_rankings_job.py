@@ -42,9 +42,9 @@ def plan(world: Path, **more: object) -> PassagesPlan:
 def test_runs_of_every_form_are_measured_together(world: Path) -> None:
     outcome = evaluate_passages(plan(world))
     (evaluation,) = outcome.evaluations
-    counted = [(run.run_id, run.answered, run.beside) for run in evaluation.runs]
+    counted = [(run.run_id, run.counts["answered"], run.counts["beside"]) for run in evaluation.main]
     assert counted == [("a", 3, 0), ("b", 2, 1), ("c", 1, 0)]
-    rr = {score.run_id: score.estimate.value for score in evaluation.scores if score.measure == "RR"}
+    rr = {score.run_id: score.mean.value for score in evaluation.scores if score.criterion == "RR"}
     # a: 1, 1/2 and 1; b: 0, 1 and 0; c: 1, 0 and 0.
     assert rr == pytest.approx({"a": 2.5 / 3, "b": 1 / 3, "c": 1 / 3})
     assert outcome.warnings == (f"{world}/runs/README.md: neither JSON nor a TREC run, so not read as a run",)
@@ -69,7 +69,7 @@ def test_interactive_runs_without_graded_turns_are_left_out_beside_others(tmp_pa
     (tmp_path / "qrels").write_text("1-1_1 0 clueweb22-en9999-00-00010:0 1\n")
     runs = [RUNS / "harbor-grounded.json", PROJECT / "examples/interactive"]
     outcome = evaluate_passages(PassagesPlan(runs=runs, qrels=tmp_path / "qrels", topics=topics))
-    assert [run.run_id for run in outcome.evaluations[0].runs] == ["harbor-grounded"]
+    assert [run.run_id for run in outcome.evaluations[0].main] == ["harbor-grounded"]
     assert outcome.warnings == (
         "left out, because no grade is of a turn of their conversations: "
         "'plover-remembers', 'stilt-plain' (interactive)",
@@ -88,7 +88,7 @@ def test_an_interactive_run_is_measured_by_grades_of_its_conversation(tmp_path: 
     turn_id, ((item, _), *_) = next((turn_id, items) for turn_id, items in ranked.ranking.items() if items)
     (tmp_path / "qrels").write_text(f"{turn_id} 0 {item} 1\n")
     outcome = evaluate_passages(PassagesPlan(runs=run, qrels=tmp_path / "qrels"))
-    assert [(run.run_id, run.answered) for run in outcome.evaluations[0].runs] == [("stilt-plain", 1)]
+    assert [(run.run_id, run.counts["answered"]) for run in outcome.evaluations[0].main] == [("stilt-plain", 1)]
     assert outcome.warnings == ()
 
 
@@ -142,7 +142,7 @@ def test_ids_that_hide_from_tools_are_measured_as_columns(world: Path) -> None:
     (world / "runs" / "c.json").write_text(json.dumps(run | {"turns": turns}))
     (evaluation,) = evaluate_passages(plan(world, runs=world / "runs" / "c.json")).evaluations
     # The passage `a` is the fifth, and the only one of the turn with a grade.
-    assert {score.turns["1-1_1"] for score in evaluation.scores if score.measure in ("RR", "Judged@5")} == {1 / 5}
+    assert {score.values["1-1_1"] for score in evaluation.scores if score.criterion in ("RR", "Judged@5")} == {1 / 5}
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_the_example_by_the_links_of_its_topics() -> None:
     outcome = evaluate_statements(StatementsPlan(runs=RUNS / "harbor-grounded.json", topics=TOPICS))
     (evaluation,) = outcome.evaluations
     assert evaluation.assessment == "topics.json"
-    assert 0 < evaluation.main[0].estimate.n == evaluation.turns
+    assert 0 < evaluation.main[0].mean.n == evaluation.turns
 
 
 def test_a_grade_for_which_trec_eval_would_fill_the_memory_is_refused(world: Path) -> None:

@@ -34,7 +34,7 @@ RUN = {"a": {"1_1": "R1", "1_2": "R9", "2_1": "R4", "9_1": "R7"}}
 
 
 def value(run: graded.ScoredRun, measure: graded.ResponseMeasure, over: Over) -> float | None:
-    return run.scores[measure, over].estimate.value
+    return run.scores[measure, over].mean.value
 
 
 def test_both_conventions_and_the_worst_grade_are_counted_apart() -> None:
@@ -127,10 +127,10 @@ def test_the_share_is_that_of_ir_measures_and_of_trec_eval(run, grades, level) -
     measure = P(rel=level) @ 1
     assert value(scored, "positive", "qrels") == ir_measures.calc_aggregate([measure], grades, run)[measure]
     per_turn = {metric.query_id: metric.value for metric in ir_measures.iter_calc([measure], grades, run)}
-    assert scored.scores["positive", "qrels"].turns == {turn: per_turn.get(turn, 0.0) for turn in grades}
+    assert scored.scores["positive", "qrels"].values == {turn: per_turn.get(turn, 0.0) for turn in grades}
     evaluator = pytrec_eval.RelevanceEvaluator(grades, {"P.1"}, relevance_level=level)
     answered = {turn: values["P_1"] for turn, values in evaluator.evaluate(run).items()}
-    assert scored.scores["positive", "answered"].turns == answered
+    assert scored.scores["positive", "answered"].values == answered
     assert value(scored, "positive", "answered") == pytest.approx(sum(answered.values()) / len(answered), abs=0)
 
 

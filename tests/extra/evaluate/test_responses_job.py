@@ -29,12 +29,12 @@ def test_a_folder_gives_what_ir_measures_makes_of_its_files(judged: Path) -> Non
     measure = P(rel=2) @ 1
     for path in files:
         run = parse_run(path.read_text(encoding="utf-8"), path.name)
-        value = runs[run.run_id].scores["positive", "qrels"].estimate.value
+        value = runs[run.run_id].scores["positive", "qrels"].mean.value
         assert value == ir_measures.calc_aggregate([measure], grades, run.scores)[measure]
     # thistle-faulty answers 11 of 16 turns, and one response has no grade.
     assert (len(runs["thistle-faulty"].first), runs["thistle-faulty"].unjudged) == (11, 1)
-    assert runs["thistle-faulty"].scores["positive", "qrels"].estimate.value == 7 / 16
-    assert runs["thistle-faulty"].scores["positive", "answered"].estimate.value == 7 / 11
+    assert runs["thistle-faulty"].scores["positive", "qrels"].mean.value == 7 / 16
+    assert runs["thistle-faulty"].scores["positive", "answered"].mean.value == 7 / 11
 
 
 def test_a_criterion_that_the_name_of_the_file_contradicts_is_said(judged: Path, tmp_path: Path) -> None:
@@ -55,12 +55,12 @@ def test_the_leaderboards_means_are_those_that_the_docs_name(judged: Path) -> No
     outcome = evaluate_responses(ResponsesPlan(folder=judged))
     board = {row.run_id: row for row in judge.read_judged(judged).leaderboard}
     for run in outcome.criteria[0].runs:
-        assert run.scores["mean", "worst"].estimate.value == board[run.run_id].bound
-        assert run.scores["positive", "qrels"].estimate.value == board[run.run_id].share_of_turns
+        assert run.scores["mean", "worst"].mean.value == board[run.run_id].bound
+        assert run.scores["positive", "qrels"].mean.value == board[run.run_id].share_of_turns
     # thistle-faulty: 17 points in 10 graded turns; here an eleventh answer without a grade counts 0.
     (faulty,) = [run for run in outcome.criteria[0].runs if run.run_id == "thistle-faulty"]
     assert board["thistle-faulty"].mean.value == 17 / 10
-    assert faulty.scores["mean", "answered"].estimate.value == 17 / 11
+    assert faulty.scores["mean", "answered"].mean.value == 17 / 11
 
 
 def test_the_files_of_a_folder_as_runs_give_the_same(judged: Path) -> None:
@@ -82,7 +82,7 @@ def test_grades_of_people_are_read_in_place_of_the_folders_own(judged: Path, tmp
     outcome = evaluate_responses(ResponsesPlan(folder=judged, qrels=people, criterion="groundedness"))
     (of,) = outcome.criteria
     assert (of.qrels.name, of.qrels.remark) == ("groundedness", None)
-    assert {run.scores["mean", "answered"].estimate.value for run in of.runs if not run.unjudged} == {1.0}
+    assert {run.scores["mean", "answered"].mean.value for run in of.runs if not run.unjudged} == {1.0}
 
 
 def test_two_files_of_one_criterion_have_names_of_their_own(judged: Path, tmp_path: Path) -> None:

@@ -44,9 +44,9 @@ def test_the_mean_is_over_the_turns_whose_first_response_is_graded() -> None:
     found = ranked({"x": run(t1="q", t2="p", t3="q"), "y": run(t1="p", t2="q")}, A, b)
     by_run = {each.run_id: each for each in found.runs}
     # x: 0, 2 and 3 by A; B has no grade of q in t1. y answers nothing in t3, which counts as the worst grade.
-    assert by_run["x"].a.turns == {"t1": 0, "t2": 2, "t3": 3}
-    assert (by_run["x"].a.estimate.value, by_run["x"].b.estimate.value) == ((0 + 2 + 3) / 3, (2 + 3) / 2)
-    assert by_run["y"].a.turns == by_run["y"].b.turns == {"t1": 3, "t2": 1, "t3": 0}
+    assert by_run["x"].a.values == {"t1": 0, "t2": 2, "t3": 3}
+    assert (by_run["x"].a.mean.value, by_run["x"].b.mean.value) == ((0 + 2 + 3) / 3, (2 + 3) / 2)
+    assert by_run["y"].a.values == by_run["y"].b.values == {"t1": 3, "t2": 1, "t3": 0}
     assert [(each.run_id, each.rank_a, each.rank_b) for each in found.runs] == [("x", 1, 1), ("y", 2, 2)]
 
 
@@ -63,7 +63,7 @@ def test_where_lower_is_better_the_worst_grade_is_the_highest() -> None:
     a, b = (of(rows, higher_is_better=False) for rows in (A.grades, {"t1": {"p": 3}, "t2": {"p": 2, "q": 1}}))
     found = ranked({"x": run(t1="q", t2="q"), "y": run(t1="p")}, a, b)
     # By A x has 0 and 1, y has 3 and for the unanswered turn 3; by B only t2 of x is graded.
-    means = [(each.run_id, each.a.estimate.value, each.b.estimate.value) for each in found.runs]
+    means = [(each.run_id, each.a.mean.value, each.b.mean.value) for each in found.runs]
     assert means == [("x", 0.5, 1.0), ("y", 3.0, 3.0)]
     assert found.holes[0].range_b == sets.ScoreRange((0 + 1) / 2, (3 + 1) / 2)
 
@@ -141,7 +141,7 @@ def test_scores_of_passages_are_those_of_ir_measures(measure: str) -> None:
         lines = {turn: {item: 100.0 - n for n, item in enumerate(items)} for turn, items in order}
         for side, given in ((each.a, a), (each.b, b)):
             expected = ir_measures.calc_aggregate([parsed], given.grades, lines)[parsed]
-            assert side.estimate.value == pytest.approx(expected)
+            assert side.mean.value == pytest.approx(expected)
 
 
 def test_the_judged_share_is_that_of_ir_measures() -> None:

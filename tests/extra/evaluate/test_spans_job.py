@@ -84,7 +84,7 @@ def test_groups_of_other_topics_are_refused(folder: Path) -> None:
 
 def test_passages_of_conversations(folder: Path) -> None:
     outcome = evaluated(qrels="grades.qrel", runs="passages.res", equivalence="equiv.txt")
-    rows = {(run.merging, run.over): [score.estimate.value for score in run.scores] for run in outcome.passages}
+    rows = {(run.merging, run.over): [score.mean.value for score in run.scores] for run in outcome.passages}
     # Topic 1: b at rank 2. Topic 2 has the b of topic 3: rank 1. Topics 3, 4 and 99 are not answered.
     assert rows["merged", "answered"] == pytest.approx([(1 / 2 + 1) / 2, 1 / 5, (1 / 2 + 1) / 2])
     assert rows["merged", "qrels"] == pytest.approx([(1 / 2 + 1) / 5, (2 / 5) / 5, (1 / 2 + 1) / 5])
@@ -93,7 +93,7 @@ def test_passages_of_conversations(folder: Path) -> None:
     assert outcome.notes == ("passages: 1 topic not in the qrels: 2.",)
     alone = evaluated(qrels="grades.qrel", runs="passages.res")
     assert [(run.merging, run.over) for run in alone.passages] == [("merged", "answered"), ("merged", "qrels")]
-    assert alone.passages[0].scores[0].estimate.value == 0.5
+    assert alone.passages[0].scores[0].mean.value == 0.5
 
 
 @pytest.mark.parametrize(("named", "said"), [

@@ -109,13 +109,13 @@ def test_measures_by_hand(tmp_path: Path) -> None:
     evaluator = Evaluator("org", {"1-1_1": {"1": 0, "2": 1, "3": 1}, "1-1_2": {"1": 1}}, asked)
     evaluator.add(run)
     # Ranks: none, relevant, not; one of the two relevant statements is named. The other turn counts 0.
-    found = {score.measure: score.turns["1-1_1"] for score in evaluator.result().scores}
+    found = {score.criterion: score.values["1-1_1"] for score in evaluator.result().scores}
     gain = 1 / 1.584962500721156  # log2(3)
     assert found == pytest.approx(
         {"nDCG@3": gain / (1 + gain), "P@3": 1 / 3, "R@3": 1 / 2, "R@5": 1 / 2, "RR": 1 / 2}
         | {"SetP": 1 / 3, "SetR": 1 / 2, "SetF": 2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2), "AP": (1 / 2) / 2}
     )
-    assert {score.estimate.value for score in evaluator.result().scores if score.measure == "P@3"} == {1 / 6}
+    assert {score.mean.value for score in evaluator.result().scores if score.criterion == "P@3"} == {1 / 6}
 
 
 # Real data
@@ -143,7 +143,7 @@ def test_a_submitted_run_of_2025_by_sets_counted_here(shared: Path) -> None:
     (run,) = ranked_runs(file, partial(statement_ranking, turns=turns), [])
     evaluator = Evaluator("org", own_assessment(topics), ask(["SetP", "SetR", "SetF"], "AP"))
     evaluator.add(run)
-    found = {score.measure: score.estimate.value for score in evaluator.result().scores}
+    found = {score.criterion: score.mean.value for score in evaluator.result().scores}
     sums = {"SetP": 0.0, "SetR": 0.0, "SetF": 0.0}
     entries = {entry["turn_id"]: entry for entry in map(json.loads, file.read_text(encoding="utf-8").splitlines())}
     linked = {turn_id: turn for turn_id, turn in turns.items() if turn.ptkb_provenance}

@@ -22,15 +22,15 @@ def test_what_a_turn_without_a_value_counts_depends_on_the_convention() -> None:
     }
     for over, expected in counts.items():
         run = measured_run("a", "m", {"1_9": 2, "3_1": 1.0}, ["1_10", "1_9", "2_1"], over, bounds=None, worst=3.0)
-        assert repr(run.turns) == repr(expected)
-        assert run.estimate.n == len(expected)
-        assert run.estimate.value == sum(expected.values()) / len(expected)
+        assert repr(run.values) == repr(expected)
+        assert run.mean.n == len(expected)
+        assert run.mean.value == sum(expected.values()) / len(expected)
 
 
 def test_a_turn_that_is_repeated_counts_once() -> None:
     run = measured_run("a", "m", {"1_1": 1.0}, ["2_1", "1_1", "1_1"], "qrels")
-    assert list(run.turns.items()) == [("1_1", 1.0), ("2_1", 0.0)]
-    assert (run.estimate.value, run.estimate.n) == (1 / 2, 2)
+    assert list(run.values.items()) == [("1_1", 1.0), ("2_1", 0.0)]
+    assert (run.mean.value, run.mean.n) == (1 / 2, 2)
 
 
 def test_a_value_that_is_not_a_number_is_refused() -> None:
@@ -43,7 +43,7 @@ def test_a_value_that_is_not_a_number_is_refused() -> None:
 def test_a_board_reads_back_what_it_says(tmp_path_factory, values, form: str) -> None:
     runs = [measured_run(run, "m", values, values, "answered", bounds=None) for run in ("a", "b-2")]
     path = put(tmp_path_factory.mktemp("board") / "b", board_lines(form, runs, turns=True))
-    said = ((run.run_id, turn, v) for run in runs for turn, v in {**run.turns, "all": run.estimate.value}.items())
+    said = ((run.run_id, turn, v) for run in runs for turn, v in {**run.values, "all": run.mean.value}.items())
     assert read_board(path, form) == {(a, "m", of): pytest.approx(v, abs=5.1e-5) for a, of, v in said}
     with pytest.raises(InputError, match=f"not a board in the form of {form}"):
         read_board(put(path, "a\tb\tnan\n"), form)

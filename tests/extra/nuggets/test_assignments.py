@@ -63,7 +63,7 @@ def test_the_metrics_are_those_of_nuggetizer(tmp_path: Path) -> None:
         "strict_weighted_score": 2 / 5, "weighted_score": (2 + 0.5) / 5,
     }  # fmt: skip
     # nuggetizer's line `all` has the means of the lines.
-    means = {row.measure: row.mean.value for row in nugget_scores(run_units(both(), bank(), known), "topic")}
+    means = {row.criterion: row.mean.value for row in nugget_scores(run_units(both(), bank(), known), "topic")}
     assert means["all_score"] == pytest.approx((0.5 + 0.625) / 2)
     assert means["strict_all_score"] == pytest.approx((1 / 3 + 0.5) / 2)
     assert means["vital_score"] == pytest.approx(0.75 / 2)
@@ -147,7 +147,7 @@ def test_what_failed_and_what_a_list_lacks_count_as_the_worst(tmp_path, listed, 
     known = read_labels_of([path], made, both(), {})
     first, unit = run_units(both(), made, known)
     assert (first.status, unit.status, unit.reasons) == ("matched", status, reasons)
-    row = next(row for row in nugget_scores([first, unit], "topic") if row.measure == "all_score")
+    row = next(row for row in nugget_scores([first, unit], "topic") if row.criterion == "all_score")
     assert row.bound == pytest.approx(bound)
     assert row.reasons == dict(Counter(reasons.values()))
     # Another file has what this one lacks.

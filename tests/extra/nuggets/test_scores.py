@@ -114,12 +114,14 @@ def test_a_turn_without_vital_nuggets_is_in_no_mean_of_vital_ones() -> None:
     there = bank(nugget("1-1_1/1", "vital"), nugget("1-1_2/1", "okay"))
     labels = known({(1, "1-1_1/1"): "supports", (2, "1-1_2/1"): "does_not"})
     rows = scores(pool(response(1, "1-1_1", "a"), response(2, "1-1_2", "a")), there, labels)
-    assert (rows["a", "all_score"].mean.value, rows["a", "all_score"].units) == ((1 + 0) / 2, 2)
-    assert (rows["a", "vital_score"].mean.value, rows["a", "vital_score"].units) == (1.0, 1)
+    assert (rows["a", "all_score"].mean.value, rows["a", "all_score"].counts["units"]) == ((1 + 0) / 2, 2)
+    assert (rows["a", "vital_score"].mean.value, rows["a", "vital_score"].counts["units"]) == (1.0, 1)
 
 
-def scores(there: Pool, nuggets: NuggetBank, labels: PairLabels) -> dict[tuple[str, str], recalls.NuggetScore]:
-    return {(row.run_id, row.measure): row for row in recalls.nugget_scores(recalls.run_units(there, nuggets, labels))}
+def scores(there: Pool, nuggets: NuggetBank, labels: PairLabels) -> dict[tuple[str, str], recalls.Score]:
+    return {
+        (row.run_id, row.criterion): row for row in recalls.nugget_scores(recalls.run_units(there, nuggets, labels))
+    }
 
 
 THREE_TOPICS = bank(*(nugget(f"{topic}-1_1/{n}") for topic in (1, 2, 3) for n in (1, 2)))
@@ -147,7 +149,7 @@ def test_a_missing_match_is_missing_and_never_does_not() -> None:
     )
     labels = fail(fail(labels, 2, "2-1_1/2", "refused"), 3, "3-1_1/2", "budget")
     row = scores(there, THREE_TOPICS, labels)["a", "all_score"]
-    assert (row.matched, row.incomplete, row.left_out) == (1, 1, 1)
+    assert tuple(row.counts[name] for name in ("matched", "incomplete", "left_out")) == (1, 1, 1)
     # Only the first turn has all its matches.
     assert row.mean.value == 1.0
     # The refusal counts 1/2 in the second; the third, which nobody paid for, counts as the others do: (1 + 1/2) / 2.
@@ -177,7 +179,7 @@ def test_an_unanswered_turn_counts_as_nothing_supported() -> None:
     there = pool(response(1, "1-1_1", "a"), turns=("1-1_1", "1-1_2"))
     rows = scores(there, bank(nugget("1-1_1/1"), nugget("1-1_2/1")), known({(1, "1-1_1/1"): "supports"}))
     row = rows["a", "all_score"]
-    assert (row.units, row.unanswered, row.mean.value, row.bound) == (2, 1, 1.0, 1 / 2)
+    assert (row.counts["units"], row.counts["unanswered"], row.mean.value, row.bound) == (2, 1, 1.0, 1 / 2)
     # Silence contradicts nothing.
     assert (rows["a", "contradicted"].bound, rows["a", "contradicted"].mean.value) == (None, 0.0)
 
@@ -215,7 +217,7 @@ def test_runs_share_a_rank_where_they_are_equal_and_come_in_natural_order() -> N
     rows = recalls.nugget_scores(
         recalls.run_units(there, bank(nugget("1-1_1/1")), known({(1, "1-1_1/1"): "partly", (2, "1-1_1/1"): "supports"}))
     )
-    assert [(row.run_id, row.rank) for row in rows if row.measure == "all_score"] == [
+    assert [(row.run_id, row.rank) for row in rows if row.criterion == "all_score"] == [
         ("best", 1), ("run9", 2), ("run10", 2)
     ]  # fmt: skip
 
