@@ -6,9 +6,10 @@ from typing import Annotated
 from pydantic import Field
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import SHOWN, print_json, print_listed, problem_lines, progress, say, say_all
+from judge.cli.printing import SHOWN, print_json, problem_lines, progress, say, say_all, show
 from judge.io.ids import cluster_of
 from judge.io.plan import Option
+from judge.io.printout import Printout
 from judge.io.text import count, examples
 from judge.jobs import gold
 
@@ -23,21 +24,23 @@ _More = Annotated[
 def check(plan: gold.GoldCheckPlan, output: JsonOutput, more: _More = False) -> int:
     """List every problem of gold files; 1 if one is an error."""
     checked = gold.check_gold_files(plan)
-    if output.as_json:
-        print_json(checked.problems)
-    else:
-        for line in problem_lines(checked.problems, None if more else SHOWN):
-            print_listed(line)
     errors = sum(problem.severity == "error" for problem in checked.problems)
-    say(
+    rows = count(len(checked.rows), "row")
+    notes = [
         f"{count(len(plan.files), 'file')}, {count(len(checked.rows), 'valid row')}: "
         f"{count(errors, 'error')}, {count(len(checked.problems) - errors, 'warning')}"
-    )
+    ]
     if checked.unmatched is None:
-        say("not checked without --pool: not_in_pool, different_grades")
+        notes.append("not checked without --pool: not_in_pool, different_grades")
     elif checked.unmatched:
-        say(f"of {count(len(checked.rows), 'row')}, {checked.unmatched} without a response of the pool")
-    return 1 if errors else 0
+        notes.append(f"of {rows}, {checked.unmatched} without a response of the pool")
+    printout = Printout(
+        data=checked.problems,
+        parts=(tuple(problem_lines(checked.problems, None if more else SHOWN)),),
+        notes=tuple(notes),
+        exit=1 if errors else 0,
+    )
+    return show(printout, as_json=output.as_json)
 
 
 def import_grades(plan: gold.GoldImportPlan) -> int:

@@ -5,15 +5,16 @@ changes a journal or writes over a file.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import print_fact, print_json, print_listed, print_table, print_text, say, say_all
+from judge.cli.printing import print_fact, print_json, print_text, say, show
 from judge.io.plan import Option
+from judge.io.printout import Printout
 from judge.io.text import count, printable
 from judge.jobs.manifest import JOURNAL
 from judge.jobs.reparsing import ReparsePlan, reparse
@@ -42,35 +43,28 @@ _Export = Annotated[
 def verify(path: _Journal, output: JsonOutput) -> int:
     """List the completions that are not what was recorded; 1 if there is one."""
     report = journal_tools.verify_journal(path)
-    _print_report(report, as_json=output.as_json)
-    if report.problems:
-        say(f"`judge journal salvage {path} -o NEW` keeps what is sound")
-    return 1 if report.problems else 0
+    notes = (f"`judge journal salvage {path} -o NEW` keeps what is sound",) if report.problems else ()
+    return show(_printout(report, notes), as_json=output.as_json)
 
 
 def salvage(path: _Journal, out: _New, output: JsonOutput) -> int:
     """Write what is sound into a new journal; 1 if something is not."""
     report = journal_tools.salvage_journal(path, out)
-    _print_report(report, as_json=output.as_json)
-    say(f"what is sound is in {out}; in place of {path}, it lets the same command go on")
+    notes = [f"what is sound is in {out}; in place of {path}, it lets the same command go on"]
     if (log := Path(f"{path}-wal")).exists():
-        say(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
-    return 1 if report.problems else 0
+        notes.append(f"remove {log} too: it belongs to the old journal, and what is sound in it is in the new one")
+    return show(_printout(report, notes), as_json=output.as_json)
 
 
-def _print_report(report: journal_tools.JournalReport, *, as_json: bool) -> None:
-    if as_json:
-        problems = [{"digest": digest or None, "message": why} for digest, why in report.problems]
-        print_json({"sound": report.sound, "problems": problems})
-        return
-    _print_facts({"sound": report.sound, "problems": len(report.problems)})
-    for digest, why in report.problems:
-        print_listed(f"  {digest or 'the file'}: {why}")
-
-
-def _print_facts(facts: Mapping[str, object]) -> None:
-    for name, fact in facts.items():
-        print_fact(name, str(fact))
+def _printout(report: journal_tools.JournalReport, notes: Sequence[str]) -> Printout:
+    problems = [{"digest": digest or None, "message": why} for digest, why in report.problems]
+    lines = tuple(f"  {digest or 'the file'}: {why}" for digest, why in report.problems)
+    return Printout(
+        data={"sound": report.sound, "problems": problems},
+        parts=({"sound": report.sound, "problems": len(report.problems)}, lines),
+        notes=tuple(notes),
+        exit=1 if report.problems else 0,
+    )
 
 
 def stats(path: _Journal, output: JsonOutput) -> int:
@@ -81,7 +75,8 @@ def stats(path: _Journal, output: JsonOutput) -> int:
         return 0
     for row in spending:
         print_text(row.judge, "heading")
-        _print_facts({f"  {name}": text for name, text in _facts(row).items()})
+        for name, text in _facts(row).items():
+            print_fact(f"  {name}", text)
     if not spending:
         say(f"{path}: holds no completion")
     return 0
@@ -130,37 +125,23 @@ def export(path: _Journal, out: _Export = None) -> int:
 
 def reparse_replies(plan: ReparsePlan, output: JsonOutput) -> int:
     """Read every reply again, and list what would change; 1 if something would."""
-    outcome = reparse(plan)
-    say_all(outcome.warnings, "warning: ")
-    if output.as_json:
-        print_json(outcome)
-    else:
-        changed = len(outcome.changes)
-        _print_facts({"read again": outcome.read, "without a reply": outcome.without_reply, "changed": changed})
-        if outcome.changes:
-            rows = [(criterion, change, str(number)) for (criterion, change), number in outcome.counts.items()]
-            print_table(("criterion", "before → after", "n"), rows, words=2)
-        for change in outcome.changes:
-            whose = f"{change.response_id} of {change.turn_id}, {change.criterion}/{change.variant}"
-            sample = f", sample {change.sample}" if change.sample else ""
-            print_listed(f"  {whose} by {change.judge}{sample}: {change.before} → {change.after}")
-    if outcome.changes:
-        say("the same `judge run` command takes this over, with --replace where the parser's version has changed")
-    return 1 if outcome.changes else 0
+    return show(reparse(plan), as_json=output.as_json)
 
 
 def merge(paths: _Journals, out: _New, output: JsonOutput) -> int:
     """Write several journals into a new one, of which the first answer stays; 1 if answers are in conflict."""
     completions, repeated, conflicts = journal_tools.merge_journals(paths, out)
     facts = {"completions": completions, "repeated": repeated}
-    if output.as_json:
-        print_json({**facts, "conflicts": conflicts})
-        return 1 if conflicts else 0
-    _print_facts({**facts, "conflicts": len(conflicts)})
-    for one in conflicts:
-        about = f"{one['digest']}: {one['response_id']} of {one['turn_id']}, {one['criterion']}"
-        print_listed(f"  {about}: another answer in {one['path']} is left out")
-    return 1 if conflicts else 0
+    lines = []
+    for conflict in conflicts:
+        about = f"{conflict['digest']}: {conflict['response_id']} of {conflict['turn_id']}, {conflict['criterion']}"
+        lines.append(f"  {about}: another answer in {conflict['path']} is left out")
+    printout = Printout(
+        data={**facts, "conflicts": conflicts},
+        parts=({**facts, "conflicts": len(conflicts)}, tuple(lines)),
+        exit=1 if conflicts else 0,
+    )
+    return show(printout, as_json=output.as_json)
 
 
 _ACTIONS = {"verify": verify, "salvage": salvage, "stats": stats, "export": export, "reparse": reparse_replies}

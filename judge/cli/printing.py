@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, TextIO
 
@@ -19,6 +19,7 @@ import msgspec
 from judge.io.ids import groups_of
 from judge.io.layout import table_lines
 from judge.io.plan import OneOf, Options
+from judge.io.printout import Printout
 from judge.io.steps import ProgressLine, is_live
 from judge.io.table import FORMS, Table
 from judge.io.text import fold, printable
@@ -218,6 +219,35 @@ def print_grids(grids: Sequence[Table[Any]], form: str) -> None:
             print(FORMS[form][1](grid), end="")
             continue
         print_text(grid.title, "heading")
-        print_table(grid.names, list(grid.cells()), words=grid.words())
-        for note in grid.notes:
-            print_text(note)
+        _print_grid(grid)
+
+
+def _print_grid(grid: Table[Any]) -> None:
+    print_table(grid.names, list(grid.cells()), words=grid.words())
+    for note in grid.notes:
+        print_text(note)
+
+
+def show(printout: Printout, *, as_json: bool = False) -> int:
+    """Print what a command has to say, as parts or as JSON, and return its exit code."""
+    say_all(printout.warnings)
+    if as_json:
+        print_json(printout.data)
+    else:
+        for part in printout.parts:
+            match part:
+                case Table():
+                    _print_grid(part)
+                case str():
+                    print_text(part)
+                case Mapping():
+                    for name, fact in part.items():
+                        print_fact(name, str(fact))
+                case _:
+                    for entry in part:
+                        print_listed(entry)
+        for file in printout.files:
+            print(printable(str(file)))
+        say_all(printout.legend)
+    say_all(printout.notes)
+    return printout.exit

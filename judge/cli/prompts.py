@@ -10,9 +10,11 @@ from judge.ask import criteria as bundled
 from judge.ask.prompt import OF_NUGGETS, render
 from judge.ask.records import Task
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import print_json, print_listed, print_table, say
+from judge.cli.printing import show
 from judge.errors import InputError
 from judge.io.plan import Option, Options
+from judge.io.printout import Printout
+from judge.io.table import Column, Table
 from judge.io.text import nearest
 from judge.judges.records import AnswerForm
 from judge.pool.records import PooledResponse
@@ -29,11 +31,8 @@ def list_prompts(output: JsonOutput) -> int:
     """One line for every bundled prompt."""
     default = set(bundled.default_prompts().values())
     rows = [_row(criterion, criterion.prompt_id in default) for criterion in bundled.bundled_criteria()]
-    if output.as_json:
-        print_json(rows)
-    else:
-        print_table(_HEADER, [_cells(row) for row in rows], words=len(_HEADER))
-    return 0
+    table: Table[Any] = Table(rows=map(_cells, rows), columns=[Column(name, empty="", safe=True) for name in _HEADER])
+    return show(Printout(data=rows, parts=(table,)), as_json=output.as_json)
 
 
 class PromptPlan(Options):
@@ -47,7 +46,7 @@ class PromptPlan(Options):
     """Answer form of --rendered."""
 
 
-def show(plan: PromptPlan) -> int:
+def show_prompt(plan: PromptPlan) -> int:
     """The text of a prompt."""
     criterion = bundled.find_criterion(plan.prompt)
     if plan.rendered:
@@ -63,11 +62,14 @@ _FILE = Field(description="A prompt file.")
 
 def check(paths: Annotated[tuple[Path, ...], _FILE, Option(metavar="PATH", place="only")], output: JsonOutput) -> int:
     """List every problem of prompt files; 1 if a checked file is not a valid prompt."""
-    if not output.as_json:
-        return max(_check(path) for path in paths)
-    checked = [_checked(path) for path in paths]
-    print_json(checked)
-    return int(any(row["problems"] for row in checked))
+    checked = [_check(path) for path in paths]
+    whole = Printout(
+        data=[printout.data for printout in checked],
+        parts=tuple(part for printout in checked for part in printout.parts),
+        legend=tuple(line for printout in checked for line in printout.legend),
+        exit=max(printout.exit for printout in checked),
+    )
+    return show(whole, as_json=output.as_json)
 
 
 def _row(criterion: Criterion, default: bool) -> dict[str, Any]:
@@ -117,34 +119,33 @@ def _rendered(criterion: Criterion, form: AnswerForm) -> str:
     return "\n\n".join(f"--- {message.role} ---\n{message.content}" for message in request.messages)
 
 
-def _checked(path: Path) -> dict[str, Any]:
+def _check(path: Path) -> Printout:
+    """The problems of a file, or that it has none; the exit code is 1 if it has any."""
     try:
         criterion = bundled.load_criterion(path)
     except InputError as error:
+        lines = [f"  {problem.path}: {problem.code}: {problem.message}" for problem in error.problems]
         problems = error.problems or (file_problem("unreadable_file", path, str(error)),)
-        return {"file": str(path), "prompt": None, "digest": None, "problems": problems}
-    return {"file": str(path), "prompt": criterion.prompt_id, "digest": criterion.digest, "problems": []}
-
-
-def _check(path: Path) -> int:
-    """Print the problems of a file, or that it has none; 1 if it has any."""
-    try:
-        criterion = bundled.load_criterion(path)
-    except InputError as error:
-        print_listed(str(error))
-        for problem in error.problems:
-            print_listed(f"  {problem.path}: {problem.code}: {problem.message}")
-        return 1
-    print_listed(f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}")
-    if criterion.name not in (*bundled.criterion_names(), *OF_NUGGETS):
-        meant = nearest(criterion.name, bundled.criterion_names())
-        say(
-            f"{path}: warning: the criterion {criterion.name} is close to {meant}, which comes with judge; the grades "
-            f"of different criteria are never compared"
-            if meant
-            else f"{path}: the criterion {criterion.name} is new: none of {', '.join(bundled.criterion_names())}"
+        return Printout(
+            data={"file": str(path), "prompt": None, "digest": None, "problems": problems},
+            parts=((str(error), *lines),),
+            exit=1,
         )
-    return 0
+    name = criterion.name
+    names = bundled.criterion_names()
+    legend: tuple[str, ...] = ()
+    if name not in (*names, *OF_NUGGETS):
+        meant = nearest(name, names)
+        near = (
+            f"{path}: warning: the criterion {name} is close to {meant}, which comes with judge; the grades of "
+            "different criteria are never compared"
+        )
+        legend = (near if meant else f"{path}: the criterion {name} is new: none of {', '.join(names)}",)
+    return Printout(
+        data={"file": str(path), "prompt": criterion.prompt_id, "digest": criterion.digest, "problems": []},
+        parts=((f"{path}: good: {criterion.prompt_id}, digest {criterion.digest[:12]}",),),
+        legend=legend,
+    )
 
 
 _PASSAGES = (
@@ -174,4 +175,4 @@ _TURN = Turn(
     ptkb=(PtkbStatement("1", "I am afraid of deep water."),),
 )
 
-COMMANDS = {"prompts": {"list": list_prompts, "show": show, "check": check}}
+COMMANDS = {"prompts": {"list": list_prompts, "show": show_prompt, "check": check}}

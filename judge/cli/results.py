@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import USUAL, print_json, print_listed, print_table, print_text, progress, say, say_all
+from judge.cli.printing import USUAL, print_json, print_table, print_text, progress, say, say_all, show
 from judge.cli.tables import print_corrected, print_leaderboard, print_ratings
 from judge.errors import UsageError
 from judge.io.text import count, decimals, fold, interval, number
@@ -122,15 +122,8 @@ def release(plan: ReleasePlan) -> int:
     Journal, command line, paths and addresses never go along. A name that is left in a text is refused, with its place.
     """
     with progress("reading the folder") as steps:
-        outcome = release_folder(plan, steps)
-    say_all(outcome.warnings, "warning: ")
-    for problem in outcome.remaining:
-        print_listed(f"accepted: {problem.file}: {problem.path}: {problem.message}")
-    print(outcome.out)
-    say(f"{count(len(outcome.files), 'file')}; {outcome.out / 'README.md'} says what each is")
-    if outcome.names is not None:
-        say(f"keep {outcome.names} private: it says whose the pseudonyms are, and the next bundle uses it again")
-    return 0
+        printout = release_folder(plan, steps)
+    return show(printout)
 
 
 COMPONENTS = ("source", "variance", "share")

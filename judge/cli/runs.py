@@ -2,33 +2,25 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from judge.cli.declared import JsonOutput
-from judge.cli.printing import print_json, print_listed, print_table, progress, say
+from judge.cli.printing import progress, say_all, show
 from judge.errors import UsageError
 from judge.io.plan import OneOf, Option
-from judge.io.text import count, printable
+from judge.io.printout import Printout
+from judge.io.text import count
 from judge.jobs.options import NamedRuns
 from judge.jobs.results_parquet import PARQUET, ResultsConvertPlan, convert_results
-from judge.jobs.tokens import LengthsPlan, RunLengths, count_lengths, lengths_tsv
-from judge.jobs.validation import FixedRuns, ValidationPlan, validate_runs
-from judge.runs.check import NEEDS_HASHES, NEEDS_TOPICS
+from judge.jobs.tokens import LengthsPlan, count_lengths, lengths_tsv
+from judge.jobs.validation import ValidationPlan, validate_runs
 from judge.runs.check.pages import PAGE_EXAMPLES
-from judge.runs.check.problems import EXAMPLES, RUN_COLUMNS, remaining, run_rows, text_lines, total
 from judge.runs.convert import LOG as CHANGES
 from judge.runs.convert import TARGETS, convert_runs, tally
-from judge.runs.fix import LOG as FIXES
-from judge.runs.profiles import described
 from judge.runs.topics import topic_turns
-
-SCHEMA = 1
-"""Version of what --json prints."""
-
 
 _MORE = (
     "List more than 3 problems of a code and file (20 on a page); of those in one list of passages, 10 are listed and "
@@ -56,43 +48,8 @@ def validate(
         raise UsageError("--fix and -o DIR go together: the fixed copies are written to a folder of their own")
     plan = plan.with_values(lengths=output.as_json, page_examples=None if more else PAGE_EXAMPLES, fixed_dir=out)
     with progress("checking runs") as steps:
-        outcome = validate_runs(plan, steps)
-    for name, reason in outcome.refused:
-        say(f"{name}: {reason}; no copy was written")
-    if output.as_json:
-        errors, warnings = (sum(getattr(file, kind) for file in outcome.files) for kind in ("errors", "warnings"))
-        head = {"schema": SCHEMA, "errors": errors, "warnings": warnings, "limits": outcome.limits.recorded()}
-        print_json({**head, "several_years": outcome.several_years, "files": outcome.files, "fixed": outcome.fixed})
-    else:
-        print_table(RUN_COLUMNS, run_rows(outcome.files), words=6)
-        print()
-        if outcome.several_years is not None:
-            print_listed(f"error several_years: {outcome.several_years}")
-        for line in text_lines(outcome.files, None if more else EXAMPLES):
-            print_listed(line)
-        if outcome.fixed is not None:
-            _print_fixed(outcome.fixed)
-    for option, needing in (("--topics", NEEDS_TOPICS), ("--passage-hashes", NEEDS_HASHES)):
-        if codes := sorted(outcome.unchecked & set(needing)):
-            say(f"not checked without {option}: {', '.join(codes)}")
-    say(f"limits: {described(outcome.limits)}")
-    return 2 if outcome.unreadable else int(outcome.errors)
-
-
-def _print_fixed(fixed: FixedRuns) -> None:
-    fixes = count(fixed.fixes, "fix", "fixes")
-    print()
-    print_listed(f"fixed copies in {fixed.folder}: {fixes}, listed in {FIXES}; what remains:")
-    for file in fixed.files:
-        print_listed(f"  {remaining(file)}")
-    if fixed.without_copy:
-        print("without a copy:")
-    for file in fixed.without_copy:
-        print_listed(f"  {remaining(file)}")
-    print_listed(total((*fixed.files, *fixed.without_copy)))
-
-
-LENGTHS = ("run", "rule", "responses", "over", "at limit", "longest", "cut", "emptied", "unanswered")
+        printout = validate_runs(plan, steps)
+    return show(printout, as_json=output.as_json)
 
 
 _Tsv = Annotated[bool, Field(description="Print the figures as tab-separated values."), Option(section="output")]
@@ -107,37 +64,12 @@ def tokens(plan: LengthsPlan, output: JsonOutput, tsv: _Tsv = False) -> int:
     turn whose best-ranked response is left out is unanswered. Nothing is judged here.
     """
     with progress("counting tokens") as steps:
-        outcome = count_lengths(plan, steps)
-    for name in outcome.unusable:
-        say(f"{name}: holds nothing that can be judged; `judge validate` says why")
-    if output.as_json:
-        print_json(outcome.runs)
-    elif tsv:
-        sys.stdout.write(lengths_tsv(outcome.runs))
-    else:
-        _print_lengths(outcome.runs, outcome.limit)
-    return 0 if outcome.complete else 1
-
-
-def _print_lengths(runs: Sequence[RunLengths], limit: int) -> None:
-    print_table(LENGTHS, [row for run in runs for row in _rows(run)], words=2, keys=2)
-    print(
-        f"""
-limit {limit}. over: responses that --over-limit flag marks, truncate shortens and exclude leaves out.
-at limit: responses of exactly {limit} tokens; many suggest that the team cut its texts by this rule.
-cut, emptied: tokens that truncate cuts, and responses that it leaves without text. unanswered: turns
-that exclude leaves without the run's first response.""",
-        file=sys.stderr,
-    )
-    declined = [run.run_id for run in runs if not run.eval_response]
-    if declined:
-        say(f"not judged at all (eval_response: false): {', '.join(declined)}")
-
-
-def _rows(run: RunLengths) -> Iterator[tuple[str, ...]]:
-    for number, effect in enumerate(run.rules):
-        numbers = (effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered)
-        yield (run.run_id if not number else "", effect.rule, *map(str, (run.responses, *numbers)))
+        printout = count_lengths(plan, steps)
+    if tsv and not output.as_json:
+        say_all(printout.warnings)
+        sys.stdout.write(lengths_tsv(printout.data))
+        return printout.exit
+    return show(printout, as_json=output.as_json)
 
 
 class ConversionPlan(NamedRuns):
@@ -169,22 +101,20 @@ def convert(plan: ConversionPlan, output: JsonOutput) -> int:
         converted = convert_runs(
             plan.runs, plan.to, plan.out, turns=turns, team=plan.team, format=plan.format, steps=steps
         )
-    if output.as_json:
-        changes = [{"what": name, "dropped": dropped, "times": n} for name, dropped, n in tally(converted.changes)]
-        print_json({"files": [str(file) for file in converted.files], "changes": changes})
-    for file in () if output.as_json else converted.files:
-        print(printable(str(file)))
-    for problem in converted.problems:
-        say(f"{problem.file}: {problem.code}: {problem.message}")
+    counts = tally(converted.changes)
     files = count(len(converted.files), "run")
     changed = count(len(converted.changes), "change")
-    say(f"{files} written as {plan.to}; {changed} in {CHANGES}")
-    for name, dropped, n in tally(converted.changes):
-        say(f"  {'dropped' if dropped else 'altered'}: {name} × {n}")
+    notes = [
+        *(f"{problem.file}: {problem.code}: {problem.message}" for problem in converted.problems),
+        f"{files} written as {plan.to}; {changed} in {CHANGES}",
+        *(f"  {'dropped' if dropped else 'altered'}: {name} × {n}" for name, dropped, n in counts),
+    ]
     lost = Counter(change.what for change in converted.changes)["PTKB statements"]
     if lost and turns is None:
-        say(f"PTKB STATEMENTS LOST in {count(lost, 'response')}: give the topics with --topics to keep them")
-    return 0
+        notes.append(f"PTKB STATEMENTS LOST in {count(lost, 'response')}: give the topics with --topics to keep them")
+    changes = [{"what": name, "dropped": dropped, "times": n} for name, dropped, n in counts]
+    printout = Printout(data={"files": converted.files, "changes": changes}, files=converted.files, notes=tuple(notes))
+    return show(printout, as_json=output.as_json)
 
 
 def _convert_results(plan: ConversionPlan, output: JsonOutput) -> int:
@@ -195,13 +125,12 @@ def _convert_results(plan: ConversionPlan, output: JsonOutput) -> int:
             raise UsageError(f"--{name} is for runs: it cannot go with --to {PARQUET}")
     with progress("converting judgments") as steps:
         converted = convert_results(ResultsConvertPlan(folder=plan.runs[0], out=plan.out), steps)
-    if output.as_json:
-        print_json({"files": {str(file): rows for file, rows in converted.items()}})
-        return 0
-    for file, rows in converted.items():
-        print(printable(str(file)))
-        say(f"{count(rows, 'row')} in {file.name}")
-    return 0
+    printout = Printout(
+        data={"files": {str(file): rows for file, rows in converted.items()}},
+        files=tuple(converted),
+        legend=tuple(f"{count(rows, 'row')} in {file.name}" for file, rows in converted.items()),
+    )
+    return show(printout, as_json=output.as_json)
 
 
 COMMANDS = {"validate": validate, "tokens": tokens, "convert": convert}

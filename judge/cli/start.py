@@ -29,12 +29,12 @@ def doctor(plan: DoctorPlan, output: JsonOutput) -> int:
     shown. Exit code 1 if something fails.
     """
     with progress("checking") as steps:
-        report = examine(plan, steps)
+        findings = examine(plan, steps)
     if output.as_json:
-        print_json(report.findings)
+        print_json(findings)
     else:
-        _print_findings(report.findings)
-    return 0 if report.sound else 1
+        _print_findings(findings)
+    return int(any(finding.state == "fails" for finding in findings))
 
 
 def _print_findings(findings: Sequence[CheckFinding]) -> None:

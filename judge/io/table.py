@@ -42,6 +42,8 @@ class Column(msgspec.Struct, frozen=True):
     digits for tools."""
     foreign: bool = False
     """Whether the name is a stranger's text, such as the id of a run, and not words of judge's own."""
+    safe: bool = False
+    """Whether its texts are safe to print already, such as ids by `printable_id`, so that none is escaped again."""
 
 
 def as_column(column: Column | str) -> Column:
@@ -376,6 +378,8 @@ def _shown(cell: Cell, column: Column, places: int) -> str:
             return interval(cell, places, signed=column.signed)
         case Mapping():
             return ", ".join(f"{grade}: {n}" for grade, n in cell.items())
+        case str() if column.safe:
+            return cell
         case str():
             return escape(cell)
         case _:

@@ -63,17 +63,6 @@ class CheckFinding(Record, frozen=True):
     """`backend/model`; None where the check is about this machine."""
 
 
-class CheckReport(Record, frozen=True):
-    """All that `judge doctor` found."""
-
-    findings: tuple[CheckFinding, ...]
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing fails."""
-        return all(finding.state != "fails" for finding in self.findings)
-
-
 _PACKAGES = ("msgspec", "numpy", "scipy", "spacy", "aiohttp", "openai", "litellm", "krippendorff")
 _COUNTED = ("It's 7:30 p.m., isn't it?", 5, 9, 5)
 """A text, and its tokens by the rules `bare`, `english` and `whitespace`."""
@@ -459,14 +448,14 @@ JUDGE_CHECKS = (needs, address, answers, structured, logprobs, caching, context)
 """The checks in their order; one that does not apply finds nothing, and none comes after a failure."""
 
 
-def examine(plan: DoctorPlan, steps: Steps = quiet) -> CheckReport:
+def examine(plan: DoctorPlan, steps: Steps = quiet) -> tuple[CheckFinding, ...]:
     """Check this machine, and ask each judge of the plan; without judges, nothing is sent."""
     judges = [ExaminedJudge(name, plan.base_url) for name in dict.fromkeys(plan.models)]
     findings = [CheckFinding(check.__name__, *check(plan.folder)) for check in MACHINE_CHECKS]
     for judge in judges:
         steps(Step(f"asking {judge.name}"))
         findings += _examined(judge)
-    return CheckReport(tuple(findings))
+    return tuple(findings)
 
 
 def _examined(judge: ExaminedJudge) -> list[CheckFinding]:

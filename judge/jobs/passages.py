@@ -4,19 +4,27 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
-
 from judge.errors import InputError, UsageError
 from judge.io.files import jsonl_bytes
 from judge.io.folder import write_atomic
 from judge.io.ids import natural_key
 from judge.io.plan import Option, Options, Positive
+from judge.io.printout import Printout
 from judge.io.steps import Steps, quiet
 from judge.jobs.manifest import MANIFEST, read_earlier_pool
 from judge.passages import differing, files_of, listed, read_passages
 from judge.pool.bank import BESIDE
 from judge.pool.intake import read_runs
 from judge.pool.selection import Selection
+
+SHOWN = 10
+"""How many passages of each kind are named."""
+_LEFT_OUT = {
+    "missing": "not found",
+    "unlisted": "left out, not on the hash list",
+    "differing": "left out, the text differs from the hash list",
+}
+"""Why passages were not extracted."""
 
 
 class IndexPlan(Options):
@@ -58,23 +66,6 @@ class ExtractPlan(Options):
             self.refuse_unused(["depth"], "it is about --runs; a pool was made to its own depth")
 
 
-class ExtractOutcome(msgspec.Struct, frozen=True):
-    """How many passages were extracted, and which of the wanted ones were not."""
-
-    wanted: int
-    """Passages that the runs or the pool use."""
-    extracted: int
-    """Passages whose texts were written."""
-    missing: frozenset[str]
-    """Ids that are not in the collection."""
-    unlisted: frozenset[str]
-    """Ids that are not on the hash list."""
-    differing: frozenset[str]
-    """Ids whose text differs from the hash list."""
-    errors: int
-    """Errors in the runs."""
-
-
 def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
     """Build an index of a hash list or of a collection, not over it, and return its number of passages."""
     out = plan.out
@@ -91,10 +82,11 @@ def index_passages(plan: IndexPlan, steps: Steps = quiet) -> int:
 
 def extract_passages(
     plan: ExtractPlan, tell: Callable[[int], None] = lambda errors: None, steps: Steps = quiet
-) -> ExtractOutcome:
+) -> Printout:
     """Write the texts of the passages that runs or a pool use, in natural order of their ids.
 
-    `tell`: called with the number of errors in the runs, before the collection is read.
+    `tell`: called with the number of errors in the runs, before the collection is read. The exit code is 1 if a passage
+    is missing or a run cannot be used.
     """
     out = plan.out
     _refuse_overwriting(out, _inputs(plan))
@@ -118,13 +110,22 @@ def extract_passages(
         key=lambda passage: natural_key(passage.passage_id),
     )
     write_atomic(out, jsonl_bytes({"id": passage.passage_id, "contents": passage.text} for passage in texts))
-    return ExtractOutcome(
-        wanted=len(wanted),
-        extracted=len(texts),
-        missing=wanted - stored.keys(),
-        unlisted=frozenset(stored.keys() - kept.keys()),
-        differing=frozenset(foreign),
-        errors=errors,
+    left_out = {
+        "missing": sorted(wanted - stored.keys(), key=natural_key),
+        "unlisted": sorted(stored.keys() - kept.keys(), key=natural_key),
+        "differing": sorted(foreign, key=natural_key),
+    }
+    notes = [f"{out}: {len(texts):,} of {len(wanted):,} {'passage' if len(wanted) == 1 else 'passages'}"]
+    for kind, ids in left_out.items():
+        if ids:
+            notes.append(f"{len(ids):,} {_LEFT_OUT[kind]}:")
+            notes += [f"  {passage_id}" for passage_id in ids[:SHOWN]]
+        if len(ids) > SHOWN:
+            notes.append(f"  … and {len(ids) - SHOWN:,} more")
+    return Printout(
+        data={"wanted": len(wanted), "extracted": len(texts), **left_out, "errors": errors},
+        notes=tuple(notes),
+        exit=int(errors > 0 or len(texts) < len(wanted)),
     )
 
 

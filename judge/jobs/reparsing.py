@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -13,6 +13,8 @@ from judge.ask.questions import inquiry, is_filler
 from judge.ask.records import Failure, Judgment, Unreadable, in_a_word
 from judge.errors import UsageError
 from judge.io.plan import Option
+from judge.io.printout import Part, Printout
+from judge.io.table import Table
 from judge.io.words import split_sentences
 from judge.jobs.judged import read_replies
 from judge.jobs.manifest import JOURNAL, read_earlier_pool
@@ -48,26 +50,12 @@ class Reread(msgspec.Struct, frozen=True):
     after: str
 
 
-class ReparseOutcome(msgspec.Struct, frozen=True):
-    """How the replies read today."""
+def reparse(plan: ReparsePlan) -> Printout:
+    """Read every reply behind the judgments of a folder again; nothing is asked and nothing is written.
 
-    read: int
-    """Judgments and failures whose replies the journal holds."""
-    without_reply: int
-    """Those that rest on no recorded reply, such as calls that failed."""
-    changes: tuple[Reread, ...]
-    warnings: tuple[str, ...]
-    """A line for each prompt file that has changed since."""
-
-    @property
-    def counts(self) -> dict[tuple[str, str], int]:
-        """How many judgments change, by criterion and by before and after in words."""
-        counts = Counter((change.criterion, f"{change.before} → {change.after}") for change in self.changes)
-        return dict(sorted(counts.items()))
-
-
-def reparse(plan: ReparsePlan) -> ReparseOutcome:
-    """Read every reply behind the judgments of a folder again; nothing is asked and nothing is written."""
+    Of `data`, `read` counts the judgments and failures whose replies the journal holds, `without_reply` those that rest
+    on no recorded reply, such as calls that failed.
+    """
     path = plan.folder / JOURNAL
     results = read_replies(plan.folder)
     prompts, warnings = _prompts(results, plan.prompts)
@@ -84,9 +72,43 @@ def reparse(plan: ReparsePlan) -> ReparseOutcome:
             before = in_a_word(result)
             after = _read_again(first, prompts[f"{result.criterion}/{result.variant}"], response, journal)
             if before != after:
-                whose = {name: getattr(result, name) for name in Reread.__struct_fields__[:6]}
-                changes.append(Reread(**whose, before=before, after=after))
-    return ReparseOutcome(read, len(results) - read, tuple(changes), warnings)
+                change = Reread(
+                    response_id=result.response_id,
+                    turn_id=result.turn_id,
+                    criterion=result.criterion,
+                    variant=result.variant,
+                    judge=result.judge,
+                    sample=result.sample,
+                    before=before,
+                    after=after,
+                )
+                changes.append(change)
+    without_reply = len(results) - read
+    parts: list[Part] = [{"read again": read, "without a reply": without_reply, "changed": len(changes)}]
+    if changes:
+        parts.append(_counts(changes))
+        parts.append(tuple(map(_line, changes)))
+    takes_over = "the same `judge run` command takes this over, with --replace where the parser's version has changed"
+    return Printout(
+        data={"read": read, "without_reply": without_reply, "changes": changes, "warnings": warnings},
+        parts=tuple(parts),
+        warnings=tuple(f"warning: {warning}" for warning in warnings),
+        notes=(takes_over,) if changes else (),
+        exit=1 if changes else 0,
+    )
+
+
+def _counts(changes: Sequence[Reread]) -> Table[Any]:
+    """How many judgments change, by criterion and by before and after in words."""
+    counts = Counter((change.criterion, f"{change.before} → {change.after}") for change in changes)
+    lines = ((criterion, change, number) for (criterion, change), number in sorted(counts.items()))
+    return Table(rows=lines, columns=("criterion", "before → after", "n"))
+
+
+def _line(change: Reread) -> str:
+    whose = f"{change.response_id} of {change.turn_id}, {change.criterion}/{change.variant}"
+    sample = f", sample {change.sample}" if change.sample else ""
+    return f"  {whose} by {change.judge}{sample}: {change.before} → {change.after}"
 
 
 def _first(journal: JournalView, digest: str) -> Recorded | None:

@@ -1,15 +1,16 @@
 """How long responses are by every way of counting tokens: what `judge tokens` does, for use from Python."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from judge.io.plan import Option, Positive
+from judge.io.printout import Printout
 from judge.io.steps import Steps, quiet, stepped
-from judge.io.table import tsv
+from judge.io.table import Cell, Column, Table, tsv
+from judge.io.text import printable
 from judge.jobs.options import LengthLimit, NamedRuns
-from judge.records import Problem
 from judge.runs.check.validate import validate_run
 from judge.runs.formats import find_runs, read_run
 from judge.runs.records import Run, RunTurn, TokenRule
@@ -20,6 +21,8 @@ COLUMNS = (
     *("run_id", "file", "eval_response", "rule", "limit", "turns", "responses"),
     *("over", "at_limit", "longest", "tokens_lost", "emptied", "unanswered"),
 )
+LENGTHS = ("rule", "responses", "over", "at limit", "longest", "cut", "emptied", "unanswered")
+"""The columns of the terminal after the name of the run."""
 
 
 class LengthsPlan(NamedRuns, LengthLimit):
@@ -46,25 +49,8 @@ class RunLengths(msgspec.Struct, frozen=True):
     """What each rule says of these responses."""
 
 
-class LengthsOutcome(msgspec.Struct, frozen=True):
-    """The lengths of the runs, and what could not be read."""
-
-    runs: tuple[RunLengths, ...]
-    unusable: tuple[str, ...]
-    """Names of the files that hold nothing that can be judged."""
-    problems: tuple[Problem, ...]
-    """Problems of the folder."""
-    limit: int
-    """Longest response in tokens."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether every run was read."""
-        return not self.unusable and all(problem.severity != "error" for problem in self.problems)
-
-
-def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
-    """Read the runs one after the other and count."""
+def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> Printout:
+    """Read the runs one after the other and count; `data` has the RunLengths."""
     turns = topic_turns(plan.topics)
     limit = plan.limits(turns).token_limit
     paths, problems = find_runs(plan.runs)
@@ -77,7 +63,37 @@ def count_lengths(plan: LengthsPlan, steps: Steps = quiet) -> LengthsOutcome:
             unusable.append(path.name)
         else:
             lengths.append(_lengths(run, counters, plan.depth))
-    return LengthsOutcome(tuple(lengths), tuple(unusable), tuple(problems), limit)
+    declined = [run.run_id for run in lengths if not run.eval_response]
+    legend = (
+        "",
+        f"limit {limit}. over: responses that --over-limit flag marks, truncate shortens and exclude leaves out.",
+        f"at limit: responses of exactly {limit} tokens; many suggest that the team cut its texts by this rule.",
+        "cut, emptied: tokens that truncate cuts, and responses that it leaves without text. unanswered: turns",
+        "that exclude leaves without the run's first response.",
+        *([f"not judged at all (eval_response: false): {', '.join(declined)}"] if declined else []),
+    )
+    return Printout(
+        data=tuple(lengths),
+        parts=(_table(lengths),),
+        warnings=tuple(f"{name}: holds nothing that can be judged; `judge validate` says why" for name in unusable),
+        legend=legend,
+        exit=int(bool(unusable) or any(problem.severity == "error" for problem in problems)),
+    )
+
+
+def _table(runs: Sequence[RunLengths]) -> Table[Any]:
+    """A line for each run and rule; the name of a run stands once."""
+    lines: list[tuple[Cell, ...]] = []
+    for run in runs:
+        name = printable(run.run_id)
+        for effect in run.rules:
+            lines.append((name, effect.rule, run.responses, *_numbers(effect)))
+            name = ""
+    return Table(rows=lines, columns=(Column("run", empty="", safe=True), *LENGTHS))
+
+
+def _numbers(effect: RuleEffect) -> tuple[int, ...]:
+    return (effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered)
 
 
 def lengths_tsv(runs: Sequence[RunLengths]) -> str:
@@ -85,7 +101,7 @@ def lengths_tsv(runs: Sequence[RunLengths]) -> str:
     lines = (
         (
             *(run.run_id, run.file, run.eval_response, effect.rule, run.limit, run.turns, run.responses),
-            *(effect.over, effect.at_limit, effect.longest, effect.tokens_lost, effect.emptied, effect.unanswered),
+            *_numbers(effect),
         )
         for run in runs
         for effect in run.rules

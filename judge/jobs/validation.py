@@ -1,6 +1,6 @@
 """Everything that is wrong with runs, pages for their teams, fixed copies: what `judge validate` does, from Python."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -11,24 +11,38 @@ from judge.errors import UsageError
 from judge.io.folder import check_apart, recorded, replace_folder, same_place
 from judge.io.ids import groups_of, natural_key
 from judge.io.plan import Option
+from judge.io.printout import Printout
 from judge.io.processes import mapped, processes_for
 from judge.io.steps import Step, Steps, counted, quiet, stepped
-from judge.io.text import examples, shown
+from judge.io.text import count, examples, shown
 from judge.jobs.options import NamedRuns, ResponseLimits
 from judge.pool.lists import read_teams
+from judge.runs.check import NEEDS_HASHES, NEEDS_TOPICS
 from judge.runs.check.pages import PAGE_EXAMPLES, TEAMS, index_page, page_names, run_page, team_names, team_page
-from judge.runs.check.problems import EXAMPLES, FileReport, file_report, with_problems
+from judge.runs.check.problems import (
+    EXAMPLES,
+    FileReport,
+    file_report,
+    remaining,
+    run_table,
+    text_lines,
+    total,
+    with_problems,
+)
 from judge.runs.check.rules import CollectionHashes
 from judge.runs.check.validate import Checked, FileCheck, validate_together
 from judge.runs.check.year import mixed_years
 from judge.runs.document import file_name
+from judge.runs.fix import LOG as FIXES
 from judge.runs.fix import FixedCopy, FixFolder, fixed_copy
 from judge.runs.formats import find_runs
-from judge.runs.profiles import Limits
+from judge.runs.profiles import Limits, described
 from judge.runs.records import Turn
 from judge.runs.tokens import TokenCounter
 from judge.runs.topics import topic_turns
 
+SCHEMA = 1
+"""Version of what --json prints."""
 RECORD = "pages.sha256"
 """The list of the pages, for `sha256sum -c`."""
 
@@ -63,35 +77,12 @@ class FixedRuns(msgspec.Struct, frozen=True):
     """What has no copy, with all that is wrong with it."""
 
 
-class ValidationOutcome(msgspec.Struct, frozen=True):
-    """What is wrong with the files of a folder, and with their fixed copies."""
+def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> Printout:
+    """Check the runs one after the other, and write pages and fixed copies where the plan names a folder.
 
-    files: tuple[FileReport, ...]
-    """In natural order."""
-    unreadable: bool
-    """Whether a file cannot be read as a run at all."""
-    limits: Limits
-    """What the responses were held to."""
-    fixed: FixedRuns | None = None
-    refused: tuple[tuple[str, str], ...] = ()
-    """File name, and why it has no fixed copy."""
-    several_years: str | None = None
-    """Which runs are of which year, where they are of several and would not be pooled together."""
-
-    @property
-    def errors(self) -> bool:
-        """Whether an error is left: in the copies and in what has none, or in the files where nothing was fixed."""
-        left = (*self.fixed.files, *self.fixed.without_copy) if self.fixed else self.files
-        return self.several_years is not None or any(file.errors for file in left)
-
-    @property
-    def unchecked(self) -> frozenset[str]:
-        """Codes of the checks that were not made, because topics or hashes were not given."""
-        return frozenset(code for file in self.files for code in file.unchecked)
-
-
-def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutcome:
-    """Check the runs one after the other, and write pages and fixed copies where the plan names a folder."""
+    The exit code is 1 if an error is left, in the copies and in what has none, or in the files where nothing was fixed;
+    2 if a file cannot be read as a run at all.
+    """
     turns = topic_turns(plan.topics)
     limits = plan.limits(turns)
     check = _check(plan, turns, limits)
@@ -114,12 +105,57 @@ def validate_runs(plan: ValidationPlan, steps: Steps = quiet) -> ValidationOutco
         steps(Step("writing pages"))
         _write_pages(plan, limits, plan.report_dir, files, files_of_runs, several_years)
     unreadable = any(run is None for _, run, _ in checked.values()) or any(file.errors for file, *_ in unread)
-    if folder is None:
-        return ValidationOutcome(files, unreadable, limits, several_years=several_years)
-    fixed, refused = _fix(folder, check, stepped("fixing runs", checked.items(), steps), unread, plan.strict)
-    return ValidationOutcome(
-        files=files, unreadable=unreadable, limits=limits, fixed=fixed, refused=refused, several_years=several_years
+    fixed: FixedRuns | None = None
+    refused: tuple[tuple[str, str], ...] = ()
+    if folder is not None:
+        fixed, refused = _fix(folder, check, stepped("fixing runs", checked.items(), steps), unread, plan.strict)
+    left = files if fixed is None else (*fixed.files, *fixed.without_copy)
+    errors = several_years is not None or any(file.errors for file in left)
+    most = None if plan.page_examples is None else EXAMPLES
+    return Printout(
+        data={
+            "schema": SCHEMA,
+            "errors": sum(file.errors for file in files),
+            "warnings": sum(file.warnings for file in files),
+            "limits": limits.recorded(),
+            "several_years": several_years,
+            "files": files,
+            "fixed": fixed,
+        },
+        parts=(run_table(files), "", tuple(_lines(files, several_years, fixed, most))),
+        warnings=tuple(f"{name}: {reason}; no copy was written" for name, reason in refused),
+        notes=(*_unchecked(files), f"limits: {described(limits)}"),
+        exit=2 if unreadable else int(errors),
     )
+
+
+def _lines(
+    files: Sequence[FileReport], several_years: str | None, fixed: FixedRuns | None, most: int | None
+) -> Iterator[str]:
+    """What is wrong with the files, and with their copies."""
+    if several_years is not None:
+        yield f"error several_years: {several_years}"
+    yield from text_lines(files, most)
+    if fixed is None:
+        return
+    yield ""
+    yield f"fixed copies in {fixed.folder}: {count(fixed.fixes, 'fix', 'fixes')}, listed in {FIXES}; what remains:"
+    for file in fixed.files:
+        yield f"  {remaining(file)}"
+    if fixed.without_copy:
+        yield "without a copy:"
+    for file in fixed.without_copy:
+        yield f"  {remaining(file)}"
+    yield total((*fixed.files, *fixed.without_copy))
+
+
+def _unchecked(files: Sequence[FileReport]) -> Iterator[str]:
+    """Which checks were not made, because topics or hashes were not given."""
+    unchecked = {code for file in files for code in file.unchecked}
+    for option, needing in (("--topics", NEEDS_TOPICS), ("--passage-hashes", NEEDS_HASHES)):
+        codes = sorted(unchecked & set(needing))
+        if codes:
+            yield f"not checked without {option}: {', '.join(codes)}"
 
 
 def _check(plan: ValidationPlan, turns: Mapping[str, Turn] | None, limits: Limits) -> FileCheck:

@@ -19,8 +19,11 @@ from judge.ask.returned import unpublished_models
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.io.files import sha256
+from judge.io.folder import recorded
+from judge.io.printout import Printout
 from judge.jobs.judged import read_judged
-from judge.jobs.release import ReleaseOutcome, ReleasePlan, release_folder
+from judge.jobs.manifest import RECORD
+from judge.jobs.release import NAMES, ReleasePlan, release_folder
 from judge.jobs.release.contents import renamed_pool
 from judge.jobs.release.names import Pseudonyms, completed, read_pseudonyms, remaining
 from tests.calibration_world import contents
@@ -96,15 +99,20 @@ def test_whatever_a_name_is_made_of_it_is_found(name: str, around: str) -> None:
         assert any(problem.message for problem in remaining({"f": content}, [name])), line
 
 
-def release(judged: Path, out: Path, **options: object) -> ReleaseOutcome:
+def printout(judged: Path, out: Path, **options: object) -> Printout:
     return release_folder(ReleasePlan(folder=judged, out=out, **options))  # type: ignore[arg-type]
 
 
+def release(judged: Path, out: Path, **options: object) -> Path:
+    (bundle,) = printout(judged, out, **options).files
+    return bundle
+
+
 def test_a_bundle_with_gold_has_the_corrected_board_and_says_what_gold_says(judged: Path, tmp_path: Path) -> None:
-    plain = contents(release(judged, tmp_path / "plain").out)
+    plain = contents(release(judged, tmp_path / "plain"))
     names = tmp_path / "plain.names.json"
-    outcome = release(judged, tmp_path / "bundle", gold=[PROJECT / "gold" / "example.gold.jsonl"], names=names)
-    published = contents(outcome.out)
+    bundle = release(judged, tmp_path / "bundle", gold=[PROJECT / "gold" / "example.gold.jsonl"], names=names)
+    published = contents(bundle)
     assert published.keys() - plain.keys() == {"corrected.md", "corrected.tsv"}
     pseudonyms = read_pseudonyms(names).runs
     text = published["corrected.tsv"].decode()
@@ -124,9 +132,9 @@ def test_a_corrected_board_is_released_with_its_run(judged: Path, tmp_path: Path
 
 
 def test_no_name_path_or_text_of_a_passage_is_left_in_a_bundle(judged: Path, tmp_path: Path) -> None:
-    outcome = release(judged, tmp_path / "bundle")
+    bundle = release(judged, tmp_path / "bundle")
     pool = read_judged(judged).pool
-    published = contents(outcome.out)
+    published = contents(bundle)
     secrets = [run.run_id for run in pool.runs] + [run.team for run in pool.runs if run.team]
     secrets += [run.digest for run in pool.runs] + [str(judged), str(PROJECT), "journal"]
     whole = b"\n".join([*published.values(), *(name.encode() for name in published)]).decode()
@@ -134,36 +142,35 @@ def test_no_name_path_or_text_of_a_passage_is_left_in_a_bundle(judged: Path, tmp
     # A response may quote a passage; nothing else may.
     rest = "\n".join(content.decode() for name, content in published.items() if name not in ("bank.json", "pool.jsonl"))
     assert not any(passage.text[:80] in rest for passage in pool.passages.values())
-    assert set(published) == {*outcome.files, "run.sha256"}
+    assert set(published) == {*(name for name, _ in recorded(bundle, RECORD)), RECORD}
 
 
 def test_a_bundle_has_the_numbers_of_its_folder_under_other_names(judged: Path, tmp_path: Path) -> None:
-    outcome = release(judged, tmp_path / "bundle")
-    assert outcome.names is not None
-    names = read_pseudonyms(outcome.names).runs
-    before, after = read_judged(judged), read_judged(outcome.out)
+    bundle = release(judged, tmp_path / "bundle")
+    names = read_pseudonyms(tmp_path / f"bundle{NAMES}").runs
+    before, after = read_judged(judged), read_judged(bundle)
     rows = {(names[row.run_id], row.criterion): msgspec.structs.replace(row, run_id="") for row in before.leaderboard}
     assert rows == {(row.run_id, row.criterion): msgspec.structs.replace(row, run_id="") for row in after.leaderboard}
     assert [(r.response_id, r.grade) for r in before.results if hasattr(r, "grade")] == [
         (r.response_id, r.grade) for r in after.results if hasattr(r, "grade")
     ]
     for file in judged.glob("qrels/*"):
-        assert (outcome.out / "qrels" / file.name).read_bytes() == file.read_bytes()
+        assert (bundle / "qrels" / file.name).read_bytes() == file.read_bytes()
     for run, pseudonym in names.items():
         lines = (judged / f"response_runs/{run}.run").read_text().replace(run, pseudonym)
-        assert (outcome.out / f"response_runs/{pseudonym}.run").read_text() == lines
-    assert main(["leaderboard", str(outcome.out)]) == 0
-    assert main(["report", str(outcome.out)]) == 0
-    assert not any(run in (outcome.out / "report.html").read_text() for run in names)
+        assert (bundle / f"response_runs/{pseudonym}.run").read_text() == lines
+    assert main(["leaderboard", str(bundle)]) == 0
+    assert main(["report", str(bundle)]) == 0
+    assert not any(run in (bundle / "report.html").read_text() for run in names)
 
 
 def test_the_private_file_is_the_owners_alone_and_gives_the_same_bytes_again(judged: Path, tmp_path: Path) -> None:
     first = release(judged, tmp_path / "a", names=tmp_path / "n.json")
-    assert contents(first.out) == contents(release(judged, tmp_path / "b", names=tmp_path / "n.json").out)
+    assert contents(first) == contents(release(judged, tmp_path / "b", names=tmp_path / "n.json"))
     assert stat.S_IMODE((tmp_path / "n.json").stat().st_mode) == 0o600
     with pytest.raises(UsageError, match="which is published"):
-        release(judged, first.out / "inner")
-    assert contents(release(judged, tmp_path / "a", names=tmp_path / "n.json").out) == contents(first.out)
+        release(judged, first / "inner")
+    assert contents(release(judged, tmp_path / "a", names=tmp_path / "n.json")) == contents(first)
     other = read_pseudonyms(tmp_path / "n.json").runs
     release(judged, tmp_path / "c")
     assert set(read_pseudonyms(tmp_path / "c.names.json").runs) == set(other)
@@ -207,8 +214,8 @@ def test_a_name_in_a_published_text_is_refused_with_its_place(
 
 def test_passages_and_reasons_are_published_only_on_demand(judged: Path, tmp_path: Path) -> None:
     copy = with_text(judged, tmp_path / "copy", "The third passage says so.")
-    plain = contents(release(copy, tmp_path / "plain").out)
-    full = contents(release(copy, tmp_path / "full", passage_text=True, rationales=True, license="CC BY 4.0").out)
+    plain = contents(release(copy, tmp_path / "plain"))
+    full = contents(release(copy, tmp_path / "full", passage_text=True, rationales=True, license="CC BY 4.0"))
     assert plain["passages.jsonl"] == b""
     assert full["passages.jsonl"] == (judged / "passages.jsonl").read_bytes()
     assert b"third passage" not in plain["judgments.jsonl"]
@@ -260,8 +267,8 @@ def test_the_addresses_that_a_certificate_compares_stay_at_home(judged: Path, tm
 
     sidecar = "qrels/response_groundedness.llm.qrel.json"
     changes = {"manifest.json": certified, sidecar: lambda sidecar: sidecar.update(calibration=banner)}
-    outcome = release(rewritten(judged, tmp_path / "copy", changes), tmp_path / "bundle")
-    found = contents(outcome.out)
+    bundle = release(rewritten(judged, tmp_path / "copy", changes), tmp_path / "bundle")
+    found = contents(bundle)
     assert [name for name, content in found.items() if b"gpu7" in content or b"10.1.2.3" in content] == []
     shown = b"base_url: (not published) certified, {'a': '(not published)'} here"
     for name in ("README.md", "leaderboard.md", "qrels/response_groundedness.llm.qrel.json"):
@@ -275,7 +282,7 @@ def test_a_model_that_is_named_by_a_place_in_a_home_is_refused(judged: Path, tmp
     copy = rewritten(judged, tmp_path / "copy", {"judgments.jsonl": moved})
     problems = refused(release, copy, tmp_path / "bundle")
     assert "'/home/alice/llama.gguf' stands there" in {problem.message for problem in problems}
-    assert release(copy, tmp_path / "bundle", allow_names=True).remaining
+    assert printout(copy, tmp_path / "bundle", allow_names=True).parts != ((),)
 
 
 CANARY = "/srv/team-gull/llama CANARY"
@@ -308,7 +315,7 @@ def served(judged: Path, copy: Path) -> Path:
 
 def test_a_servers_own_name_of_its_model_is_published_only_on_demand(judged: Path, tmp_path: Path) -> None:
     copy = served(judged, tmp_path / "copy")
-    found = contents(release(copy, tmp_path / "bundle").out)
+    found = contents(release(copy, tmp_path / "bundle"))
     texts = {name: content.decode() for name, content in found.items()}
     for name in ("CANARY", "team-gull", "rack9", "gpu4"):
         assert [file for file, text in texts.items() if name in text] == []
@@ -326,7 +333,7 @@ def test_a_servers_own_name_of_its_model_is_published_only_on_demand(judged: Pat
     # The bundle is read as any folder.
     rows = [row for row in read_judged(tmp_path / "bundle").results if isinstance(row, Judgment)]
     assert {row.model for row in rows} == set(shown)
-    whole = contents(release(copy, tmp_path / "whole", model_names=True, allow_names=True).out)
+    whole = contents(release(copy, tmp_path / "whole", model_names=True, allow_names=True))
     assert CANARY in json.loads(whole["manifest.json"])["models_returned"]
     assert b"unpublished" not in b"".join(whole.values())
 
@@ -365,7 +372,7 @@ def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path
     arguments += ["--criteria", "groundedness", "--model", "baseline/overlap", "--jury", "majority", "--samples", "2"]
     assert main([*arguments, "--families", str(families), "--recheck", "5%", "--out", str(out)]) == 0
     private = json.loads((out / "manifest.json").read_bytes())
-    bundle = release(out, tmp_path / "bundle").out
+    bundle = release(out, tmp_path / "bundle")
     public = json.loads((bundle / "manifest.json").read_bytes())
     assert (public["spending"], public["recheck"]) == (private["spending"], private["recheck"])
     assert (bundle / "recheck.jsonl").read_bytes() == (out / "recheck.jsonl").read_bytes()
@@ -387,11 +394,11 @@ def test_a_prompt_that_has_changed_since_is_left_out_and_told(tmp_path: Path) ->
     arguments = ["run", "--runs", str(example / "runs"), "--passages", str(example / "passages.jsonl")]
     assert main([*arguments, "--prompt", str(prompt), "--model", "baseline/overlap", "--out", str(out)]) == 0
     same = release(out, tmp_path / "same", prompts=[prompt])
-    assert (same.out / "prompts/groundedness/mine.md").read_text() == text
+    assert (same / "prompts/groundedness/mine.md").read_text() == text
     prompt.write_text(f"{text}\nBe kind.\n")
-    outcome = release(out, tmp_path / "bundle", prompts=[prompt])
-    assert not (outcome.out / "prompts").exists()
-    assert "groundedness/mine: its file is not the one that was judged with, so it is left out" in outcome.warnings
+    left_out = "groundedness/mine: its file is not the one that was judged with, so it is left out"
+    assert f"warning: {left_out}" in printout(out, tmp_path / "bundle", prompts=[prompt]).warnings
+    assert not (tmp_path / "bundle" / "prompts").exists()
 
 
 def test_the_order_of_the_names_is_not_told(judged: Path) -> None:

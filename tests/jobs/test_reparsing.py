@@ -18,8 +18,7 @@ from tests.mock import start_mock
 
 
 def test_the_same_parser_changes_nothing(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = reparse(ReparsePlan(folder=judged))
-    assert (outcome.read, outcome.without_reply, outcome.changes, outcome.warnings) == (76, 1, (), ())
+    assert reparse(ReparsePlan(folder=judged)).data == {"read": 76, "without_reply": 1, "changes": [], "warnings": ()}
     assert main(["journal", "reparse", str(judged)]) == 0
     assert capsys.readouterr().out == "read again          76\nwithout a reply     1\nchanged             0\n"
 
@@ -37,16 +36,16 @@ def test_another_grade_is_listed_with_the_one_before(out: Path, monkeypatch, cap
 
     grades = [result["grade"] for result in results(judged)]
     monkeypatch.setattr(questions, "parse", another)
-    outcome = reparse(ReparsePlan(folder=judged))
-    assert outcome.counts == {
-        ("groundedness", "0 → 1"): grades.count(0),
-        ("groundedness", "3 → refused"): grades.count(3),
-    }
+    printout = reparse(ReparsePlan(folder=judged))
+    assert printout.parts[1] == (
+        ("groundedness", "0 → 1", grades.count(0)),
+        ("groundedness", "3 → refused", grades.count(3)),
+    )
     before = {path.name: path.read_bytes() for path in judged.iterdir() if path.is_file()}
     assert main(["journal", "reparse", str(judged)]) == 1
     said = capsys.readouterr()
     assert f"changed             {grades.count(0) + grades.count(3)}\n" in said.out
-    change = outcome.changes[0]
+    change = printout.data["changes"][0]
     assert f"  {change.response_id} of {change.turn_id}, groundedness/graded by baseline/overlap: " in said.out
     assert "the same `judge run` command takes this over" in said.err
     assert {path.name: path.read_bytes() for path in judged.iterdir() if path.is_file()} == before
@@ -66,7 +65,7 @@ def test_a_reply_that_is_not_there_is_counted(out: Path) -> None:
     with pytest.raises(InputError, match="no such journal"):
         reparse(ReparsePlan(folder=out))
     Journal(out / "journal.sqlite").close()
-    assert (reparse(ReparsePlan(folder=out)).read, reparse(ReparsePlan(folder=out)).without_reply) == (0, 77)
+    assert reparse(ReparsePlan(folder=out)).data == {"read": 0, "without_reply": 77, "changes": [], "warnings": ()}
 
 
 def test_what_is_no_folder_or_no_prompt_of_it_is_refused(judged: Path, tmp_path: Path) -> None:
@@ -81,9 +80,9 @@ def test_second_replies_members_and_both_forms_are_followed(tmp_path: Path, monk
         server = ("--model", "server/mock", "--base-url", mock.base_url)
         assert run(tmp_path / "one", *server) in (0, 3)
         assert run(tmp_path / "jury", *server, "--jury", "majority", "--samples", "2") in (0, 3)
-    one, jury = reparse(ReparsePlan(folder=tmp_path / "one")), reparse(ReparsePlan(folder=tmp_path / "jury"))
-    assert (one.read, one.changes) == (76, ())
-    assert (jury.read, jury.changes) == (2 * 76, ())
+    one, jury = reparse(ReparsePlan(folder=tmp_path / "one")).data, reparse(ReparsePlan(folder=tmp_path / "jury")).data
+    assert (one["read"], one["changes"]) == (76, [])
+    assert (jury["read"], jury["changes"]) == (2 * 76, [])
     repaired = [result["response_id"] for result in results(tmp_path / "one") if result["repaired"]]
     assert repaired
     # Where the parser would take the first reply today, the second one counts no more.
@@ -94,9 +93,11 @@ def test_second_replies_members_and_both_forms_are_followed(tmp_path: Path, monk
         return Verdict(-1, None) if isinstance(verdict, Unreadable) and verdict.reason == "unreadable" else verdict
 
     monkeypatch.setattr(questions, "parse", lenient)
-    changed = reparse(ReparsePlan(folder=tmp_path / "one")).changes
+    changed = reparse(ReparsePlan(folder=tmp_path / "one")).data["changes"]
     assert {change.response_id for change in changed if change.before.isdigit()} == set(repaired)
     assert {change.after for change in changed} == {"-1"}
     # Where it takes no reply of then, each second question is another one, which was never asked.
     monkeypatch.setattr(questions, "parse", lambda completion, *more: Unreadable("unreadable", "no"))
-    assert [change.after for change in reparse(ReparsePlan(folder=tmp_path / "one")).changes] == [ASKED_AGAIN] * 76
+    assert [change.after for change in reparse(ReparsePlan(folder=tmp_path / "one")).data["changes"]] == [
+        ASKED_AGAIN
+    ] * 76

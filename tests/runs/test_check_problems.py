@@ -15,7 +15,7 @@ from judge.runs.check.problems import (
     by_code,
     file_report,
     remaining,
-    run_rows,
+    run_table,
     text_lines,
     token_summary,
     with_problems,
@@ -82,7 +82,7 @@ def test_text_groups_by_file_and_code_and_ends_with_a_total():
 def test_every_run_is_a_row_of_the_table():
     mine = run("r\n", file="d/a.json", texts=("One.", "Two."), eval_response=False)
     found = [file_report("d/a.json", mine, [problem("empty_text", "error")], year=2024), file_report("b.txt", None, [])]
-    assert run_rows(found) == [
+    assert [tuple(cells) for cells in run_table(found).cells()] == [
         ("a.json", "'r\\n'", "ikat2024", "manual, asks not to be judged", "-", "2024", "1", "2", "1", "0"),
         ("b.txt", "-", "-", "-", "-", "-", "-", "-", "0", "0"),
     ]  # fmt: skip
@@ -274,7 +274,7 @@ def test_a_run_that_asks_not_to_be_judged_is_pooled_for_nothing():
     assert "so its responses are pooled for nothing." in run_page(file, 250, "bare")
     assert "Nothing is left out" not in run_page(file, 250, "bare")
     assert "| 0 | 0 | - | the run, as it asks (eval_response: false) |" in index_page([file], {})
-    assert "manual, asks not to be judged" in run_rows([file])[0]
+    assert "manual, asks not to be judged" in run_table([file])[0]
     file = file_report("a.json", run(eval_response=False), [problem()])
     assert "1 turn, asks not to be judged: 0 errors" in next(text_lines([file]))
 

@@ -15,6 +15,7 @@ from judge.errors import InputError, UsageError, refuse
 from judge.io.files import file_sha256, json_bytes, published
 from judge.io.folder import check_apart, make_folder, recorded, replace_folder, same_place, write_atomic
 from judge.io.plan import Option
+from judge.io.printout import Printout
 from judge.io.steps import Step, Steps, quiet
 from judge.io.text import count
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
@@ -35,7 +36,7 @@ from judge.jobs.release.contents import (
     renamed_pool as renamed_pool,
 )
 from judge.jobs.release.names import Pseudonyms, check_pseudonyms, completed, read_pseudonyms, remaining
-from judge.records import Problem, file_problem
+from judge.records import file_problem
 
 NAMES = ".names.json"
 """The end of the private file's name, after that of the bundle's folder."""
@@ -70,20 +71,7 @@ class ReleasePlan(OwnPrompts):
             self.refuse_unused(["names", "allow_names"], "--keep-names publishes every name")
 
 
-class ReleaseOutcome(msgspec.Struct, frozen=True):
-    """What was written."""
-
-    out: Path
-    files: tuple[str, ...]
-    names: Path | None
-    """The private file of pseudonyms; None if the names are published."""
-    remaining: tuple[Problem, ...]
-    """Where names are left in texts."""
-    warnings: tuple[str, ...]
-    """A sentence each."""
-
-
-def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
+def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> Printout:
     """Write the bundle of a finished folder; every place of a name that is left in a text is listed."""
     folder = plan.folder
     out = plan.out
@@ -130,8 +118,14 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> ReleaseOutcome:
     make_folder(out)
     with reported(out, RECORD):
         replace_folder(out, files, RECORD, inputs=[] if private is None else [private])
-    return ReleaseOutcome(
-        out=out, files=tuple(files), names=private, remaining=left, warnings=(*judged.warnings, *_warnings(judged, own))
+    notes = [f"{count(len(files), 'file')}; {out / README} says what each is"]
+    if private is not None:
+        notes.append(f"keep {private} private: it says whose the pseudonyms are, and the next bundle uses it again")
+    return Printout(
+        parts=(tuple(f"accepted: {problem.file}: {problem.path}: {problem.message}" for problem in left),),
+        files=(out,),
+        warnings=tuple(f"warning: {line}" for line in (*judged.warnings, *_warnings(judged, own))),
+        notes=tuple(notes),
     )
 
 

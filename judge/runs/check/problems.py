@@ -6,10 +6,12 @@ include problems that are only counted, not listed.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
+from typing import Any
 
 import msgspec
 
 from judge.io.ids import groups_of
+from judge.io.table import Cell, Column, Table
 from judge.io.text import count, printable, printable_id, shown
 from judge.records import Problem
 from judge.runs.check import CODES, as_error
@@ -141,17 +143,17 @@ def by_code(problems: Iterable[Problem]) -> list[tuple[str, str, list[Problem]]]
 RUN_COLUMNS = ("file", "run", "format", "type", "team", "year", "turns", "responses", "errors", "warnings")
 
 
-def run_rows(files: Sequence[FileReport]) -> list[tuple[str, ...]]:
-    """A row of RUN_COLUMNS for each file; a dash where no run could be read, or where it does not say."""
-    rows = []
+def run_table(files: Sequence[FileReport]) -> Table[Any]:
+    """A line for each file; a dash where no run could be read, or where it does not say."""
+    lines: list[tuple[Cell, ...]] = []
     for file in files:
         asks = ", asks not to be judged" if file.eval_response is False else ""
         texts = (file.run_id, file.format, f"{file.run_type or '-'}{asks}", file.team)
         year = str(file.year) if file.year is not None else "-"
-        sizes = (str(file.turns), str(file.responses)) if file.format is not None else ("-", "-")
+        sizes = (file.turns, file.responses) if file.format is not None else (None, None)
         shown_texts = (printable_id(text) if text else "-" for text in texts)
-        rows.append((PurePath(file.file).name, *shown_texts, year, *sizes, str(file.errors), str(file.warnings)))
-    return rows
+        lines.append((printable(PurePath(file.file).name), *shown_texts, year, *sizes, file.errors, file.warnings))
+    return Table(rows=lines, columns=[Column(name, safe=True) for name in RUN_COLUMNS])
 
 
 def text_lines(files: Sequence[FileReport], examples: int | None = EXAMPLES) -> Iterator[str]:
