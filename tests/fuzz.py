@@ -69,7 +69,7 @@ from judge.io.files import json_bytes, jsonl_bytes, unpack
 from judge.io.ids import parse_qrels, response_run, safe_name
 from judge.io.text import digest
 from judge.jobs.gold import CROWD, read_label_tables
-from judge.jobs.manifest import MANIFEST, SCHEMA, read_manifest
+from judge.jobs.manifest import MANIFEST, SCHEMA, OutputFolder
 from judge.jobs.results_parquet import ResultsConvertPlan, convert_results
 from judge.judges.chat import read_completion
 from judge.judges.forms import opening_probabilities, with_probabilities
@@ -760,7 +760,7 @@ READERS: dict[str, Reader] = {
     "prompts": Reader(lambda: _examples("prompts/*/*.md"), _read(load_criterion, "p.md")),
     "card": Reader(lambda: _examples("docs/cards/[bg]*/card.json"), _read(_compared_cards, "card.json")),
     "certificate": Reader(lambda: (msgspec.json.encode(certificate()),), _read(read_certificate, "certificate.json")),
-    "manifest": Reader(lambda: _MANIFEST, _read(lambda path: read_manifest(path.parent), MANIFEST)),
+    "manifest": Reader(lambda: _MANIFEST, _read(lambda path: OutputFolder(path.parent).manifest, MANIFEST)),
     "pool": Reader(lambda: (pool_jsonl(_POOL),), partial(_pool, part=0)),
     "gold-sheet": Reader(lambda: (pool_jsonl(_POOL),), _parse(_sheet)),
     "pool-passages": Reader(lambda: (passages_jsonl(_POOL),), partial(_pool, part=1)),

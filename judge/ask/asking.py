@@ -315,6 +315,13 @@ class Asking:
         return notes
 
 
+def take_over(journal: Path, out: Path) -> None:
+    """Take what another journal holds over into that of a folder."""
+    make_folder(out)
+    with Journal(out / JOURNAL) as own:
+        own.adopt(journal)
+
+
 def forecast(questions: Questions, wanted: Sequence[Task], settings: Settings, longest: int) -> ModelForecast:
     """What the loop would do with tasks; nothing is sent. `longest`: tokens of the longest reply."""
     recalled = without_evidence = shared = 0

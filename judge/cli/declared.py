@@ -24,7 +24,7 @@ from judge.io.files import LARGEST_TOML, read_stored
 from judge.io.folder import write_atomic
 from judge.io.plan import Call, Option, Options, OptionsRefused, Shape, groups_of, option_of, shape_of, toml_text
 from judge.io.text import count, did_you_mean
-from judge.jobs.manifest import MANIFEST, earlier_options
+from judge.jobs.manifest import MANIFEST, OutputFolder
 from judge.judges.credentials import holds_key, without_credentials
 from judge.records import Problem, file_problem
 
@@ -179,7 +179,7 @@ def _plans_from(parser: CommandParser, kinds: Sequence[type[Options]], line: Map
         table, places = _read(Path(line["config"]))
     taken: dict[str, Any] = {}
     if "extend" in fields and (extended := line.get("extend", table.get("extend"))) is not None:
-        recorded = earlier_options(Path(str(extended)))
+        recorded = OutputFolder(str(extended)).options
         taken = {name: recorded[name] for name in fields.keys() & recorded if name not in NOT_TAKEN}
         places = {**{name: (f"{extended}/{MANIFEST}", f"$.options.{name}") for name in taken}, **places}
     values = {fields[name].name: value for name, value in {**taken, **table}.items() if name in fields}

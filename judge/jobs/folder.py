@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from judge.ask.account import JudgeAccount
-from judge.ask.asking import Asking, JournalPlace
+from judge.ask.asking import take_over
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, StoredResults
 from judge.calibrate.certificate import CertificateStatement
@@ -138,16 +138,14 @@ def write_pool(
     out = Path(out)
     earlier = None if extended is None else Path(extended)
     in_place = earlier is not None and same_place(earlier, out)
-    there = manifests.read_manifest(out)
+    there = manifests.OutputFolder(out, manifests.WRITE_ELSEWHERE).manifest
     if in_place and not replace and there is not None and "judge" in there["configuration"]:
         raise InputError(f"{out}: judged already; `judge run --extend {out}` adds runs to it")
     changed = manifests.check_folder(
         out, pooled.configured, trial=False, replace=replace, may_differ=manifests.GROWING if in_place else ()
     )
     if earlier is not None and not in_place and (earlier / manifests.JOURNAL).exists():
-        with Asking(JournalPlace(out, known=(earlier / manifests.JOURNAL,)), pooled.pool, None):
-            pass  # An asking takes over what earlier journals hold.
-
+        take_over(earlier / manifests.JOURNAL, out)
     manifest = manifests.pool_manifest(pooled.configured, pooled.submitted, pooled.pool, argv, options or {})
     files = pool_files(pooled)
     with manifests.reported(out, manifests.RECORD):

@@ -9,14 +9,14 @@ import msgspec
 
 from judge.ask.criteria import find_criterion
 from judge.ask.records import Failure, Judgment
-from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_jury, read_results
+from judge.ask.results import JUDGMENTS, is_jury
 from judge.calibrate.findings import TrustVerdict
 from judge.errors import InputError, UsageError, refuse
 from judge.io.files import StrPath
 from judge.io.ids import Cluster, check_cluster, clustering
 from judge.io.text import count, interval, printable
 from judge.jobs.folder import UNCALIBRATED
-from judge.jobs.manifest import draws, read_earlier_pool, read_manifest
+from judge.jobs.manifest import OutputFolder, draws
 from judge.pool.records import Pool, is_new, pool_places
 from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
@@ -119,14 +119,15 @@ def read_judged(
     """
     if cluster is not None:
         check_cluster(cluster)
-    folder = Path(folder)
-    judgments = _judgments(folder)
-    pool = read_earlier_pool(folder)
-    results = read_results(judgments, folder / FAILURES)
+    stored = OutputFolder(folder)
+    folder = stored.path
+    judgments = folder / JUDGMENTS
+    results = stored.results
+    pool = stored.pool
     said = _survey(results, pool, judgments)
     criteria, warnings = _criteria(said, criterion, folder, prompts)
     _check_grades(results, said, criteria, judgments)
-    manifest = read_manifest(folder) or {}
+    manifest = stored.manifest or {}
     recorded: Cluster = "theme" if manifest.get("cluster") == "theme" else "topic"
     return JudgedFolder(
         path=folder,
@@ -138,19 +139,6 @@ def read_judged(
         said_by={prompt: frozenset(judge for _, judge, _ in about) for prompt, about in said.items()},
         cluster=cluster or recorded,
     )
-
-
-def read_replies(folder: Path) -> Sequence[Judgment | Failure]:
-    """What models said in an output folder of `judge run`: the members of a jury, else the judge."""
-    if (folder / MEMBERS).is_file():
-        return read_results(folder / MEMBERS, folder / MEMBER_FAILURES)
-    return read_results(_judgments(folder), folder / FAILURES)
-
-
-def _judgments(folder: Path) -> Path:
-    if not (folder / JUDGMENTS).exists():
-        raise InputError(f"{folder}: no {JUDGMENTS} there: expected an output folder of `judge run`")
-    return folder / JUDGMENTS
 
 
 _Said = Mapping[str, Collection[tuple[str, str, int | None]]]

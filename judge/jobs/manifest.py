@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import msgspec
 
 from judge.ask.prompt import RENDERER_VERSION
 from judge.ask.records import JOURNAL as JOURNAL
+from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, StoredResults, read_results
 from judge.ask.verdict import PARSER_VERSION
 from judge.errors import InputError
 from judge.io.files import StrPath, json_bytes, published, read_stored, sha256
@@ -41,6 +43,10 @@ UNFINISHED = "unfinished"
 """Status of a folder while its files are written; it stays if the writing stops."""
 POOLED = "pooled"
 """Status of a folder with a pool and no judgments."""
+
+READ_ELSEWHERE = "read it with the version of judge that wrote it, or make it anew in another folder"
+WRITE_ELSEWHERE = "choose another --out"
+"""What to do about a folder that this version cannot read, for whom it is an input and for whom an output."""
 
 _EVIDENCE = frozenset({"passages", "pool", "pooling.missing_passages", "pooling.passage_hashes"})
 """What differs in a configuration where the texts of passages came after the pool."""
@@ -85,23 +91,81 @@ def job_manifest(status: str, configured: Mapping[str, Any], **facts: object) ->
     return json_bytes({"judge_version": __version__, "status": status, "configuration": configured, **facts})
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of an output folder; None if it has none."""
-    path = folder / MANIFEST
-    if not path.exists():
-        return None
-    try:
-        manifest = msgspec.json.decode(read_stored(path))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not a manifest that judge wrote ({error}); choose another --out") from error
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("configuration"), dict):
-        raise InputError(f"{path}: not a manifest that judge wrote; choose another --out")
-    if manifest.get("schema") != SCHEMA:
-        raise InputError(
-            f"{folder}: made by judge {manifest.get('judge_version')} (layout {manifest.get('schema')}), "
-            f"this is {__version__} (layout {SCHEMA}); choose another --out"
-        )
-    return manifest
+class OutputFolder:
+    """A folder that `judge pool` or `judge run` writes; each part is read once, when it is asked for.
+
+    `advice`: what to do about a manifest that this version cannot read.
+    """
+
+    def __init__(self, path: StrPath, advice: str = READ_ELSEWHERE) -> None:
+        self.path = Path(path)
+        self._advice = advice
+
+    @cached_property
+    def manifest(self) -> dict[str, Any] | None:
+        """How the folder came about; None if it has no manifest."""
+        path = self.path / MANIFEST
+        if not path.exists():
+            return None
+        try:
+            manifest = msgspec.json.decode(read_stored(path))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"{path}: not a manifest that judge wrote ({error}); {self._advice}") from error
+        if not isinstance(manifest, dict) or not isinstance(manifest.get("configuration"), dict):
+            raise InputError(f"{path}: not a manifest that judge wrote; {self._advice}")
+        if manifest.get("schema") != SCHEMA:
+            raise InputError(
+                f"{self.path}: made by judge {manifest.get('judge_version')} (layout {manifest.get('schema')}), "
+                f"this is {__version__} (layout {SCHEMA}); {self._advice}"
+            )
+        return manifest
+
+    @property
+    def status(self) -> str | None:
+        """Whether the job came to its end; None without a manifest."""
+        return (self.manifest or {}).get("status")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that the folder was made with, by their names on the command line."""
+        options = (self.manifest or {}).get("options")
+        return dict(options) if isinstance(options, dict) else {}
+
+    @property
+    def runs(self) -> dict[str, str]:
+        """Run ids and digests of the manifest; empty without one."""
+        runs = self.manifest["configuration"].get("runs") if self.manifest else None
+        return dict(runs) if isinstance(runs, dict) else {}
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The pool, which has the runs of the manifest."""
+        pool = read_pool_folder(self.path / "pool.jsonl", *BESIDE)
+        # A folder without a manifest was put together by hand. A run that was stopped leaves a manifest, written first.
+        if self.manifest is None or self.status == UNFINISHED:
+            return pool
+        runs = self.manifest["configuration"].get("runs", {})
+        if not isinstance(runs, dict):
+            raise InputError(f"{self.path / MANIFEST}: $.configuration.runs: {shown(runs)}: expected runs with digests")
+        pooled = {run.run_id for run in pool.runs}
+        if runs.keys() != pooled:
+            names = ", ".join(map(shown, sorted(runs.keys() ^ pooled, key=natural_key)[:5]))
+            raise InputError(f"{self.path / 'runs.jsonl'}: not the runs of {self.path / MANIFEST}: {names}")
+        return pool
+
+    @cached_property
+    def results(self) -> StoredResults:
+        """What was judged and what is missing; they stay in their files."""
+        judgments = self.path / JUDGMENTS
+        if not judgments.exists():
+            raise InputError(f"{self.path}: no {JUDGMENTS} there: expected an output folder of `judge run`")
+        return read_results(judgments, self.path / FAILURES)
+
+    @cached_property
+    def replies(self) -> StoredResults:
+        """What models said: the members of a jury, else the judge."""
+        members = self.path / MEMBERS
+        return read_results(members, self.path / MEMBER_FAILURES) if members.is_file() else self.results
 
 
 def check_folder(
@@ -124,7 +188,7 @@ def check_folder(
         raise InputError(f"{out}: cannot be used as an output folder: no permission to write")
     present = [path.name for path in out.iterdir() if not path.name.startswith((JOURNAL, record, "."))]
     # Read later than the names: another process of judge may have begun to write them, its record first.
-    manifest = read_manifest(out)
+    manifest = OutputFolder(out, WRITE_ELSEWHERE).manifest
     if manifest is None:
         own = {name.partition("/")[0] for name, _ in recorded(out, record)}
         if foreign := sorted({*present} - own):
@@ -250,37 +314,20 @@ _OPTIONS = {
 """Options whose names differ from those in a configuration."""
 
 
-def read_earlier_pool(folder: Path) -> Pool:
-    """The pool of an earlier output folder."""
-    pool = read_pool_folder(folder / "pool.jsonl", *BESIDE)
-    # A folder without a manifest was put together by hand. A run that was stopped leaves a manifest, written first.
-    manifest = read_manifest(folder)
-    if manifest is not None and manifest.get("status") != UNFINISHED:
-        runs = manifest["configuration"].get("runs", {})
-        if not isinstance(runs, dict):
-            raise InputError(f"{folder / MANIFEST}: $.configuration.runs: {shown(runs)}: expected runs with digests")
-        expected = set(runs)
-        pooled = {run.run_id for run in pool.runs}
-        if expected != pooled:
-            names = ", ".join(map(shown, sorted(expected ^ pooled, key=natural_key)[:5]))
-            raise InputError(f"{folder / 'runs.jsonl'}: not the runs of {folder / MANIFEST}: {names}")
-    return pool
-
-
-def check_extended(folder: Path, wanted: Mapping[str, Any], files: Mapping[str, StrPath | None]) -> None:
+def check_extended(folder: OutputFolder, wanted: Mapping[str, Any], files: Mapping[str, StrPath | None]) -> None:
     """Refuse to add to a pool that was made in another way: one leaderboard cannot hold both."""
-    manifest = read_manifest(folder)
-    if manifest is None:
-        raise InputError(f"{folder}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`")
-    earlier = manifest["configuration"]
-    recorded = earlier_options(folder)
+    if folder.manifest is None:
+        raise InputError(
+            f"{folder.path}: no {MANIFEST} there: expected an output folder of `judge run` or `judge pool`"
+        )
+    options = folder.options
     differing = []
-    for key, before, now in differences(earlier, wanted, POOLING):
+    for key, before, now in differences(folder.manifest["configuration"], wanted, POOLING):
         if key == "pooling.draw" and str(now).startswith(f"{before}, "):
             continue
         option = _OPTIONS.get(key, key.rpartition(".")[2].replace("_", "-"))
         if option in files:
-            before = recorded.get(option, brief(before)) if before else "none"
+            before = options.get(option, brief(before)) if before else "none"
             now = files[option] or "none"
             differing.append(
                 f"{now} has changed since" if str(before) == str(now) else f"--{option}: {before} there, {now} now"
@@ -289,29 +336,15 @@ def check_extended(folder: Path, wanted: Mapping[str, Any], files: Mapping[str, 
             differing.append(f"--{option}: {brief(before)} there, {brief(now)} now")
     if differing:
         raise InputError(
-            f"{folder}: pooled in another way ({'; '.join(differing)}). Leave these options out to pool as before, or "
-            "pool all runs anew into another folder"
+            f"{folder.path}: pooled in another way ({'; '.join(differing)}). Leave these options out to pool as "
+            "before, or pool all runs anew into another folder"
         )
-
-
-def earlier_runs(folder: Path) -> dict[str, str]:
-    """Run ids and digests in the manifest of an output folder; empty without a manifest."""
-    manifest = read_manifest(folder)
-    runs = manifest["configuration"].get("runs") if manifest else None
-    return dict(runs) if isinstance(runs, dict) else {}
 
 
 def draws(configured: Any) -> int:
     """How often pairs were drawn, by the configuration of a pool: `--extend` records one draw after the other."""
     pooling = configured.get("pooling") if isinstance(configured, dict) else None
     return str(pooling.get("draw")).count(", ") + 1 if isinstance(pooling, dict) else 1
-
-
-def earlier_options(folder: Path) -> dict[str, Any]:
-    """The options that an output folder was made with, by their names on the command line."""
-    manifest = read_manifest(folder)
-    options = manifest.get("options") if manifest else None
-    return dict(options) if isinstance(options, dict) else {}
 
 
 REPORT_RECORD = "report.sha256"

@@ -11,7 +11,7 @@ from judge.io.ids import natural_key
 from judge.io.plan import Option, Options, Positive
 from judge.io.printout import Printout
 from judge.io.steps import Steps, quiet
-from judge.jobs.manifest import MANIFEST, read_earlier_pool
+from judge.jobs.manifest import MANIFEST, OutputFolder
 from judge.passages import differing, files_of, listed, read_passages
 from judge.pool.bank import BESIDE
 from judge.pool.intake import read_runs
@@ -173,7 +173,7 @@ def _used_by_runs(runs: Sequence[Path], depth: int, steps: Steps) -> tuple[froze
 
 def _used_by_pool(folder: Path) -> frozenset[str]:
     """The ids of the passages that the pool's responses use."""
-    pool = read_earlier_pool(folder)
+    pool = OutputFolder(folder).pool
     if not pool.responses:
         raise InputError(f"{folder}: no response, so no passage to extract")
     keys = frozenset(key for response in pool.responses for key in response.passages)

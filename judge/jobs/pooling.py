@@ -16,7 +16,7 @@ from judge.io.plan import Call, OneOf, Option, Positive, pairs
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.io.text import count, shown
-from judge.jobs.manifest import check_extended, earlier_runs, pool_configuration, read_earlier_pool, read_manifest
+from judge.jobs.manifest import OutputFolder, check_extended, pool_configuration
 from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
 from judge.plugins import collection
@@ -171,10 +171,10 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     turns = turns_by_id(topics) if topics is not None else None
     selection = _selection(pooling, turns)
     hashes = open_hashes(pooling.passage_hashes) if pooling.passage_hashes is not None else None
-    earlier = pooling.extend
-    previous = read_earlier_pool(earlier) if earlier is not None else None
+    earlier = OutputFolder(pooling.extend) if pooling.extend is not None else None
+    previous = earlier.pool if earlier is not None else None
     if previous is not None and previous.responses and previous.unit != unit:
-        raise UsageError(f"{earlier}: a pool of {previous.unit}s, to which no {unit}s are added")
+        raise UsageError(f"{pooling.extend}: a pool of {previous.unit}s, to which no {unit}s are added")
     thresholds = _thresholds(pooling)
     screening = partial(_reason_against, thresholds) if pooling.screen == "exclude" else None
     made = partial(_made, pooling, topics, hashes=hashes, previous=previous, screening=screening, steps=steps)
@@ -196,7 +196,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
         pool,
         _settings(pooling, hashes),
         pooling.topics,
-        earlier_runs(earlier) if earlier is not None and unit != "pair" else {},
+        earlier.runs if earlier is not None and unit != "pair" else {},
     )
     if earlier is not None:
         files = {
@@ -272,11 +272,13 @@ def _made(
     return submitted, choice, pool
 
 
-def _keep_draws(earlier: Path, configured: dict[str, Any], *, more: bool) -> None:
+def _keep_draws(earlier: OutputFolder, configured: dict[str, Any], *, more: bool) -> None:
     """Record the draws that led to earlier pairs, and then the one that led to more."""
-    if earlier_runs(earlier) != configured["runs"]:
-        raise UsageError(f"{earlier}: --extend adds pairs of the same runs; pool pairs of other runs into a new folder")
-    manifest = read_manifest(earlier)
+    if earlier.runs != configured["runs"]:
+        raise UsageError(
+            f"{earlier.path}: --extend adds pairs of the same runs; pool pairs of other runs into a new folder"
+        )
+    manifest = earlier.manifest
     before = manifest["configuration"]["pooling"].get("draw") if manifest else None
     now = configured["pooling"].pop("draw", None)
     if before is not None:

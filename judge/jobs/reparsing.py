@@ -16,8 +16,7 @@ from judge.io.plan import Option
 from judge.io.printout import Part, Printout
 from judge.io.table import Table
 from judge.io.words import split_sentences
-from judge.jobs.judged import read_replies
-from judge.jobs.manifest import JOURNAL, read_earlier_pool
+from judge.jobs.manifest import JOURNAL, OutputFolder
 from judge.jobs.options import OwnPrompts
 from judge.judges.forms import answer_labels
 from judge.judges.journal import JournalView
@@ -57,9 +56,10 @@ def reparse(plan: ReparsePlan) -> Printout:
     on no recorded reply, such as calls that failed.
     """
     path = plan.folder / JOURNAL
-    results = read_replies(plan.folder)
+    folder = OutputFolder(plan.folder)
+    results = folder.replies
     prompts, warnings = _prompts(results, plan.prompts)
-    responses = {response.response_id: response for response in read_earlier_pool(plan.folder).responses}
+    responses = {response.response_id: response for response in folder.pool.responses}
     changes = list[Reread]()
     read = 0
     with JournalView([path]) as journal:

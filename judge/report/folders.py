@@ -20,7 +20,7 @@ from judge.jobs.calibration import RECORD as CALIBRATION_RECORD
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
 from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.leaderboard import CORRECTED_RECORD, CorrectionOutcome, CorrectionPlan, correct_leaderboard
-from judge.jobs.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, read_manifest
+from judge.jobs.manifest import JOURNAL, MANIFEST, POOLED, RECORD, UNFINISHED, OutputFolder
 from judge.jobs.recheck import RECHECK
 from judge.judges.journal import JournalView
 from judge.judges.journal_tools import JournalSpending, read_spending
@@ -134,7 +134,7 @@ def check_finished(folder: Path) -> None:
 
     An InputError if the run was stopped, or nothing was judged yet.
     """
-    status = (read_manifest(folder) or {}).get("status")
+    status = OutputFolder(folder).status
     if status == UNFINISHED:
         raise InputError(
             f"{folder}: the run is not finished ({MANIFEST} says so): the same `judge run` command goes on from there, "

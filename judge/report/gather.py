@@ -18,8 +18,8 @@ from judge.gold.rows import GoldByResponse, GoldRow, match, read_gold
 from judge.io.files import StrPath, read_stored, sha256
 from judge.io.ids import groups_of, natural_key
 from judge.io.text import count
-from judge.jobs.judged import JudgedFolder, read_replies
-from judge.jobs.manifest import JOURNAL, read_manifest
+from judge.jobs.judged import JudgedFolder
+from judge.jobs.manifest import JOURNAL, OutputFolder
 from judge.pool.conversation import turns_shown
 from judge.pool.records import Pool, RunEntry
 from judge.records import Criterion, Scale
@@ -43,7 +43,7 @@ def read_folder_items(
     pool = judged.pool
     matched = match(gold, pool)[0] if gold else {}
     drawn = _Drawn(pool, matched, share)
-    replies = read_replies(folder) if (folder / MEMBERS).exists() else ()
+    replies = OutputFolder(folder).replies if (folder / MEMBERS).exists() else ()
     votes = groups_of(
         ((vote.response_id, vote.criterion), listed.opinion(vote)) for vote in replies if drawn.holds(vote)
     )
@@ -150,7 +150,7 @@ def _scales(results: Sequence[Judgment | Failure], own: Sequence[Criterion]) -> 
 
 def _of_topics(folder: Path, name: str) -> tuple[dict[str, Turn], tuple[str, ...]]:
     """The turns of the topics file that the manifest names, if it still is the same file; else a note."""
-    manifest: Mapping[str, Any] = read_manifest(folder) or {}
+    manifest: Mapping[str, Any] = OutputFolder(folder).manifest or {}
     options = manifest.get("options")
     named = options.get("topics") if isinstance(options, dict) else None
     recorded = manifest.get("configuration", {}).get("topics")

@@ -283,6 +283,17 @@ def test_an_output_folder_of_another_make_is_left_alone(tmp_path, capsys, manife
     assert files(out) == before
 
 
+@pytest.mark.parametrize("command", ["report", "release --out bundle", "leaderboard", "pool --runs runs --extend"])
+def test_whoever_reads_a_folder_of_another_make_is_not_sent_to_another_out(tmp_path, capsys, command: str) -> None:
+    put(tmp_path / "manifest.json", '{"schema": 99, "judge_version": "9", "configuration": {}}')
+    for name in ("judgments.jsonl", "pool.jsonl", "passages.jsonl", "excluded.tsv", "runs.jsonl"):
+        put(tmp_path / name, "run_id\tturn_id\trank\treason\tdetail\n" if name.endswith(".tsv") else "")
+    message = complaint(capsys, main([*command.split(), str(tmp_path)]))
+    assert "made by judge 9 (layout 99)" in message
+    assert "read it with the version of judge that wrote it" in message
+    assert "--out" not in message
+
+
 def test_another_configuration_needs_another_folder_or_replace(out: Path, example: Path, capsys) -> None:
     assert run(RUNS, out) == 0
     before = files(out)

@@ -34,7 +34,7 @@ from judge.io.installed import __version__, undrawn
 from judge.io.plan import AboveZero, Option, Options, Positive, Seed
 from judge.io.steps import ProgressLine, Step, Steps, quiet
 from judge.io.text import digest
-from judge.jobs.manifest import MANIFEST, SCHEMA, UNFINISHED, check_folder, job_manifest, read_earlier_pool
+from judge.jobs.manifest import MANIFEST, SCHEMA, UNFINISHED, OutputFolder, check_folder, job_manifest
 from judge.jobs.options import DEFAULT_CRITERIA, JudgedPrompts
 from judge.jobs.pooling import Pooling, pool_runs
 from judge.judges.backends import backend_facts
@@ -304,7 +304,7 @@ def _read(plan: ProbePlan, unit: JudgedUnit, steps: Steps) -> tuple[Pool, dict[s
         if not pooled.pool.responses:
             raise InputError("no response can be judged: every one was excluded", pooled.submitted.problems)
         return pooled.pool, pooled.turns
-    pool = read_earlier_pool(plan.folder)
+    pool = OutputFolder(plan.folder).pool
     return pool, turns_shown(pool, topic_turns(plan.topics))
 
 

@@ -31,7 +31,7 @@ from judge.jobs.calibration.inputs import CalibrationInputs, judged_criteria, ma
 from judge.jobs.calibration.inputs import CalibrationPlan as CalibrationPlan
 from judge.jobs.calibration.labels import LabeledGold, ask_models, forecast_models, resampling, stored_labels
 from judge.jobs.calibration.look import looked_often
-from judge.jobs.manifest import read_manifest, reported
+from judge.jobs.manifest import OutputFolder, reported
 from judge.judges.credentials import scrub, without_credentials
 from judge.judges.model import recorded_options
 from judge.pool.conversation import turns_shown
@@ -231,7 +231,7 @@ def _made(plan: CalibrationPlan, source: str, endpoint: str | None) -> dict[str,
         options["base_url"] = scrub(without_credentials(url)) if url else endpoint
         return {"options": options}
     try:
-        manifest = read_manifest(Path(source).parent)
+        manifest = OutputFolder(Path(source).parent).manifest
     except InputError:
         manifest = None
     configuration = manifest["configuration"] if manifest else {}

@@ -19,9 +19,9 @@ from judge.io.printout import Printout
 from judge.io.steps import Step, Steps, quiet
 from judge.io.text import count
 from judge.jobs.calibration import CalibrationPlan, calibrate_judges
-from judge.jobs.judged import JudgedFolder, read_judged, read_replies
+from judge.jobs.judged import JudgedFolder, read_judged
 from judge.jobs.leaderboard import CORRECTED_RECORD, CorrectionPlan, correct_leaderboard, correction_files
-from judge.jobs.manifest import RECORD, UNFINISHED, read_manifest, reported
+from judge.jobs.manifest import RECORD, UNFINISHED, OutputFolder, reported
 from judge.jobs.options import OwnPrompts
 from judge.jobs.release.contents import (
     README,
@@ -84,8 +84,7 @@ def release_folder(plan: ReleasePlan, steps: Steps = quiet) -> Printout:
             judgments=(folder / JUDGMENTS,), gold=plan.gold, cluster=judged.cluster, prompts=plan.prompts
         )
         judged = judged.beside(calibrate_judges(asked).calibration.verdicts)
-    replies = read_replies(folder)
-    models = {} if plan.model_names else hidden_models(judged, replies)
+    models = {} if plan.model_names else hidden_models(judged, OutputFolder(folder).replies)
     public = published_folder(judged, models)
     private = None if plan.keep_names else plan.names or out.resolve().with_name(f"{out.resolve().name}{NAMES}")
     _check_out(plan, folder, out, private)
@@ -135,8 +134,8 @@ def _check_folder(folder: Path) -> None:
         raise InputError(
             f"{folder}: a corrected leaderboard: `judge release OUT --gold FILE` publishes it with its run"
         )
-    manifest = read_manifest(folder)
-    if manifest is None or manifest.get("status") == UNFINISHED:
+    stored = OutputFolder(folder)
+    if stored.manifest is None or stored.status == UNFINISHED:
         raise InputError(f"{folder}: no finished run there: expected an output folder of `judge run`")
     entries = sorted(recorded(folder, RECORD))
     if not entries:

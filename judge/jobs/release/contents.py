@@ -21,8 +21,8 @@ from judge.io.installed import __version__
 from judge.io.steps import Step, Steps
 from judge.io.text import count, markdown_cell, printable
 from judge.jobs.folder import FILES, listed_files, pool_records, result_lines
-from judge.jobs.judged import JudgedFolder, read_replies
-from judge.jobs.manifest import MANIFEST, RECORD
+from judge.jobs.judged import JudgedFolder
+from judge.jobs.manifest import MANIFEST, RECORD, OutputFolder
 from judge.jobs.recheck import RECHECK
 from judge.jobs.release.names import Pseudonyms
 from judge.judges.backends import backend_facts
@@ -157,8 +157,7 @@ def _results(judged: JudgedFolder, rationales: bool, models: Mapping[str, str]) 
     shown = partial(_published, rationales=rationales, models=models)
     files |= result_lines(judged.results, JUDGMENTS, FAILURES, shown)
     if (folder / MEMBERS).is_file():
-        votes = read_replies(folder)
-        files |= result_lines(votes, MEMBERS, MEMBER_FAILURES, shown)
+        files |= result_lines(OutputFolder(folder).replies, MEMBERS, MEMBER_FAILURES, shown)
     return files
 
 
@@ -200,7 +199,7 @@ def prompt_parts(judged: JudgedFolder, own: Mapping[str, Path]) -> Iterator[tupl
     known = {prompt_id: find_criterion(path) for prompt_id, path in own.items()}
     asked = {
         (f"{reply.criterion}/{reply.variant}", reply.criterion_digest)
-        for reply in read_replies(judged.path)
+        for reply in OutputFolder(judged.path).replies
         # A jury's grades, where its folder has no members, are under a digest of their own.
         if not is_jury(reply.judge)
     }
