@@ -53,7 +53,7 @@ from judge.extra.bench.card import parse_card
 from judge.extra.bench.page import compare_cards
 from judge.extra.checkers.onnx import ModelFiles, open_tokenizer, windows
 from judge.extra.checkers.served import read_scores
-from judge.extra.desk.store import DeskItem, DeskLabel, LabelStore
+from judge.extra.desk.store import DeskItem, LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank
 from judge.extra.nuggets.labels import join, read_matches
@@ -684,9 +684,9 @@ def _desk_stores() -> tuple[bytes, ...]:
         path = Path(folder, "labels.sqlite")
         with _desk(path) as store:
             for grade in (2, None, 3):
-                store.save("1", store.tasks("1")[0], DeskLabel(grade, "why"), "blind")
+                store.save("1", store.tasks("1")[0], grade, "why", "blind")
             store.undo("1")
-            store.save("1", store.tasks("1")[1], DeskLabel(0, ""), "blind")
+            store.save("1", store.tasks("1")[1], 0, "", "blind")
         return (path.read_bytes(),)
 
 

@@ -476,8 +476,22 @@ def _grouped(
 
 def _by_judge(groups: Mapping[_JudgeKey, _Group], source: str, digest: str) -> tuple[Labels, ...]:
     """The groups in natural order of judge and prompt."""
-    ordered = sorted(groups, key=lambda key: (natural_key(key[0]), natural_key(key[1]), key))
-    return tuple(Labels(*key, source, digest, tuple(groups[key][0]), tuple(sorted(groups[key][1]))) for key in ordered)
+    several: list[Labels] = []
+    for key in sorted(groups, key=lambda key: (natural_key(key[0]), natural_key(key[1]), key)):
+        judge, prompt, prompt_digest = key
+        labels, models = groups[key]
+        several.append(
+            Labels(
+                judge=judge,
+                prompt=prompt,
+                prompt_digest=prompt_digest,
+                source=source,
+                digest=digest,
+                labels=tuple(labels),
+                models_returned=tuple(sorted(models)),
+            )
+        )
+    return tuple(several)
 
 
 def _label(result: Judgment | Failure, turn_id: str, response_id: str) -> Label:

@@ -57,9 +57,15 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
     worker = [labels.worker, *(np.full(len(item), W + i, dtype=np.int32) for i, (item, _, _) in enumerate(cast))]
     item = [labels.item, *(item for item, _, _ in cast)]
     code = [labels.code, *(code for _, code, _ in cast)]
-    names = *labels.workers, *(judge.judge for judge in votes)
-    arrays = np.concatenate(worker), np.concatenate(item), np.concatenate(code)
-    joint = CrowdLabels(labels.criterion, labels.grades, names, labels.items, *arrays)
+    joint = CrowdLabels(
+        criterion=labels.criterion,
+        grades=labels.grades,
+        workers=(*labels.workers, *(judge.judge for judge in votes)),
+        items=labels.items,
+        worker=np.concatenate(worker),
+        item=np.concatenate(item),
+        code=np.concatenate(code),
+    )
     fitted = AGGREGATORS["dawid-skene"].aggregate(joint, CrowdSettings(smoothing=_SMOOTHING))
     confusion = fitted.worker["confusion"]
     prior = fitted.fit.prior if fitted.fit is not None else np.full(len(labels.grades), np.nan)
@@ -76,23 +82,44 @@ def _lines(labels: CrowdLabels, votes: Sequence[Labels]) -> list[tuple[object, .
     note = f"{DIAGNOSTIC}; {fitted.rule}"
     lines: list[tuple[object, ...]] = []
     for i, name in enumerate(joint.workers):
-        kind, prompt, left_out = ("worker", None, 0) if i < W else ("judge", votes[i - W].prompt, cast[i - W][2])
+        prompt = votes[i - W].prompt if i >= W else None
+        left_out = cast[i - W][2] if i >= W else 0
         accuracy = float(prior @ np.diagonal(confusion[i])) if n[i] else None
-        means = (float(of[i] / compared[i]) if compared[i] else None for of in (same, deviation))
-        table = ";".join(",".join(decimals(p, 4) for p in row) for row in confusion[i].tolist()) if n[i] else ""
-        about = labels.criterion, kind, name, prompt, int(n[i]), left_out, accuracy, int(compared[i])
-        lines.append((*about, *means, grades, table, note))
+        rows = [",".join(decimals(p, 4) for p in row) for row in confusion[i].tolist()] if n[i] else []
+        lines.append(
+            (
+                labels.criterion,
+                "worker" if i < W else "judge",
+                name,
+                prompt,
+                int(n[i]),
+                left_out,
+                accuracy,
+                int(compared[i]),
+                float(same[i] / compared[i]) if compared[i] else None,
+                float(deviation[i] / compared[i]) if compared[i] else None,
+                grades,
+                ";".join(rows),
+                note,
+            )
+        )
     return lines
 
 
 def _cast(labels: CrowdLabels, judge: Labels) -> tuple[NDArray[np.int32], NDArray[np.int8], int]:
     """A judge's labels of the crowd's items, of the first sample: items, codes, and how many labels are left out."""
-    where = {item: i for i, item in enumerate(labels.items)}
+    index = {item: i for i, item in enumerate(labels.items)}
     code = {grade: i for i, grade in enumerate(labels.grades)}
-    first = [(Item(label.turn_id, label.response_id), label.grade) for label in judge.labels if label.sample == 0]
-    given = [(item, grade) for item, grade in first if grade is not None]
-    kept = {where[item]: code[grade] for item, grade in given if item in where and grade in code}
-    return (np.array(list(kept), dtype=np.int32), np.array(list(kept.values()), dtype=np.int8), len(given) - len(kept))
+    graded = 0
+    codes: dict[int, int] = {}
+    for label in judge.labels:
+        if label.sample > 0 or label.grade is None:
+            continue
+        graded += 1
+        item = Item(label.turn_id, label.response_id)
+        if item in index and label.grade in code:
+            codes[index[item]] = code[label.grade]
+    return np.array(list(codes), dtype=np.int32), np.array(list(codes.values()), dtype=np.int8), graded - len(codes)
 
 
 def _table(majority: Floats, code: NDArray[np.int8]) -> Floats:

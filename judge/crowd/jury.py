@@ -104,19 +104,30 @@ def consensus(
     codes = codes[:, [numbers[item] for item in items]]
     worker, item = np.nonzero(codes >= 0)
     names = member_names(members)
-    votes = (worker.astype(np.int32), item.astype(np.int32), codes[worker, item])
-    labels = CrowdLabels(criterion.name, grades, tuple(names), tuple(items), *votes)
+    labels = CrowdLabels(
+        criterion=criterion.name,
+        grades=grades,
+        workers=tuple(names),
+        items=tuple(items),
+        worker=worker.astype(np.int32),
+        item=item.astype(np.int32),
+        code=codes[worker, item],
+    )
     settings = CrowdSettings(tie="mean-half-middle") if criterion.unit == "pair" else CrowdSettings()
     voted = AGGREGATORS[aggregator].aggregate(labels, settings) if len(labels.code) else None
-    where = {item: i for i, item in enumerate(items)}
+    index = {item: i for i, item in enumerate(items)}
     verdicts = (
-        _verdict(criterion, [results[place] for place in row], names, f"{JURY}{aggregator}", voted, where[item])
+        _verdict(criterion, [results[place] for place in row], names, f"{JURY}{aggregator}", voted, index[item])
         for item, row in zip(numbers, places.T.tolist(), strict=True)
     )
-    rule, ties = ("no member gave a grade", 0) if voted is None else (voted.rule, int(voted.tied.sum()))
-    alpha = alpha_interval(codes, labels.topic, grades, "ordinal", np.random.default_rng(_SEED))
-    unlike = voted.unlike if voted is not None and AGGREGATORS[aggregator].weighs else 0
-    return Verdicts(results=stored(verdicts, folder), rule=rule, ties=ties, alpha=alpha, unlike=unlike)
+    weighed = voted is not None and AGGREGATORS[aggregator].weighs
+    return Verdicts(
+        results=stored(verdicts, folder),
+        rule="no member gave a grade" if voted is None else voted.rule,
+        ties=0 if voted is None else int(voted.tied.sum()),
+        alpha=alpha_interval(codes, labels.topic, grades, "ordinal", np.random.default_rng(_SEED)),
+        unlike=voted.unlike if voted is not None and weighed else 0,
+    )
 
 
 def _votes(
@@ -131,9 +142,10 @@ def _votes(
         number = items.setdefault(Item(result.turn_id, result.response_id), len(items))
         code = grades.index(result.grade) if isinstance(result, Judgment) and not result.unable else -1
         votes.extend((member[result.judge, result.criterion_digest, result.sample], number, place, code))
-    who, which, place_of, code_of = np.array(votes, dtype=np.int64).reshape(-1, 4).T
+    who, which, result_places, result_codes = np.array(votes, dtype=np.int64).reshape(-1, 4).T
     places, codes = np.full((2, len(members), len(items)), -1, dtype=np.int64)
-    places[who, which], codes[who, which] = place_of, code_of
+    places[who, which] = result_places
+    codes[who, which] = result_codes
     if (places < 0).any():
         raise ValueError(f"a member of the jury has no result for some response under {criterion.name}")
     return items, places, codes.astype(np.int8)
@@ -148,18 +160,24 @@ def _verdict(
     place: int,
 ) -> Judgment | Failure:
     """The jury's result for the response at a place of the grades, from a result of each member."""
-    given = [result for result in row if isinstance(result, Judgment)]
-    unable = sum(result.unable for result in given)
-    graded = len(given) - unable
+    judged = [result for result in row if isinstance(result, Judgment)]
+    unable = sum(result.unable for result in judged)
+    graded = len(judged) - unable
     line = "; ".join(f"{name}: {in_a_word(result)}" for name, result in zip(names, row, strict=True))
     asked = [[result.judge, result.criterion_digest, result.sample, result.request_digest] for result in row]
     common: dict[str, Any] = {
-        **{name: getattr(row[0], name) for name in ("response_id", "turn_id", "topic_id")}, "criterion": criterion.name,
-        "variant": criterion.variant, "judge": judge, "criterion_digest": criterion.digest,
-        "request_digest": sha256(msgspec.json.encode(asked)), "sample": 0,
-    }  # fmt: skip
+        "response_id": row[0].response_id,
+        "turn_id": row[0].turn_id,
+        "topic_id": row[0].topic_id,
+        "criterion": criterion.name,
+        "variant": criterion.variant,
+        "judge": judge,
+        "criterion_digest": criterion.digest,
+        "request_digest": sha256(msgspec.json.encode(asked)),
+        "sample": 0,
+    }
     levels = sorted(criterion.scale.levels, key=lambda level: level.grade)
-    if unable > graded and 2 * len(given) >= len(row) and criterion.scale.unable is not None:
+    if unable > graded and 2 * len(judged) >= len(row) and criterion.scale.unable is not None:
         grade = criterion.scale.unable.grade
         expected = None
         probabilities = None
@@ -182,8 +200,8 @@ def _verdict(
         rationale=line,
         sentences=(),
         model=None,
-        form=Counter(result.form for result in given).most_common(1)[0][0],
-        repaired=any(result.repaired for result in given),
+        form=Counter(result.form for result in judged).most_common(1)[0][0],
+        repaired=any(result.repaired for result in judged),
     )
 
 
@@ -191,12 +209,12 @@ def member_names(members: Sequence[Member]) -> list[str]:
     """Distinct names of the members: the judge, the prompt if there are several, `#n` if there are several samples."""
     prompts = len({member.prompt_digest for member in members}) > 1
     samples = any(member.sample for member in members)
-    return [
-        printable(
-            f"{member.judge}{f' {member.prompt}' if prompts else ''}{f' #{member.sample + 1}' if samples else ''}"
-        )
-        for member in members
-    ]
+    names: list[str] = []
+    for member in members:
+        prompt = f" {member.prompt}" if prompts else ""
+        sample = f" #{member.sample + 1}" if samples else ""
+        names.append(printable(f"{member.judge}{prompt}{sample}"))
+    return names
 
 
 def cautions(

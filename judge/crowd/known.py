@@ -37,6 +37,11 @@ class KnownItem(NamedTuple):
     acceptable: tuple[int, ...]
     """Ascending."""
 
+    @property
+    def item(self) -> Item:
+        """The item, under whatever criterion."""
+        return Item(self.turn_id, self.item_id)
+
 
 class KnownFile:
     """A file of known items, read before the criteria and scales of the tables are known.
@@ -62,8 +67,12 @@ class KnownFile:
     @property
     def items(self) -> frozenset[Item]:
         """The items that the rows name."""
-        ids = (_ids(values) for _, values in self.rows)
-        return frozenset(Item(*map(str.strip, pair)) for pair in ids if all(isinstance(part, str) for part in pair))
+        items: set[Item] = set()
+        for _, values in self.rows:
+            turn_id, item_id = _ids(values)
+            if isinstance(turn_id, str) and isinstance(item_id, str):
+                items.add(Item(turn_id.strip(), item_id.strip()))
+        return frozenset(items)
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -82,7 +91,7 @@ class KnownFile:
         """
         problems = LabelProblems()
         problems += self.problems
-        items: dict[tuple[str, ...], KnownItem] = {}
+        items: dict[tuple[Item, str], KnownItem] = {}
         only = only or (next(iter(scales)) if len(scales) == 1 else None)
         for where, values in self.rows:
             criterion = values.get("criterion") or only
@@ -100,9 +109,9 @@ class KnownFile:
                         )
                     )
                 continue
-            known, problem = _known(values, criterion, scales)
-            if known is not None and items.setdefault(known[:3], known) is not known:
-                problem = f"item {shown(known.item_id)} is on an earlier line too"
+            item, problem = _known_item(values, criterion, scales)
+            if item is not None and items.setdefault((item.item, item.criterion), item) is not item:
+                problem = f"item {shown(item.item_id)} is on an earlier line too"
             if problem:
                 problems.append(file_problem("wrong_known_item", self.file, problem, where))
         if n := problems.total("error"):
@@ -110,7 +119,7 @@ class KnownFile:
             raise InputError(message, [*problems, *problems.rest()])
         if not items:
             raise InputError(f"{self.file}: no known item is about {', '.join(scales)}")
-        return tuple(sorted(items.values(), key=lambda item: (*natural_order(item[:2]), item[2:])))
+        return tuple(sorted(items.values(), key=lambda item: (*natural_order(item.item), item.criterion)))
 
 
 def _ids(values: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -118,12 +127,12 @@ def _ids(values: Mapping[str, Any]) -> tuple[Any, Any]:
     return values.get("turn_id"), next((values[name] for name in _ITEM_NAMES if values.get(name)), None)
 
 
-def _known(
+def _known_item(
     values: Mapping[str, Any], criterion: object, scales: Mapping[str, Sequence[int]]
 ) -> tuple[KnownItem | None, str]:
     """The known item of a row, or what is wrong with it."""
-    ids = _ids(values)
-    for name, value in zip(("turn_id", "response_id"), ids, strict=True):
+    turn_id, item_id = _ids(values)
+    for name, value in (("turn_id", turn_id), ("response_id", item_id)):
         if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MAX_ID:
             return None, f"{name} {shown(value)}: expected an id"
     if not isinstance(criterion, str) or criterion not in scales:
@@ -132,8 +141,8 @@ def _known(
     if not acceptable or not set(acceptable) <= set(scales[criterion]):
         scale = ", ".join(map(str, scales[criterion]))
         return None, f"acceptable {shown(values.get('acceptable'))}: expected one or more of {scale}"
-    turn_id, item_id = (str(part).strip() for part in ids)
-    return KnownItem(turn_id, item_id, criterion, acceptable), ""
+    item = KnownItem(turn_id=turn_id.strip(), item_id=item_id.strip(), criterion=criterion, acceptable=acceptable)
+    return item, ""
 
 
 def _acceptable(value: object) -> tuple[int, ...]:
@@ -148,13 +157,14 @@ def _acceptable(value: object) -> tuple[int, ...]:
 class Removal(NamedTuple):
     """A label that contradicts a known item and removed its worker from a topic."""
 
-    topic: str
     worker: str
-    turn_id: str
-    item_id: str
-    criterion: str
     label: int
-    acceptable: tuple[int, ...]
+    known: KnownItem
+
+    @property
+    def topic(self) -> str:
+        """The topic that the worker is removed from."""
+        return topic_of(self.known.turn_id)
 
 
 @dataclass(frozen=True)
@@ -212,22 +222,14 @@ def filter_workers(
     met: list[NDArray[np.int64]] = []
     fails: list[tuple[int, Removal]] = []
     for criterion, crowd in labels.items():
-        of_item = {Item(*item[:2]): item.acceptable for item in known if item.criterion == criterion}
-        checked, wrong = _contradictions(crowd, of_item, max_deviation)
+        known_here = {one.item: one for one in known if one.criterion == criterion}
+        checked, wrong = _contradictions(crowd, known_here, max_deviation)
         met.append(pairs[criterion][checked])
         for row in wrong:
-            item = crowd.items[crowd.item[row]]
-            worker = crowd.workers[crowd.worker[row]]
-            label = crowd.grades[crowd.code[row]]
-            topic = topic_of(item.turn_id)
             removal = Removal(
-                topic=topic,
-                worker=worker,
-                turn_id=item.turn_id,
-                item_id=item.item_id,
-                criterion=criterion,
-                label=label,
-                acceptable=of_item[item],
+                worker=crowd.workers[crowd.worker[row]],
+                label=crowd.grades[crowd.code[row]],
+                known=known_here[crowd.items[crowd.item[row]]],
             )
             fails.append((int(pairs[criterion][row]), removal))
     failed, times = np.unique([pair for pair, _ in fails], return_counts=True)
@@ -237,7 +239,7 @@ def filter_workers(
     sizes, pairs_of_size = np.unique(met_times, return_counts=True)
     gone_pairs = set(gone.tolist())
     removals = [removal for pair, removal in fails if pair in gone_pairs]
-    known_items = {Item(*item[:2]) for item in known}
+    known_items = {one.item for one in known}
     kept = {}
     removed = {}
     for criterion, crowd in labels.items():
@@ -248,7 +250,7 @@ def filter_workers(
         removed[criterion] = {topic: int(n) for topic, n in zip(crowd.topics, lost, strict=True) if n}
     met_items = {item for crowd in labels.values() for item in crowd.items}
     return kept, Audit(
-        removals=tuple(sorted(removals, key=lambda each: (*natural_order(each[:4]), each.criterion))),
+        removals=tuple(sorted(removals, key=_order_of)),
         tolerated=len(fails) - len(removals),
         checked=len(checks),
         unchecked=len(every) - len(checks),
@@ -259,21 +261,28 @@ def filter_workers(
     )
 
 
+def _order_of(removal: Removal) -> tuple[object, ...]:
+    known = removal.known
+    return *natural_order((removal.topic, removal.worker, known.turn_id, known.item_id)), known.criterion
+
+
 def _contradictions(
-    labels: CrowdLabels, acceptable: Mapping[Item, Sequence[int]], max_deviation: int
+    labels: CrowdLabels, known: Mapping[Item, KnownItem], max_deviation: int
 ) -> tuple[NDArray[np.bool_], list[int]]:
     """A mask (L,) of the labels of known items, and the numbers of those labels that contradict them."""
     fit = np.ones((len(labels.items), len(labels.grades)), dtype=np.bool_)
-    for place, item in enumerate(labels.items):
-        if item in acceptable:
-            fit[place] = [min(abs(g - a) for a in acceptable[item]) <= max_deviation for g in labels.grades]
-    checked = np.array([item in acceptable for item in labels.items], dtype=np.bool_)
+    for index, item in enumerate(labels.items):
+        if item in known:
+            acceptable = np.array(known[item].acceptable)
+            distances = np.abs(np.array(labels.grades)[:, None] - acceptable)
+            fit[index] = distances.min(axis=1) <= max_deviation
+    checked = np.array([item in known for item in labels.items], dtype=np.bool_)
     return checked[labels.item], np.flatnonzero(~fit[labels.item, labels.code]).tolist()
 
 
 def without_known(labels: Mapping[str, CrowdLabels], known: Sequence[KnownItem]) -> dict[str, CrowdLabels]:
     """The labels of all workers without known items; the filtered labels are compared with these."""
-    items = {Item(*item[:2]) for item in known}
+    items = {one.item for one in known}
     return {name: _without(crowd, items, np.ones(len(crowd.item), dtype=np.bool_))[0] for name, crowd in labels.items()}
 
 

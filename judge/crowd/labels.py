@@ -60,8 +60,8 @@ class CrowdLabels:
     @cached_property
     def topic(self) -> NDArray[np.int32]:
         """(N,), each item's index into `topics`."""
-        place = {topic: i for i, topic in enumerate(self.topics)}
-        return np.array([place[topic_of(item.turn_id)] for item in self.items], dtype=np.int32)
+        index = {topic: i for i, topic in enumerate(self.topics)}
+        return np.array([index[topic_of(item.turn_id)] for item in self.items], dtype=np.int32)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -258,8 +258,18 @@ def graded(
     tied = consensus.modes(counts).sum(axis=1) > 1
     means = consensus.means(counts, labels.grades)
     unvoted = np.take_along_axis(counts, np.maximum(code, 0)[:, None].astype(np.intp), axis=1)[:, 0] == 0
-    about = tied & (n > 0), means, consensus.entropy(counts), unvoted & (n > 0)
-    return CrowdGrades(code, counts, n, *about, rule, worker, fit)
+    return CrowdGrades(
+        code=code,
+        counts=counts,
+        n=n,
+        tied=tied & (n > 0),
+        mean=means,
+        entropy=consensus.entropy(counts),
+        unvoted=unvoted & (n > 0),
+        rule=rule,
+        worker=worker,
+        fit=fit,
+    )
 
 
 AGGREGATORS: dict[str, Aggregator] = {

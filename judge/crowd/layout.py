@@ -41,16 +41,16 @@ FIELDS: dict[str, tuple[str, ...]] = {
 """Field of a table to the names that it may have, in a header and in `--column`; the first one in a header is used."""
 
 
-class Question(NamedTuple):
-    """What a column of a survey asks about."""
+class LabelColumn(NamedTuple):
+    """What the name of a column of labels says of all of them; None where it does not say."""
 
-    turn_id: str
-    response_id: str
-    criterion: str | None
-    """None where the pattern does not say."""
+    turn_id: str | None = None
+    response_id: str | None = None
+    criterion: str | None = None
+    worker: str | None = None
 
 
-Wide = str | Mapping[str, Question]
+Wide = str | Mapping[str, LabelColumn]
 """A regular expression over column names with groups turn_id, response_id and criterion, or a question by column."""
 
 
@@ -145,7 +145,7 @@ class LabelProblems(list[Problem]):
 
     def total(self, severity: Severity) -> int:
         """How many there were, listed or not."""
-        return sum(n for (_, of, _), n in self._times.items() if of == severity)
+        return sum(n for (_, counted, _), n in self._times.items() if counted == severity)
 
     def rest(self) -> list[Problem]:
         """A problem for each code and file that has unlisted problems, with their number."""
@@ -209,13 +209,24 @@ def with_turns(frame: "pl.DataFrame", sheet: LabelSheet, layout: Layout, problem
         parts = {cell: (turns[cell], cell) for cell in frame[column].unique() if cell in turns}
     else:
         return frame
-    known = frame[column].is_in([*parts])
-    for number, cell in frame.filter(~known).select("number", column).iter_rows():
-        code_of, message = (code, f"{column} {shown(cell)} {why}") if cell else ("empty_cell", f"{column} is empty")
-        problems.append(sheet.problem(code_of, number, message))
-    frame = frame.filter(known)
-    pairs = [parts[cell] for cell in frame[column]]
-    names = ("turn_id", "response_id")
+    placed = frame[column].is_in([*parts])
+    for number, cell in frame.filter(~placed).select("number", column).iter_rows():
+        if cell:
+            problems.append(sheet.problem(code, number, f"{column} {shown(cell)} {why}"))
+        else:
+            problems.append(sheet.problem("empty_cell", number, f"{column} is empty"))
+    frame = frame.filter(placed)
+    items = [parts[cell] for cell in frame[column]]
     return frame.drop(column).with_columns(
-        pl.Series(name, [pair[place] for pair in pairs], dtype=pl.String) for place, name in enumerate(names)
+        pl.Series("turn_id", [turn_id for turn_id, _ in items], dtype=pl.String),
+        pl.Series("response_id", [item_id for _, item_id in items], dtype=pl.String),
     )
+
+
+class LabelTable(Record, frozen=True):
+    """A row of KINDS: tables of labels in one layout."""
+
+    wrote: Callable[[LabelSheet], bool]
+    """Whether a table is such a one, by its columns."""
+    rows: Callable[[LabelSheet, Layout, LabelProblems], "Iterable[pl.DataFrame]"]
+    """Its labels, a row each, in frames with worker, item, criterion, label, seconds and place."""

@@ -1,7 +1,7 @@
 """The output files of a crowd's grades, and what they say; the same labels and options give the same bytes."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -185,12 +185,17 @@ def _gold_rows(
             key = item.turn_id, digest or item.item_id, criterion
             seen[key] += 1
             assessor = ASSESSOR if seen[key] == 1 else f"{ASSESSOR}#{seen[key]}"
-            named = item.turn_id, topic_of(item.turn_id), criterion, grade, assessor, item.item_id, digest
-            soft = zip(map(str, study.labels[criterion].grades), next(shares), strict=True)
+            soft = zip(study.labels[criterion].grades, next(shares), strict=True)
             yield GoldRow(
-                *named,
+                turn_id=item.turn_id,
+                topic_id=topic_of(item.turn_id),
+                criterion=criterion,
+                grade=grade,
+                assessor=assessor,
+                response_id=item.item_id,
+                text_sha256=digest,
                 inclusion_probability=1.0 if criterion in whole else None,
-                distribution={of: round(p, 6) for of, p in soft},
+                distribution={str(label): round(p, 6) for label, p in soft},
             )
 
 
@@ -232,9 +237,9 @@ def _grades(study: Study) -> Iterator[str]:
     scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
     spread: list[tuple[Cell, ...]] = []
     for name, grades in study.grades.items():
-        of = study.labels[name].grades
-        times = Counter(of[code] for code in grades.code.tolist() if code >= 0)
-        spread.append((name, *(times[grade] if grade in of else None for grade in scale)))
+        own_scale = study.labels[name].grades
+        times = Counter(own_scale[code] for code in grades.code.tolist() if code >= 0)
+        spread.append((name, *(times[grade] if grade in own_scale else None for grade in scale)))
     yield _counts(study).body(words=(0,))
     yield (
         f"tied: several grades got the most labels. unvoted: the grade is one that nobody gave. few: items with fewer "
@@ -255,9 +260,19 @@ def _counts(study: Study) -> Table[Any]:
     lines: list[tuple[Cell, ...]] = []
     for name, grades in study.grades.items():
         labels = study.labels[name]
-        size = (len(labels.items), len(labels.item), len(np.unique(labels.worker)))
-        flags = (int(grades.tied.sum()), int(grades.unvoted.sum()), len(study.few[name]), int((grades.n == 0).sum()))
-        lines.append((name, *size, *flags, _alpha(study, name)))
+        lines.append(
+            (
+                name,
+                len(labels.items),
+                len(labels.item),
+                len(np.unique(labels.worker)),
+                int(grades.tied.sum()),
+                int(grades.unvoted.sum()),
+                len(study.few[name]),
+                int((grades.n == 0).sum()),
+                _alpha(study, name),
+            )
+        )
     columns = ("criterion", "items", "labels", "workers", "tied", "unvoted", "few", "none", "alpha")
     return Table(lines, columns, places=2)
 
@@ -288,12 +303,14 @@ def _alphas(study: Study, criterion: str) -> tuple[Cell, ...]:
     alpha = _alpha(study, criterion)
     value: Cell = f"{interval(alpha, 2)} ({alpha.reason})" if alpha and alpha.reason else alpha
     before = (_alpha(study, criterion, "all"),) if study.audit else ()
-    of_topic = [
+    topics = [
         (row.alpha.value, row.topic)
         for row in study.reliability
         if row.criterion == criterion and row.topic is not None and row.alpha.value is not None
     ]
-    ends = [f"{number(of, 2)} ({topic})" for of, topic in (min(of_topic), max(of_topic))] if of_topic else (None, None)
+    ends: list[str | None] = [None, None]
+    if topics:
+        ends = [f"{number(alpha_of_topic, 2)} ({topic})" for alpha_of_topic, topic in (min(topics), max(topics))]
     return (criterion, value, *before, alpha.topics if alpha else 0, *ends)
 
 
@@ -310,14 +327,16 @@ items, nobody's labels are left out.
 
 def _workers(study: Study) -> list[str]:
     """How many workers have a flag, who has most, and what the flags mean."""
-    given = groups_of((row.worker, flag) for row in study.workers for flag in row.flags)
-    flags = {worker: Counter(of) for worker, of in given.items()}
+    flags: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in study.workers:
+        if row.flags:
+            flags[row.worker].update(row.flags)
     everyone = len({row.worker for row in study.workers})
     lines = [f"{len(flags)} of {count(everyone, 'worker')} have a flag (`workers.tsv`)."]
     if flags:
         most = sorted(flags, key=lambda worker: -flags[worker].total())[:_NAMED]
         times = "{} ({})" if len(study.labels) > 1 else "{}"
-        rows = ((worker, ", ".join(times.format(*of) for of in flags[worker].items())) for worker in most)
+        rows = [(worker, ", ".join(times.format(flag, n) for flag, n in flags[worker].items())) for worker in most]
         lines += [Table(rows, ("worker", "flags (criteria)"), places=2).body(words=(0,)), _FLAGS]
     return lines
 
@@ -435,7 +454,11 @@ def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
     }
     if study.audit is not None:
         columns = ("topic_id", "worker", "turn_id", item, "criterion", "label", "acceptable")
-        removals = ([*row[:-1], ",".join(map(str, row.acceptable))] for row in study.audit.removals)
+        removals: list[tuple[Cell, ...]] = []
+        for removal in study.audit.removals:
+            turn_id, item_id, criterion, acceptable = removal.known
+            told = ",".join(map(str, acceptable))
+            removals.append((removal.topic, removal.worker, turn_id, item_id, criterion, removal.label, told))
         files["removed.tsv"] = tsv(columns, removals)
     return {name: text.encode() for name, text in files.items()}
 
@@ -484,14 +507,16 @@ def item_grades(study: Study) -> Iterator[ItemGrade]:
         codes = grades.code.tolist()
         labeled = grades.n.tolist()
         for i, (item, code, n) in enumerate(zip(labels.items, codes, labeled, strict=True)):
-            statistics = ("tied", "mean", "entropy", "unvoted")
             yield ItemGrade(
                 turn_id=item.turn_id,
                 response_id=item.item_id,
                 criterion=name,
                 grade=labels.grades[code] if n else None,
                 n=n,
-                **{of: getattr(grades, of)[i].item() if n else None for of in statistics},
+                tied=grades.tied[i].item() if n else None,
+                mean=grades.mean[i].item() if n else None,
+                entropy=grades.entropy[i].item() if n else None,
+                unvoted=grades.unvoted[i].item() if n else None,
                 count=dict(zip(scale, grades.counts[i].tolist(), strict=True)),
                 p=dict(zip(scale, grades.shares[i].tolist(), strict=True)) if grades.fit is not None and n else None,
             )

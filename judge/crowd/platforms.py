@@ -1,8 +1,8 @@
 """Exports of task platforms and surveys as long tables, one row a label; Prolific's submissions say whose labels count.
 
 A row of MTurk's batch results and of Label Studio's annotations is one worker on one task, which may show several items
-and ask for several criteria. A platform is a row of `PLATFORMS`. Its columns are read by the names that the platform
-gives; what a requester calls otherwise than a field or a criterion is named by the user.
+and ask for several criteria. Columns are read by the names that the platform gives; what a requester calls otherwise
+than a field or a criterion is named by the user. `KINDS` (`tables.py`) has a row for each.
 
 MTurk may spread one answer over several columns. `Answer.grade.0` … `Answer.grade.3` are the buttons of one question,
 of which the chosen one is true; `Answer.grade.label` is the choice of a classifier; `Answer.taskAnswers` holds all of
@@ -19,7 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from judge.crowd.layout import FIELDS, ITEM_GROUPS, LABEL_OF, SURVEY, LabelProblems, Layout, Question, Wide, pattern_of
+from judge.crowd.layout import (
+    FIELDS,
+    ITEM_GROUPS,
+    LABEL_OF,
+    SURVEY,
+    LabelColumn,
+    LabelProblems,
+    Layout,
+    Wide,
+    pattern_of,
+)
 from judge.crowd.sheets import LabelSheet, cell_text, plain_text, text_of, without
 from judge.errors import refuse
 from judge.io.tabular import read_table
@@ -60,8 +70,13 @@ def _answers_of(sheet: LabelSheet, columns: Sequence[str], prefix: str) -> list[
             buttons.setdefault(stem, {})[value] = column
         else:
             single[name] = column
-    answers = [FormAnswer(*_slotted(name), (column,), text_of(column)) for name, column in single.items()]
-    answers += [FormAnswer(*_slotted(name), tuple(of.values()), _chosen(of)) for name, of in buttons.items()]
+    answers: list[FormAnswer] = []
+    for name, column in single.items():
+        stem, slot = _slotted(name)
+        answers.append(FormAnswer(name=stem, slot=slot, columns=(column,), label=text_of(column)))
+    for name, choices in buttons.items():
+        stem, slot = _slotted(name)
+        answers.append(FormAnswer(name=stem, slot=slot, columns=tuple(choices.values()), label=_chosen(choices)))
     return sorted(answers, key=lambda answer: (int(answer.slot or 0), columns.index(answer.columns[0])))
 
 
@@ -153,7 +168,7 @@ class Platform(Record, frozen=True, kw_only=True):
 
 
 def platform_rows(
-    sheet: LabelSheet, platform: Platform, layout: Layout, problems: LabelProblems
+    sheet: LabelSheet, layout: Layout, problems: LabelProblems, *, platform: Platform
 ) -> Iterator["pl.DataFrame"]:
     """The labels of an export, a frame for each answer; all labels of a row share its time.
 
@@ -172,46 +187,62 @@ def platform_rows(
     answered = sheet.columns if sheet.controls is None else sheet.controls
     columns = [name for name in answered if name.startswith(platform.answers) and name not in other]
     criterion_input = _input(inputs, "criterion", None)
-    found = _answers_of(sheet, columns, platform.answers)
-    answers = _named(found, platform, layout, by_row=criterion_input is not None)
-    used = {worker, *inputs.values(), *(column for _, answer in answers for column in answer.columns)}
+    answers = _answers_of(sheet, columns, platform.answers)
+    labels = _labels_among(answers, platform, layout, by_row=criterion_input is not None)
+    used = {worker, *inputs.values()}
+    for _, answer in labels:
+        used.update(answer.columns)
     # Lists and objects of columns that are not needed do no harm.
     problems += sheet.problems_of(sorted(used))
-    fields = ("task",) if any(field == "task" for field, _ in inputs) else ("response_id", "turn_id")
-    if layout.turns is not None and not any(field == "turn_id" for field, _ in inputs):
-        fields = fields[:1]
-    places = {answer.slot: {field: _input(inputs, field, answer.slot) for field in fields} for _, answer in answers}
-    lacking = [
-        f"{platform.inputs}{field}{f'_{slot}' if slot else ''}"
-        for slot, names in sorted(places.items(), key=lambda place: int(place[0] or 0))
-        for field, name in names.items()
-        if name is None
-    ]
-    given = [worker, *layout.columns.values()]
-    lacking += [name for name in given if name not in sheet.columns and not _is_stem(name, sheet.columns, platform)]
-    if lacking or not answers:
+    input_fields = {field for field, _ in inputs}
+    if "task" in input_fields:
+        fields: tuple[str, ...] = ("task",)
+    elif layout.turns is not None and "turn_id" not in input_fields:
+        fields = ("response_id",)
+    else:
+        fields = ("response_id", "turn_id")
+    items = {answer.slot: {field: _input(inputs, field, answer.slot) for field in fields} for _, answer in labels}
+    lacking: list[str] = []
+    for slot in sorted(items, key=lambda slot: int(slot or 0)):
+        suffix = f"_{slot}" if slot else ""
+        lacking += (f"{platform.inputs}{field}{suffix}" for field, name in items[slot].items() if name is None)
+    for name in (worker, *layout.columns.values()):
+        if name not in sheet.columns and not _is_stem(name, sheet.columns, platform):
+            lacking.append(name)
+    if lacking:
         field = "worker" if lacking == [worker] else "response_id"
         heads = ", ".join(map(shown, sheet.columns[:20]))
         message = f"no column {', '.join(dict.fromkeys(lacking))}; found {heads}: name it, as in --column {field}=NAME"
-        if not lacking:
-            heads = ", ".join(map(shown, columns[:20])) or "none"
-            wanted = " or ".join(map(shown, layout.known or ())) or "a label"
-            names = list(dict.fromkeys(answer.name for answer in found))
-            meant = nearest(layout.only or "", names) or (names[0] if len(names) == 1 else "NAME")
-            option = shlex.quote(f"label={meant}")
-            message = f"no answer is {wanted}; the answers are {heads}: name it, as in --column {option}"
         problems.append(sheet.problem("missing_column", "line 1", message))
         return
-    items = {slot: text_of(str(names[fields[0]])) for slot, names in places.items()}
-    labeled = sheet.texts(pl.sum_horizontal((items[answer.slot] != "").cast(pl.Int32) for _, answer in answers))
+    if not labels:
+        problems.append(sheet.problem("missing_column", "line 1", _no_label(answers, columns, layout)))
+        return
+    cells = {slot: {field: text_of(str(name)) for field, name in names.items()} for slot, names in items.items()}
+    shown_items = ((cells[answer.slot][fields[0]] != "").cast(pl.Int32) for _, answer in labels)
+    labeled = sheet.texts(pl.sum_horizontal(shown_items))
     seconds = layout.columns.get("seconds", platform.seconds)
-    for criterion, answer in answers:
-        label = answer.label.map_elements(plain_text, return_dtype=pl.String) if not platform.inputs else answer.label
-        about = {field: text_of(str(name)) for field, name in places[answer.slot].items()}
-        constant = text_of(criterion_input) if criterion is None and criterion_input else pl.lit(criterion)
-        about |= {"worker": text_of(worker), "criterion": constant, "label": label}
-        rows = sheet.rows(answer.columns[0], seconds, labeled, **about)
+    for criterion, answer in labels:
+        rows = sheet.rows(
+            answer.columns[0],
+            seconds,
+            labeled,
+            **cells[answer.slot],
+            worker=text_of(worker),
+            criterion=text_of(criterion_input) if criterion is None and criterion_input else pl.lit(criterion),
+            label=answer.label if platform.inputs else answer.label.map_elements(plain_text, return_dtype=pl.String),
+        )
         yield rows.filter((pl.col(fields[0]) != "") | (pl.col("label") != ""))
+
+
+def _no_label(answers: Sequence[FormAnswer], columns: Sequence[str], layout: Layout) -> str:
+    """Say that none of the answers is a label, and which one may be meant."""
+    heads = ", ".join(map(shown, columns[:20])) or "none"
+    wanted = " or ".join(map(shown, layout.known or ())) or "a label"
+    names = list(dict.fromkeys(answer.name for answer in answers))
+    meant = nearest(layout.only or "", names) or (names[0] if len(names) == 1 else "NAME")
+    option = shlex.quote(f"label={meant}")
+    return f"no answer is {wanted}; the answers are {heads}: name it, as in --column {option}"
 
 
 def _inputs(names: Sequence[str], platform: Platform, layout: Layout) -> dict[tuple[str, str | None], str]:
@@ -237,29 +268,39 @@ def _input(inputs: Mapping[tuple[str, str | None], str], field: str, slot: str |
     return inputs.get((field, slot)) or inputs.get((field, None))
 
 
-def _named(
+def _labels_among(
     answers: Sequence[FormAnswer], platform: Platform, layout: Layout, *, by_row: bool
 ) -> list[tuple[str | None, FormAnswer]]:
     """The answers that are labels, each with its criterion; None where the column of criteria says it (`by_row`)."""
-    given = {field: name for field, name in layout.columns.items() if field == "label" or field.startswith(LABEL_OF)}
-    whole = None if by_row else layout.only
-    if given:
-        return [
-            (field.removeprefix(LABEL_OF) if field != "label" else whole or answer.name if not by_row else None, answer)
-            for field, name in given.items()
-            for answer in answers
-            if name in answer.columns
-            or name.removeprefix(platform.answers)
-            in (answer.name, f"{answer.name}_{answer.slot}" if answer.slot else answer.name)
-        ]
+    labels: list[tuple[str | None, FormAnswer]] = []
+    label_columns = {
+        field: name for field, name in layout.columns.items() if field == "label" or field.startswith(LABEL_OF)
+    }
+    for field, column in label_columns.items():
+        for answer in answers:
+            name = f"{answer.name}_{answer.slot}" if answer.slot else answer.name
+            if column not in answer.columns and column.removeprefix(platform.answers) not in (answer.name, name):
+                continue
+            if field != "label":
+                criterion: str | None = field.removeprefix(LABEL_OF)
+            elif by_row:
+                criterion = None
+            else:
+                criterion = layout.only or answer.name
+            labels.append((criterion, answer))
+    if label_columns:
+        return labels
     if layout.known is None and not by_row:
         return [(answer.name or "label", answer) for answer in answers]
-    if of_name := [(answer.name, answer) for answer in answers if answer.name in (layout.known or ())]:
-        return list(of_name)
-    if whole is None and not by_row:
-        return []
-    name = next((name for name in FIELDS["label"] if any(answer.name == name for answer in answers)), None)
-    return [(whole, answer) for answer in answers if answer.name == name]
+    by_name: list[tuple[str | None, FormAnswer]] = [
+        (answer.name, answer) for answer in answers if answer.name in (layout.known or ())
+    ]
+    whole = None if by_row else layout.only
+    if by_name or (whole is None and not by_row):
+        return by_name
+    names = {answer.name for answer in answers}
+    alias = next((alias for alias in FIELDS["label"] if alias in names), None)
+    return [(whole, answer) for answer in answers if answer.name == alias]
 
 
 def _is_stem(name: str, names: Sequence[str], platform: Platform) -> bool:
@@ -267,17 +308,23 @@ def _is_stem(name: str, names: Sequence[str], platform: Platform) -> bool:
     return any(column.startswith((f"{name}.", f"{name}_", f"{platform.answers}{name}")) for column in names)
 
 
-PLATFORMS: dict[str, Platform] = {
-    "mturk": Platform(
-        marks=("WorkerId",), inputs="Input.", answers="Answer.", seconds="WorkTimeInSeconds", status="AssignmentStatus",
-        left_out=("rejected",), reject="Reject", packed="Answer.taskAnswers",
-    ),
-    "label-studio": Platform(
-        marks=("annotator", "annotation_id"), inputs="", answers="", seconds="lead_time",
-        about=("id", "created_at", "updated_at", "agreement"),
-    ),
-}  # fmt: skip
-"""Platform to its columns; the order is that of asking."""
+MTURK = Platform(
+    marks=("WorkerId",),
+    inputs="Input.",
+    answers="Answer.",
+    seconds="WorkTimeInSeconds",
+    status="AssignmentStatus",
+    left_out=("rejected",),
+    reject="Reject",
+    packed="Answer.taskAnswers",
+)
+LABEL_STUDIO = Platform(
+    marks=("annotator", "annotation_id"),
+    inputs="",
+    answers="",
+    seconds="lead_time",
+    about=("id", "created_at", "updated_at", "agreement"),
+)
 
 
 SURVEY_WORKERS = ("worker", "worker_id", "PROLIFIC_PID", "Participant id", "participant_id", "WorkerId", "ResponseId")
@@ -301,20 +348,23 @@ _NO_QUESTION = (
 )
 
 
-def read_questions(path: Path) -> dict[str, Question]:
+def read_questions(path: Path) -> dict[str, LabelColumn]:
     """The questions of a survey's columns, from a table `column, turn_id, response_id, criterion`.
 
     An InputError if the file is no such table or names a column twice; every problem is listed.
     """
     problems: list[Problem] = []
     needed = ("column", "turn_id", "response_id", "criterion")
-    questions: dict[str, Question] = {}
+    questions: dict[str, LabelColumn] = {}
     for row in read_table(path, problems, needed=needed)[1]:
-        column, *fields = (row.cells[name] for name in needed)
+        column = row.cells["column"]
+        question = LabelColumn(
+            turn_id=row.cells["turn_id"], response_id=row.cells["response_id"], criterion=row.cells["criterion"]
+        )
         if empty := [name for name in needed if not row.cells[name]]:
             code = "empty_cell"
             message = f"{', '.join(empty)} is empty"
-        elif questions.setdefault(column, asked := Question(*fields)) is not asked:
+        elif questions.setdefault(column, question) is not question:
             code = "duplicate_row"
             message = f"column {shown(column)} is on an earlier line too"
         else:
@@ -371,13 +421,20 @@ def survey_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> I
             sheet = without(sheet, column, values, problems)
     labeled = sheet.texts(pl.sum_horizontal((text_of(name) != "").cast(pl.Int32) for name in questions))
     for name, question in questions.items():
-        asked = question._replace(criterion=question.criterion or criterion)._asdict()
-        about = {field: pl.lit(value) for field, value in asked.items()}
-        rows = sheet.rows(name, seconds, labeled, worker=text_of(worker), label=text_of(name), **about)
+        rows = sheet.rows(
+            name,
+            seconds,
+            labeled,
+            worker=text_of(worker),
+            turn_id=pl.lit(question.turn_id),
+            response_id=pl.lit(question.response_id),
+            criterion=pl.lit(question.criterion or criterion),
+            label=text_of(name),
+        )
         yield rows.filter(pl.col("label") != "")
 
 
-def _questions(sheet: LabelSheet, wide: Wide) -> dict[str, Question]:
+def _questions(sheet: LabelSheet, wide: Wide) -> dict[str, LabelColumn]:
     """Column to question: by the names of the columns; if none fits, by the texts of the questions, where they are."""
     if not isinstance(wide, str):
         return dict(wide)
@@ -388,7 +445,11 @@ def _questions(sheet: LabelSheet, wide: Wide) -> dict[str, Question]:
         texts = zip(sheet.columns, sheet.frame.row(0), strict=True)
         matches = [(name, pattern.search(str(text))) for name, text in texts]
     return {
-        name: Question(match["turn_id"] or "", match[item] or "", match.groupdict().get("criterion"))
+        name: LabelColumn(
+            turn_id=match["turn_id"] or "",
+            response_id=match[item] or "",
+            criterion=match.groupdict().get("criterion"),
+        )
         for name, match in matches
         if match
     }
@@ -410,7 +471,7 @@ _VOTING = {"approved", "partially approved", "awaiting review"}
 
 def are_submissions(names: Collection[str]) -> bool:
     """Whether a table with these columns is Prolific's list of submissions."""
-    return any(set(known) <= set(names) for known in _SUBMISSIONS)
+    return any(set(header) <= set(names) for header in _SUBMISSIONS)
 
 
 def without_left_out(

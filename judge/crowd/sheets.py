@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.errors import UsageError
+from judge.gold import UNABLE
+from judge.gold.sources import stored_labels
 from judge.io import tabular
 from judge.io.files import BOM, decode_lines, most_values, sha256
 from judge.io.text import count, examples, shown
@@ -24,10 +26,14 @@ if TYPE_CHECKING:
 
 _ANNOTATION = "annotation_id"
 """Label Studio's column of what one annotator submitted once."""
+_OF_DESK = ("assessor", "turn_id", "response_id", "criterion", "comment")
+"""What a sheet of a desk's labels holds beside them."""
 _VALUES = ("choices", "rating", "number", "text", "taxonomy")
 """Fields of a result's value in Label Studio that hold a label."""
 _JUDGMENTS = re.compile(rb'\s*\{\s*"[^"]*"\s*:\s*\{\s*"(Response|Question)s"\s*:\s*\[')
 """How judgments in the shape of CAsT-ReGIn's begin."""
+_SQLITE = b"SQLite format 3\0"
+"""How the store of a desk begins."""
 
 
 def text_of(column: str) -> "pl.Expr":
@@ -46,7 +52,8 @@ class LabelSheet:
     numbers: NDArray[np.int64]
     """The number of each row, as a message names it."""
     unit: str
-    """`line` of a text file, `row` of a Parquet file or data frame, `entry` of a JSON list, `item` of judgments."""
+    """`line` of a text file, `row` of a Parquet file or data frame, `entry` of a JSON list, `item` of judgments,
+    `label` of a desk."""
     problems: dict[str, dict[int, Problem]] = field(default_factory=dict)
     """Column and row number (0 for all rows) to the problem that counts if the column is needed."""
     ordered: bool = False
@@ -211,6 +218,8 @@ def read_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
     if tabular.is_parquet(content):
         frame = tabular.read_frame(str(path), content, problems)
         return None if frame is None else _typed_sheet(str(path), frame, problems)
+    if content.startswith(_SQLITE):
+        return _desk_sheet(path, problems)
     if judgments := _JUDGMENTS.match(content.removeprefix(BOM)):
         return _judgments_sheet(str(path), content, judgments[1].decode(), problems)
     if (beginning := content.removeprefix(BOM).lstrip()[:1]) in (b"{", b"["):
@@ -383,6 +392,22 @@ def _judgments_sheet(file: str, content: bytes, word: str, problems: list[Proble
     frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
     frame = frame.with_columns(worker=pl.lit("crowd"))
     return LabelSheet(file, frame, np.array(numbers, dtype=np.int64), "item", ordered=True)
+
+
+def _desk_sheet(path: Path, problems: list[Problem]) -> LabelSheet | None:
+    """The labels that assessors gave at a desk; "unable to judge" is a label as in any table."""
+    import polars as pl
+
+    if (stored := stored_labels(path, problems)) is None:
+        return None
+    labels, _ = stored
+    if not labels:
+        problems.append(file_problem("empty_file", path, "the store holds no label"))
+        return None
+    columns = {name: [cell_text(label[name]) for label in labels] for name in _OF_DESK}
+    columns["label"] = [UNABLE if label["grade"] is None else cell_text(label["grade"]) for label in labels]
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    return LabelSheet(str(path), frame, np.arange(1, len(labels) + 1), "label")
 
 
 def _not_json(file: str, error: Exception) -> Problem:

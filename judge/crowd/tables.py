@@ -11,15 +11,33 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from judge.crowd.labels import CrowdLabels, Item, factorize
-from judge.crowd.layout import EXAMPLES, FIELDS, LABEL_OF, LAST_COUNTS, LabelProblems, Layout, with_turns
-from judge.crowd.platforms import PLATFORMS, are_submissions, is_survey, platform_rows, survey_rows, without_left_out
+from judge.crowd.layout import (
+    EXAMPLES,
+    FIELDS,
+    LABEL_OF,
+    LAST_COUNTS,
+    LabelColumn,
+    LabelProblems,
+    LabelTable,
+    Layout,
+    with_turns,
+)
+from judge.crowd.platforms import (
+    LABEL_STUDIO,
+    MTURK,
+    are_submissions,
+    is_survey,
+    platform_rows,
+    survey_rows,
+    without_left_out,
+)
 from judge.crowd.sheets import LabelSheet, frame_sheet, read_sheet, text_of, without
 from judge.errors import InputError, UsageError
 from judge.gold import CANNOT, folded, is_missing, means_unable, whole
@@ -42,7 +60,6 @@ _NO_WORKER = "no column of workers (--column worker=NAME; or --workers COLUMN...
 LONG = "long"
 SURVEYS = "survey"
 SUBMISSIONS = "submissions"
-KINDS = (LONG, *PLATFORMS, SURVEYS, SUBMISSIONS)
 
 
 def read_tables(paths: Sequence[Any], layout: Layout, warnings: list[Problem] | None = None) -> dict[str, CrowdLabels]:
@@ -91,10 +108,7 @@ def label_rows(
             submissions.append(sheet)
         else:
             file = pl.lit(len(sheets), dtype=pl.Int32)
-            read = {LONG: _long_rows, SURVEYS: survey_rows}.get(kind) or partial(
-                platform_rows, platform=PLATFORMS[kind]
-            )
-            for frame in read(sheet, layout=layout, problems=problems):
+            for frame in KINDS[kind].rows(sheet, layout, problems):
                 rows = with_turns(frame, sheet, layout, problems)
                 second = pl.col("second_id") if "second_id" in rows.columns else pl.lit("")
                 places = ("number", "annotation", "column")
@@ -209,8 +223,7 @@ def _kind(sheet: LabelSheet, layout: Layout) -> str:
         return layout.kind
     if layout.wide is not None:
         return SURVEYS
-    platforms = (name for name, platform in PLATFORMS.items() if platform.wrote(sheet.columns))
-    return next(platforms, SURVEYS if is_survey(sheet) else LONG)
+    return next((name for name, kind in KINDS.items() if kind.wrote(sheet)), LONG)
 
 
 def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "Iterable[pl.DataFrame]":
@@ -220,8 +233,7 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "I
     # Toloka's verdict of the requester on the assignment.
     sheet = without(sheet, "ACCEPT:verdict", ("-",), problems)
     columns = _columns(sheet.columns, layout)
-    given = [name for name in layout.columns.values() if name not in sheet.columns]
-    lacking = [f"no column {shown(name)}" for name in given]
+    lacking = [f"no column {shown(name)}" for name in layout.columns.values() if name not in sheet.columns]
     labels = _label_columns(sheet, columns, layout)
     lacking += _lacking(columns, layout, labeled=bool(labels))
     needed = {name: field for field, names in FIELDS.items() if field not in layout.columns for name in names}
@@ -235,42 +247,38 @@ def _long_rows(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> "I
         return
     fields = {field: name for field, name in columns.items() if field in FIELDS and field not in ("label", "seconds")}
     seconds = columns.get("seconds")
-    problems += sheet.problems_of(list(dict.fromkeys((*columns.values(), *(label.column for label in labels)))))
-    for label in labels:
-        about = {field: text_of(column) for field, column in fields.items()} | {"label": text_of(label.column)}
-        if label.criterion is not None:
-            about["criterion"] = pl.lit(label.criterion)
-        if label.worker is not None:
-            about["worker"] = pl.lit(label.worker)
+    problems += sheet.problems_of(list(dict.fromkeys((*columns.values(), *(column for column, _ in labels)))))
+    for column, says in labels:
+        about = {field: text_of(name) for field, name in fields.items()}
+        about |= {field: pl.lit(value) for field, value in says._asdict().items() if value is not None}
         about.setdefault("criterion", pl.lit(layout.only))
-        frame = sheet.rows(label.column if len(labels) > 1 or label.criterion else None, seconds, **about)
-        used = {*fields.values(), label.column, seconds}
-        wrong = [number for column, rows in sheet.problems.items() if column in used for number in rows]
+        told = column if len(labels) > 1 or says.criterion else None
+        frame = sheet.rows(told, seconds, label=text_of(column), **about)
+        used = {*fields.values(), column, seconds}
+        wrong: list[int] = []
+        for name, rows in sheet.problems.items():
+            if name in used:
+                wrong += rows
         frame = frame.clear() if 0 in wrong else frame.filter(~pl.col("number").is_in(wrong))
         # In a table with a column for each worker, an empty cell is an item that the worker was not given.
-        yield frame if label.worker is None else frame.filter(pl.col("label") != "")
+        yield frame if says.worker is None else frame.filter(pl.col("label") != "")
 
 
-class _LabelColumn(NamedTuple):
-    """A column of labels, with the criterion and the worker that it is of where its name says them."""
-
-    column: str
-    criterion: str | None = None
-    worker: str | None = None
-
-
-def _label_columns(sheet: LabelSheet, columns: Mapping[str, str], layout: Layout) -> list[_LabelColumn]:
+def _label_columns(sheet: LabelSheet, columns: Mapping[str, str], layout: Layout) -> list[tuple[str, LabelColumn]]:
+    """The columns of labels, with what their names say."""
     if layout.workers:
         return [
-            _LabelColumn(name, worker=name)
+            (name, LabelColumn(worker=name))
             for name in sheet.columns
             if any(name == pattern or fnmatchcase(name, pattern) for pattern in layout.workers)
         ]
-    return [
-        _LabelColumn(name, criterion=field.removeprefix(LABEL_OF) if field != "label" else None)
-        for field, name in columns.items()
-        if field == "label" or field.startswith(LABEL_OF)
-    ]
+    labels: list[tuple[str, LabelColumn]] = []
+    for field, name in columns.items():
+        if field == "label":
+            labels.append((name, LabelColumn()))
+        elif field.startswith(LABEL_OF):
+            labels.append((name, LabelColumn(criterion=field.removeprefix(LABEL_OF))))
+    return labels
 
 
 def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
@@ -596,8 +604,16 @@ class Rows:
         turn_ids, item_ids = (np.array(self.names[field], dtype=object) for field in ("turn_id", "response_id"))
         labeled = tuple(map(Item, turn_ids[items // n].tolist(), item_ids[items % n].tolist()))
         names = tuple(self.names["worker"][code] for code in workers)
-        arrays = worker.astype(np.int32), item.astype(np.int32), self.code[rows]
-        return CrowdLabels(criterion, grades, names, labeled, *arrays, None if seconds is None else seconds[rows])
+        return CrowdLabels(
+            criterion=criterion,
+            grades=grades,
+            workers=names,
+            items=labeled,
+            worker=worker.astype(np.int32),
+            item=item.astype(np.int32),
+            code=self.code[rows],
+            seconds=None if seconds is None else seconds[rows],
+        )
 
     def _report(
         self, codes: NDArray[np.int32], problems: Mapping[int, tuple[str, str]], among: NDArray[np.bool_] | None = None
@@ -627,3 +643,22 @@ class Rows:
     def _place(self, row: int) -> tuple[str, str]:
         file, *place = self.places.row(row)
         return self.sheets[file].file, self.sheets[file].place(*place)
+
+
+KINDS: dict[str, LabelTable] = {
+    LONG: LabelTable(wrote=lambda sheet: False, rows=_long_rows),
+    "mturk": LabelTable(
+        wrote=lambda sheet: MTURK.wrote(sheet.columns),
+        rows=partial(platform_rows, platform=MTURK),
+    ),
+    "label-studio": LabelTable(
+        wrote=lambda sheet: LABEL_STUDIO.wrote(sheet.columns),
+        rows=partial(platform_rows, platform=LABEL_STUDIO),
+    ),
+    SURVEYS: LabelTable(wrote=is_survey, rows=survey_rows),
+    # They say whose labels count, and have none themselves.
+    SUBMISSIONS: LabelTable(
+        wrote=lambda sheet: are_submissions(sheet.columns), rows=lambda sheet, layout, problems: ()
+    ),
+}
+"""Name to layout, in the order of asking; what none of them wrote is long. A new row is a new choice of `--table`."""

@@ -57,6 +57,8 @@ class SourceContent(msgspec.Struct):
     notes: list[str] = []
     gaps: bool = False
     """Whether it is a table of people, in which a value may stand for no label."""
+    unstated: bool = False
+    """Whether the files do not say how the grades came about, so that the user must."""
     remedy: str = ""
     """What a user may do about two grades of one response by one assessor, in words."""
 
@@ -143,8 +145,18 @@ def banked(bank: Mapping[str, str], turn_id: str, item_id: str) -> PooledRespons
     if not all(name in bank for name in ids):
         return None
     text, *second = (bank[name] for name in ids)
-    about = item_id, turn_id, topic_of(turn_id), text, (), TokenCount(0, 0, 0, None), False, ()
-    return PooledResponse(*about, "pair" if second else "response", "".join(second))
+    return PooledResponse(
+        response_id=item_id,
+        turn_id=turn_id,
+        topic_id=topic_of(turn_id),
+        text=text,
+        passages=(),
+        tokens=TokenCount(bare=0, english=0, whitespace=0, cut=None),
+        truncated=False,
+        runs=(),
+        unit="pair" if second else "response",
+        second="".join(second),
+    )
 
 
 def read_bank(path: Path) -> dict[str, str]:
@@ -184,10 +196,10 @@ def _add_text(
     if values.get("text_sha256") is not None or not isinstance(response_id, str):
         return []
     if options.bank is not None:
-        found = banked(options.bank, "", response_id)
-        if found is None:
+        text_of_bank = banked(options.bank, "", response_id)
+        if text_of_bank is None:
             return [("not_in_bank", "$.response_id", f"{shown(response_id)} has no text in the bank")]
-        values["text_sha256"] = response_digest(found)
+        values["text_sha256"] = response_digest(text_of_bank)
     if options.pool is not None:
         response = by_id.get((str(values.get("turn_id")), response_id))
         if response is None:

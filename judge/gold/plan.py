@@ -15,6 +15,7 @@ import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Literal
 
 import msgspec
@@ -178,6 +179,19 @@ class _Frame(msgspec.Struct, frozen=True):
     """How many responses must be drawn of each run, (R,)."""
 
 
+class _Design(msgspec.Struct, frozen=True):
+    """How the units of a frame are drawn."""
+
+    noun: str
+    """What a unit is."""
+    strata: _Strata
+    sizes: _Floats
+    """(T,); the probabilities are proportional to them."""
+    uncertainty: Literal["entropy", "variance", "none"] = "none"
+    forecast: _Floats | None = None
+    """By grade: what people would say of each unit, as of `_strata`."""
+
+
 def make_plan(
     pool: Pool,
     n: int,
@@ -199,56 +213,88 @@ def make_plan(
     InputError if nothing is left to draw. A UsageError if `n` is too small; the message names a number that suffices.
     """
     find = finder(pool)
-    graded = {(response.response_id, row.criterion) for row in gold if (response := find(row))}
-    of_unit = _single(pool) if errors is not None else {each.response_id: each.turn_id for each in pool.responses}
-    frame = _frame(pool, graded, criteria, per_run, of_unit)
+    graded: set[tuple[str, str]] = set()
+    for row in gold:
+        if response := find(row):
+            graded.add((response.response_id, row.criterion))
+    if errors is None:
+        unit_of = {response.response_id: response.turn_id for response in pool.responses}
+    else:
+        unit_of = _single(pool)
+    frame = _frame(pool, graded, criteria, per_run, unit_of)
     if not frame.units:
         raise InputError("nothing is left to label: the pool is empty, or all its responses have grades")
-    kind: Literal["entropy", "variance", "none"] = "none"
-    strata: _Strata
     if errors is None:
-        noun = "turns"
-        strata = [(frame.responses[unit][0].topic_id, "drawn") for unit in frame.units]
-        uncertainty, kind = turn_uncertainty(judgments, frame.units, criteria)
-        sizes = 0.5 / len(frame.units) + 0.5 * uncertainty
+        design = _by_turn(frame, judgments, criteria)
     else:
-        noun, (strata, forecast) = f"{pool.unit}s", _strata(frame, _counted(judgments, criteria), errors)
-        sizes = _spreads(forecast[:, 3], strata, frame.labels)
+        design = _by_grade(frame, f"{pool.unit}s", _counted(judgments, criteria), errors)
     rng = np.random.default_rng(seed)
-    draws = _units_for(sizes, frame.labels, n)
-    probabilities = inclusion(sizes, draws)
-    order = _fair_order(frame, strata, probabilities, rng)
+    draws = _units_for(design.sizes, frame.labels, n)
+    probabilities = inclusion(design.sizes, draws)
+    order = _fair_order(frame, design.strata, probabilities, rng)
     if order is None:
+        sufficient = _enough(frame, design.strata, design.sizes, draws, seed)
         # Rounding may leave a whole number slightly too large, and `ceil` would then add one.
-        enough = _enough(frame, strata, sizes, draws, seed)
-        would_do = math.ceil(_expected(sizes, frame.labels, enough) - 1e-9)
+        responses = math.ceil(_expected(design.sizes, frame.labels, sufficient) - 1e-9)
         raise UsageError(
-            f"--n {n} is about {draws} of {len(sizes)} {noun}, too few for {per_run} {pool.unit}s of every run: "
-            f"--n {would_do} suffices, or a smaller --per-run"
+            f"--n {n} is about {draws} of {len(frame.units)} {design.noun}, too few for {per_run} {pool.unit}s of "
+            f"every run: --n {responses} suffices, or a smaller --per-run"
         )
-    chosen = np.sort(order[systematic(probabilities[order], rng.random())])
-    rows = [
-        row
-        for unit in chosen
-        for drawn in [(float(probabilities[unit]), strata[unit][1])]
-        for row in _rows(frame.responses[frame.units[unit]], graded, criteria, drawn)
-    ]
+    rows: list[PlanRow] = []
+    for index in np.sort(order[systematic(probabilities[order], rng.random())]).tolist():
+        probability = float(probabilities[index])
+        stratum = "certain" if probability == 1 else design.strata[index][1]
+        for response in frame.responses[frame.units[index]]:
+            rows.append(_row(response, _missing(response, graded, criteria), probability, stratum))
     rows.sort(key=lambda row: natural_key(row.turn_id))
-    turns = {response.turn_id for responses in frame.responses.values() for response in responses}
+    saved = None
+    if errors and design.forecast is not None:
+        saved = _saved(probabilities, design.strata, frame.labels, design.forecast)
+    turns: set[str] = set()
+    for unit_responses in frame.responses.values():
+        turns.update(response.turn_id for response in unit_responses)
     left = int(frame.labels.sum())
-    done = len(pool.responses) - left
-    saved = _saved(probabilities, strata, frame.labels, forecast) if errors else None
-    drawn_turns = len({row.turn_id for row in rows})
     return LabelingPlan(
         rows=tuple(rows),
-        turns=drawn_turns,
+        turns=len({row.turn_id for row in rows}),
         frame_turns=len(turns),
         frame=left,
-        graded=done,
+        graded=len(pool.responses) - left,
         unit=pool.unit,
-        uncertainty=kind,
+        uncertainty=design.uncertainty,
         saving=saved,
     )
+
+
+def _row(response: PooledResponse, criteria: tuple[str, ...], probability: float, stratum: str) -> PlanRow:
+    return PlanRow(
+        turn_id=response.turn_id,
+        topic_id=response.topic_id,
+        response_id=response.response_id,
+        text_sha256=response_digest(response),
+        runs=_runs(response),
+        criteria=criteria,
+        inclusion_probability=probability,
+        stratum=stratum,
+    )
+
+
+def _by_turn(frame: _Frame, judgments: Sequence[Judgment | Failure], criteria: Sequence[str]) -> _Design:
+    """Draw whole turns, half by their share of the uncertainty."""
+    uncertainty, kind = turn_uncertainty(judgments, frame.units, criteria)
+    return _Design(
+        noun="turns",
+        strata=[(frame.responses[unit][0].topic_id, "drawn") for unit in frame.units],
+        sizes=0.5 / len(frame.units) + 0.5 * uncertainty,
+        uncertainty=kind,
+    )
+
+
+def _by_grade(frame: _Frame, noun: str, judgments: Iterable[Judgment], errors: Errors) -> _Design:
+    """Draw single responses, by the spread of people's grades at the judge's grade."""
+    strata, forecast = _strata(frame, judgments, errors)
+    sizes = _spreads(forecast[:, 3], strata, frame.labels)
+    return _Design(noun=noun, strata=strata, sizes=sizes, forecast=forecast)
 
 
 def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
@@ -290,9 +336,11 @@ def _single(pool: Pool) -> dict[str, str]:
     ids = [response.response_id for response in responses]
     if pool.unit != "citation":
         return dict(zip(ids, ids, strict=True))
-    places: dict[tuple[str, str], int] = defaultdict(lambda: len(ids) + len(places))
-    edges = [(n, places[each.turn_id, run_id]) for n, each in enumerate(responses) for run_id in _runs(each)]
-    nodes = len(ids) + len(places)
+    nodes_of: dict[tuple[str, str], int] = defaultdict(lambda: len(ids) + len(nodes_of))
+    edges: list[tuple[int, int]] = []
+    for number, response in enumerate(responses):
+        edges += ((number, nodes_of[response.turn_id, run_id]) for run_id in _runs(response))
+    nodes = len(ids) + len(nodes_of)
     graph = coo_array((np.ones(len(edges)), np.array(edges).reshape(-1, 2).T), shape=(nodes, nodes))
     _, codes = connected_components(graph, directed=False)
     _, first = np.unique(codes[: len(ids)], return_index=True)
@@ -300,23 +348,28 @@ def _single(pool: Pool) -> dict[str, str]:
 
 
 def _frame(
-    pool: Pool, graded: set[tuple[str, str]], criteria: Sequence[str], per_run: int, of_unit: Mapping[str, str]
+    pool: Pool, graded: set[tuple[str, str]], criteria: Sequence[str], per_run: int, unit_of: Mapping[str, str]
 ) -> _Frame:
     lacking = [response for response in pool.responses if _missing(response, graded, criteria)]
-    responses = groups_of((of_unit[response.response_id], response) for response in lacking)
-    labeled = (response for response in pool.responses if not _missing(response, graded, criteria))
-    turns = groups_of((run_id, response.turn_id) for response in labeled for run_id in _runs(response))
+    responses = groups_of((unit_of[response.response_id], response) for response in lacking)
     units = tuple(sorted(responses, key=natural_key))
-    run_ids = sorted({run_id for response in pool.responses for run_id in _runs(response)}, key=natural_key)
-    counts = [Counter(run_id for response in responses[unit] for run_id in _runs(response)) for unit in units]
-    run_counts = np.array([[count[run_id] for run_id in run_ids] for count in counts], dtype=np.int64)
-    run_counts = run_counts.reshape(len(units), len(run_ids))
-    done = [turns.get(run_id, []) for run_id in run_ids]
+    labeled: dict[str, list[str]] = defaultdict(list)
+    for response in pool.responses:
+        if not _missing(response, graded, criteria):
+            for run_id in _runs(response):
+                labeled[run_id].append(response.turn_id)
+    run_ids = sorted(chain.from_iterable(map(_runs, pool.responses)), key=natural_key)
+    columns = {run_id: column for column, run_id in enumerate(dict.fromkeys(run_ids))}
+    run_counts = np.zeros((len(units), len(columns)), dtype=np.int64)
+    for index, unit in enumerate(units):
+        for run_id in chain.from_iterable(map(_runs, responses[unit])):
+            run_counts[index, columns[run_id]] += 1
+    done = [len(labeled[run_id]) for run_id in columns]
     if pool.unit == "citation":
         # All citations of a response are drawn with it.
         run_counts = np.minimum(run_counts, 1)
-        done = [[*set(turn_ids)] for turn_ids in done]
-    still = np.array([max(0, per_run - len(turn_ids)) for turn_ids in done], dtype=np.int64)
+        done = [len(set(labeled[run_id])) for run_id in columns]
+    still = np.array([max(0, per_run - n) for n in done], dtype=np.int64)
     return _Frame(
         units=units,
         responses={unit: tuple(responses[unit]) for unit in units},
@@ -332,8 +385,8 @@ def _runs(response: PooledResponse) -> tuple[str, ...]:
 
 def _units_for(sizes: _Floats, labels: _Floats, n: int) -> int:
     """The number of units whose expected number of responses is nearest to `n`; at least one."""
-    enough = 1 + bisect_left(range(1, len(sizes)), float(n), key=lambda draws: _expected(sizes, labels, draws))
-    return min((enough, max(1, enough - 1)), key=lambda draws: abs(_expected(sizes, labels, draws) - n))
+    upper = 1 + bisect_left(range(1, len(sizes)), float(n), key=lambda draws: _expected(sizes, labels, draws))
+    return min((upper, max(1, upper - 1)), key=lambda draws: abs(_expected(sizes, labels, draws) - n))
 
 
 def _expected(sizes: _Floats, labels: _Floats, draws: int) -> float:
@@ -344,10 +397,10 @@ def _expected(sizes: _Floats, labels: _Floats, draws: int) -> float:
 def _enough(frame: _Frame, strata: _Strata, sizes: _Floats, too_few: int, seed: int) -> int:
     """About the smallest number of units that gives every run its responses; all units always do."""
 
-    def enough(draws: int) -> bool:
+    def suffices(draws: int) -> bool:
         return _fair_order(frame, strata, inclusion(sizes, draws), np.random.default_rng(seed)) is not None
 
-    return too_few + 1 + bisect_left(range(too_few + 1, len(sizes)), True, key=enough)
+    return too_few + 1 + bisect_left(range(too_few + 1, len(sizes)), True, key=suffices)
 
 
 def _fair_order(frame: _Frame, strata: _Strata, probabilities: _Floats, rng: np.random.Generator) -> _Ints | None:
@@ -365,19 +418,12 @@ def _fair_order(frame: _Frame, strata: _Strata, probabilities: _Floats, rng: np.
 def _random_order(strata: _Strata, rng: np.random.Generator) -> _Ints:
     """Indices of the units: topics, or runs, in random order, strata together within each, units in random order."""
     groups = groups_of((name, (stratum, index)) for index, (name, stratum) in enumerate(strata))
-    together = [sorted(groups_of(of).items()) for of in groups.values()]
-    order = rng.permutation(len(together))
-    return np.concatenate([rng.permutation(units) for place in order for _, units in together[place]])
-
-
-def _rows(
-    responses: Iterable[PooledResponse], graded: set[tuple[str, str]], criteria: Sequence[str], drawn: tuple[float, str]
-) -> Iterator[PlanRow]:
-    probability, stratum = drawn
-    for response in responses:
-        ids = response.turn_id, response.topic_id, response.response_id
-        about = response_digest(response), _runs(response), _missing(response, graded, criteria)
-        yield PlanRow(*ids, *about, probability, "certain" if probability == 1 else stratum)
+    together = [sorted(groups_of(members).items()) for members in groups.values()]
+    ordered: list[_Ints] = []
+    for index in rng.permutation(len(together)):
+        for _, units in together[index]:
+            ordered.append(rng.permutation(units))
+    return np.concatenate(ordered)
 
 
 def _strata(frame: _Frame, judgments: Iterable[Judgment], errors: Errors) -> tuple[_Strata, _Floats]:
@@ -386,19 +432,26 @@ def _strata(frame: _Frame, judgments: Iterable[Judgment], errors: Errors) -> tup
     These are nan where the judge said nothing. Of several judges the mean counts; the grades that people give a unit's
     responses are taken for independent.
     """
-    given = groups_of((judgment.response_id, judgment.grade) for judgment in judgments)
-    grades = {name: (2 * sum(of) + len(of)) // (2 * len(of)) for name, of in given.items()}
-    of_grade = by_grade(errors, set(grades.values()))
+    by_response = groups_of((judgment.response_id, judgment.grade) for judgment in judgments)
+    grades: dict[str, int] = {}
+    for name, several in by_response.items():
+        n = len(several)
+        grades[name] = (2 * sum(several) + n) // (2 * n)
+    predicted = by_grade(errors, set(grades.values()))
     forecast = np.full((len(frame.units), 5), np.nan)
-    for place, unit in enumerate(frame.units):
-        if known := [grades[each.response_id] for each in frame.responses[unit] if each.response_id in grades]:
-            forecast[place] = np.mean([of_grade[grade] for grade in known], axis=0)
-            forecast[place, 3:] /= len(known)
+    for index, unit in enumerate(frame.units):
+        names = [response.response_id for response in frame.responses[unit]]
+        judged = [predicted[grades[name]] for name in names if name in grades]
+        if judged:
+            forecast[index] = np.mean(judged, axis=0)
+            forecast[index, 3:] /= len(judged)
     if errors and not grades:
         raise UsageError("the judgments have no grade of a response that is left to label")
-    means = ("none" if np.isnan(mean) else math.floor(mean + 0.5) for mean in forecast[:, 0])
-    of_runs = (_runs(frame.responses[unit][0])[0] for unit in frame.units)
-    return [(run_id, f"{BY_GRADE}{mean}") for run_id, mean in zip(of_runs, means, strict=True)], forecast
+    strata: list[tuple[str, str]] = []
+    for unit, mean in zip(frame.units, forecast[:, 0], strict=True):
+        grade = "none" if np.isnan(mean) else str(math.floor(mean + 0.5))
+        strata.append((_runs(frame.responses[unit][0])[0], f"{BY_GRADE}{grade}"))
+    return strata, forecast
 
 
 def by_grade(errors: Errors, grades: Iterable[int]) -> dict[int, tuple[float, ...]]:
@@ -415,15 +468,17 @@ def by_grade(errors: Errors, grades: Iterable[int]) -> dict[int, tuple[float, ..
     people: Counter[int] = Counter()
     for (human, _), n in errors.items():
         people[human] += n
-    found: dict[int, tuple[float, ...]] = {}
+    if not people:
+        return {grade: (grade, grade, 1.0, 1.0, 1.0) for grade in grades}
+    predicted: dict[int, tuple[float, ...]] = {}
     for grade in grades:
         shares = {human: errors.get((human, grade), 0) + n / people.total() for human, n in people.items()}
-        of = math.fsum(shares.values()) or 1.0
-        mean = math.fsum(human * share for human, share in shares.items()) / of
-        variance = math.fsum((human - mean) ** 2 * share for human, share in shares.items()) / of
-        same = shares.get(grade, 0.0) / of
-        found[grade] = (grade, mean, same, variance, same * (1 - same)) if people else (grade, grade, 1.0, 1.0, 1.0)
-    return found
+        total = math.fsum(shares.values())
+        mean = math.fsum(human * share for human, share in shares.items()) / total
+        variance = math.fsum((human - mean) ** 2 * share for human, share in shares.items()) / total
+        same = shares.get(grade, 0.0) / total
+        predicted[grade] = (grade, mean, same, variance, same * (1 - same))
+    return predicted
 
 
 def _codes(strata: _Strata) -> _Ints:
@@ -437,18 +492,19 @@ def _spreads(variances: _Floats, strata: _Strata, labels: _Floats) -> _Floats:
     """
     codes = _codes(strata)
     spreads = np.sqrt(np.bincount(codes, variances) / np.bincount(codes, labels))[codes]
-    known = spreads[~np.isnan(spreads)]
-    if not known.any():
+    defined = spreads[~np.isnan(spreads)]
+    if not defined.any():
         return np.ones(len(spreads))
-    spreads[np.isnan(spreads)] = known.mean()
-    return np.asarray(np.maximum(spreads, LEAST_SPREAD * known.max()))
+    spreads[np.isnan(spreads)] = defined.mean()
+    return np.asarray(np.maximum(spreads, LEAST_SPREAD * defined.max()))
 
 
 def _saved(probabilities: _Floats, strata: _Strata, labels: _Floats, forecast: _Floats) -> tuple[float, float]:
-    known = ~np.isnan(forecast[:, 0])
-    about = probabilities[known], _codes(strata)[known], labels[known]
-    judged, means, same, variances, unlike = forecast[known].T
-    return saving(*about, means, variances, judged), saving(*about, same, unlike)
+    """The shares of labels saved for corrected means and for exact agreement, over the units that the judge graded."""
+    graded = ~np.isnan(forecast[:, 0])
+    judged, means, same, variances, unlike = forecast[graded].T
+    units = probabilities[graded], _codes(strata)[graded], labels[graded]
+    return saving(*units, means, variances, judged), saving(*units, same, unlike)
 
 
 def saving(
@@ -497,13 +553,14 @@ def turn_uncertainty(
     if not values:
         values = _variances(lambda: _counted(judgments, criteria))
         kind = "variance"
-    measured = ((turn, given) for (turn, _), of in values.items() for given in of.values())
-    by_turn = groups_of((turn, math.fsum(given) / len(given)) for turn, given in measured)
+    by_turn: dict[str, list[float]] = defaultdict(list)
+    for (turn, _), responses in values.items():
+        by_turn[turn] += (math.fsum(measured) / len(measured) for measured in responses.values())
     means = {turn: math.fsum(shares) / len(shares) for turn, shares in by_turn.items()}
-    known = [means[turn] for turn in turns if turn in means]
-    if not known or not sum(known):
+    drawable = [means[turn] for turn in turns if turn in means]
+    if not drawable or not sum(drawable):
         return np.full(len(turns), 1 / len(turns)), "none"
-    typical = math.fsum(known) / len(known)
+    typical = math.fsum(drawable) / len(drawable)
     uncertain = np.array([means.get(turn, typical) for turn in turns])
     return uncertain / uncertain.sum(), kind
 
@@ -531,9 +588,9 @@ def _variances(judgments: Callable[[], Iterable[Judgment]]) -> _Measured:
     """The variance of each response's grades by several judges or prompts, as a share of the largest possible."""
     grades: dict[tuple[str, str, str], dict[tuple[str, str], list[int]]] = defaultdict(dict)
     judges: dict[tuple[str, str], tuple[str, str]] = {}
-    found: dict[str, set[int]] = defaultdict(set)
+    scales: dict[str, set[int]] = defaultdict(set)
     for judgment in judgments():
-        found[judgment.criterion].add(judgment.grade)
+        scales[judgment.criterion].add(judgment.grade)
         judge = judgment.judge, judgment.variant
         judges.setdefault(judge, judge)
     # One judge under one prompt differs from nobody, and most files hold no other.
@@ -543,7 +600,7 @@ def _variances(judgments: Callable[[], Iterable[Judgment]]) -> _Measured:
     variances: _Measured = defaultdict(dict)
     for (turn, criterion, response_id), by_judge in grades.items():
         if len(by_judge) > 1:
-            half = (max(found[criterion]) - min(found[criterion])) / 2
-            means = [sum(given) / len(given) for given in by_judge.values()]
+            half = (max(scales[criterion]) - min(scales[criterion])) / 2
+            means = [sum(grades_of_judge) / len(grades_of_judge) for grades_of_judge in by_judge.values()]
             variances[turn, criterion][response_id] = [float(np.var(means)) / half**2 if half else 0.0]
     return variances

@@ -4,7 +4,7 @@ N. Thakur, R. Pradeep, S. Upadhyay, D. Campos, N. Craswell & J. Lin (2025), Supp
 Track, arXiv:2504.15205; the labels are released with webis-de/ir_axioms.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,7 @@ def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceConte
         rows: dict[str, dict[str, list[_Citation]]] = {}
         with collected(content.problems, "unreadable_file", path):
             rows = _rows(path)
-        cited = ((run, topic, *of) for run, topics in rows.items() for topic in topics for of in topics[topic])
-        for run_id, topic, sentence, passage_id, grade in cited:
+        for run_id, topic, sentence, passage_id, grade in _cited(rows):
             if grade is None or not isinstance(sentence, str) or not sentence.strip():
                 left += 1
                 continue
@@ -56,6 +55,13 @@ def labels_as_gold(paths: Sequence[Path], options: ImportOptions) -> SourceConte
     if others:
         content.notes.append(f"{count(others, 'citation')} of another run with another label left out")
     return content
+
+
+def _cited(rows: Mapping[str, Mapping[str, Sequence[_Citation]]]) -> Iterator[tuple[str, str, Any, str, int | None]]:
+    for run_id, topics in rows.items():
+        for topic, citations in topics.items():
+            for sentence, passage_id, grade in citations:
+                yield run_id, topic, sentence, passage_id, grade
 
 
 def _rows(path: Path) -> dict[str, dict[str, list[_Citation]]]:

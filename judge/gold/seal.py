@@ -87,7 +87,15 @@ def record_look(ledger: Path, commitment: str, look: Look, now: str) -> Opening:
             entries, sound = parse_ledger(content, commitment, str(ledger))
             file.truncate(sound)
             previous = _head(content[:sound]) if entries else commitment
-            entry = Entry(len(entries) + 1, now, *look, previous)
+            question, compared, candidates = look
+            entry = Entry(
+                number=len(entries) + 1,
+                time=now,
+                question=question,
+                compared=compared,
+                candidates=candidates,
+                previous=previous,
+            )
             line = msgspec.json.encode(entry)
             line_break = b"" if content[:sound].endswith(b"\n") or not sound else b"\n"
             file.write(line_break + line + b"\n")
@@ -308,14 +316,18 @@ def read_unsealed(paths: Iterable[StrPath], advice: str) -> tuple[GoldRow, ...]:
 
 def item_of(row: GoldRow) -> SealedItem:
     """The graded response that a row is about."""
-    return SealedItem(row.turn_id, row.text_sha256 or row.response_id or "", row.run_id)
+    return SealedItem(
+        turn_id=row.turn_id,
+        response=row.text_sha256 or row.response_id or "",
+        run_id=row.run_id,
+    )
 
 
 def side(rows: tuple[GoldRow, ...]) -> Side:
     """What a seal says about the rows of a part, in their order."""
     topics = dict.fromkeys(row.topic_id for row in rows)
     items = dict.fromkeys(map(item_of, rows))
-    return Side(len(rows), tuple(topics), tuple(items))
+    return Side(rows=len(rows), topics=tuple(topics), items=tuple(items))
 
 
 DRAWS = 500

@@ -23,7 +23,7 @@ from judge.io.tabular import TableRow, read_table, read_text
 from judge.io.text import count, shown, storable
 from judge.pool.build import Candidate, LengthRule, build_pool, evidence_of
 from judge.pool.records import Pool
-from judge.records import file_problem
+from judge.records import Problem, file_problem
 from judge.runs.document import open_document
 from judge.runs.records import Provenance
 from judge.runs.tokens import TokenCounter
@@ -56,43 +56,54 @@ def desk_content(paths: Sequence[Path], options: ImportOptions) -> SourceContent
         )
     content = SourceContent()
     for path in paths:
-        # SQLite would make a file that is not there.
-        if not path.is_file():
-            content.problems.append(file_problem("unreadable", path, "no such store of labels"))
-            continue
-        try:
-            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
-                _read(store, str(path), content)
-        # A ValueError is of a text that is no UTF-8, be it of a message.
-        except (sqlite3.Error, ValueError) as error:
-            message = f"not a store of labels as `judge serve assess` writes it: {error}"
-            content.problems.append(file_problem("unreadable", path, message))
+        if (stored := stored_labels(path, content.problems)) is not None:
+            _add_labels(str(path), *stored, content)
     return content
 
 
-def _read(store: sqlite3.Connection, file: str, content: SourceContent) -> None:
-    schema = store.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-    if schema != (STORE_SCHEMA,):
-        message = f"a store of {shown(schema and schema[0])}, this version of judge reads {STORE_SCHEMA}"
-        content.problems.append(file_problem("wrong_schema", file, message))
-        return
-    rows = store.execute(_SELECT).fetchall()
-    tasks: list[_Task] = store.execute(_TASKS).fetchall()
-    labels = [(item, dict(zip(_STORED, values, strict=True))) for item, _, *values in rows]
-    labeled = {(item, fields["criterion"], fields["assessor"]) for item, fields in labels}
+def stored_labels(path: Path, problems: list[Problem]) -> tuple[list[dict[str, Any]], list[_Task]] | None:
+    """The labels that count in the store of a desk, with their items and comments, and all tasks.
+
+    None, and a problem, if the file is no such store.
+    """
+    # SQLite would make a file that is not there.
+    if not path.is_file():
+        problems.append(file_problem("unreadable", path, "no such store of labels"))
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as store:
+            schema = store.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+            if schema != (STORE_SCHEMA,):
+                message = f"a store of {shown(schema and schema[0])}, this version of judge reads {STORE_SCHEMA}"
+                problems.append(file_problem("wrong_schema", path, message))
+                return None
+            rows = store.execute(_SELECT).fetchall()
+            tasks: list[_Task] = store.execute(_TASKS).fetchall()
+    # A ValueError is of a text that is no UTF-8, be it of a message.
+    except (sqlite3.Error, ValueError) as error:
+        message = f"not a store of labels as `judge serve assess` writes it: {error}"
+        problems.append(file_problem("unreadable", path, message))
+        return None
+    return [dict(zip(("item", "comment", *_STORED), row, strict=True)) for row in rows], tasks
+
+
+def _add_labels(file: str, labels: Sequence[dict[str, Any]], tasks: Sequence[_Task], content: SourceContent) -> None:
+    labeled = {(label["item"], label["criterion"], label["assessor"]) for label in labels}
     reached = come_up(tasks, labeled)
     unable = 0
-    for item, fields in labels:
-        if fields["grade"] is None:
+    for label in labels:
+        if label["grade"] is None:
             unable += 1
             continue
+        item = label["item"]
+        fields = {name: label[name] for name in _STORED}
         # What is no number in a damaged store is reported as any other field of a gold row.
         if isinstance(probability := fields["inclusion_probability"], float):
             fields["inclusion_probability"] = probability * reached.get((item, fields["criterion"]), 1.0)
         content.drafts.append(Draft(file, f"item {item}, {fields['criterion']}, {fields['assessor']}", fields))
     if unable:
         content.notes.append(f'{file}: {count(unable, "label")} "unable to judge" left out: no grade')
-    if comments := sum(bool(comment) for _, comment, *_ in rows):
+    if comments := sum(bool(label["comment"]) for label in labels):
         content.notes.append(f"{file}: {count(comments, 'comment')} stay in the store: gold has no field for them")
     if left := len(tasks) - len(labeled):
         content.notes.append(
@@ -113,8 +124,8 @@ def come_up(tasks: Sequence[_Task], labeled: Collection[_Task]) -> Mapping[tuple
     probability k / m. Of two assessors, the item has come up with probability 1 - (1 - k / m)(1 - l / n).
     """
     dealt = Counter((assessor, criterion) for _, criterion, assessor in tasks)
-    given = Counter((assessor, criterion) for _, criterion, assessor in labeled)
-    shares = {key: given[key] / n for key, n in dealt.items()}
+    done = Counter((assessor, criterion) for _, criterion, assessor in labeled)
+    shares = {key: done[key] / n for key, n in dealt.items()}
     misses = groups_of(((item, criterion), 1 - shares[assessor, criterion]) for item, criterion, assessor in tasks)
     return {named: 1 - math.prod(chances) for named, chances in misses.items()}
 
@@ -138,8 +149,6 @@ CAST_CRITERIA = ("relevance", "naturalness", "conciseness")
 BEGIN_GRADES = {"Fully attributable": 1, "Not fully attributable": 0, "Generic": None}
 """BEGIN's labels as levels of `prompts/groundedness/yes_no.md`; a generic response makes no claim to ground."""
 _BEGIN_COLUMNS = ("model_name", "data_source", "knowledge", "response", "begin_label")
-_UNSTATED = frozenset({"csv", "crowd", "qrels"})
-"""Sources whose files do not say how the grades came about; the user must."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 
 
@@ -171,7 +180,7 @@ def import_gold(
         raise InputError(f"not usable as {source}: {count(len(problems), 'problem')}", problems)
     if not rows:
         raise InputError(f"{', '.join(map(str, paths))}: no grade to import; {'; '.join(content.notes) or 'no row'}")
-    if source in _UNSTATED and any(draft.values.get("made") is None for draft in content.drafts):
+    if content.unstated and any(draft.values.get("made") is None for draft in content.drafts):
         content.notes.append("taken as given blind; --made says otherwise")
     if options.plan is not None and (lacking := _lacking(rows, options.plan)):
         content.notes.append(lacking)
@@ -187,7 +196,9 @@ def _lacking(rows: Sequence[GoldRow], plan: Mapping[tuple[str, str], PlanRow]) -
     """What to know of a plan that is not finished; None where every planned response has its grades."""
     names = {row.criterion for row in rows}
     # A response under two criteria counts as two.
-    planned = {(*named, name) for named, row in plan.items() for name in row.criteria if name in names}
+    planned: set[tuple[str, str | None, str]] = set()
+    for (turn_id, response_id), row in plan.items():
+        planned.update((turn_id, response_id, name) for name in row.criteria if name in names)
     lacking = len(planned - {(row.turn_id, row.response_id, row.criterion) for row in rows})
     if not lacking:
         return None
@@ -199,7 +210,7 @@ def _lacking(rows: Sequence[GoldRow], plan: Mapping[tuple[str, str], PlanRow]) -
 
 def _qrels(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     """TREC qrels of responses: `turn_id 0 response_id grade`."""
-    content = SourceContent(defaults={"assessor": "qrels"})
+    content = SourceContent(defaults={"assessor": "qrels"}, unstated=True)
     for path in paths:
         text = read_text(path, content.problems)
         if text is None:
@@ -284,7 +295,7 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
     unknown = [field for field in options.columns if field not in FIELDS]
     if unknown:
         raise UsageError(f"{', '.join(map(shown, unknown))} is no field: expected one of {', '.join(FIELDS)}")
-    content = SourceContent(gaps=True)
+    content = SourceContent(gaps=True, unstated=True)
     for path in paths:
         needed = tuple(options.columns.values())
         header, rows = read_table(path, content.problems, needed=needed, only_once=FIELDS)
@@ -295,8 +306,8 @@ def _csv(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
         if ignored := [name for name in header if name not in columns.values()]:
             content.notes.append(f"{path}: columns not used: {', '.join(map(shown, ignored))}")
         # An empty cell in the column of grades is a response that was not labeled, unless the user gives the grade.
-        given = None if "grade" in options.constants else columns.get("grade")
-        labeled = [row for row in rows if given is None or row.cells[given]]
+        grades = None if "grade" in options.constants else columns.get("grade")
+        labeled = [row for row in rows if grades is None or row.cells[grades]]
         if len(labeled) < len(rows):
             content.notes.append(f"{path}: {count(len(rows) - len(labeled), 'row')} without a grade: not labeled")
         for row in labeled:
@@ -340,7 +351,7 @@ def _begin(paths: Sequence[Path], options: ImportOptions) -> SourceContent:
             model, source, knowledge, response, label = (row.cells[name] for name in _BEGIN_COLUMNS)
             group = source, text_digest(knowledge)
             if group not in topics:
-                topics[group] = f"{source}-{1 + sum(known == source for known, _ in topics):04d}"
+                topics[group] = f"{source}-{1 + sum(earlier == source for earlier, _ in topics):04d}"
             topic = topics[group]
             # Numbered before rows are left out, so that no option changes an id.
             turns[topic] = turns.get(topic, 0) + 1

@@ -1,6 +1,7 @@
 """From tables of workers' labels to a folder of grades: what `judge crowd` does, for use from Python."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -8,7 +9,7 @@ import msgspec
 from pydantic import BeforeValidator, Field
 
 from judge.ask.criteria import bundled_criteria, find_criterion
-from judge.ask.results import JUDGMENTS, read_labels
+from judge.ask.results import JUDGMENTS, Labels, read_labels
 from judge.crowd.joint import joint_tsv
 from judge.crowd.known import KnownFile
 from judge.crowd.labels import AGGREGATORS, TOO_FAST, CrowdLabels, CrowdSettings, Item
@@ -145,15 +146,17 @@ class CrowdPlan(LabelTables):
         super()._check()
         if not self.scales and not self.prompts:
             raise UsageError("--scale is needed: the lowest and the highest label, e.g. --scale 0-3; or --prompt")
-        for given, property_of, options, between in (
-            (self.majority or self.tie, "votes", "--majority and --tie belong", " and "),
-            (self.smoothing is not None, "smoothed", "--smoothing belongs", ", "),
-            (self.prior, "priors", "--prior belongs", ", "),
-        ):
-            takers = [name for name, row in AGGREGATORS.items() if getattr(row, property_of)]
-            if given and self.aggregator not in takers:
-                raise UsageError(f"{options} to {between.join(takers)}, not to {self.aggregator}")
-        if (least := AGGREGATORS[self.aggregator].least_smoothing) > _settings(self).smoothing:
+        aggregator = AGGREGATORS[self.aggregator]
+        if (self.majority or self.tie) and not aggregator.votes:
+            takers = " and ".join(name for name, row in AGGREGATORS.items() if row.votes)
+            raise UsageError(f"--majority and --tie belong to {takers}, not to {self.aggregator}")
+        if self.smoothing is not None and not aggregator.smoothed:
+            takers = ", ".join(name for name, row in AGGREGATORS.items() if row.smoothed)
+            raise UsageError(f"--smoothing belongs to {takers}, not to {self.aggregator}")
+        if self.prior and not aggregator.priors:
+            takers = ", ".join(name for name, row in AGGREGATORS.items() if row.priors)
+            raise UsageError(f"--prior belongs to {takers}, not to {self.aggregator}")
+        if (least := aggregator.least_smoothing) > _settings(self).smoothing:
             why = "without pseudo-labels a worker who always agrees would weigh infinitely much"
             raise UsageError(f"--smoothing {self.smoothing:g}: {self.aggregator} needs {least:g} or more; {why}")
         if self.wide and self.wide_map:
@@ -229,9 +232,12 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
                 message=message,
             )
         )
-    found = _banked(graded.labels.values(), bank, str(texts_at), problems) if texts_at is not None else None
-    texts = None if found is None else {item: response.shown for item, response in found.items()}
-    digests = {item: response_digest(response) for item, response in (found or {}).items()}
+    texts: dict[Item, str] | None = None
+    digests: dict[Item, str] = {}
+    if texts_at is not None:
+        responses = _banked(graded.labels.values(), bank, str(texts_at), problems)
+        texts = {item: response.shown for item, response in responses.items()}
+        digests = {item: response_digest(response) for item, response in responses.items()}
     empty = _empty(graded)
     subset = read_turns(plan.subset_turns) if plan.subset_turns is not None else None
     steps(Step("writing tables"))
@@ -245,7 +251,9 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
         whole=_whole(graded, pooled, others),
     )
     if plan.with_judgments:
-        judges = [judge for path in plan.with_judgments for judge in read_labels(path, grades_only=True)]
+        judges: list[Labels] = []
+        for path in plan.with_judgments:
+            judges += read_labels(path, grades_only=True)
         files["with_judgments.tsv"] = joint_tsv(graded.labels, judges).encode()
     inputs = [path for path in (*plan.labels, *plan.with_judgments) if isinstance(path, Path)]
     inputs += [path for path in (plan.known, plan.wide_map, plan.subset_turns, plan.bank) if path is not None]
@@ -255,16 +263,20 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     named = ((f"table {place}", table) for place, table in enumerate(plan.labels, start=1))
     tables = {name: frame_digest(name, table) for name, table in named if not isinstance(table, Path)}
     write_crowd(plan.out, files, inputs, options, tables)
-    return CrowdOutcome(graded, (*warnings, *problems, *problems.rest(), *cautions(graded), *empty), bool(empty))
+    return CrowdOutcome(
+        study=graded,
+        warnings=(*warnings, *problems, *problems.rest(), *cautions(graded), *empty),
+        empty=bool(empty),
+    )
 
 
 def _words(given: Mapping[str, int], prompts: Mapping[str, Criterion]) -> Callable[[str, Sequence[int]], Words]:
     """What texts of labels stand for: what the user says, else what the levels of the criterion's prompt are called."""
-    said = {folded(text): grade for text, grade in given.items()}
+    own_words = {folded(text): grade for text, grade in given.items()}
 
     def words(criterion: str, grades: Sequence[int]) -> Words:
         stated = prompts.get(criterion)
-        return level_words(criterion, grades, [stated] if stated else bundled_criteria()) | said
+        return level_words(criterion, grades, [stated] if stated else bundled_criteria()) | own_words
 
     return words
 
@@ -320,8 +332,8 @@ def _banked(
     labels: Iterable[CrowdLabels], bank: Mapping[Any, Any], name: str, warnings: LabelProblems
 ) -> dict[Item, PooledResponse]:
     """The labeled items with their texts; items without one go to the warnings."""
-    found: dict[Item, PooledResponse] = {}
-    for item in dict.fromkeys(item for of_criterion in labels for item in of_criterion.items):
+    responses: dict[Item, PooledResponse] = {}
+    for item in dict.fromkeys(chain.from_iterable(of_criterion.items for of_criterion in labels)):
         response = bank.get(item) or banked(bank, *item)
         if response is None:
             message = f"{item.item_id} has no text in the bank"
@@ -331,8 +343,8 @@ def _banked(
                 )
             )
         else:
-            found[item] = response
-    return found
+            responses[item] = response
+    return responses
 
 
 def _options(plan: CrowdPlan, scales: Mapping[str, Sequence[int]]) -> dict[str, Any]:

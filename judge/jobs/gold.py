@@ -47,8 +47,13 @@ CROWD = "crowd"
 """The name of the source of tables of labels."""
 _COUNTED = ("judge", "prompt", "criterion", "human", "judge_grade", "count")
 _COUNTS = re.compile("-?[0-9]{1,9} -?[0-9]{1,9} [0-9]{1,9}")
-_SAME = ("turn_id", "response_id", "criterion")
-_FIELDS = {"assessor": "worker", **dict(zip(_SAME, _SAME, strict=True)), "grade": "label"}
+_FIELDS = {
+    "assessor": "worker",
+    "turn_id": "turn_id",
+    "response_id": "response_id",
+    "criterion": "criterion",
+    "grade": "label",
+}
 """Field of a gold row to what a table of labels calls it."""
 _OF_TABLES = ("table", "task", "workers", "wide", "wide_map", "repeated")
 GOLD_SOURCES = tuple(sorted({*SOURCES, CROWD}))
@@ -242,8 +247,8 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
         raise UsageError(f"{plan.pool}: a pool of {pool.unit}s: name the criteria to label (--criteria)")
     _check_units(set(criteria), (), pool)
     if plan.stratify and len(criteria) != 1:
-        found = ", ".join(criteria) or "no judgment"
-        raise UsageError(f"--stratify judge: {found}: expected grades under one criterion (--criteria)")
+        named = ", ".join(criteria) or "no judgment"
+        raise UsageError(f"--stratify judge: {named}: expected grades under one criterion (--criteria)")
     if plan.stratify and pool.unit == "pair":
         judgments = agreed(pool, judgments, find_criterion(criteria[0]))
     errors = _errors(plan.confusion, criteria[0], judgments) if plan.confusion is not None else {}
@@ -274,29 +279,35 @@ def _errors(path: Path, criterion: str, judgments: Iterable[Judgment | Failure])
     problems: list[Problem] = []
     counts: dict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
     for row in read_table(path, problems, needed=_COUNTED, quoted=False)[1]:
-        judge, prompt, of, *cells = (row.cells[name] for name in _COUNTED)
-        if of == criterion and _COUNTS.fullmatch(text := " ".join(cells)):
+        judge, prompt, counted, *cells = (row.cells[name] for name in _COUNTED)
+        if counted != criterion:
+            continue
+        text = " ".join(cells)
+        if _COUNTS.fullmatch(text):
             human, judged, n = map(int, cells)
             counts[judge, prompt][human, judged] += n
-        elif of == criterion:
+        else:
             message = f"{shown(text)}: expected two grades and a number of labels"
             problems.append(file_problem("wrong_value", path, message, f"{row.place}: $"))
     if len(counts) > 1:
-        named = {(each.judge, f"{criterion}/{each.variant}") for each in judgments if isinstance(each, Judgment)}
-        counts = {judge: of for judge, of in counts.items() if judge in named}
-    if problems or len(counts) != 1:
-        found = f"{count(len(counts), 'judge')} of these judgments under {criterion}: expected one"
-        raise InputError(f"{path}: {count(len(problems), 'problem') if problems else found}", problems)
-    return dict(*counts.values())
+        judges = {(row.judge, f"{criterion}/{row.variant}") for row in judgments if isinstance(row, Judgment)}
+        counts = {judge: of_judge for judge, of_judge in counts.items() if judge in judges}
+    if problems:
+        raise InputError(f"{path}: {count(len(problems), 'problem')}", problems)
+    if len(counts) != 1:
+        raise InputError(f"{path}: {count(len(counts), 'judge')} of these judgments under {criterion}: expected one")
+    (errors,) = counts.values()
+    return dict(errors)
 
 
 def _check_units(criteria: Collection[str], prompts: Sequence[StrPath], pool: Pool, *, mixed: bool = False) -> None:
     """Refuse criteria about another unit than that of the pool, as far as a prompt tells."""
-    given = {prompt.name: prompt for prompt in map(find_criterion, prompts)}
-    known = [name for name in sorted(criteria) if name not in given and name in default_prompts()]
-    found = [*given.values(), *map(find_criterion, known)]
-    if not mixed or all(criterion.unit != pool.unit for criterion in found):
-        check_unit(found, pool.unit)
+    named = {prompt.name: prompt for prompt in map(find_criterion, prompts)}
+    for name in sorted(criteria):
+        if name not in named and name in default_prompts():
+            named[name] = find_criterion(name)
+    if not mixed or all(criterion.unit != pool.unit for criterion in named.values()):
+        check_unit(list(named.values()), pool.unit)
 
 
 def _scales(prompts: Sequence[StrPath], defaults: Sequence[str]) -> dict[str, Scale]:
@@ -331,22 +342,23 @@ def read_label_tables(
     `criteria` are those that were labeled, where a form has other answers too; by default any bundled one. `reading`
     says how tables are read, as values of a `Layout`.
     """
-    given = options.constants.get("criterion")
-    names = (given,) if given is not None else tuple(criteria) or criterion_names()
+    criterion = options.constants.get("criterion")
+    names = (criterion,) if criterion is not None else tuple(criteria) or criterion_names()
     layout = Layout(
         columns=field_columns({_FIELDS.get(field, field): name for field, name in options.columns.items()}),
         # Only the names count: whether a label is on its criterion's scale is looked at when it is a gold row.
         scales=dict.fromkeys(names, (0, 1)),
         **reading,
-        turns={each.response_id: each.turn_id for each in options.pool.responses} if options.pool else None,
+        turns={row.response_id: row.turn_id for row in options.pool.responses} if options.pool else None,
     )
     problems = LabelProblems()
     rows, sheets = label_rows(paths, layout, problems)
     listed = in_order(problems, sheets)
     content = SourceContent(
         problems=[problem for problem in listed if problem.severity == "error"],
-        notes=[f"{each.file}: {each.message}" for each in listed if each.severity == "warning"],
+        notes=[f"{problem.file}: {problem.message}" for problem in listed if problem.severity == "warning"],
         gaps=True,
+        unstated=True,
         remedy=f"; {LAST_COUNTS}",
     )
     empty = dict.fromkeys((sheet.file for sheet in sheets), 0)
@@ -408,7 +420,7 @@ class SheetOutcome(msgspec.Struct, frozen=True):
 def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     """Write the sheets of a plan's responses, or of a whole pool; nothing if one of them cannot hold an input."""
     plan = in_folders(plan, plan=("plan.jsonl",))
-    inputs = [pool_file(plan.pool)] + [Path(path) for path in (plan.plan, plan.topics) if path is not None]
+    inputs = [Path(path) for path in (pool_file(plan.pool), plan.plan, plan.topics) if path is not None]
     rows = None
     if plan.plan is not None:
         rows = read_plan(read_content(plan.plan), str(plan.plan))
@@ -416,11 +428,11 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     chosen = choose_prompts((), plan.prompts, ())
     if several := [name for name, prompts in chosen.items() if len(prompts) > 1]:
         raise UsageError(f"--prompt gives {', '.join(several)} two scales")
-    prompts = {name: given for name, (given,) in chosen.items()}
+    prompts = {name: prompt for name, (prompt,) in chosen.items()}
     # What the plan asks for and no --prompt explains is explained by the default prompt.
     others = [name for name in planned or (() if prompts else DEFAULT_CRITERIA) if name not in prompts]
-    known = [name for name in others if name in default_prompts()]
-    prompts |= {name: given for name, (given,) in choose_prompts(known, (), ()).items()}
+    defaults = choose_prompts([name for name in others if name in default_prompts()], (), ())
+    prompts |= {name: prompt for name, (prompt,) in defaults.items()}
     turns = topic_turns(plan.topics)
     pool = read_pool_folder(plan.pool, "passages.jsonl")
     check_unit(tuple(prompts.values()), pool.unit)
@@ -428,7 +440,12 @@ def write_gold_sheet(plan: GoldSheetPlan) -> SheetOutcome:
     if turns is not None or any(row.turn_id in pool.turns for row in (pool.responses if rows is None else rows)):
         turns = turns_shown(pool, turns)
     sheet = make_sheet(one_each(pool, plan.seed) if rows is None else pool, prompts, rows, turns)
-    options = SheetOptions(tuple(plan.assessors), plan.double, plan.items_per_task, plan.seed)
+    options = SheetOptions(
+        assessors=tuple(plan.assessors),
+        double=plan.double,
+        per_task=plan.items_per_task,
+        seed=plan.seed,
+    )
     files = SHEETS[plan.to](sheet, options)
     replace_folder(plan.out, files, "sheet.sha256", inputs=inputs)
     return SheetOutcome(

@@ -29,8 +29,8 @@ def test_who_contradicts_a_known_item_is_left_out_of_that_topic_in_all_criteria(
     assert rows(kept["relevance"]) == [("ann", "1_2", "A", 3), ("ben", "2_1", "A", 1)]
     assert rows(kept["novelty"]) == [("dan", "1_2", "A", 1)]
     assert audit.removals == (
-        Removal("1", "ben", "1_1", "K", "relevance", 2, (0, 1)),
-        Removal("1", "cid", "1_1", "K", "relevance", 3, (0, 1)),
+        Removal(worker="ben", label=2, known=KNOWN),
+        Removal(worker="cid", label=3, known=KNOWN),
     )
     assert audit.removed == (("1", "ben"), ("1", "cid"))
     assert audit.labels_removed == {"relevance": {"1": 3}, "novelty": {"1": 1}}

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.crowd.labels import Item
-from judge.crowd.platforms import Question, read_questions
+from judge.crowd.layout import LabelColumn
+from judge.crowd.platforms import read_questions
 from judge.errors import InputError, JudgeError, UsageError
 from tests.conftest import put, refused
 from tests.crowd.world import SCALE, faults, problems_of, read, rows, warned
@@ -452,7 +453,7 @@ def test_a_map_of_columns_does_what_a_pattern_does(tmp_path: Path) -> None:
     table = "column\tturn_id\tresponse_id\tcriterion\n1_1.R1.relevance\t1_1\tR1\trelevance\n"
     table += "1_1.R2.relevance\t1_1\tR2\trelevance\n"
     questions = read_questions(put(tmp_path / "map.tsv", table))
-    assert questions["1_1.R1.relevance"] == Question("1_1", "R1", "relevance")
+    assert questions["1_1.R1.relevance"] == LabelColumn("1_1", "R1", "relevance")
     assert rows(read(put(tmp_path / "s.csv", SURVEY), wide=questions)["relevance"]) == SURVEYED
     wrong = put(tmp_path / "map.tsv", f"{table}1_1.R1.relevance\tx\ty\tz\na\t\tb\tc\n")
     problems = [(one.code, one.path) for one in refused(read_questions, wrong)]
@@ -578,7 +579,7 @@ def test_a_name_that_columns_share_matters_where_they_are_needed(tmp_path: Path)
 
 def test_a_question_that_stands_in_a_header_twice_is_named_by_its_place(tmp_path: Path) -> None:
     path = put(tmp_path / "form.csv", "Who,How?,How?\nann,0,3\nbob,1,2\n")
-    wide = {f"How?#{place}": Question("1_1", f"R{place}", "relevance") for place in (1, 2)}
+    wide = {f"How?#{place}": LabelColumn("1_1", f"R{place}", "relevance") for place in (1, 2)}
     labels = read(path, scales=ONE, wide=wide, columns={"worker": "Who"})["relevance"]
     assert [row[2:] for row in rows(labels)] == [("R1", 0), ("R2", 3), ("R1", 1), ("R2", 2)]
     path = put(tmp_path / "form.csv", "worker,1_1.R1.relevance,1_1.R1.relevance\nann,0,3\n")

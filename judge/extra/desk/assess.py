@@ -18,10 +18,10 @@ import judge.extra.desk.app as desk
 from judge.ask.criteria import choose_prompts, criterion_names
 from judge.ask.prompt import NO_ANSWER, PLACEHOLDER, check_unit, guidance, needs_turn
 from judge.ask.records import Failure, Judgment
-from judge.ask.results import JUDGMENTS, is_jury, stored_judgments
+from judge.ask.results import JUDGMENTS, Label, is_jury, stored_judgments
 from judge.errors import InputError, UsageError, refuse
 from judge.extra.desk.app import listen, serve_desk
-from judge.extra.desk.store import DeskItem, DeskLabel, DeskTask, LabelStore
+from judge.extra.desk.store import DeskItem, DeskTask, LabelStore
 from judge.gold import CANNOT, UNABLE
 from judge.gold.plan import DOUBLE, PlanRow, deal, read_plan, shared_items
 from judge.gold.rows import parse_gold, response_digest
@@ -29,7 +29,7 @@ from judge.gold.seal import SEAL, read_seal
 from judge.io.files import file_in, jsonl_bytes, read_content, sha256
 from judge.io.ids import natural_key
 from judge.io.plan import Amount, Option, Options
-from judge.io.table import tsv
+from judge.io.table import Cell, tsv
 from judge.io.text import count, shown, storable
 from judge.jobs.options import DEFAULT_CRITERIA
 from judge.pool.bank import pool_file, read_pool_folder
@@ -176,12 +176,12 @@ def _criteria(plan: AssessPlan, drawn: Sequence[PlanRow] | None) -> dict[str, Cr
 
 def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[PooledResponse, PlanRow | None]:
     """The responses to label with their rows of the plan, in natural order."""
+    planned: list[tuple[PooledResponse, PlanRow | None]] = []
     if drawn is None:
-        found: list[tuple[PooledResponse, PlanRow | None]] = [(response, None) for response in pool.responses]
+        planned = [(response, None) for response in pool.responses]
     else:
         by_id = {response.response_id: response for response in pool.responses}
         problems = []
-        found = []
         for line, row in enumerate(drawn, 1):
             response = by_id.get(row.response_id)
             if response is None or (response.turn_id, response_digest(response)) != (row.turn_id, row.text_sha256):
@@ -197,19 +197,26 @@ def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[P
                     )
                 )
             else:
-                found.append((response, row))
+                planned.append((response, row))
         refuse(problems, f"{name}: not a plan of this pool: {count(len(problems), 'problem')}")
-    if not found:
+    if not planned:
         raise InputError("nothing to label: the pool is empty")
-    return dict(sorted(found, key=lambda pair: (natural_key(pair[0].turn_id), natural_key(pair[0].response_id))))
+    return dict(sorted(planned, key=lambda pair: (natural_key(pair[0].turn_id), natural_key(pair[0].response_id))))
 
 
 def _item(response: PooledResponse, row: PlanRow | None, criteria: list[str], shared: bool) -> DeskItem:
-    ids = response.turn_id, response.topic_id, response.response_id, response_digest(response)
-    # One text may rest on different passages in different runs, so the row names a run.
-    run_id = min((entry.run_id for entry in response.runs), key=natural_key, default=None)
-    drawn = (row.inclusion_probability, row.stratum) if row else (1.0, "certain")
-    return DeskItem(*ids, run_id, *drawn, tuple(criteria), shared)
+    return DeskItem(
+        turn_id=response.turn_id,
+        topic_id=response.topic_id,
+        response_id=response.response_id,
+        text_sha256=response_digest(response),
+        # One text may rest on different passages in different runs, so the row names a run.
+        run_id=min((entry.run_id for entry in response.runs), key=natural_key, default=None),
+        inclusion_probability=row.inclusion_probability if row else 1.0,
+        stratum=row.stratum if row else "certain",
+        criteria=tuple(criteria),
+        shared=shared,
+    )
 
 
 def _turns(
@@ -232,7 +239,7 @@ def _suggestions(
     if plan.judgments is None:
         return {}
     path = file_in(plan.judgments, JUDGMENTS)
-    found: dict[tuple[str, str], Judgment] = {}
+    suggestions: dict[tuple[str, str], Judgment] = {}
     judges: set[str] = set()
     for judgment in stored_judgments(path):
         response_id = judgment.response_id
@@ -247,10 +254,10 @@ def _suggestions(
             own = f"{prompt.prompt_id} ({prompt.digest[:12]})"
             raise UsageError(f"{path}: grades under {other}; the desk asks under {own}")
         judges.add(judgment.judge)
-        found[response_id, judgment.criterion] = judgment
+        suggestions[response_id, judgment.criterion] = judgment
     if len(judges) != 1:
         raise UsageError(f"{path}: expected the grades of one judge, found {', '.join(sorted(judges)) or 'none'}")
-    return found
+    return suggestions
 
 
 LISTED = 100
@@ -263,9 +270,9 @@ _UNABLE_KEY = "u"
 _HEADLINE = re.compile(r"([^.:;]{1,40}\.)\s+(.+)")
 """A short first sentence, such as "Mostly grounded."."""
 _UNDECIDED = "It cannot be decided from what is shown."
-FILTERS: Mapping[str, tuple[str, Callable[[DeskLabel | None], bool]]] = {
+FILTERS: Mapping[str, tuple[str, Callable[[Label | None], bool]]] = {
     "all": ("All", lambda label: True),
-    "comment": ("With a comment", lambda label: label is not None and bool(label.comment)),
+    "comment": ("With a comment", lambda label: label is not None and bool(label.rationale)),
     "unable": (CANNOT, lambda label: label is not None and label.grade is None),
     "open": ("Without a label", lambda label: label is None),
 }
@@ -300,18 +307,17 @@ class AssessDesk:
     async def _save(self, visit: desk.Visit) -> Response:
         task = self._named(visit)
         grades = {str(level.grade): level.grade for level in self._work.criteria[task.criterion].scale.levels}
-        given = visit.form.get("grade", "")
+        chosen = visit.form.get("grade", "")
         comment = visit.form.get("comment", "").replace("\r\n", "\n").strip()
-        if given not in grades and given != UNABLE:
+        if chosen not in grades and chosen != UNABLE:
             return self._task_page(visit, task, problem="Choose a level first.", comment=comment)
         if len(comment) > _LONGEST_COMMENT or not storable(comment):
             problem = f"The comment must be text of at most {_LONGEST_COMMENT:,} characters."
             return self._task_page(visit, task, problem=problem, comment=comment[:_LONGEST_COMMENT])
         item = self._work.items[task.item]
         shown = (item.response_id, task.criterion) in self._work.suggestions
-        label = DeskLabel(grades.get(given), comment)
         made = "postedit" if shown else "blind"
-        await asyncio.to_thread(self._store.save, visit.seat.path, task, label, made)
+        await asyncio.to_thread(self._store.save, visit.seat.path, task, grades.get(chosen), comment, made)
         return visit.go(f"/?after={task.place}")
 
     async def _undo(self, visit: desk.Visit) -> Response:
@@ -323,13 +329,13 @@ class AssessDesk:
         kept = visit.query.get("show", "all")
         labeled = self._store.labeled(visit.seat.path)
         _, keeps = FILTERS.get(kept, FILTERS["all"])
-        found = [task for task in self._store.tasks(visit.seat.path) if keeps(labeled.get(task.place))]
-        pages = max(1, -(-len(found) // LISTED))
+        listed = [task for task in self._store.tasks(visit.seat.path) if keeps(labeled.get(task.place))]
+        pages = max(1, -(-len(listed) // LISTED))
         page = min(max(1, desk.whole_number(visit.query.get("page")) or 1), pages)
         first = (page - 1) * LISTED
         return visit.page(
             "assess_list.html",
-            tasks=[self._line(task, labeled.get(task.place)) for task in found[first : first + LISTED]],
+            tasks=[self._line(task, labeled.get(task.place)) for task in listed[first : first + LISTED]],
             kept=kept,
             filters={name: words for name, (words, _) in FILTERS.items()},
             page=page,
@@ -339,14 +345,12 @@ class AssessDesk:
 
     async def _download(self, visit: desk.Visit) -> Response:
         labeled = self._store.labeled(visit.seat.path)
-        rows = (
-            (
-                *(task.place, self._work.items[task.item].turn_id, task.criterion),
-                *(choice.grade, int(choice.grade is None), choice.comment),
-            )
-            for task in self._store.tasks(visit.seat.path)
-            if (choice := labeled.get(task.place))
-        )
+        rows: list[tuple[Cell, ...]] = []
+        for task in self._store.tasks(visit.seat.path):
+            if choice := labeled.get(task.place):
+                turn_id = self._work.items[task.item].turn_id
+                unable = int(choice.grade is None)
+                rows.append((task.place, turn_id, task.criterion, choice.grade, unable, choice.rationale or ""))
         headers = {"content-disposition": 'attachment; filename="labels.tsv"'}
         return Response(tsv(_COLUMNS, rows), media_type="text/tab-separated-values", headers=headers)
 
@@ -376,22 +380,22 @@ class AssessDesk:
             "total": len(tasks),
             "shared": self._store.shared[visit.seat.path],
             "last": last,
-            "last_words": label_words(self._work.criteria[last[0].criterion], last[1]) if last else "",
+            "last_words": label_words(self._work.criteria[last[0].criterion], last[1].grade) if last else "",
             "several": len(self._work.criteria) > 1,
         }
 
-    def _line(self, task: DeskTask, choice: DeskLabel | None) -> dict[str, object]:
+    def _line(self, task: DeskTask, choice: Label | None) -> dict[str, object]:
         """A line of the list; without a label it has no words."""
         text = self._work.responses[task.item].shown
         return {
             "task": task,
-            "beginning": text[:_BEGINNING] + "…" * (len(text) > _BEGINNING),
-            "words": label_words(self._work.criteria[task.criterion], choice) if choice else "",
+            "beginning": f"{text[:_BEGINNING]}…" if len(text) > _BEGINNING else text,
+            "words": label_words(self._work.criteria[task.criterion], choice.grade) if choice else "",
             "choice": choice,
         }
 
 
-def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> dict[str, object]:
+def task_view(work: Work, task: DeskTask, choice: Label | None) -> dict[str, object]:
     """What the page of a task shows, after what the assessor chose earlier."""
     item, response = work.items[task.item], work.responses[task.item]
     criterion = work.criteria[task.criterion]
@@ -412,7 +416,7 @@ def task_view(work: Work, task: DeskTask, choice: DeskLabel | None) -> dict[str,
         "turn_counts": needs_turn(criterion),
         "unit": response.unit,
         "levels": _levels(criterion, choice, suggestion),
-        "comment": choice.comment if choice else "",
+        "comment": (choice.rationale or "") if choice else "",
         "judge": suggestion.judge if suggestion else None,
     }
 
@@ -422,24 +426,30 @@ def question(criterion: Criterion) -> str:
     return " ".join(PLACEHOLDER.sub("", criterion.user).split())
 
 
-def label_words(criterion: Criterion, choice: DeskLabel) -> str:
-    """A choice in one or two words."""
-    if choice.grade is None:
+def label_words(criterion: Criterion, grade: int | None) -> str:
+    """A grade in one or two words; None if the assessor was unable to judge."""
+    if grade is None:
         return CANNOT.lower()
-    label = next((level.label for level in criterion.scale.levels if level.grade == choice.grade), "")
-    return str(choice.grade) if label in ("", str(choice.grade)) else f"{choice.grade} {label}"
+    label = next((level.label for level in criterion.scale.levels if level.grade == grade), "")
+    return str(grade) if label in ("", str(grade)) else f"{grade} {label}"
 
 
-def _levels(criterion: Criterion, choice: DeskLabel | None, suggestion: Judgment | None) -> list[dict[str, object]]:
+def _levels(criterion: Criterion, choice: Label | None, suggestion: Judgment | None) -> list[dict[str, object]]:
     """The levels to choose from, with the key that chooses each; whether it is chosen, and the judge's."""
     scale = criterion.scale
     keys = level_keys(scale.levels)
     suggested = _value(None if suggestion.unable else suggestion.grade) if suggestion else None
-    given = _value(choice.grade) if choice else suggested
-    rows = [(str(level.grade), keys[level.grade], *_headed(level)) for level in scale.levels]
-    rows.append((UNABLE, _UNABLE_KEY, f"{CANNOT}.", scale.unable.description if scale.unable else _UNDECIDED))
-    columns = ("value", "key", "label", "description")
-    return [dict(zip(columns, row, strict=True), chosen=row[0] == given, suggested=row[0] == suggested) for row in rows]
+    chosen = _value(choice.grade) if choice else suggested
+    rows: list[dict[str, object]] = []
+    for level in scale.levels:
+        label, description = _headed(level)
+        rows.append({"value": str(level.grade), "key": keys[level.grade], "label": label, "description": description})
+    description = scale.unable.description if scale.unable else _UNDECIDED
+    rows.append({"value": UNABLE, "key": _UNABLE_KEY, "label": f"{CANNOT}.", "description": description})
+    for row in rows:
+        row["chosen"] = row["value"] == chosen
+        row["suggested"] = row["value"] == suggested
+    return rows
 
 
 def level_keys(levels: Sequence[Level]) -> Mapping[int, str]:

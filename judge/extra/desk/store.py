@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import filelock
 import msgspec
 
+from judge.ask.results import Label
 from judge.errors import InputError, OperationalError
 from judge.extra.desk.app import Busy, Seat, checked_token, new_token
+from judge.gold import UNABLE
 from judge.gold.sources import STORE_SCHEMA
 from judge.records import Record
 
@@ -102,14 +104,6 @@ class DeskTask(NamedTuple):
     item: int
     """The place of the item in the list of all items, from 0."""
     criterion: str
-
-
-class DeskLabel(NamedTuple):
-    """What an assessor chose for a task."""
-
-    grade: int | None
-    """None if the assessor was unable to judge."""
-    comment: str
 
 
 class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
@@ -207,9 +201,14 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         """How many tasks of each seat are of items that every assessor labels."""
         for assessor, shared in read("SELECT assessor, sum(shared) FROM task JOIN item USING (item) GROUP BY assessor"):
             self.shared[str(assessor)] = shared
-        self._saved: dict[str, list[tuple[int, DeskTask, DeskLabel]]] = {path: [] for path in self._tasks}
+        self._named = {
+            item - 1: (turn_id, response_id)
+            for item, turn_id, response_id in read("SELECT item, turn_id, response_id FROM item")
+        }
+        """Turn and response of each item."""
+        self._saved: dict[str, list[tuple[int, DeskTask, Label]]] = {path: [] for path in self._tasks}
         """The labels of each seat that were not undone, the last one last, with their numbers."""
-        self._current: dict[str, dict[int, DeskLabel]] = {path: {} for path in self._tasks}
+        self._current: dict[str, dict[int, Label]] = {path: {} for path in self._tasks}
         places = {(path, task.item, task.criterion): task for path, tasks in self._tasks.items() for task in tasks}
         for number, assessor, item, criterion, grade, comment, undoes in read(
             "SELECT number, assessor, item, criterion, grade, comment, undoes FROM label ORDER BY number"
@@ -218,18 +217,25 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
             if undoes is not None:
                 self._take_back(path)
             else:
-                self._keep(path, number, places[path, item - 1, criterion], DeskLabel(grade, comment))
+                task = places[path, item - 1, criterion]
+                self._keep(path, number, task, self._label(task, grade, comment))
 
-    def _keep(self, path: str, number: int, task: DeskTask, choice: DeskLabel) -> None:
-        self._saved[path].append((number, task, choice))
-        self._current[path][task.place] = choice
+    def _label(self, task: DeskTask, grade: int | None, comment: str) -> Label:
+        """What an assessor chose for a task; the comment is its rationale."""
+        turn_id, response_id = self._named[task.item]
+        reason = UNABLE if grade is None else None
+        return Label(turn_id=turn_id, response_id=response_id, grade=grade, reason=reason, rationale=comment or None)
+
+    def _keep(self, path: str, number: int, task: DeskTask, label: Label) -> None:
+        self._saved[path].append((number, task, label))
+        self._current[path][task.place] = label
 
     def _take_back(self, path: str) -> DeskTask:
         _, task, _ = self._saved[path].pop()
         del self._current[path][task.place]
-        for _, earlier, choice in self._saved[path]:
+        for _, earlier, label in self._saved[path]:
             if earlier == task:
-                self._current[path][task.place] = choice
+                self._current[path][task.place] = label
         return task
 
     def __exit__(self, *error: object) -> None:
@@ -242,11 +248,11 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         """The tasks of the assessor with this seat, in order; the first has place 1."""
         return self._tasks[path]
 
-    def labeled(self, path: str) -> Mapping[int, DeskLabel]:
-        """The last choices of this assessor by the place of the task."""
+    def labeled(self, path: str) -> Mapping[int, Label]:
+        """The last labels of this assessor by the place of the task; a comment is the rationale."""
         return self._current[path]
 
-    def last(self, path: str) -> tuple[DeskTask, DeskLabel] | None:
+    def last(self, path: str) -> tuple[DeskTask, Label] | None:
         """The last label of this assessor that was not undone."""
         return self._saved[path][-1][1:] if self._saved[path] else None
 
@@ -259,12 +265,16 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         order = itertools.chain(range(place, len(tasks)), range(min(place, len(tasks))))
         return next((tasks[i] for i in order if i + 1 not in labeled), None)
 
-    def save(self, path: str, task: DeskTask, choice: DeskLabel, made: str) -> None:
-        """Keep a label; returns when it is on the disk. The same label as before is not kept again."""
-        row = (int(path), task.item + 1, task.criterion, choice.grade, choice.grade is None, choice.comment, made, None)
+    def save(self, path: str, task: DeskTask, grade: int | None, comment: str, made: str) -> None:
+        """Keep a label; returns when it is on the disk. The same label as before is not kept again.
+
+        `grade`: None if the assessor was unable to judge.
+        """
+        label = self._label(task, grade, comment)
+        row = (int(path), task.item + 1, task.criterion, grade, grade is None, comment, made, None)
         with self._alone():
-            if self._current[path].get(task.place) != choice:
-                self._keep(path, self._add(row), task, choice)
+            if self._current[path].get(task.place) != label:
+                self._keep(path, self._add(row), task, label)
 
     def undo(self, path: str) -> DeskTask | None:
         """Take the last label of this assessor back, and return its task; None if there is none."""

@@ -15,7 +15,7 @@ from judge.ask.criteria import bundled_criteria, find_criterion
 from judge.ask.prompt import guidance
 from judge.errors import UsageError
 from judge.extra.desk.assess import label_words, level_keys, open_assess_desk, question
-from judge.extra.desk.store import DeskLabel, LabelStore
+from judge.extra.desk.store import LabelStore
 from judge.jobs.folder import write_pool as write_harness_pool
 from judge.jobs.gold import GoldDrawPlan, draw_gold_plan
 from judge.jobs.pooling import Pooling, pool_runs
@@ -76,7 +76,8 @@ def test_a_label_leads_to_the_next_task_and_is_kept(opened: Desk) -> None:
     assert "1 of 12" in second.text
     assert "number 1</a>: 2</p>" in second.text
     assert response_of(second) != response_of(first)
-    assert opened.store.labeled("1")[1] == (2, "one\nfact")
+    kept = opened.store.labeled("1")[1]
+    assert (kept.grade, kept.rationale) == (2, "one\nfact")
     again = opened.visitor.get(f"{home}1")
     assert 'value="2" data-key="2" required checked' in again.text
     assert ">one\nfact</textarea>" in again.text
@@ -352,4 +353,4 @@ def test_every_prompt_has_guidance_without_marks_of_its_own(criterion) -> None: 
     ("relevance/ikat", None, "unable to judge"),
 ])  # fmt: skip
 def test_a_label_in_words(prompt: str, grade: int | None, words: str) -> None:
-    assert label_words(find_criterion(prompt), DeskLabel(grade, "")) == words
+    assert label_words(find_criterion(prompt), grade) == words

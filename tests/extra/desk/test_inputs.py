@@ -9,7 +9,6 @@ import pytest
 from judge.cli import main
 from judge.errors import InputError, UsageError
 from judge.extra.desk.assess import Work, open_assess_desk
-from judge.extra.desk.store import DeskLabel
 from judge.gold.draft import ImportOptions
 from judge.gold.rows import read_gold, text_digest
 from judge.gold.sources import come_up, import_gold
@@ -123,12 +122,12 @@ def test_labels_become_gold_with_the_probabilities_of_the_plan(tmp_path, capsys)
         hers = {items[task.item].text_sha256 for task in store.tasks("1")}
         # 2 items are everybody's, 1 more each: 3 tasks. Ann's first is changed, and a label of bob's is undone.
         for path, choices in (
-            ("1", [DeskLabel(0, ""), DeskLabel(None, "?"), DeskLabel(1, "")]),
-            ("2", [DeskLabel(2, "")] * 3),
+            ("1", [(0, ""), (None, "?"), (1, "")]),
+            ("2", [(2, "")] * 3),
         ):
-            for task, choice in zip(store.tasks(path), choices, strict=True):
-                store.save(path, task, choice, "blind")
-        store.save("1", store.tasks("1")[0], DeskLabel(3, "now"), "blind")
+            for task, (grade, comment) in zip(store.tasks(path), choices, strict=True):
+                store.save(path, task, grade, comment, "blind")
+        store.save("1", store.tasks("1")[0], 3, "now", "blind")
         store.undo("2")
         # Gold can be made while the desk is open.
         gold = tmp_path / "gold.jsonl"
@@ -177,7 +176,7 @@ def test_a_whole_pool_labeled_in_part_is_no_census(tmp_path: Path, capsys: pytes
     write_pool(tmp_path)
     with open_assess_desk(plan_of(tmp_path)) as (_, store):
         for place in (0, 2, 3):
-            store.save("1", store.tasks("1")[place], DeskLabel(2, ""), "blind")
+            store.save("1", store.tasks("1")[place], 2, "", "blind")
     gold = tmp_path / "gold.jsonl"
     assert main(["gold", "import", "desk", str(store.path), "--out", str(gold)]) == 0
     assert [row.inclusion_probability for row in read_gold(gold)] == [pytest.approx(3 / 12)] * 3
