@@ -53,13 +53,13 @@ from judge.extra.bench.card import parse_card
 from judge.extra.bench.page import compare_cards
 from judge.extra.checkers.onnx import ModelFiles, open_tokenizer, windows
 from judge.extra.checkers.served import read_scores
-from judge.extra.desk.store import DeskItem, LabelStore
+from judge.extra.desk.store import LabelStore
 from judge.extra.evaluate.intake import passage_ranking, ranked_runs
 from judge.extra.nuggets.forms import FORMS, WRITTEN, bank_bytes, parse_bank
 from judge.extra.nuggets.labels import join, read_matches
 from judge.extra.nuggets.study import read_study
 from judge.gold.draft import ImportOptions, read_bank
-from judge.gold.plan import read_plan
+from judge.gold.plan import PlanRow, read_plan
 from judge.gold.rows import parse_gold, read_gold
 from judge.gold.seal import LEDGER, SEAL, read_salt
 from judge.gold.sheets import make_sheet
@@ -671,12 +671,22 @@ def _reported(path: Path) -> None:
 
 
 _DESK_ITEMS = tuple(
-    DeskItem(f"1_{n}", "1", f"R0000{n}", "a" * 64, "run-a", 0.5, "drawn", ("relevance",), n == 1) for n in (1, 2)
+    PlanRow(
+        turn_id=f"1_{n}",
+        topic_id="1",
+        response_id=f"R0000{n}",
+        text_sha256="a" * 64,
+        runs=("run-a",),
+        criteria=("relevance",),
+        inclusion_probability=0.5,
+        stratum="drawn",
+    )
+    for n in (1, 2)
 )
 
 
 def _desk(path: Path) -> LabelStore:
-    return LabelStore(path, {"seed": "1"}, _DESK_ITEMS, ["ann"], [[1, 0]])
+    return LabelStore(path, {"seed": "1"}, _DESK_ITEMS, {0}, ["ann"], [[1, 0]])
 
 
 def _desk_stores() -> tuple[bytes, ...]:

@@ -245,7 +245,8 @@ def make_plan(
         probability = float(probabilities[index])
         stratum = "certain" if probability == 1 else design.strata[index][1]
         for response in frame.responses[frame.units[index]]:
-            rows.append(_row(response, _missing(response, graded, criteria), probability, stratum))
+            missing = _missing(response, graded, criteria)
+            rows.append(plan_row(response, criteria=missing, probability=probability, stratum=stratum))
     rows.sort(key=lambda row: natural_key(row.turn_id))
     saved = None
     if errors and design.forecast is not None:
@@ -266,7 +267,8 @@ def make_plan(
     )
 
 
-def _row(response: PooledResponse, criteria: tuple[str, ...], probability: float, stratum: str) -> PlanRow:
+def plan_row(response: PooledResponse, *, criteria: tuple[str, ...], probability: float, stratum: str) -> PlanRow:
+    """The row of a response to label under these criteria."""
     return PlanRow(
         turn_id=response.turn_id,
         topic_id=response.topic_id,

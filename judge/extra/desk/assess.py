@@ -6,11 +6,12 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
+from msgspec.structs import replace
 from pydantic import Field
 from starlette.responses import Response
 
@@ -21,9 +22,9 @@ from judge.ask.records import Failure, Judgment
 from judge.ask.results import JUDGMENTS, Label, is_jury, stored_judgments
 from judge.errors import InputError, UsageError, refuse
 from judge.extra.desk.app import listen, serve_desk
-from judge.extra.desk.store import DeskItem, DeskTask, LabelStore
+from judge.extra.desk.store import DeskTask, LabelStore
 from judge.gold import CANNOT, UNABLE
-from judge.gold.plan import DOUBLE, PlanRow, deal, read_plan, shared_items
+from judge.gold.plan import DOUBLE, PlanRow, deal, plan_row, read_plan, shared_items
 from judge.gold.rows import parse_gold, response_digest
 from judge.gold.seal import SEAL, read_seal
 from judge.io.files import file_in, jsonl_bytes, read_content, sha256
@@ -111,15 +112,17 @@ class Work:
         check_unit(tuple(criteria.values()), pool.unit)
         rows = _responses(one_each(pool, plan.seed) if drawn is None else pool, drawn, str(plan.plan))
         self.responses = tuple(rows)
-        shared = shared_items([response.response_id for response in rows], plan.shared, plan.seed)
-        self.items = tuple(
-            _item(response, row, [name for name in criteria if row is None or name in row.criteria], place in shared)
-            for place, (response, row) in enumerate(rows.items())
-        )
+        self.shared = shared_items([response.response_id for response in rows], plan.shared, plan.seed)
+        """The places of the items that every assessor labels."""
+        self.items = tuple(_item(response, row, criteria) for response, row in rows.items())
         self.suggestions = _suggestions(plan, {item.response_id: item.turn_id for item in self.items}, criteria)
         """By response id and criterion; empty unless in post-edit mode."""
         # What the assessors see, and what the labels will say about it.
-        digest = sha256(jsonl_bytes([(item, each.passages) for item, each in zip(self.items, rows, strict=True)]))
+        shown = [
+            (item, index in self.shared, response.passages)
+            for index, (item, response) in enumerate(zip(self.items, self.responses, strict=True))
+        ]
+        digest = sha256(jsonl_bytes(shown))
         if not any(item.criteria for item in self.items):
             raise UsageError(f"{plan.plan}: plans no label of {', '.join(criteria)}")
         self.turns = _turns(plan, pool, self.items, criteria)
@@ -204,23 +207,20 @@ def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[P
     return dict(sorted(planned, key=lambda pair: (natural_key(pair[0].turn_id), natural_key(pair[0].response_id))))
 
 
-def _item(response: PooledResponse, row: PlanRow | None, criteria: list[str], shared: bool) -> DeskItem:
-    return DeskItem(
-        turn_id=response.turn_id,
-        topic_id=response.topic_id,
-        response_id=response.response_id,
-        text_sha256=response_digest(response),
-        # One text may rest on different passages in different runs, so the row names a run.
-        run_id=min((entry.run_id for entry in response.runs), key=natural_key, default=None),
-        inclusion_probability=row.inclusion_probability if row else 1.0,
+def _item(response: PooledResponse, row: PlanRow | None, criteria: Collection[str]) -> PlanRow:
+    """A row for what is labeled of a response, as planned, or all of it."""
+    item = plan_row(
+        response,
+        criteria=tuple(name for name in criteria if row is None or name in row.criteria),
+        probability=row.inclusion_probability if row else 1.0,
         stratum=row.stratum if row else "certain",
-        criteria=tuple(criteria),
-        shared=shared,
     )
+    # One text may rest on different passages in different runs, so a label names a run.
+    return replace(item, runs=tuple(sorted(item.runs, key=natural_key)[:1]))
 
 
 def _turns(
-    plan: AssessPlan, pool: Pool, items: Sequence[DeskItem], criteria: Mapping[str, Criterion]
+    plan: AssessPlan, pool: Pool, items: Sequence[PlanRow], criteria: Mapping[str, Criterion]
 ) -> Mapping[str, Turn]:
     shown = ", ".join(prompt.prompt_id for prompt in criteria.values() if needs_turn(prompt))
     turns = turns_shown(pool, topic_turns(plan.topics)) or {}
@@ -478,7 +478,12 @@ def open_assess_desk(plan: AssessPlan) -> Iterator[tuple[AssessDesk, LabelStore]
     work = Work(plan)
     dealt = deal([item.response_id for item in work.items], plan.assessors, plan.shared, plan.seed)
     with LabelStore(
-        path=plan.store, settings=work.settings, items=work.items, assessors=plan.assessors, dealt=dealt
+        path=plan.store,
+        settings=work.settings,
+        items=work.items,
+        shared=work.shared,
+        assessors=plan.assessors,
+        dealt=dealt,
     ) as store:
         yield AssessDesk(work, store), store
 

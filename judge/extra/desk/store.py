@@ -9,20 +9,19 @@ import itertools
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import filelock
-import msgspec
 
 from judge.ask.results import Label
 from judge.errors import InputError, OperationalError
 from judge.extra.desk.app import Busy, Seat, checked_token, new_token
 from judge.gold import UNABLE
+from judge.gold.plan import PlanRow
 from judge.gold.sources import STORE_SCHEMA
-from judge.records import Record
 
 
 @contextlib.contextmanager
@@ -81,21 +80,6 @@ PATIENCE = 5
 """Seconds that a label waits for a store that another program has locked."""
 
 
-class DeskItem(Record, frozen=True):
-    """A response to be labeled."""
-
-    turn_id: str
-    topic_id: str
-    response_id: str
-    text_sha256: str
-    run_id: str | None
-    inclusion_probability: float
-    stratum: str
-    criteria: tuple[str, ...]
-    """The criteria to label it for, in the order of asking."""
-    shared: bool
-
-
 class DeskTask(NamedTuple):
     """One label to give."""
 
@@ -117,7 +101,8 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         self,
         path: Path,
         settings: Mapping[str, str],
-        items: Sequence[DeskItem],
+        items: Sequence[PlanRow],
+        shared: Collection[int],
         assessors: Sequence[str],
         dealt: Sequence[Sequence[int]],
     ) -> None:
@@ -144,7 +129,7 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = FULL")
                 if new:
-                    self._create(settings, items, assessors, dealt)
+                    self._create(settings, items, shared, assessors, dealt)
                 self._read()
             except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
                 raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
@@ -154,15 +139,18 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
     def _create(
         self,
         settings: Mapping[str, str],
-        items: Sequence[DeskItem],
+        items: Sequence[PlanRow],
+        shared: Collection[int],
         assessors: Sequence[str],
         dealt: Sequence[Sequence[int]],
     ) -> None:
-        tasks = (
-            (number, place, item + 1, criterion)
-            for number, order in enumerate(dealt, 1)
-            for place, (item, criterion) in enumerate(((i, name) for i in order for name in items[i].criteria), 1)
-        )
+        tasks: list[tuple[int, int, int, str]] = []
+        for number, order in enumerate(dealt, 1):
+            place = 0
+            for index in order:
+                for criterion in items[index].criteria:
+                    place += 1
+                    tasks.append((number, place, index + 1, criterion))
         with self._writing() as write:
             for statement in filter(str.strip, TABLES.split(";\n")):
                 write.execute(statement)
@@ -174,7 +162,20 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
             write.executemany(
                 "INSERT INTO item VALUES (:item, :turn_id, :topic_id, :response_id, :text_sha256, :run_id, "
                 ":inclusion_probability, :stratum, :shared)",
-                ({"item": place, **msgspec.structs.asdict(item)} for place, item in enumerate(items, 1)),
+                (
+                    {
+                        "item": index + 1,
+                        "turn_id": item.turn_id,
+                        "topic_id": item.topic_id,
+                        "response_id": item.response_id,
+                        "text_sha256": item.text_sha256,
+                        "run_id": next(iter(item.runs), None),
+                        "inclusion_probability": item.inclusion_probability,
+                        "stratum": item.stratum,
+                        "shared": index in shared,
+                    }
+                    for index, item in enumerate(items)
+                ),
             )
             write.executemany("INSERT INTO task VALUES (?, ?, ?, ?)", tasks)
 

@@ -9,19 +9,29 @@ import pytest
 
 from judge.ask.results import Label
 from judge.errors import InputError, OperationalError
-from judge.extra.desk.store import DeskItem, LabelStore
+from judge.extra.desk.store import LabelStore
+from judge.gold.plan import PlanRow
 from tests.crowd.world import problems_of, warned
 from tests.crowd.world import rows as crowd_rows
 
 ITEMS = tuple(
-    DeskItem(f"1-1_{n}", "1-1", f"R{n:05}", f"{n:064}", "run-2", 0.25, "drawn", ("groundedness", "relevance"), n == 1)
+    PlanRow(
+        turn_id=f"1-1_{n}",
+        topic_id="1-1",
+        response_id=f"R{n:05}",
+        text_sha256=f"{n:064}",
+        runs=("run-2",),
+        criteria=("groundedness", "relevance"),
+        inclusion_probability=0.25,
+        stratum="drawn",
+    )
     for n in (1, 2, 3)
 )
 SETTINGS = {"assessors": "ann, bob", "seed": "1"}
 
 
 def store(path: Path, **settings: str) -> LabelStore:
-    return LabelStore(path, SETTINGS | settings, ITEMS, ["ann", "bob"], [[2, 0], [0, 1]])
+    return LabelStore(path, SETTINGS | settings, ITEMS, {0}, ["ann", "bob"], [[2, 0], [0, 1]])
 
 
 def rows(path: Path, query: str = "SELECT * FROM label") -> list[tuple[object, ...]]:
