@@ -318,7 +318,7 @@ def is_jury(judge: str) -> bool:
 
 
 class Label(msgspec.Struct, frozen=True, gc=False):
-    """The grade that a judge gave to an item, or the reason why there is no grade."""
+    """The grade that a judge or a person gave to an item, or the reason why there is no grade."""
 
     turn_id: str
     response_id: str
@@ -331,7 +331,7 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     probabilities: dict[str, float] | None = None
     """The judge's probability of each label; None where it gave none."""
     rationale: str | None = None
-    """The judge's reason in words; None where it gave none."""
+    """The reason in words, or an assessor's comment; None where there is none."""
 
 
 class Labels(msgspec.Struct, frozen=True):
@@ -387,9 +387,9 @@ def read_labels(
     lines with problems; every problem is listed.
     """
     for read_log in added("labels", ()).values() if path.suffix in (".eval", ".json") else ():
-        if (logged := read_log(path, grades, lenient=lenient)) is not None:
-            found: tuple[Labels, ...] = logged
-            return found
+        logged: tuple[Labels, ...] | None = read_log(path, grades, lenient=lenient)
+        if logged is not None:
+            return logged
     lines = LineStream(path, packed=True, digested=True)
     with lines.file:
         numbered_lines = iter(lines)
