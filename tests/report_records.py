@@ -24,7 +24,7 @@ def agreement(judge: str = "local/qwen", wkappa: float | None = 0.61, **changed:
     """A judge on test grades; `changed` replaces fields."""
     fields: dict[str, Any] = {
         "prompt": "groundedness/graded", "criterion": "groundedness", "split": "test", "reference": "consensus of 3",
-        "baseline": False, "gold": 153, "n": 150, "topics": 25, "coverage": 150 / 153,
+        "baseline": False, "n": 150, "only_a": 3, "only_b": 0, "topics": 25,
         "without_grade": {"unable": 1, "unreadable": 2},
         "statistics": {
             "percent": estimate(0.7, 0.05), "kappa": estimate(wkappa and wkappa - 0.1), "wkappa": estimate(wkappa),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bench.simulations.figures import CUTS, GRADES, Codes, Finding, Floats, finding, holds
 from judge.stats.agreement import STATISTICS
-from judge.stats.comparison import Comparison, after_choice, compare, nested_folds
+from judge.stats.comparison import JudgeDifference, after_choice, compare, nested_folds
 from judge.stats.means import t_quantile
 from judge.stats.resampling import resampled, spread, topic_draws
 from judge.stats.tables import Undefined, topic_tables
@@ -72,7 +72,7 @@ def true_wkappa(heterogeneity: float = 0.5, T: int = 20_000) -> float:
     return float(wkappas(judged(rng, [NOISE], T=T, heterogeneity=heterogeneity).tables())[0])
 
 
-def versus(tables: NDArray[np.int64], rng: np.random.Generator, permutations: int = 999) -> tuple[Comparison, ...]:
+def versus(tables: NDArray[np.int64], rng: np.random.Generator, permutations: int = 999) -> tuple[JudgeDifference, ...]:
     """The first judge with each other one."""
     pairs = {("0", str(j)): (tables[0], tables[j]) for j in range(1, len(tables))}
     return compare(pairs, "wkappa", GRADES, rng, permutations=permutations).pairs
@@ -82,7 +82,7 @@ def rejects(p: float | None) -> bool:
     return p is not None and p <= 0.05
 
 
-def excludes_zero(pair: Comparison) -> bool:
+def excludes_zero(pair: JudgeDifference) -> bool:
     return pair.difference.low is not None and not holds(pair.difference, 0.0)
 
 

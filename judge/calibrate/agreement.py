@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import structs
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -19,9 +20,10 @@ from judge.stats.alternative import alternative_annotator
 from judge.stats.discrimination import EXPECTED, PROBABILITY, Expected, Forecasts, ProbabilityStatistic, brier_of_shares
 from judge.stats.means import mean_interval, slope_interval, welch
 from judge.stats.ranking import split_half, system_agreement
+from judge.stats.raters import compare_raters
 from judge.stats.reliability import alpha_interval
-from judge.stats.resampling import all_resampled, jackknife_interval, resampled
-from judge.stats.tables import Undefined, bowker, defined, stuart_maxwell
+from judge.stats.resampling import jackknife_interval, resampled
+from judge.stats.tables import Undefined, defined
 
 UNWEIGHTED = "of the items as they were drawn: not weighted by inclusion probability"
 
@@ -37,38 +39,34 @@ def agreement_row(
     """
     mask = panel.within(split)
     both = mask & (column.codes >= 0)
-    tables = panel.tables(column.codes, mask)
-    C = panel.counts(column.codes, mask)
     # The same draws for every judge and statistic, so that only the data tell them apart.
-    rng = np.random.default_rng(seed)
-    intervals_of = all_resampled(STATISTICS, tables, panel.grades, rng, replicates=replicates)
-    statistics = {name: intervals.estimate for name, intervals in intervals_of.items()}
-    statistics |= _of_expected(panel, column, both & ~panel.tied)
+    compared = compare_raters(
+        STATISTICS,
+        a=np.where(mask, panel.shares.argmax(axis=1), -1),
+        b=np.where(mask, column.codes, -1),
+        units=panel.topic,
+        grades=panel.grades,
+        seed=seed,
+        tables=panel.tables(column.codes, mask),
+        apart=panel.tied,
+        replicates=replicates,
+    )
     worst = panel.tables(panel.farthest(column.codes), mask).sum(axis=0)
-    gold = int(mask.sum())
+    expected = _of_expected(panel, column, both & ~panel.tied)
     return findings.AgreementRow(
+        **structs.asdict(replace(compared, statistics=compared.statistics | expected)),
         judge=column.judge,
         prompt=column.prompt,
         criterion=panel.criterion,
         split=split,
         reference=panel.reference,
         baseline=column.baseline,
-        gold=gold,
-        n=int(both.sum()),
-        topics=len(set(panel.topic[both].tolist())),
-        coverage=int(both.sum()) / gold if gold else 0.0,
         without_grade=_without_grade(column, mask),
-        statistics=statistics,
-        item={name: intervals.item for name, intervals in intervals_of.items()},
-        design_effect={name: intervals.design_effect for name, intervals in intervals_of.items()},
         worst_case={
             name: defined(point(name, worst, panel.grades))
             for name, statistic in STATISTICS.items()
             if statistic.worst_case
         },
-        confusion=tuple(tuple(row) for row in C.tolist()),
-        grades=panel.grades,
-        marginals=(bowker(C), stuart_maxwell(C)),
         ceiling=between,
         test_retest=_test_retest(panel, column, mask, seed),
         primary=primary_statistic(len(panel.grades)),

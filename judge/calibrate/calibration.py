@@ -20,7 +20,7 @@ from judge.calibrate.findings import (
     TrustVerdict,
     Word,
 )
-from judge.calibrate.panel import GradeCodes, JudgeColumn, Panel, constant
+from judge.calibrate.panel import JudgeColumn, Panel, constant
 from judge.calibrate.selection import (
     candidates,
     choose,
@@ -35,6 +35,7 @@ from judge.io.text import count
 from judge.records import Estimate
 from judge.stats.agreement import STATISTICS, primary_statistic
 from judge.stats.comparison import FEWEST_COMPARED
+from judge.stats.raters import GradeCodes
 from judge.stats.resampling import resampled
 
 DEFAULT_THRESHOLD = 0.4

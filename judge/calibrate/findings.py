@@ -5,15 +5,20 @@ from typing import Literal
 import msgspec
 
 from judge.records import Estimate
-from judge.stats.comparison import Comparison
+from judge.stats.comparison import JudgeDifference
 from judge.stats.ranking import Halves
-from judge.stats.tables import MarginalTest
+from judge.stats.raters import Comparison
 
 Split = Literal["all", "dev", "test"]
 """A part of the gold; `all` where it is not split."""
 Word = Literal["TRUSTED", "NOT TRUSTED", "INCONCLUSIVE"]
 Equivalence = Literal["EQUIVALENT", "DIFFERENT", "INCONCLUSIVE"]
 """Whether a difference is smaller than a margin, in one word."""
+
+
+def judge_name(judge: str, prompt: str | None) -> str:
+    """Judge and variant, as one name; `prompt` is `criterion/variant`, None of labels that name none."""
+    return judge if prompt is None else f"{judge} {prompt.partition('/')[2]}"
 
 
 class JudgeRow(msgspec.Struct, frozen=True):
@@ -28,36 +33,28 @@ class JudgeRow(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """Judge and variant, as one name."""
-        return self.judge if self.prompt is None else f"{self.judge} {self.prompt.partition('/')[2]}"
+        return judge_name(self.judge, self.prompt)
 
 
-class AgreementRow(JudgeRow, frozen=True):
-    """How far one judge agrees with the assessors; intervals are over topics."""
+class AgreementRow(Comparison, frozen=True, kw_only=True):
+    """How far one judge (b) agrees with the assessors (a) on the gold of a split; intervals are over topics.
 
+    `statistics` are in the order of `STATISTICS` and then of `EXPECTED`. Labels of responses without gold are dropped,
+    so that `only_b` is 0.
+    """
+
+    judge: str
+    prompt: str | None
+    """`criterion/variant`; None for a label file and for the constant."""
+    criterion: str
+    split: Split
     reference: str
     """Whose grades: an assessor, `consensus of at most 3`, or `assessors, one an item`."""
     baseline: bool
-    gold: int
-    """Gold items of the split."""
-    n: int
-    """How many of them the judge graded too; the statistics are about these."""
-    topics: int
-    coverage: float
-    """n / gold."""
     without_grade: dict[str, int]
     """How many gold items have no grade by the judge, by reason: `unable`, that of a failure, `not_judged`."""
-    statistics: dict[str, Estimate]
-    """By name, in the order of `STATISTICS` and then of `EXPECTED`."""
-    item: dict[str, Estimate]
-    """The same with intervals that ignore topics."""
-    design_effect: dict[str, float | None]
-    """Squared ratio of the standard errors over topics and over items."""
     worst_case: dict[str, float | None]
     """Statistics with every missing grade taken as the one farthest from the assessor's."""
-    confusion: tuple[tuple[int, ...], ...]
-    """Assessors' grades in rows, the judge's in columns, both over `grades`."""
-    grades: tuple[int, ...]
-    marginals: tuple[MarginalTest, ...]
     ceiling: Estimate | None
     """The primary statistic between the assessors themselves, where two or more graded the same items."""
     test_retest: Estimate | None
@@ -69,8 +66,23 @@ class AgreementRow(JudgeRow, frozen=True):
     tied: int = 0
     """Gold items on which no one grade is that of most assessors; tied grades share the item equally."""
 
+    @property
+    def name(self) -> str:
+        """Judge and variant, as one name."""
+        return judge_name(self.judge, self.prompt)
 
-class ComparisonRow(Comparison, frozen=True, kw_only=True):
+    @property
+    def gold(self) -> int:
+        """Gold items of the split."""
+        return self.n + self.only_a
+
+    @property
+    def coverage(self) -> float:
+        """The share of the gold items that the judge graded too."""
+        return self.n / self.gold if self.gold else 0.0
+
+
+class ComparisonRow(JudgeDifference, frozen=True, kw_only=True):
     """Two judges or prompts on the items that both graded."""
 
     criterion: str

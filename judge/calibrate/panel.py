@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from judge.ask.opening import MOST_SAMPLES
 from judge.ask.results import Label, Labels
 from judge.ask.verdict import grade_probabilities
-from judge.calibrate.findings import Split
+from judge.calibrate.findings import Split, judge_name
 from judge.errors import InputError, UsageError, refuse
 from judge.gold.rows import GoldByResponse, GoldRow, check_scale
 from judge.gold.seal import item_of
 from judge.io.ids import Cluster, cluster_of, natural_key, natural_order, topic_of
 from judge.pool.pairs import other_orders
 from judge.pool.records import Pool
-from judge.records import Estimate, Problem, Scale
+from judge.records import Problem, Scale
 from judge.stats.consensus import mode_shares
-from judge.stats.resampling import all_resampled
+from judge.stats.raters import GradeCodes
 from judge.stats.tables import topic_tables
 
 ItemKey = tuple[str, str]
@@ -207,8 +207,6 @@ def _repeated(labels: Sequence[tuple[Labels, Scale]]) -> list[Problem]:
     return problems
 
 
-GradeCodes = NDArray[np.int64]
-"""Places of grades on the ascending scale, -1 where there is no grade."""
 NOT_JUDGED = "not_judged"
 """The reason of a gold item that the judge's labels do not mention."""
 
@@ -257,7 +255,7 @@ class JudgeColumn:
     @property
     def name(self) -> str:
         """Judge and variant, as one name."""
-        return self.judge if self.prompt is None else f"{self.judge} {self.prompt.partition('/')[2]}"
+        return judge_name(self.judge, self.prompt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,12 +360,6 @@ class Panel:
             return codes[:0], np.zeros((0, *self.shares.shape))
         k = len(self.grades)
         return codes, np.array([_shares(np.delete(codes, i, axis=0), k) for i in range(len(codes))])
-
-    def counts(self, codes: GradeCodes, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many items of the mask have each pair of grades (k x k), regardless of weights, tied ones apart."""
-        reference = np.where(mask, self.human, -1)
-        tables = topic_tables(reference, codes, self.topic, len(self.grades), len(self.topics))
-        return np.asarray(tables.sum(axis=0), dtype=np.int64)
 
     def farthest(self, codes: GradeCodes) -> GradeCodes:
         """The codes, with every missing grade replaced by the one farthest from the reference.
@@ -556,15 +548,3 @@ def _items(
             )
         )
     return tuple(items)
-
-
-def pair_statistics(
-    names: Sequence[str], units: Sequence[str], pairs: Sequence[tuple[int, int]], grades: Sequence[int], seed: int
-) -> dict[str, Estimate]:
-    """Statistics of pairs of codes, of people and of a judge, with intervals over the units of the pairs."""
-    places = {unit: place for place, unit in enumerate(sorted(set(units), key=natural_key))}
-    codes = np.array([places[unit] for unit in units], dtype=np.int64)
-    people, judge = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    tables = topic_tables(people, judge, codes, len(grades), len(places))
-    rows = all_resampled(names, tables, grades, np.random.default_rng(seed))
-    return {name: row.estimate for name, row in rows.items()}

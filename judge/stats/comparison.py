@@ -63,7 +63,7 @@ NO_ERROR = 1e-7
 """Standard errors below this are those of differences that no topic changes, but for rounding."""
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class JudgeDifference(msgspec.Struct, frozen=True):
     """One statistic of judge `a` minus that of judge `b`; no p-value where it is undefined."""
 
     a: str
@@ -83,7 +83,7 @@ class Comparison(msgspec.Struct, frozen=True):
 class Compared(msgspec.Struct, frozen=True):
     """Every pair of judges, and which judges may be the best."""
 
-    pairs: tuple[Comparison, ...]
+    pairs: tuple[JudgeDifference, ...]
     best: frozenset[str]
     """The candidates that elimination leaves, and those without any comparison."""
 
@@ -127,7 +127,7 @@ def compare(
     few = int(judged.sum()) < FEWEST_COMPARED
     p_values = dict(zip(known, _p_values(observed, null, exact, few=few), strict=True))
     compared = tuple(
-        Comparison(
+        JudgeDifference(
             *pair,
             replace(difference, reason=TOO_FEW) if few and place in p_values and not difference.reason else difference,
             *p_values.get(place, (None, None, None)),

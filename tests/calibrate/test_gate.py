@@ -28,8 +28,10 @@ def interval(low: float | None, high: float | None, value: float = 0.5) -> Estim
 def agreement(n: int = 100, missing: int = 0, topics: int = 20, **statistics: Estimate) -> AgreementRow:
     known = {name: interval(0.5, 0.7) for name in STATISTICS} | statistics
     return AgreementRow(
-        "server/m", "groundedness/graded", "groundedness", "all", "ann", False, n + missing, n, topics,
-        n / (n + missing), {}, known, {}, {}, {}, (), (0, 1, 2, 3), (), None, None, "wkappa",
+        n=n, only_a=missing, only_b=0, topics=topics, statistics=known, item={}, design_effect={}, confusion=(),
+        grades=(0, 1, 2, 3), marginals=(), judge="server/m", prompt="groundedness/graded", criterion="groundedness",
+        split="all", reference="ann", baseline=False, without_grade={}, worst_case={}, ceiling=None, test_retest=None,
+        primary="wkappa",
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from judge.ask.criteria import find_criterion
 from judge.ask.results import Label, Labels
+from judge.calibrate.agreement import agreement_row
 from judge.calibrate.intake import LabelSource, make_panels, parse_scale, read_gold_files, read_sources
 from judge.calibrate.panel import Panel, constant, gold_items, make_panel
 from judge.errors import InputError, UsageError
@@ -102,7 +103,8 @@ def test_items_weigh_what_they_stand_for() -> None:
     codes = found.columns[0].codes
     # 11 in all, over 4 items.
     assert found.tables(codes).sum(axis=0)[:2, 0] == pytest.approx(np.array([5, 6]) * 4 / 11)
-    assert found.counts(codes, np.ones(4, dtype=bool))[:2, 0].tolist() == [2, 2]
+    counted = agreement_row(found, found.columns[0], "all", None, seed=1, replicates=10)
+    assert [counts[0] for counts in counted.confusion[:2]] == [2, 2]
     # Items that weigh the same among themselves are counted.
     last = np.arange(4) >= 2
     assert found.tables(codes, last).dtype == np.int64

@@ -20,7 +20,7 @@ def test_what_the_terminal_shows() -> None:
         "groundedness: test grades of consensus of 3\n"
         "judge                n/topics  cover       wkappa [95 %]  same   AC2   bias\n"
         "local/qwen graded    150/25     0.98   0.61 [0.51, 0.71]  0.70  0.80  +0.31\n"
-        "p/x graded           9/3        0.98  0.05 [-0.05, 0.15]  0.70  0.80  +0.31\n"
+        "p/x graded           9/3        0.75  0.05 [-0.05, 0.15]  0.70  0.80  +0.31\n"
         "constant (baseline)  150/25     0.98  0.00 [-0.10, 0.10]  0.70  0.80  +0.31\n"
         "Ceiling: between the assessors themselves wkappa is 0.680 [0.610, 0.750], n =\n"
         "  150 over 25 topics. Against a consensus, whose errors partly cancel, a judge\n"

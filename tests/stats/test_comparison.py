@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from judge.records import Estimate
 from judge.stats import comparison
 from judge.stats.agreement import STATISTICS
-from judge.stats.comparison import Comparison, holm, sign_flip
+from judge.stats.comparison import JudgeDifference, holm, sign_flip
 from tests.stats.test_agreement import llmjudge_tables
 from tests.stats.test_selection import misread, rng
 
@@ -23,7 +23,7 @@ MAIZE = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48])
 GRADES = (0, 1, 2)
 
 
-def compare(*arguments: Any, **options: Any) -> tuple[Comparison, ...]:
+def compare(*arguments: Any, **options: Any) -> tuple[JudgeDifference, ...]:
     return comparison.compare(*arguments, **options).pairs
 
 

@@ -21,7 +21,7 @@ from judge.stats import agreement
 from judge.stats.discrimination import EXPECTED, PROBABILITY
 from judge.stats.ranking import SYSTEM
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of calibration.json and selection.json."""
 STATISTICS = (*agreement.STATISTICS, *EXPECTED)
 """The statistics of agreement, in column order."""

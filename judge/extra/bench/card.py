@@ -23,7 +23,7 @@ from judge.io.text import MAX_ID, digest, shown
 from judge.judges.prices import Spending
 from judge.records import Level, Problem, Record, Scale
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the card's layout."""
 CARD = "card.json"
 PAGE = "card.md"

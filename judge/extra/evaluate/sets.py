@@ -14,8 +14,8 @@ from judge.records import Estimate, Record
 from judge.results.tables import SEED
 from judge.runs.measures import Measures, measure_name
 from judge.stats.ranking import possible_tau
-from judge.stats.resampling import all_resampled
-from judge.stats.tables import Floats, MarginalTest, Undefined, bowker, stuart_maxwell, topic_tables
+from judge.stats.raters import codes_of, compare_raters
+from judge.stats.tables import Floats, MarginalTest, Undefined
 
 REPLICATES = 2000
 """Draws of topics behind an interval."""
@@ -116,19 +116,17 @@ def sets_agreement(a: GradeSet, b: GradeSet, cluster: Cluster) -> SetsAgreement:
     """Compare two sets of one scale that have an item in common; every statistic gets the same draws."""
     turns = common_turns(a, b)
     items = [(turn_id, item_id) for turn_id in turns for item_id in a.grades[turn_id].keys() & b.grades[turn_id].keys()]
-    code = {grade: place for place, grade in enumerate(a.scale)}
     of_a, of_b = ([of.grades[turn_id][item_id] for turn_id, item_id in items] for of in (a, b))
     units = [cluster_of(topic_of(turn_id), cluster) for turn_id, _ in items]
-    names = {name: place for place, name in enumerate(dict.fromkeys(units))}
-    tables = topic_tables(
-        np.array([code[grade] for grade in of_a], dtype=np.int64),
-        np.array([code[grade] for grade in of_b], dtype=np.int64),
-        np.array([names[unit] for unit in units], dtype=np.int64),
-        len(a.scale),
-        len(names),
+    compared = compare_raters(
+        COMPARED,
+        a=codes_of(of_a, a.scale),
+        b=codes_of(of_b, a.scale),
+        units=codes_of(units, list(dict.fromkeys(units))),
+        grades=a.scale,
+        seed=SEED,
+        replicates=REPLICATES,
     )
-    C = tables.sum(axis=0)
-    statistics = all_resampled(COMPARED, tables, a.scale, np.random.default_rng(SEED), replicates=REPLICATES)
 
     def beside(own: GradeSet, other: GradeSet, grades: list[int]) -> SetOfTwo:
         only_items = own.items - len(items)
@@ -149,12 +147,12 @@ def sets_agreement(a: GradeSet, b: GradeSet, cluster: Cluster) -> SetsAgreement:
     return SetsAgreement(
         a=beside(a, b, of_a),
         b=beside(b, a, of_b),
-        items=len(items),
+        items=compared.n,
         turns=len(turns),
-        topics=len(names),
-        statistics={name: row.estimate for name, row in statistics.items()},
-        confusion=tuple(tuple(row) for row in C.tolist()),
-        marginals=(bowker(C), stuart_maxwell(C)),
+        topics=compared.topics,
+        statistics=compared.statistics,
+        confusion=compared.confusion,
+        marginals=compared.marginals,
     )
 
 

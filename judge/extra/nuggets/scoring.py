@@ -16,7 +16,6 @@ from pydantic import BeforeValidator, Field
 
 from judge.ask.prompt import check_unit
 from judge.ask.records import Judgment
-from judge.calibrate.panel import pair_statistics
 from judge.errors import InputError, UsageError
 from judge.extra.nuggets import MATCH_LABELS, NuggetBank, argue
 from judge.extra.nuggets.forms import read_bank
@@ -51,6 +50,7 @@ from judge.results.rows import Score, mean_over
 from judge.results.turns import first_ranked, turns_of_runs
 from judge.stats.correction import Corrected, correct
 from judge.stats.gold_sample import RunGrades
+from judge.stats.raters import codes_of, compare_raters
 
 STATISTICS_OF_MATCHES = ("percent", "kappa")
 """Of the labels as names, without an order: `contradicts` is not less than `does_not`."""
@@ -76,18 +76,21 @@ def match_agreement(people: PairLabels, judge: PairLabels, topics: Mapping[PairK
     keys = sorted(
         people.labels.keys() & judge.labels.keys(), key=lambda key: (natural_key(key[0]), natural_key(key[1]))
     )
-    units = [topics[key] for key in keys]
-    pairs = [(people.labels[key], judge.labels[key]) for key in keys]
-    supported = [(int(first == "supports"), int(second == "supports")) for first, second in pairs]
-    places = {label: place for place, label in enumerate(MATCH_LABELS)}
-    four = [(places[first], places[second]) for first, second in pairs]
-    graded = {first for first, _ in pairs} - {"supports", "does_not"}
+    clusters = [topics[key] for key in keys]
+    units = codes_of(clusters, sorted(set(clusters), key=natural_key))
+    a = codes_of([people.labels[key] for key in keys], MATCH_LABELS)
+    b = codes_of([judge.labels[key] for key in keys], MATCH_LABELS)
+    yes = MATCH_LABELS.index("supports")
+    supported = compare_raters(STATISTICS_OF_MATCHES, (a == yes) * 1, (b == yes) * 1, units, range(2), seed)
+    labels: dict[str, Estimate] = {}
+    if {people.labels[key] for key in keys} - {"supports", "does_not"}:
+        labels = compare_raters(STATISTICS_OF_MATCHES, a, b, units, range(len(MATCH_LABELS)), seed).statistics
     return MatchAgreement(
         pairs=len(keys),
         only_people=len(people.labels) - len(keys),
-        supported=pair_statistics(STATISTICS_OF_MATCHES, units, supported, range(2), seed),
-        labels=pair_statistics(STATISTICS_OF_MATCHES, units, four, range(len(MATCH_LABELS)), seed) if graded else {},
-        counts=dict(Counter(pairs)),
+        supported=supported.statistics,
+        labels=labels,
+        counts=dict(Counter((people.labels[key], judge.labels[key]) for key in keys)),
     )
 
 

@@ -458,7 +458,7 @@ def test_a_card_survives_the_way_through_json(known: Known, tmp_path: Path) -> N
     card = parse_card(content, "card.json")
     assert json_bytes(card) == content
     assert card_page(card) == (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
-    assert json.loads(content)["schema"] == 3
+    assert json.loads(content)["schema"] == 4
 
 
 # ---------------------------------------------------------------- real data
