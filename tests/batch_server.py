@@ -48,7 +48,7 @@ class BatchServer:
         """How far its clock is ahead of ours."""
         self.lose_reply = False
         """Begin the next batch, and close the connection without a word."""
-        self.drop_request = False
+        self.drop_batch = False
         """Close the connection of the next batch without a word, and begin none."""
         self.refuse: dict[str, Any] | None = None
         """An error, with its `status` and perhaps a `location`, for the next request."""
@@ -113,10 +113,6 @@ def start_batch_server() -> Iterator[BatchServer]:
                 state.refuse, state.refuse_post = state.refuse_post, None
             if self.refused():
                 return
-            if state.drop_request:
-                state.drop_request = False
-                self.close_connection = True
-                return
             path = self.path.removeprefix("/v1")
             if path == "/files":
                 kind = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
@@ -132,6 +128,10 @@ def start_batch_server() -> Iterator[BatchServer]:
                 self.say({**about, "filename": "f", "status": "processed"})
                 return
             asked = json.loads(content)
+            if state.drop_batch:
+                state.drop_batch = False
+                self.close_connection = True
+                return
             state.created += 1
             name = f"batch_{state.created}"
             if path == "/batches":

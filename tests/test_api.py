@@ -313,6 +313,7 @@ def test_a_data_frame_of_results_says_what_they_are_about(tmp_path: Path) -> Non
     assert all(row["text"] == texts[row["response_id"]] and row["question"] for row in rows)
     missing = [(row["run_id"], row["turn_id"], row["grade"], row["reason"]) for row in rows if row["reason"]]
     assert missing == [("thistle-faulty", "2-1_5", None, "no_passages")]
+    assert outcome.results[:3].to_dicts()[0] == {name: rows[0][name] for name in outcome.results[:3].to_dicts()[0]}
     # The same of a folder that was judged before, which holds no questions; what is missing comes last.
     again = judge.read_judged(tmp_path / "out").results.to_dicts()
     assert [{**row, "question": None} for row in sorted(rows, key=lambda row: row["reason"] is not None)] == again
@@ -445,7 +446,7 @@ def test_a_notebook_shows_texts_of_strangers_as_text() -> None:
 def test_a_long_table_and_a_long_text_are_shown_in_part() -> None:
     shown = Table(Message("user", f"{index} {'x' * 1000}") for index in range(1000))._repr_html_()
     assert shown.count("<tr>") == 1 + 50
-    assert "1000 rows, the first 50" in shown
+    assert "<caption>the first 50 rows</caption>" in shown
     assert len(shown) < 50 * 200
 
 

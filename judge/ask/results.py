@@ -169,11 +169,12 @@ class StoredResults(Tabular[Result], Sequence[Result]):
     @overload
     def __getitem__(self, key: SupportsIndex) -> Result: ...
     @overload
-    def __getitem__(self, key: slice) -> Table[Result]: ...
+    def __getitem__(self, key: slice) -> "Table[Result] | StoredResults": ...
     def __getitem__(self, key: Any) -> Any:
-        """A result; for a slice, a table of them."""
+        """A result; for a slice, a table of them, with the same rows in data frames."""
         if isinstance(key, slice):
-            return Table(self[number] for number in range(*key.indices(len(self))))
+            picked = Table(self[number] for number in range(*key.indices(len(self))))
+            return picked if self._rows is None else stored(picked).with_rows(self._rows)
         place = range(len(self))[key]
         part = bisect_right(self._ends, place)
         lines, starts = self._parts[part]

@@ -49,11 +49,16 @@ def with_model(result: Judgment | Failure, models: Mapping[str, str]) -> Judgmen
 def _is_known(judge: str, model: str) -> bool:
     if backend_facts(judge).self_named:
         return True
-    asked = judge.partition("/")[2].lower()
     answered = model.lower()
-    if answered == asked.rpartition("/")[2]:
+    if answered == judge.lower():
         return True
-    return answered.startswith(asked) and _TOLD.fullmatch(answered[len(asked) :]) is not None
+    asked = judge.partition("/")[2].lower().split("/")
+    # Behind a gateway, a model may answer without the names of those that it was asked through.
+    for place in range(len(asked)):
+        name = "/".join(asked[place:]).removesuffix("-latest")
+        if answered.startswith(name) and _TOLD.fullmatch(answered[len(name) :]) is not None:
+            return True
+    return False
 
 
 def model_notes(results: Iterable[Judgment | Failure]) -> tuple[str, ...]:

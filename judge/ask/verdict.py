@@ -35,7 +35,7 @@ _NOTHING = " \t\r\n*_`"
 _VERDICT = re.compile(r"[\s*_`#]*grade[\s*_`]*[:：](.*)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?:sentence[\s*_`#\[(]+)?([0-9]{1,9})[*_`\])]*\s*[:：](.*)", re.IGNORECASE)
 _BEFORE_NUMBER = " \t*_`#[("
-_NUGGET = re.compile(r"(?P<indent>\s*)(?:[-*•]|(?P<number>[0-9]{1,3})[.)])\s+(?P<text>.*)")
+_NUGGET = re.compile(r"(?P<indent>\s*)(?:(?P<bullet>[-*•])|(?P<number>[0-9]{1,3})(?P<stop>[.)]))\s+(?P<text>.*)")
 _NUGGETS_HEADING = re.compile(r"[\s*_`#]*(?:nuggets[\s*_`]*[:：]?[\s*_`]*)?", re.IGNORECASE)
 """All that may stand before a list of nuggets; any other text may say that what follows it is quoted."""
 _MINUS = "\u2212"
@@ -149,7 +149,7 @@ def _list_before(text: str) -> list[str]:
 
     A list that is quoted is no answer, and nothing tells where it ends and the judge's own begins. So whatever may
     introduce or divide a quotation is refused: text before the list, items that stand elsewhere or are set in, an item
-    that ends with a colon, and numbers that begin again.
+    that ends with a colon, other marks than before, and numbers that begin again.
     """
     items, before = _ending(text, _NUGGET)
     if any(map(_NUGGET.fullmatch, before.splitlines())):
@@ -160,6 +160,8 @@ def _list_before(text: str) -> list[str]:
         raise _NoVerdict("text stands before the list of nuggets, which may be quoted")
     if len({item["indent"] for item in items}) > 1:
         raise _NoVerdict("some nuggets are set in, and may be quoted")
+    if len({item["bullet"] or item["stop"] for item in items}) > 1:
+        raise _NoVerdict("the nuggets have several kinds of marks, so they may be of two lists")
     if any(item["text"].rstrip(_NOTHING).endswith((":", "：")) for item in items):
         raise _NoVerdict("a nugget ends with a colon, and what follows it may be quoted")
     numbers = [int(item["number"]) for item in items if item["number"]]

@@ -81,7 +81,7 @@ class Tabular(Protocol[_Row]):
 
     def __iter__(self) -> Iterator[_Row]: ...
 
-    def __getitem__(self, key: slice) -> "Table[_Row]": ...
+    def __getitem__(self, key: slice) -> "Tabular[_Row]": ...
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """A dictionary a row, each with the same keys, for `pandas.DataFrame` or `polars.from_dicts`.
@@ -109,10 +109,11 @@ class Tabular(Protocol[_Row]):
 
     def _repr_html_(self) -> str:
         """The first rows as HTML; texts are escaped and never shown as formulas."""
-        rows = _dicts(itertools.islice(self._named(), _ROWS))
+        rows = _dicts(itertools.islice(self._named(), _ROWS + 1))
+        caption = f"the first {_ROWS} rows" if len(rows) > _ROWS else f"{len(rows)} rows"
+        rows = rows[:_ROWS]
         head = "".join(f"<th>{_html(key)}</th>" for key in (rows[0] if rows else ()))
         body = "".join(f"<tr>{''.join(f'<td>{_html(value)}</td>' for value in row.values())}</tr>" for row in rows)
-        caption = f"{len(self)} rows" + (f", the first {_ROWS}" if len(self) > _ROWS else "")
         return (
             f'<table class="tex2jax_ignore mathjax_ignore"><caption>{caption}</caption>'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

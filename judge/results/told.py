@@ -17,7 +17,8 @@ def told_results(
     """The same results, whose data frames name runs and show questions and texts.
 
     A response that several runs gave has a row for each of them. A missing judgment has no grade and its reason, and
-    one of "unable to judge" has the reason `unable`. `turns` are those whose questions are known.
+    one of "unable to judge" has the reason `unable`. Of a pair, the grade is about the response that is shown first,
+    and `place` says whether a run gave the first or the second one. `turns` are those whose questions are known.
     """
     responses = {response.response_id: response for response in pool.responses}
 
@@ -42,6 +43,9 @@ def told_results(
         }
         rest = msgspec.structs.asdict(result)
         for run in response.runs:
-            yield {"run_id": run.run_id, **about, **{name: rest[name] for name in rest if name not in about}}
+            row = {"run_id": run.run_id, **about, **{name: rest[name] for name in rest if name not in about}}
+            if response.unit == "pair":
+                row["place"] = run.rank
+            yield row
 
     return results.with_rows(rows)

@@ -36,7 +36,7 @@ def replied(nuggets: object, grade: str = "some") -> str:
         ("json", replied([], "none"), ()),
         ("json", "```json\n" + replied(["A."]) + "\n```", ("A.",)),
         ("text", "- A is b.\n- C is d.\nGrade: some", ("A is b.", "C is d.")),
-        ("text", "Nuggets:\n1. A is b.\n2) C.\n* D.\n\n**Grade: some**", ("A is b.", "C.", "D.")),
+        ("text", "Nuggets:\n1. A is b.\n2. C.\n3. D.\n\n**Grade: some**", ("A is b.", "C.", "D.")),
         ("text", "There is nothing here.\nGrade: none", ()),
         ("json", "- A is b.\nGrade: some", ("A is b.",)),
         ("text", "- A is b.\n\n- **C is d.**\n```\nGrade: some", ("A is b.", "**C is d.**")),
@@ -108,6 +108,9 @@ def test_a_list_that_is_quoted_before_the_own_list_is_refused(
         # Two lists in one: the second begins again, is set in, or is introduced by an item.
         "1. Ours is the best.\n2. It wins.\n1. It snows.\n2. It is cold.",
         "3. Ours is the best.\n4. It snows.",
+        "- Ours is the best.\n- It wins.\n1. It snows.\n2. It is cold.",
+        "* Ours is the best.\n- It snows.",
+        "1. Ours is the best.\n2) It snows.",
         "1. Ours is the best.\n- It snows.\n1) It is cold.",
         "- It says\n  - Ours is the best.\n  - It wins.",
         "  - Ours is the best.\n- It snows.",

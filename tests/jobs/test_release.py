@@ -352,6 +352,11 @@ def test_a_servers_own_name_of_its_model_is_published_only_on_demand(judged: Pat
         ("server/gpt-x", "gpt-x" + "-1234" * 4, True),
         ("server/gpt-x", "gpt", True),
         ("baseline/overlap", "overlap-1", False),
+        ("checker/overlap", "checker/overlap", False),
+        ("litellm/anthropic/claude-sonnet-4-5", "claude-sonnet-4-5-20250929", False),
+        ("litellm/openrouter/openai/gpt-4.1", "openai/gpt-4.1-2025-04-14", False),
+        ("openai/gpt-x-latest", "gpt-x-2026-01-31", False),
+        ("litellm/anthropic/claude-sonnet-4-5", "anthropic", True),
     ],
 )
 def test_a_date_behind_the_name_that_was_asked_tells_nothing_more(judge: str, model: str, hidden: bool) -> None:
@@ -365,6 +370,21 @@ def test_no_run_is_published_under_the_name_of_another(judged: Path, tmp_path: P
     assert not (tmp_path / "bundle").exists()
 
 
+def served_again(folder: Path, copy: Path, name: str) -> Path:
+    """A copy of a folder in which a server with a name of its own gave the second answers."""
+
+    def answers(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row |= {"judge": "server/m", "again_model": name, "again_system_fingerprint": f"{name}-state"}
+
+    def manifest(written: dict[str, Any]) -> None:
+        written["recheck"]["served"] = [
+            {"judge": "server/m", "what": "model", "before": "overlap-1", "after": name, "replies": 8}
+        ]
+
+    return rewritten(folder, copy, {"recheck.jsonl": answers, "manifest.json": manifest})
+
+
 def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path: Path) -> None:
     example, out = PROJECT / "examples", tmp_path / "out"
     families = put(tmp_path / "families.tsv", "harbor-grounded\tqwen\nbaseline/overlap\tqwen\n")
@@ -376,6 +396,16 @@ def test_a_jury_is_published_with_its_cautions_and_what_was_asked_again(tmp_path
     public = json.loads((bundle / "manifest.json").read_bytes())
     assert (public["spending"], public["recheck"]) == (private["spending"], private["recheck"])
     assert (bundle / "recheck.jsonl").read_bytes() == (out / "recheck.jsonl").read_bytes()
+    copy = served_again(out, tmp_path / "copy", "/srv/team-gull/m")
+    again = contents(release(copy, tmp_path / "again", allow_names=True))
+    assert b"team-gull" not in b"".join(again.values())
+    rows = [json.loads(line) for line in again["recheck.jsonl"].splitlines()]
+    assert {row["again_model"] for row in rows} == {"unpublished-model-1"}
+    assert {row["again_system_fingerprint"] for row in rows} == {"(not published)"}
+    (change,) = json.loads(again["manifest.json"])["recheck"]["served"]
+    assert (change["before"], change["after"]) == ("overlap-1", "unpublished-model-1")
+    whole = contents(release(copy, tmp_path / "whole", model_names=True, allow_names=True))
+    assert b"team-gull" in whole["recheck.jsonl"] and b"team-gull" in whole["manifest.json"]
     assert "`recheck.jsonl`" in (bundle / "README.md").read_text()
     before, after = (each["jury"]["groundedness"]["warnings"] for each in (private, public))
     said = "self-judging: runs and members of the jury are of one family; which ones is not published"

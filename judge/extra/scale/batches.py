@@ -375,7 +375,7 @@ def _submit(folder: Path, batches: Sequence[SubmittedBatch], batch: SubmittedBat
         batch.batch_id = found[0] if found else None
     if batch.batch_id is None:
         if batch.file_id is None:
-            batch.file_id = service.upload(path)
+            service.upload(path, batch)
         batch.listed = service.list_latest()
         _write(folder, batches)
         try:

@@ -120,7 +120,7 @@ AGAIN = tenacity.Retrying(
 _Kind = TypeVar("_Kind")
 
 
-class SubmittedBatch(msgspec.Struct):
+class SubmittedBatch(msgspec.Struct, forbid_unknown_fields=True):
     """One file of requests at its provider, as far as this folder knows."""
 
     file: str
@@ -128,6 +128,8 @@ class SubmittedBatch(msgspec.Struct):
     requests: int
     file_id: str | None = None
     """What the provider calls the file; None where it is not uploaded."""
+    uploaded: int | None = None
+    """When it was uploaded, by the provider's clock in seconds; None where the provider does not say."""
     batch_id: str | None = None
     status: str = "not submitted"
     ended: bool = False
@@ -167,9 +169,8 @@ class _Service:
         self._client = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT)
         self.close = self._client.close
 
-    def upload(self, path: Path) -> str | None:
-        """Bring a file to the provider, which costs nothing yet; None where a batch brings its own lines."""
-        return None
+    def upload(self, path: Path, batch: SubmittedBatch) -> None:
+        """Bring a file to the provider, which costs nothing yet; nothing where a batch brings its own lines."""
 
     def list_latest(self) -> tuple[str, ...]:
         """The ids of the latest batches, later than which a new one will be; none where a batch names its file."""
@@ -248,11 +249,13 @@ class OpenAIBatches(_Service):
         headers = payers() | ({} if key is None else {"Authorization": f"Bearer {key}"})
         super().__init__(read_address(address or facts.usual_address or "").url, headers, longest)
 
-    def upload(self, path: Path) -> str | None:
+    def upload(self, path: Path, batch: SubmittedBatch) -> None:
         """Bring a file to the provider."""
         with path.open("rb") as file:
             sent = {"data": {"purpose": "batch"}, "files": {"file": (path.name, file)}}
-            return self._need(str, AGAIN(self._ask, "POST", "/files", **sent), "id")
+            told = AGAIN(self._ask, "POST", "/files", **sent)
+        batch.file_id = self._need(str, told, "id")
+        batch.uploaded = at(told, int, "created_at")
 
     def submit(self, path: Path, file_id: str | None) -> str:
         """Begin a batch; never tried twice here, because the first attempt may have been taken."""
@@ -261,9 +264,15 @@ class OpenAIBatches(_Service):
         return self._need(str, begun, "id")
 
     def find(self, batch: SubmittedBatch) -> Iterator[str]:
-        """The batches that a submission which was cut short may have begun: those of the uploaded file."""
-        latest = self._latest("after")
-        return (self._need(str, each, "id") for each in latest if at(each, str, "input_file_id") == batch.file_id)
+        """The batch that a submission which was cut short may have begun: that of the uploaded file."""
+        for told in self._latest("after"):
+            if at(told, str, "input_file_id") == batch.file_id:
+                yield self._need(str, told, "id")
+                return
+            begun = at(told, int, "created_at")
+            if begun is not None and batch.uploaded is not None and begun < batch.uploaded:
+                # Both by the provider's clock: what is older than the file was not made of it.
+                return
 
     def poll(self, batch: SubmittedBatch) -> None:
         """Ask how far a batch is; one that has ended may have an output, a file of errors, both or neither."""

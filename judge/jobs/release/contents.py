@@ -14,7 +14,7 @@ from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS, is_
 from judge.ask.returned import judge_notes, mask_notes, model_notes, unpublished_models, with_model
 from judge.calibrate.certificate import MODEL_RETURNED, difference
 from judge.crowd.jury import SELF_JUDGING
-from judge.io.files import json_bytes, read_stored
+from judge.io.files import json_bytes, jsonl_bytes, read_stored
 from judge.io.folder import FileContent, content_digest
 from judge.io.ids import natural_key
 from judge.io.installed import __version__
@@ -32,16 +32,18 @@ from judge.records import JudgedUnit
 from judge.results.qrels import qrel_name
 from judge.results.rows import worded
 
-_COPIED = ("missing_passages.tsv", "screen.tsv", RECHECK)
+_COPIED = ("missing_passages.tsv", "screen.tsv")
 """Files that name no run and quote no text."""
 _MANIFEST_KEPT = (
     *("schema", "judge_version", "python", "status", "asked", "certificate", "counts", "prices"),
-    *("seeds", "cluster", "spending", "recheck"),
+    *("seeds", "cluster", "spending"),
 )
 """Keys of the manifest that name no run, no file and no address."""
 _RUN_KEPT = ("run_type", "format", "year", "selected", "eval_response", "turns")
 _UNPUBLISHED = "(not published)"
 _SELF_JUDGED = f"{SELF_JUDGING}: runs and members of the jury are of one family; which ones is not published"
+_FINGERPRINT = re.compile(r"fp_[0-9a-z_]{1,40}")
+"""What OpenAI calls a state of its servers; others may put anything there."""
 _ADDRESS = re.compile(r"\w+://[^\s'\",;)}]+")
 
 
@@ -68,6 +70,7 @@ def bundle_files(
         **_results(judged, rationales, models),
         **pool_records(pool),
         **{name: read_stored(judged.path / name) for name in _COPIED if (judged.path / name).is_file()},
+        **_rechecked(judged.path, models),
         # A file that has changed since is not the one that was judged with.
         **{f"prompts/{name}.md": read_stored(file) for name, file in prompt_parts(judged, prompts) if file},
         MANIFEST: json_bytes(_manifest(judged.manifest, names, pool, models)),
@@ -100,15 +103,40 @@ def _renamed_run(run: PooledRun, names: Pseudonyms) -> PooledRun:
 
 
 def hidden_models(judged: JudgedFolder, replies: Iterable[Judgment | Failure]) -> dict[str, str]:
-    """The names of models that the replies or a certificate have and that are not published, with their substitutes."""
+    """The names of models that are not published, and fingerprints of servers, with what stands in their place.
+
+    The replies have them, their second answers, and a certificate.
+    """
+    again = _recheck_rows(judged.path)
     named = [(reply.judge, reply.model) for reply in replies if isinstance(reply, Judgment) and reply.model]
+    named += [(row["judge"], row[name]) for row in again for name in ("model", "again_model") if row.get(name)]
     of_replies = {model for _, model in named}
     judges = dict.fromkeys(judge for judge, _ in named)
     matches = (judged.manifest.get("certificate") or {}).get("matches", ())
     certified = {name for match in matches if match["item"] == MODEL_RETURNED for name in _names_of(match)}
     named += [("", model) for model in certified - of_replies]
     named += [(judge, model) for model in certified for judge in judges if not backend_facts(judge).self_named]
-    return unpublished_models(named)
+    prints = {row.get(name) for row in again for name in ("system_fingerprint", "again_system_fingerprint")}
+    hidden = {name: _UNPUBLISHED for name in prints if name and not _FINGERPRINT.fullmatch(name)}
+    return {**hidden, **unpublished_models(named)}
+
+
+def _recheck_rows(folder: Path) -> list[dict[str, Any]]:
+    """The second answers of a folder; none where nothing was asked again."""
+    path = folder / RECHECK
+    return msgspec.json.Decoder(dict[str, Any]).decode_lines(read_stored(path)) if path.is_file() else []
+
+
+def _rechecked(folder: Path, models: Mapping[str, str]) -> dict[str, FileContent]:
+    """The file of the second answers, without hidden names."""
+    if not (folder / RECHECK).is_file():
+        return {}
+    rows = _recheck_rows(folder)
+    for row in rows:
+        for name in ("model", "again_model", "system_fingerprint", "again_system_fingerprint"):
+            if row.get(name) in models:
+                row[name] = models[row[name]]
+    return {RECHECK: jsonl_bytes(rows)}
 
 
 def _names_of(match: Mapping[str, str]) -> list[str]:
@@ -228,8 +256,16 @@ def _manifest(manifest: Mapping[str, Any], names: Pseudonyms, pool: Pool, models
         for run in manifest.get("runs", ())
     ]
     jury = {name: _jury(about) for name, about in manifest.get("jury", {}).items()}
+    recheck = dict(manifest.get("recheck") or {})
+    if "served" in recheck:
+        sides = ("before", "after")
+        recheck["served"] = [
+            {**change, **{side: models.get(change[side], change[side]) for side in sides}}
+            for change in recheck["served"]
+        ]
     return {
         **{key: manifest[key] for key in _MANIFEST_KEPT if key in manifest},
+        **({"recheck": recheck} if recheck else {}),
         "models_returned": _renamed(manifest.get("models_returned", ()), models),
         **({"jury": jury} if jury else {}),
         "configuration": configuration,
@@ -291,7 +327,7 @@ def left_out(unit: JudgedUnit, *, hidden: bool, models: bool, passage_text: bool
     if models:
         yield (
             "Where a server called its model by another name than the one that was asked, `unpublished-model-1` and so "
-            "on stand in its place."
+            "on stand in its place, and its own marks of its state are left out."
         )
     if not passage_text:
         yield (

@@ -478,6 +478,31 @@ def finish(server: BatchServer, name: str, rows: list[dict[str, Any]]) -> None:
     server.batches[name] |= {"processing_status": "ended", "results_url": "there", "request_counts": counted}
 
 
+def test_an_account_of_many_batches_is_searched_as_far_as_the_file_is_old(server, tmp_path, capsys) -> None:
+    """Among 6,000 batches that are older than the file; then nothing was taken of a second one."""
+    server.batches |= {f"old-{n}": {"id": f"old-{n}", "input_file_id": "file-x", "created_at": 0} for n in range(6000)}
+    for name, fault in (("first", "lose_reply"), ("second", "drop_batch")):
+        requests(tmp_path / name, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+        begun = server.created
+        setattr(server, fault, True)
+        assert batch("submit", tmp_path / name) == 3
+        assert batch("submit", tmp_path / name) == 0
+        assert server.created == begun + 1
+
+
+def test_what_an_older_version_left_half_submitted_is_refused(server: BatchServer, tmp_path, capsys) -> None:
+    requests(tmp_path, 1, model="openai/gpt-4.1-mini", url=f"{server.url}/v1")
+    left = {
+        "file": "requests-00001.jsonl",
+        "judge": "openai/gpt-4.1-mini",
+        "requests": 32,
+        "began": "2026-11-28T16:00Z",
+    }
+    put(tmp_path / "round-1/batches.json", json.dumps([left]))
+    assert "not a folder that `judge requests` wrote" in complaint(capsys, batch("submit", tmp_path))
+    assert server.created == 0
+
+
 OTHERS = ("--criteria", "completeness", "conciseness")
 """As many questions about the example as by default, and none of them the same."""
 
@@ -503,7 +528,7 @@ def test_a_batch_of_another_folder_is_given_back(server: BatchServer, tmp_path, 
         requests(tmp_path / name, 1, *more, model="anthropic/claude-sonnet-4-5", url=server.url)
     # The provider lists its batches, and takes none.
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    server.drop_request = True
+    server.drop_batch = True
     assert batch("submit", ours) == 3 and server.created == 0
     assert batch("submit", theirs) == 0
     # As far as anybody can say, it is ours.
