@@ -189,7 +189,7 @@ def pool_runs(pooling: Pooling, steps: Steps = quiet) -> Pooled:
     submitted, choice, pool = made(selection)
     screened = pooling.screen != "off" and unit == "response"
     steps(Step("screening" if screened else "pooling"))
-    pool = with_runs(submitted, pool, turns, selection, previous)
+    pool = with_runs(submitted, pool, turns, selection, previous, brings_texts=not pooling.passages)
     submitted = _with_absent_evidence(submitted, pool, pooling, hashes)
     configured = pool_configuration(
         submitted,

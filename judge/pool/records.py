@@ -85,6 +85,8 @@ class PooledRun(Record, frozen=True):
     """Ids of the turns that it had to answer; None for a response bank, of which only the answered turns count."""
     year: int | None = None
     """The year of the topics that it is for; None for no known year."""
+    brings_texts: bool = False
+    """Whether it had to bring the texts of its passages, since it was pooled without a file of the collection."""
 
 
 class PooledTurn(Record, frozen=True, gc=False):

@@ -19,13 +19,21 @@ _NOT_ASKED = frozenset({"not_selected_turn", "turn_not_judged", "unknown_turn"})
 
 
 def with_runs(
-    submitted: Submitted, pool: Pool, turns: Mapping[str, Turn] | None, selection: Selection, previous: Pool | None
+    submitted: Submitted,
+    pool: Pool,
+    turns: Mapping[str, Turn] | None,
+    selection: Selection,
+    previous: Pool | None,
+    *,
+    brings_texts: bool = False,
 ) -> Pool:
     """The pool with its runs, earlier ones included, and an exclusion for each topic that a run never reached.
 
     A run had to answer the turns of the topics or, without topics, those that any run has. An interactive run had to
     answer what its users said, and to reach the topics or, without them, those that any interactive run reached. In a
     pool of dialogues, every run had to reach them.
+
+    `brings_texts`: whether the submitted runs had to bring the texts of their passages.
     """
     own = _own(submitted, pool, previous, selection.unit)
     expected = _expected(pool, turns, selection, own)
@@ -41,7 +49,7 @@ def with_runs(
         selected = run.selected and run.eval_response
         had = expected if rules_of(run.format).all_turns else None
         about = run.run_id, run.run_type, run.team, run.format, run.digest
-        runs[run.run_id] = PooledRun(*about, selected, had, run.year)
+        runs[run.run_id] = PooledRun(*about, selected, had, run.year, brings_texts)
     rows = [row for row in pool.exclusions if row.reason != "unreached_topic"]
     detail = "the run never reached the topic" if selection.unit == "response" else "the run said nothing in the topic"
     for run_id, answered in own.items():

@@ -285,7 +285,7 @@ def _run_turns(
             counted[run_id] = {*turns, *lacking}
     shown = pool.passages if "passages" in criterion.inputs else {}
     own_texts = {key for key, passage in shown.items() if passage.source == "run"}
-    own_evidence = _is_own_evidence(pool)
+    bringing = _bringing_runs(pool)
     found = tuple(
         _of_run(
             run_id,
@@ -296,7 +296,7 @@ def _run_turns(
             shares[run_id],
             conversations,
             own_texts,
-            own_evidence,
+            run_id in bringing,
         )
         for run_id, turns in counted.items()
         if turns
@@ -354,12 +354,12 @@ def _measured(
     worth = {name: measure.worth(one.grade) for name, one in given}
     against = dict(worth)
     charged = dict(worth)
-    own_evidence = _is_own_evidence(pool)
+    bringing = _bringing_runs(pool)
     for citation in pool.responses:
         outcome = outcomes.get(citation.response_id)
         if _is_against(outcome, citation.turn_id, reached):
             against[citation.response_id] = 0.0
-        if _is_own_doing(outcome, citation, own_evidence):
+        if _is_own_doing(outcome, citation, bringing.issuperset(entry.run_id for entry in citation.runs)):
             charged[citation.response_id] = 0.0
     firsts: dict[str, dict[str, UnitKey]] = {}
     measured: dict[str, TurnGrade | FailureReason] = {}
@@ -417,13 +417,13 @@ def _is_against(outcome: TurnGrade | FailureReason | None, turn_id: str, reached
     return isinstance(outcome, str) or outcome.unable
 
 
-def _is_own_evidence(pool: Pool) -> bool:
-    """Whether the runs had to bring the texts of their passages, since no file of the collection was given."""
-    return all(passage.source != "collection" for passage in pool.passages.values())
+def _bringing_runs(pool: Pool) -> frozenset[str]:
+    """The runs that had to bring the texts of their passages, whatever was found of these."""
+    return frozenset(run.run_id for run in pool.runs if run.brings_texts)
 
 
 def _is_own_doing(
-    outcome: TurnGrade | FailureReason | None, response: PooledResponse | UnitKey, own_evidence: bool
+    outcome: TurnGrade | FailureReason | None, response: PooledResponse | UnitKey, brings_texts: bool
 ) -> bool:
     """Whether a response has no grade because of what its run did, and of nothing else.
 
@@ -432,7 +432,7 @@ def _is_own_doing(
     provider's, and so are "unable", a prompt that is too long for the model, and all that is in HARNESS: a run may have
     provoked these, but nothing shows that it did.
     """
-    return outcome == "no_passages" and (own_evidence or not response.passages)
+    return outcome == "no_passages" and (brings_texts or not response.passages)
 
 
 def _of_run(
@@ -444,7 +444,7 @@ def _of_run(
     share_of_turns: float | None,
     conversations: "_Conversations",
     own_texts: Collection[str],
-    own_evidence: bool,
+    brings_texts: bool,
 ) -> RunTurns:
     graded: list[tuple[UnitKey, TurnGrade]] = []
     failed: list[UnitKey] = []
@@ -462,7 +462,7 @@ def _of_run(
         unable += isinstance(outcome, TurnGrade)
         if isinstance(outcome, str):
             reasons[outcome] += 1
-        if _is_own_doing(outcome, response, own_evidence):
+        if _is_own_doing(outcome, response, brings_texts):
             own_doing.add(response.response_id)
         (failed if _is_against(outcome, turn_id, reached) else left_out).append(response)
     return RunTurns(

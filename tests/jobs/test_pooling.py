@@ -79,6 +79,16 @@ def test_missing_passages_leave_a_response_without_a_grade(tmp_path, capsys):
     assert f"{len(missing)} responses use passages without a text" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_a_file_that_has_none_of_the_texts_is_not_the_runs_doing(tmp_path, given):
+    """Without the file the runs had to bring the texts, and two of seven bring them."""
+    other = put(tmp_path / "other.jsonl", json.dumps({"id": "another", "contents": "Another text."}) + "\n")
+    assert run(tmp_path / "out", passages=other if given else None) == (1 if given else 0)
+    head, *rows = lines(tmp_path / "out" / "differences.tsv")
+    assert {int(row[head.index("turns")]) for row in rows} == {0 if given else 16}
+    assert {row["brings_texts"] for row in json_lines(tmp_path / "out" / "runs.jsonl")} == {not given}
+
+
 def test_missing_passages_may_stop_everything(tmp_path, example, capsys):
     (example / "thistle-faulty.json").unlink()
     passages = some_passages(tmp_path, lambda one: one != KESTREL)

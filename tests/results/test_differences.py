@@ -6,19 +6,16 @@ import pytest
 from judge.ask.records import Failure, Judgment
 from judge.cli.tables import print_leaderboard
 from judge.io.table import Table, records_tsv
-from judge.pool.records import Pool
-from judge.records import Estimate, FailureReason, Passage
+from judge.pool.records import Pool, PooledRun
+from judge.records import Estimate, FailureReason
 from judge.results.leaderboard import leaderboard, leaderboard_markdown
 from judge.results.rows import RunDifference
 from judge.results.tables import COLUMNS, is_apart, result_tables, tie_letters, told_apart
 from tests.results.test_leaderboard import criterion, failure, judgment, pooled
 
-COLLECTION = {"there": Passage("there", "text", "collection")}
-"""Of an organizer's file of passages, which has not all that runs use."""
-
 
 def made(
-    topics: int, *, passages: dict[str, Passage] | None = None, **runs: list[int | str | None]
+    topics: int, *, brings_texts: bool = False, **runs: list[int | str | None]
 ) -> tuple[Pool, list[Judgment | Failure]]:
     """Runs with a turn in each topic: a grade, the reason of a failure, or None where nobody asked.
 
@@ -42,7 +39,11 @@ def made(
                 results.append(failure(response, reason=grade))
             elif grade is not None:
                 results.append(judgment(response, grade))
-    return Pool(tuple(responses), passages or {}, ()), results
+    turns = tuple(f"{topic}_1" for topic in range(topics))
+    pooled_runs = (
+        PooledRun(run_id, None, None, "rag", "", True, turns, brings_texts=brings_texts) for run_id in sorted(runs)
+    )
+    return Pool(tuple(responses), {}, (), tuple(pooled_runs)), results
 
 
 def compared(pool: Pool, results: list[Judgment | Failure], **options: str) -> Table[RunDifference]:
@@ -62,28 +63,26 @@ def test_a_turn_without_a_grade_is_left_out_and_at_worst_it_counts_as_in_the_ran
 
 
 @pytest.mark.parametrize(
-    ("lack", "passages", "own_doing"),
+    ("lack", "brings_texts", "own_doing"),
     [
         # What the run did.
-        ("silent", COLLECTION, True),
-        ("cites nothing", COLLECTION, True),
-        ("no_passages", {}, True),
-        ("no_passages", {"own": Passage("own", "text", "run")}, True),
-        ("no_passages", {"own": Passage("own", "text", "verified")}, True),
+        ("silent", False, True),
+        ("cites nothing", False, True),
+        ("no_passages", True, True),
         # What the organizer's file, the judge or its provider did, or may have done.
-        ("no_passages", COLLECTION, False),
+        ("no_passages", False, False),
         *(
-            (reason, {}, False)
+            (reason, True, False)
             for reason in (*get_args(FailureReason), "unable")
             if reason not in ("no_passages", "flipped")
         ),
     ],
 )
 def test_only_what_a_run_did_itself_is_the_worst_grade_in_a_comparison(
-    lack: str, passages: dict[str, Passage], own_doing: bool
+    lack: str, brings_texts: bool, own_doing: bool
 ) -> None:
     """On 8 of 9 turns b is as good as a; the ninth, without a grade, is the worst: 2 - 0 on one of 9 turns."""
-    (found,) = compared(*made(9, passages=passages, a=[2] * 9, b=[*[2] * 8, lack]))
+    (found,) = compared(*made(9, brings_texts=brings_texts, a=[2] * 9, b=[*[2] * 8, lack]))
     assert (found.difference.n, found.difference.value) == ((9, pytest.approx(2 / 9)) if own_doing else (8, 0.0))
     # Of a spent budget the rank knows nothing either.
     at_worst = (8, 0.0) if lack == "budget" else (9, pytest.approx(2 / 9))
@@ -128,7 +127,7 @@ MISSING = ["no_passages"] * 6
 def test_a_run_is_better_where_it_is_so_on_what_is_graded_and_if_the_rest_were_the_worst(
     grades: dict[str, list[int | str | None]], verdict: str, apart: bool
 ) -> None:
-    pool, results = made(len(grades["a"]), passages=COLLECTION, **grades)
+    pool, results = made(len(grades["a"]), **grades)
     rows = compared(pool, results)
     (said,) = told_apart(rows, [criterion()]).values()
     assert said.startswith(verdict)
@@ -140,7 +139,7 @@ def test_a_run_is_better_where_it_is_so_on_what_is_graded_and_if_the_rest_were_t
 
 
 def test_where_no_grade_is_missing_both_differences_are_one() -> None:
-    (found,) = compared(*made(9, passages=COLLECTION, a=[2] * 9, b=[*[1] * 8, "silent"]))
+    (found,) = compared(*made(9, a=[2] * 9, b=[*[1] * 8, "silent"]))
     assert found.if_worst is None
     head, line = (row.split("\t") for row in records_tsv(COLUMNS, [found], 4).splitlines())
     cells = dict(zip(head, line, strict=True))

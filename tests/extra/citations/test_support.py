@@ -20,8 +20,7 @@ from judge.gold.sources import import_gold
 from judge.jobs.judged import read_judged
 from judge.jobs.leaderboard import CorrectionPlan, correct_leaderboard
 from judge.pool.bank import read_pool_folder
-from judge.pool.records import Pool, PooledResponse
-from judge.records import Passage
+from judge.pool.records import Pool, PooledResponse, PooledRun
 from judge.results.citations import boards_of, support
 from judge.results.rows import LeaderboardRow
 from judge.results.tables import result_tables
@@ -171,8 +170,9 @@ def test_a_text_that_the_collection_lacks_is_not_the_runs_doing(
         lacking = response.passages[0] in without
         given = failure(response, "support", "no_passages") if lacking else judgment(response, 2, name="support")
         results.append(given)
-    passages = {"s0": Passage("s0", "text", "collection" if organizers else "run")}
-    here = Pool((*found["x"], *found["y"]), passages, tuple(exclusions))
+    turns = tuple(f"{topic}_1" for topic in EIGHT)
+    runs = tuple(PooledRun(name, None, None, "rag", "", True, turns, brings_texts=not organizers) for name in found)
+    here = Pool((*found["x"], *found["y"]), {}, tuple(exclusions), runs)
     rows = {row.criterion: row for row in result_tables(here, results, [find_criterion("support")]).differences}
     for measure, (compared, at_worst) in values.items():
         row = rows[f"support_{measure}_weighted"]
