@@ -1,7 +1,7 @@
 """Crowd: one grade for each item from workers' labels, or from the grades of a jury of judges.
 
 labels     workers' labels of one criterion, as arrays, and ways to one grade for each item, in a table
-tables     tables of labels, read (sheets) and checked; layout is how, and what is wrong
+tables     tables of labels in any layout, read (sheets) and checked (rows); layout is how, and what is wrong
 platforms  exports of MTurk and Label Studio; wide surveys and Prolific's submissions
 known      leaves workers who contradict a known item out of that topic
 workers    each worker's agreement with the rest, and signs of spam
