@@ -763,6 +763,7 @@ READERS: dict[str, Reader] = {
     "crowd-submissions": Reader(_stored("submissions"),
         _read(lambda path: _crowd(_file(path.parent, SEEDS["long"][0], "labels.csv"), path), "submissions.csv")),
     "crowd-parquet": Reader(_parquet, _read(_crowd, "labels.parquet")),
+    "crowd-desk": Reader(_desk_stores, _read(_crowd, "labels.sqlite")),
     "crowd-survey": Reader(_stored("survey"), _read(_survey, "x.csv")),
     "crowd-known": Reader(_stored("known"),
         _read(lambda path: KnownFile(path).known({"relevance": GRADES}), "known.csv")),

@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -242,8 +242,9 @@ def cautions(
                     f"{criterion}: {times} of {len(jury)} members are {judge} under other prompts or asked again: they "
                     "err together, and do not count as independent voices"
                 )
-    judges = list(dict.fromkeys(member.judge for jury in members.values() for member in jury))
-    if temperature == 0 and any(member.sample for jury in members.values() for member in jury):
+    everyone = list(chain.from_iterable(members.values()))
+    judges = list(dict.fromkeys(member.judge for member in everyone))
+    if temperature == 0 and any(member.sample for member in everyone):
         warnings.append("at temperature 0 the samples of one model and prompt are hardly more than copies")
     for family in sorted({families[judge] for judge in judges if judge in families}):
         kin = [judge for judge in judges if families.get(judge) == family]
@@ -327,7 +328,9 @@ class Jury(Judge):
         """
         if not 1 <= samples <= MOST_SAMPLES:
             raise UsageError(f"{samples} samples: expected 1 to {MOST_SAMPLES} (--samples)")
-        if not AGGREGATORS[aggregator].votes and any(of.unit == "pair" for each in prompts.values() for of in each):
+        if not AGGREGATORS[aggregator].votes and any(
+            prompt.unit == "pair" for prompt in chain.from_iterable(prompts.values())
+        ):
             raise UsageError(f"--jury {aggregator} makes a tie of a vote for each response; pairs take --jury majority")
         judges = [model.name for model in judge.models]
         if twice := list(dict.fromkeys(name for name in judges if judges.count(name) > 1)):
@@ -339,22 +342,21 @@ class Jury(Judge):
             name: tuple(sorted(prompts[name], key=lambda prompt: natural_key(prompt.prompt_id)))
             for name in sorted(prompts)
         }
-        for prompt, later in (pair for variants in self.prompts.values() for pair in combinations(variants, 2)):
-            # Records could not distinguish them.
-            if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:
-                raise UsageError(
-                    f"{prompt.file} and {later.file} are the same prompt or are both called {prompt.prompt_id}: "
-                    "give each once, or rename one of the files"
-                )
-        self.members = {
-            name: tuple(
-                Member(judge, prompt.prompt_id, prompt.digest, sample)
-                for judge in judges
-                for prompt in variants
-                for sample in range(samples)
+        for variants in self.prompts.values():
+            for prompt, later in combinations(variants, 2):
+                # Records could not distinguish them.
+                if prompt.digest == later.digest or prompt.prompt_id == later.prompt_id:
+                    raise UsageError(
+                        f"{prompt.file} and {later.file} are the same prompt or are both called {prompt.prompt_id}: "
+                        "give each once, or rename one of the files"
+                    )
+        self.members: dict[str, tuple[Member, ...]] = {}
+        for name, variants in self.prompts.items():
+            asked = product(judges, variants, range(samples))
+            self.members[name] = tuple(
+                Member(judge=model, prompt=prompt.prompt_id, prompt_digest=prompt.digest, sample=sample)
+                for model, prompt, sample in asked
             )
-            for name, variants in self.prompts.items()
-        }
         """By criterion: every model under every prompt, as often as it is asked."""
         for name, jury in self.members.items():
             if len(jury) == 1:
@@ -367,11 +369,7 @@ class Jury(Judge):
 
     def tasks(self, wanted: Tasks) -> Tasks:
         """The tasks of one model, for the tasks of the jury."""
-        return wanted.varied(
-            lambda criterion: tuple(
-                (prompt, sample) for prompt in self.prompts[criterion.name] for sample in range(self.samples)
-            )
-        )
+        return wanted.varied(lambda criterion: tuple(product(self.prompts[criterion.name], range(self.samples))))
 
     def configuration(self) -> dict[str, object]:
         """The members as JSON values; a jury of other members has another configuration."""

@@ -216,8 +216,8 @@ def filter_workers(
     with more than `max_fails` contradictions in a topic, over all criteria, loses all labels there. Items that lose all
     their labels stay, so that reports can name them.
     """
-    workers = sorted({name for crowd in labels.values() for name in crowd.workers}, key=natural_key)
-    topics = sorted({name for crowd in labels.values() for name in crowd.topics}, key=natural_key)
+    workers = sorted(set().union(*(crowd.workers for crowd in labels.values())), key=natural_key)
+    topics = sorted(set().union(*(crowd.topics for crowd in labels.values())), key=natural_key)
     pairs = {name: _pairs(crowd, topics, workers) for name, crowd in labels.items()}
     met: list[NDArray[np.int64]] = []
     fails: list[tuple[int, Removal]] = []
@@ -248,7 +248,7 @@ def filter_workers(
         kept[criterion] = rest
         lost = np.bincount(crowd.topic[crowd.item[out & still]], minlength=len(crowd.topics))
         removed[criterion] = {topic: int(n) for topic, n in zip(crowd.topics, lost, strict=True) if n}
-    met_items = {item for crowd in labels.values() for item in crowd.items}
+    met_items = set[Item]().union(*(crowd.items for crowd in labels.values()))
     return kept, Audit(
         removals=tuple(sorted(removals, key=_order_of)),
         tolerated=len(fails) - len(removals),
@@ -296,10 +296,11 @@ def few_labels(kept: CrowdLabels, before: CrowdLabels, fewest: int) -> tuple[Few
 
 def _pairs(labels: CrowdLabels, topics: Sequence[str], workers: Sequence[str]) -> NDArray[np.int64]:
     """(L,), for each label a number of its topic and worker, the same under every criterion."""
-    topic, worker = ({name: i for i, name in enumerate(names)} for names in (topics, workers))
-    of_topic = np.array([topic[name] for name in labels.topics], dtype=np.int64)
-    of_worker = np.array([worker[name] for name in labels.workers], dtype=np.int64)
-    return of_topic[labels.topic[labels.item]] * len(workers) + of_worker[labels.worker]
+    topic_index = {name: index for index, name in enumerate(topics)}
+    worker_index = {name: index for index, name in enumerate(workers)}
+    topic_numbers = np.array([topic_index[name] for name in labels.topics], dtype=np.int64)
+    worker_numbers = np.array([worker_index[name] for name in labels.workers], dtype=np.int64)
+    return topic_numbers[labels.topic[labels.item]] * len(workers) + worker_numbers[labels.worker]
 
 
 def _without(labels: CrowdLabels, known: set[Item], keep: NDArray[np.bool_]) -> tuple[CrowdLabels, NDArray[np.bool_]]:

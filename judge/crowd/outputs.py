@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,16 +56,11 @@ def crowd_files(
     the subset have no grade. A UsageError if names of criteria would give the same field of the JSON.
     """
     fields = _json_fields(study.labels, unit)
-    grades = {
-        name: {
-            item: labels.grades[code]
-            for item, code in zip(labels.items, study.grades[name].code.tolist(), strict=True)
-            if code >= 0
-        }
-        for name, labels in study.labels.items()
-    }
-    graded_items = {item for of_item in grades.values() for item in of_item}
-    items = sorted(graded_items, key=natural_order)
+    grades: dict[str, dict[Item, int]] = {}
+    for name, labels in study.labels.items():
+        codes = study.grades[name].code.tolist()
+        grades[name] = {item: labels.grades[code] for item, code in zip(labels.items, codes, strict=True) if code >= 0}
+    items = sorted(set[Item]().union(*grades.values()), key=natural_order)
     graded = {item.turn_id for item in items}
     if unknown := sorted(set(turns or ()) - graded, key=natural_key):
         message = "no item of this turn has a grade"
@@ -234,7 +230,7 @@ def _rules(study: Study) -> str:
 
 def _grades(study: Study) -> Iterator[str]:
     """Counts, how the grades are spread, and what the flags mean."""
-    scale = sorted({grade for labels in study.labels.values() for grade in labels.grades})
+    scale = _all_grades(study)
     spread: list[tuple[Cell, ...]] = []
     for name, grades in study.grades.items():
         own_scale = study.labels[name].grades
@@ -254,6 +250,11 @@ def _grades(study: Study) -> Iterator[str]:
         yield f"Grades that are none of those that most labels name: {', '.join(unlike)}."
     for problem in cautions(study):
         yield f"Warning: {prose(problem.file)}: {prose(problem.message)}."
+
+
+def _all_grades(study: Study) -> list[int]:
+    """The grades of all criteria, ascending."""
+    return sorted(set[int]().union(*(labels.grades for labels in study.labels.values())))
 
 
 def _counts(study: Study) -> Table[Any]:
@@ -345,10 +346,9 @@ def _filter(study: Study, audit: Audit) -> list[str]:
     lines = [f"{prose(_filter_rule(study))} {prose(_filter_counts(audit))}"]
     lines += [prose(honest)] if (honest := _honest(study, audit)) else []
     if audit.removals:
-        rows: list[tuple[Cell, ...]] = [
-            (topic, n, *(audit.labels_removed[name].get(topic, 0) for name in study.labels))
-            for topic, n in Counter(topic for topic, _ in audit.removed).items()
-        ]
+        rows: list[tuple[Cell, ...]] = []
+        for topic, n in Counter(topic for topic, _ in audit.removed).items():
+            rows.append((topic, n, *(audit.labels_removed[name].get(topic, 0) for name in study.labels)))
         lines.append(_markdown(rows, ("topic", "workers removed", *(f"labels of {name}" for name in study.labels))))
     changed = [f"{name_of(name)} {n} of {len(study.labels[name].items)}" for name, n in study.changed.items()]
     lines.append(f"Grades changed against no filter: {', '.join(changed)}.")
@@ -379,7 +379,7 @@ def _honest(study: Study, audit: Audit) -> str:
 
 def _filter_counts(audit: Audit) -> str:
     people = len({worker for _, worker in audit.removed})
-    lost = sum(n for topics in audit.labels_removed.values() for n in topics.values())
+    lost = sum(sum(topics.values()) for topics in audit.labels_removed.values())
     text = (
         f"{count(audit.known, 'known item')} taken out; {count(len(audit.removed), 'removal')} of "
         f"{count(people, 'worker')} (removed.tsv), {count(lost, 'label')} gone with them"
@@ -442,8 +442,10 @@ class ItemGrade(Record, frozen=True):
 
 def audit_files(study: Study, item: str = "response_id") -> dict[str, bytes]:
     """File name to content; `removed.tsv` only if known items were given; `item` names the column of ids."""
-    pairs = ((*msgspec.structs.astuple(pair), share) for pairs, share in study.pairs.values() for pair in pairs)
-    few = (row for rows in study.few.values() for row in rows)
+    pairs: list[tuple[Cell, ...]] = []
+    for several, share in study.pairs.values():
+        pairs += ((*msgspec.structs.astuple(pair), share) for pair in several)
+    few = chain.from_iterable(study.few.values())
     paired = "criterion worker_a worker_b n same kappa wkappa share_of_workers".split()
     files = {
         "items.tsv": _items(study, item),
@@ -469,7 +471,7 @@ def _workers_tsv(study: Study) -> str:
         name: {key: values for key, values in grades.worker.items() if values.ndim == 1}
         for name, grades in study.grades.items()
     }
-    keys = sorted({key for named in parameters.values() for key in named})
+    keys = sorted(set[str]().union(*parameters.values()))
     places = {name: {worker: i for i, worker in enumerate(labels.workers)} for name, labels in study.labels.items()}
 
     def own(worker: str, criterion: str) -> Iterator[float | None]:
@@ -487,7 +489,7 @@ def _workers_tsv(study: Study) -> str:
 
 def _items(study: Study, item: str) -> str:
     """A row for each item and criterion; no grade where no label is left."""
-    scale = [str(grade) for grade in sorted({grade for labels in study.labels.values() for grade in labels.grades})]
+    scale = list(map(str, _all_grades(study)))
     modeled = any(grades.fit is not None for grades in study.grades.values())
     *names, _, _ = ItemGrade.__struct_fields__
     columns = ["turn_id", item, *names[2:], *(f"count_{grade}" for grade in scale)]

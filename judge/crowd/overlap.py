@@ -64,18 +64,18 @@ def thin_overlap(labels: CrowdLabels) -> tuple[str, ...]:
     if not labeled:
         return ()
     active = distinct(labels.worker)
-    found = []
+    signs: list[str] = []
     if len(active) < FEWEST_WORKERS:
-        found.append(f"of {count(len(active), 'worker')} nothing tells whom to believe")
+        signs.append(f"of {count(len(active), 'worker')} nothing tells whom to believe")
     single = int((n == 1).sum())
     if 2 * single > labeled:
-        found.append(f"{single} of {labeled} items have one label")
+        signs.append(f"{single} of {labeled} items have one label")
     compared = np.bincount(labels.worker[n[labels.item] > 1], minlength=len(labels.workers))
     few = compared[labels.worker] < FEWEST_COMPARED
     if few.mean() > 0.5:
         median = int(np.median(compared[active]))
-        found.append(
+        signs.append(
             f"{few.mean():.0%} of the labels are of workers who share fewer than {FEWEST_COMPARED} items with others "
             f"(median {median})"
         )
-    return tuple(found)
+    return tuple(signs)

@@ -107,7 +107,7 @@ def _alpha(counts: NDArray[np.int64], grades: Sequence[int]) -> float | Undefine
 def topic_reliability(labels: CrowdLabels, rng: np.random.Generator) -> tuple[ReliabilityRow, ...]:
     """Alpha of each topic with an interval over its items."""
     counts = labels.counts
-    of_label = labels.topic[labels.item]
+    topic_of_label = labels.topic[labels.item]
     N, k = counts.shape
     unsampled = f"no interval: more than {MOST_RESAMPLED:,} items in all" if N > MOST_RESAMPLED else None
     if unsampled is None and N * k**2 > MOST_CELLS:
@@ -115,7 +115,7 @@ def topic_reliability(labels: CrowdLabels, rng: np.random.Generator) -> tuple[Re
     rows = []
     for t, topic in enumerate(labels.topics):
         alpha = _topic_alpha(counts[labels.topic == t], labels.grades, rng, unsampled)
-        workers = labels.worker[of_label == t]
+        workers = labels.worker[topic_of_label == t]
         rows.append(
             ReliabilityRow(
                 criterion=labels.criterion,
@@ -145,9 +145,9 @@ def _topic_alpha(
     pairs = pairs[pairs.any(axis=(1, 2))]
     drawn = topic_draws(n, _REPLICATES, rng).astype(np.float64) @ pairs.reshape(n, -1)
     alphas: Floats = alpha_of_coincidences("ordinal", drawn.reshape(-1, *pairs.shape[1:]), grades)
-    found = Estimate(value=value, low=None, high=None, n=n, topics=1)
+    alpha = Estimate(value=value, low=None, high=None, n=n, topics=1)
     others = units_off_commonest(counts)
-    return fisher_interval(found, alphas, np.ones(n), "items", others=others)
+    return fisher_interval(alpha, alphas, np.ones(n), "items", others=others)
 
 
 def pairwise(
@@ -261,7 +261,8 @@ def study(
     if known:
         kept, audit = filter_workers(labels, known, max_fails=settings.max_fails, max_deviation=settings.max_deviation)
     if wanted is not None:
-        before, kept = ({name: crowd for name, crowd in crowds.items() if name in wanted} for crowds in (before, kept))
+        before = {name: crowd for name, crowd in before.items() if name in wanted}
+        kept = {name: crowd for name, crowd in kept.items() if name in wanted}
         audit = audit and replace(audit, labels_removed={name: audit.labels_removed[name] for name in kept})
     if AGGREGATORS[settings.aggregator].weighs:
         for crowd in kept.values():
@@ -298,12 +299,12 @@ def cautions(graded: Study) -> tuple[Problem, ...]:
     aggregator = graded.settings.aggregator
     if not AGGREGATORS[aggregator].weighs:
         return ()
-    found: list[Problem] = []
+    warnings: list[Problem] = []
     for name, labels in graded.labels.items():
         if few := thin_overlap(labels):
             rest = f"so little tells {aggregator} which workers to believe, and a majority may be as good"
             message = f"{'; '.join(few)}: {rest}"
-            found.append(
+            warnings.append(
                 Problem(code="thin_overlap", severity="warning", file=name, turn_id=None, path="", message=message)
             )
     for name, n in graded.unlike.items():
@@ -313,10 +314,10 @@ def cautions(graded: Study) -> tuple[Problem, ...]:
                 f"{share:.0%} of the grades of {aggregator} are none that most labels name (more than {FAR:.0%}): "
                 f"{_why_far(graded.settings)}"
             )
-            found.append(
+            warnings.append(
                 Problem(code="far_from_majority", severity="warning", file=name, turn_id=None, path="", message=message)
             )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _why_far(settings: CrowdSettings) -> str:

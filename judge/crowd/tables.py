@@ -130,9 +130,10 @@ def _in_one_order(labels: "pl.DataFrame", layout: Layout) -> "pl.DataFrame":
     for turn_id, name, second in pairs.iter_rows():
         first = name.removesuffix(f"{OF_PAIR}{second}")
         other = f"{second}{OF_PAIR}{first}" if second else layout.other_orders[name]
-        known, known_otherwise = (Item(turn_id, order) in layout.repeatable for order in (name, other))
         later = (turn_id, other) in seen and natural_key(other) < natural_key(name)
-        if not known and (known_otherwise or later):
+        if Item(turn_id, name) in layout.repeatable:
+            continue
+        if Item(turn_id, other) in layout.repeatable or later:
             one_id[f"{turn_id}\n{name}"] = other
     pair = pl.concat_str("turn_id", pl.lit("\n"), "response_id")
     turned = pair.is_in([*one_id])
@@ -275,22 +276,26 @@ def _label_columns(sheet: LabelSheet, columns: Mapping[str, str], layout: Layout
 
 def _columns(names: Sequence[str], layout: Layout) -> dict[str, str]:
     """Field to column: as given, else by the names in the header."""
-    known = {field: name for field, aliases in FIELDS.items() for name in reversed(aliases) if name in names}
-    given = dict(layout.columns)
+    columns: dict[str, str] = {}
+    for field, aliases in FIELDS.items():
+        present = [alias for alias in aliases if alias in names]
+        if present:
+            columns[field] = present[0]
+    named = dict(layout.columns)
     if layout.workers:
-        known = {field: name for field, name in known.items() if field not in ("worker", "label")}
+        columns = {field: name for field, name in columns.items() if field not in ("worker", "label")}
     items = {"turn_id", "response_id"}
-    if "task" not in given and (items & given.keys() or items <= known.keys()):
-        known.pop("task", None)
-    elif "task" in known | given:
-        known = {field: name for field, name in known.items() if field not in items}
-    if any(field.startswith(LABEL_OF) for field in given):
-        known = {field: name for field, name in known.items() if field not in ("label", "criterion")}
-    elif "label" not in known | given:
+    if "task" not in named and (items & named.keys() or items <= columns.keys()):
+        columns.pop("task", None)
+    elif "task" in columns | named:
+        columns = {field: name for field, name in columns.items() if field not in items}
+    if any(field.startswith(LABEL_OF) for field in named):
+        columns = {field: name for field, name in columns.items() if field not in ("label", "criterion")}
+    elif "label" not in columns | named:
         if label_columns := {LABEL_OF + name: name for name in layout.known or () if name in names}:
-            known.pop("criterion", None)
-        known |= label_columns
-    return known | given
+            columns.pop("criterion", None)
+        columns |= label_columns
+    return columns | named
 
 
 def _lacking(columns: Mapping[str, str], layout: Layout, *, labeled: bool) -> list[str]:

@@ -68,12 +68,12 @@ def worker_table(
     """
     times = Counter(worker for _, worker in removed)
     alike = _alike(labels)
-    rows = [row for crowd in labels.values() for row in _worker_rows(crowd, times, alike, too_fast)]
-    rows += [
-        WorkerRow(worker=worker, criterion=criterion, removed_topics=times[worker], flags=("removed",))
-        for worker in times.keys() - {row.worker for row in rows}
-        for criterion in labels
-    ]
+    rows: list[WorkerRow] = []
+    for crowd in labels.values():
+        rows += _worker_rows(crowd, times, alike, too_fast)
+    for worker in times.keys() - {row.worker for row in rows}:
+        for criterion in labels:
+            rows.append(WorkerRow(worker=worker, criterion=criterion, removed_topics=times[worker], flags=("removed",)))
     order = {criterion: place for place, criterion in enumerate(labels)}
     return tuple(sorted(rows, key=lambda row: (natural_key(row.worker), order[row.criterion])))
 
@@ -85,8 +85,8 @@ def _worker_rows(
 
     W = len(labels.workers)
     k = len(labels.grades)
-    given = np.bincount(labels.worker.astype(np.int64) * k + labels.code, minlength=W * k).reshape(W, k)
-    bits = entropy(given)
+    counts = np.bincount(labels.worker.astype(np.int64) * k + labels.code, minlength=W * k).reshape(W, k)
+    bits = entropy(counts)
     C = against_others(labels.worker, labels.item, labels.code, labels.counts, W)
     statistics = {name: statistic_of(name, C, labels.grades) for name in ("percent", "mae", "kappa", "wkappa")}
     compared = np.rint(C.sum(axis=(1, 2)))
@@ -99,9 +99,10 @@ def _worker_rows(
         median_seconds=pl.col("seconds").median(),
         too_fast=(pl.col("seconds") < too_fast).mean(),
     )
-    for w, *of in habits.sort("worker").iter_rows():
+    for habit in habits.sort("worker").iter_rows(named=True):
+        w = habit["worker"]
         name = labels.workers[w]
-        n = int(given[w].sum())
+        n = int(counts[w].sum())
         share, items_alike = alike.get(name, (None, 0))
         row = WorkerRow(
             worker=name,
@@ -113,11 +114,14 @@ def _worker_rows(
             deviation=statistics["mae"][w],
             kappa=statistics["kappa"][w],
             wkappa=statistics["wkappa"][w],
-            commonest=labels.grades[int(given[w].argmax())],
-            commonest_share=float(given[w].max() / n),
+            commonest=labels.grades[int(counts[w].argmax())],
+            commonest_share=float(counts[w].max() / n),
             entropy=float(bits[w]),
             alike=share,
-            **dict(zip(habits.columns[1:], of, strict=True)),
+            topics=habit["topics"],
+            longest_run=habit["longest_run"],
+            median_seconds=habit["median_seconds"],
+            too_fast=habit["too_fast"],
         )
         yield msgspec.structs.replace(row, flags=_flags(row, items_alike))
 

@@ -74,6 +74,10 @@ CREATE VIEW labels AS
 """
 
 
+_ADD = (
+    "INSERT INTO label (assessor, item, criterion, grade, unable, comment, made, undoes, at) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 STORE = "labels.sqlite"
 """Name of a store in a folder."""
 PATIENCE = 5
@@ -109,85 +113,24 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
         self.path = _itself(path / STORE if path.is_dir() else path)
         with contextlib.ExitStack() as held:
             held.enter_context(locked(self.path))
-            try:
-                if not self.path.exists():
-                    # Only for the owner: it holds the tokens of the links.
-                    os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-                address = self.path.absolute().as_uri()
-                self._connection = sqlite3.connect(
-                    address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-                )
-                self._turn = threading.Lock()
-            except (OSError, sqlite3.Error) as error:
-                raise InputError(f"{self.path}: cannot be opened as a store of labels: {error}") from error
+            self._connection = _connected(self.path)
             held.callback(self._connection.close)
             try:
                 new = not self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
                 if not new:
                     # Before anything is changed: the file may be somebody else's.
-                    self._check(settings)
+                    _check(self._connection, self.path, settings)
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = FULL")
                 if new:
-                    self._create(settings, items, shared, assessors, dealt)
+                    with _writing(self._connection, self.path) as write:
+                        _create(write, settings, items, shared, assessors, dealt)
                 self._read()
             except (sqlite3.Error, LookupError, TypeError, ValueError) as error:
                 raise InputError(f"{self.path}: cannot be used as a store of labels: {error}") from error
-            self._identity = self._there()
+            self._identity = _identity(self.path)
+            self._turn = threading.Lock()
             self._held = held.pop_all()
-
-    def _create(
-        self,
-        settings: Mapping[str, str],
-        items: Sequence[PlanRow],
-        shared: Collection[int],
-        assessors: Sequence[str],
-        dealt: Sequence[Sequence[int]],
-    ) -> None:
-        tasks: list[tuple[int, int, int, str]] = []
-        for number, order in enumerate(dealt, 1):
-            place = 0
-            for index in order:
-                for criterion in items[index].criteria:
-                    place += 1
-                    tasks.append((number, place, index + 1, criterion))
-        with self._writing() as write:
-            for statement in filter(str.strip, TABLES.split(";\n")):
-                write.execute(statement)
-            write.executemany("INSERT INTO meta VALUES (?, ?)", [("schema", STORE_SCHEMA), *settings.items()])
-            write.executemany(
-                "INSERT INTO assessor VALUES (?, ?, ?)",
-                [(number, name, new_token()) for number, name in enumerate(assessors, 1)],
-            )
-            write.executemany(
-                "INSERT INTO item VALUES (:item, :turn_id, :topic_id, :response_id, :text_sha256, :run_id, "
-                ":inclusion_probability, :stratum, :shared)",
-                (
-                    {
-                        "item": index + 1,
-                        "turn_id": item.turn_id,
-                        "topic_id": item.topic_id,
-                        "response_id": item.response_id,
-                        "text_sha256": item.text_sha256,
-                        "run_id": next(iter(item.runs), None),
-                        "inclusion_probability": item.inclusion_probability,
-                        "stratum": item.stratum,
-                        "shared": index in shared,
-                    }
-                    for index, item in enumerate(items)
-                ),
-            )
-            write.executemany("INSERT INTO task VALUES (?, ?, ?, ?)", tasks)
-
-    def _check(self, settings: Mapping[str, str]) -> None:
-        found = dict(self._connection.execute("SELECT key, value FROM meta"))
-        if found.pop("schema", None) != STORE_SCHEMA:
-            raise InputError(f"{self.path}: no store of labels that this version of judge knows")
-        if differ := [name for name in settings if settings[name] != found.get(name)]:
-            told = "; ".join(f"{name}: {found.get(name)} there, {settings[name]} here" for name in differ)
-            raise InputError(
-                f"{self.path}: made with other settings: {told}; give those that it was made with, or another --store"
-            )
 
     def _read(self) -> None:
         read = self._connection.execute
@@ -295,36 +238,102 @@ class LabelStore(contextlib.AbstractContextManager["LabelStore"]):
             self._turn.release()
 
     def _add(self, row: tuple[Any, ...]) -> int:
-        if self._there() != self._identity:
+        if _identity(self.path) != self._identity:
             raise OperationalError(f"{self.path}: was moved, removed or replaced while it was in use")
-        columns = "assessor, item, criterion, grade, unable, comment, made, undoes, at"
-        with self._writing() as write:
-            added = write.execute(
-                f"INSERT INTO label ({columns}) VALUES ({', '.join('?' * 9)})",  # noqa: S608 - names of columns only
-                (*row, datetime.now(UTC).isoformat(timespec="seconds")),
-            )
+        with _writing(self._connection, self.path) as write:
+            added = write.execute(_ADD, (*row, datetime.now(UTC).isoformat(timespec="seconds")))
         return int(added.lastrowid or 0)
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, on the disk at its end."""
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            yield self._connection
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
-            told = f"{self.path}: cannot be written: {error}"
-            raise (Busy if "locked" in str(error) else OperationalError)(told) from error
 
-    def _there(self) -> tuple[int, int] | None:
-        """What the file system calls the file; None if it is not there."""
-        try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
+def _connected(path: Path) -> sqlite3.Connection:
+    """A connection to the store, which is made if there is none."""
+    try:
+        if not path.exists():
+            # Only for the owner: it holds the tokens of the links.
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        address = path.absolute().as_uri()
+        return sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise InputError(f"{path}: cannot be opened as a store of labels: {error}") from error
+
+
+def _create(
+    write: sqlite3.Connection,
+    settings: Mapping[str, str],
+    items: Sequence[PlanRow],
+    shared: Collection[int],
+    assessors: Sequence[str],
+    dealt: Sequence[Sequence[int]],
+) -> None:
+    """Make the tables of a new store, and write what is to be labeled."""
+    tasks: list[tuple[int, int, int, str]] = []
+    for number, order in enumerate(dealt, 1):
+        place = 0
+        for index in order:
+            for criterion in items[index].criteria:
+                place += 1
+                tasks.append((number, place, index + 1, criterion))
+    for statement in filter(str.strip, TABLES.split(";\n")):
+        write.execute(statement)
+    write.executemany("INSERT INTO meta VALUES (?, ?)", [("schema", STORE_SCHEMA), *settings.items()])
+    write.executemany(
+        "INSERT INTO assessor VALUES (?, ?, ?)",
+        [(number, name, new_token()) for number, name in enumerate(assessors, 1)],
+    )
+    write.executemany(
+        "INSERT INTO item VALUES (:item, :turn_id, :topic_id, :response_id, :text_sha256, :run_id, "
+        ":inclusion_probability, :stratum, :shared)",
+        (
+            {
+                "item": index + 1,
+                "turn_id": item.turn_id,
+                "topic_id": item.topic_id,
+                "response_id": item.response_id,
+                "text_sha256": item.text_sha256,
+                "run_id": next(iter(item.runs), None),
+                "inclusion_probability": item.inclusion_probability,
+                "stratum": item.stratum,
+                "shared": index in shared,
+            }
+            for index, item in enumerate(items)
+        ),
+    )
+    write.executemany("INSERT INTO task VALUES (?, ?, ?, ?)", tasks)
+
+
+def _check(connection: sqlite3.Connection, path: Path, settings: Mapping[str, str]) -> None:
+    """Refuse a store that was made with other settings."""
+    stored = dict(connection.execute("SELECT key, value FROM meta"))
+    if stored.pop("schema", None) != STORE_SCHEMA:
+        raise InputError(f"{path}: no store of labels that this version of judge knows")
+    if differ := [name for name in settings if settings[name] != stored.get(name)]:
+        told = "; ".join(f"{name}: {stored.get(name)} there, {settings[name]} here" for name in differ)
+        raise InputError(
+            f"{path}: made with other settings: {told}; give those that it was made with, or another --store"
+        )
+
+
+@contextlib.contextmanager
+def _writing(connection: sqlite3.Connection, path: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction, on the disk at its end."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        told = f"{path}: cannot be written: {error}"
+        raise (Busy if "locked" in str(error) else OperationalError)(told) from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What the file system calls the file; None if it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _itself(path: Path) -> Path:

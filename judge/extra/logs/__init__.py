@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from judge.ask.results import OFF_SCALE, Label, Labels
 from judge.errors import InputError, refuse
 from judge.io.files import largest_file, read_stored, sha256, too_large
@@ -34,8 +36,8 @@ _BLOCK = 1 << 20
 _ENTRY = re.compile(r"header\.json|samples/[^/]+(/sample)?\.json")
 _GRADES = {"C": 1, "I": 0, "True": 1, "False": 0}
 """Grade of inspect's correct and incorrect, and of a truth value."""
-_Verdict = tuple[str, str, str, str, Any, str, int]
-"""Place, judge, turn id, response id, value, the reason where the value is None, and the number of the repetition."""
+_Verdict = tuple[str, str, Any, Label]
+"""Place, judge, value, and the label that it is without a grade, whose reason counts where the value is None."""
 
 
 def read_log(path: Path, grades: Collection[int] | None = None, *, lenient: bool = False) -> tuple[Labels, ...] | None:
@@ -51,20 +53,22 @@ def read_log(path: Path, grades: Collection[int] | None = None, *, lenient: bool
     try:
         if (verdicts := _verdicts(stored, name)) is None:
             return None
-        for place, judge, turn_id, response_id, value, reason, sample in verdicts:
+        for place, judge, value, label in verdicts:
             message = ""
             grade = None if value is None else _grade(value)
-            if lenient and value is not None and grade is None:
+            if grade is not None:
+                label = replace(label, grade=grade, reason=None)
+            elif lenient and value is not None:
                 value = None
-                reason = OFF_SCALE
-            if not all(re.fullmatch(r"\S+", each) for each in (turn_id, response_id)):
-                message = f"ids {shown(turn_id)}, {shown(response_id)}: expected no white space"
+                label = replace(label, reason=OFF_SCALE)
+            if not re.fullmatch(r"\S+", label.turn_id) or not re.fullmatch(r"\S+", label.response_id):
+                message = f"ids {shown(label.turn_id)}, {shown(label.response_id)}: expected no white space"
             elif value is not None and (grade is None or (grades is not None and grade not in grades)):
                 among = "an integer, C or I" if grades is None else f"one of {', '.join(map(str, sorted(grades)))}"
                 message = f"{printable(judge)}: found {shown(value)}, expected {among}"
             if message:
                 problems.append(file_problem("bad_label", name, message, place))
-            labels[judge].append(Label(turn_id, response_id, grade, reason if grade is None else None, sample=sample))
+            labels[judge].append(label)
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{name}: no log of inspect or promptfoo: {type(error).__name__}: {error}") from error
     refuse(problems, f"{name}: not usable as labels: {count(len(problems), 'problem')}")
@@ -78,9 +82,9 @@ def read_log(path: Path, grades: Collection[int] | None = None, *, lenient: bool
             prompt_digest=None,
             source=name,
             digest=sha256(stored),
-            labels=tuple(of),
+            labels=tuple(labels_of_judge),
         )
-        for judge, of in by_judge
+        for judge, labels_of_judge in by_judge
     )
 
 
@@ -103,7 +107,9 @@ def _verdicts(stored: bytes, name: str) -> Iterator[_Verdict] | None:
     if not isinstance(document, dict):
         return None
     if isinstance(document.get("samples"), list):
-        return _samples({"header": document} | {f"samples[{k}]": each for k, each in enumerate(document["samples"])})
+        return _samples(
+            {"header": document} | {f"samples[{k}]": sample for k, sample in enumerate(document["samples"])}
+        )
     results = document.get("results")
     results = results.get("results") if isinstance(results, dict) else results
     return _tests(results) if isinstance(results, list) else None
@@ -111,7 +117,7 @@ def _verdicts(stored: bytes, name: str) -> Iterator[_Verdict] | None:
 
 def _unzipped(stored: bytes, name: str) -> dict[str, Any]:
     """The header and the samples of a zipped log, by the names of their entries."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     try:
         archive = zipfile.ZipFile(io.BytesIO(stored))
         size = 0
@@ -119,7 +125,7 @@ def _unzipped(stored: bytes, name: str) -> dict[str, Any]:
             if not _ENTRY.fullmatch(info.filename):
                 continue
             entry = info.filename.removesuffix(".json")
-            if entry in found:
+            if entry in entries:
                 raise InputError(f"{name}: has two entries {info.filename}")
             content = io.BytesIO()
             with archive.open(info) as packed:
@@ -128,26 +134,26 @@ def _unzipped(stored: bytes, name: str) -> dict[str, Any]:
                     size += content.write(chunk)
                     if size > largest_file():
                         raise too_large(name, "unpacks to")
-            found[entry] = json.loads(content.getvalue())
+            entries[entry] = json.loads(content.getvalue())
     except (zipfile.BadZipFile, zstd.ZstdError, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise InputError(f"{name}: damaged log: {error}") from error
-    if "header" not in found:
+    if "header" not in entries:
         raise InputError(f"{name}: no finished log of inspect: expected header.json in it")
-    return found
+    return entries
 
 
 def _samples(log: dict[str, Any]) -> Iterator[_Verdict]:
     """What the scorers of inspect say, each of their values where they give several."""
     model = log.pop("header")["eval"]["model"]
     for place, sample in log.items():
-        ids = _ids(sample.get("metadata"), sample["id"], model)
+        turn_id, response_id = _ids(sample.get("metadata"), sample["id"], model)
         for name, score in (sample.get("scores") or {}).items():
-            value = score["value"]
-            for key, each in value.items() if isinstance(value, dict) else [("", value)]:
+            values = score["value"] if isinstance(score["value"], dict) else {"": score["value"]}
+            for key, value in values.items():
                 judge = f"inspect/{name}/{key}" if key else f"inspect/{name}"
                 # A scorer that cannot score says N, for no answer, or not-a-number, which alone is not itself.
-                given = None if each == "N" or each != each else each
-                yield place, judge, *ids, given, "unable", sample["epoch"] - 1
+                scored = None if value == "N" or value != value else value
+                yield place, judge, scored, Label(turn_id, response_id, None, "unable", sample=sample["epoch"] - 1)
 
 
 def _tests(rows: list[Any]) -> Iterator[_Verdict]:
@@ -156,17 +162,19 @@ def _tests(rows: list[Any]) -> Iterator[_Verdict]:
     read: list[tuple[tuple[str, str], dict[str, Any]]] = []
     for row in rows:
         provider = row["provider"]["id"] if isinstance(row["provider"], dict) else row["provider"]
-        said: dict[str, Any] = {}
-        for each in (row.get("gradingResult") or {}).get("componentResults") or ():
-            name = f"promptfoo/{each['assertion'].get('metric') or each['assertion']['type']}"
-            same = sum(earlier.partition("#")[0] == name for earlier in said)
-            said[f"{name}#{same + 1}" if same else name] = _passed(each["pass"])
-        judges |= dict.fromkeys(said)
-        read.append((_ids(row.get("vars"), row["testIdx"], f"{provider}#{row['promptIdx']}"), said))
+        values: dict[str, Any] = {}
+        for result in (row.get("gradingResult") or {}).get("componentResults") or ():
+            name = f"promptfoo/{result['assertion'].get('metric') or result['assertion']['type']}"
+            same = sum(earlier.partition("#")[0] == name for earlier in values)
+            values[f"{name}#{same + 1}" if same else name] = _passed(result["pass"])
+        judges |= dict.fromkeys(values)
+        read.append((_ids(row.get("vars"), row["testIdx"], f"{provider}#{row['promptIdx']}"), values))
     repeated = Counter[tuple[str, str]]()
-    for place, (ids, said) in enumerate(read):
-        for judge in said or judges:
-            yield f"results[{place}]", judge, *ids, said.get(judge), "provider_error", repeated[ids]
+    for place, (ids, values) in enumerate(read):
+        turn_id, response_id = ids
+        for judge in values or judges:
+            label = Label(turn_id, response_id, None, "provider_error", sample=repeated[ids])
+            yield f"results[{place}]", judge, values.get(judge), label
         repeated[ids] += 1
 
 

@@ -11,6 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
@@ -36,17 +37,17 @@ def sheet_csv(assessor: str, items: Sequence[SheetItem]) -> bytes:
     """The rows that one assessor fills in."""
     # A cell for each passage: a spreadsheet cuts a cell that holds them all.
     most = max((len(item.passages) for item in items), default=0)
-    rows = (
-        (item.turn_id, item.response_id, criterion, assessor, "", "", *_texts(item, most))
-        for item in items
-        for criterion in item.criteria
-    )
+    rows: list[tuple[str, ...]] = []
+    for item in items:
+        for criterion in item.criteria:
+            rows.append((item.turn_id, item.response_id, criterion, assessor, "", "", *_texts(item, most)))
     return _table_bytes((*COLUMNS, "response", *(f"passage_{n}" for n in range(1, most + 1))), rows)
 
 
 def long_cells(sheet: GoldSheet) -> int:
     """How many texts are longer than a spreadsheet shows."""
-    return sum(len(text) > LARGEST_CELL for item in sheet.items for text in _texts(item, len(item.passages)))
+    texts = chain.from_iterable(_texts(item, len(item.passages)) for item in sheet.items)
+    return sum(len(text) > LARGEST_CELL for text in texts)
 
 
 def levels_csv(sheet: GoldSheet) -> bytes:
@@ -71,10 +72,10 @@ def _table_bytes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
 
 def _texts(item: SheetItem, passages: int) -> tuple[str, ...]:
     """What is read, a line for each utterance, with as many cells for passages as the table has columns for them."""
-    known = (f"- {text}" for text in item.statements)
-    said = (f"{who}: {text}" for who, text in item.conversation)
+    statements = "\n".join(f"- {text}" for text in item.statements)
+    conversation = "\n".join(f"{who}: {text}" for who, text in item.conversation)
     blank = [""] * (passages - len(item.passages))
-    return "\n".join(known), "\n".join(said), item.response, *item.passages, *blank
+    return statements, conversation, item.response, *item.passages, *blank
 
 
 LARGEST = 65_535
@@ -93,15 +94,15 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
     """
     problems = [
         file_problem("wrong_id", "pool", f"{shown(name)}: MTurk's page cannot hold this id")
-        for item in items
-        for name in (item.turn_id, item.response_id)
+        for name in chain.from_iterable((item.turn_id, item.response_id) for item in items)
         if not _ID.fullmatch(name)
     ]
     rows: list[list[str]] = []
     for start in range(0, len(items), per_task):
-        page = [_cells(item) for item in items[start : start + per_task]]
-        rows.append([cell for cells in page for cell in cells] + [""] * len(_COLUMNS) * (per_task - len(page)))
-    header = [f"{name}_{slot}" for slot in range(1, per_task + 1) for name in _COLUMNS]
+        page = items[start : start + per_task]
+        blank = [""] * len(_COLUMNS) * (per_task - len(page))
+        rows.append([*chain.from_iterable(map(_cells, page)), *blank])
+    header = [f"{name}_{slot}" for slot, name in product(range(1, per_task + 1), _COLUMNS)]
     for number, row in enumerate(rows, 1):
         values = dict(zip(header, row, strict=True))
         size = len(_PLACEHOLDER.sub(lambda match, values=values: values[match[1]], form).encode()) + WRAPPING  # type: ignore[misc]
