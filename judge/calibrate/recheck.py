@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from judge.io.table import Column, RecordColumns, fields
 from judge.io.text import count, shown
 from judge.records import Estimate, FailureReason, Record
 from judge.stats.means import FEWEST_TOPICS, clopper_pearson, mean_interval, unvarying_interval
+from judge.stats.raters import codes_of, compare_raters
 from judge.stats.run_differences import for_skewness
 
 RECHECK_SEED = 2023
@@ -109,10 +110,11 @@ def chosen(judged: Sequence[tuple[str, str, int, str]], part: Callable[[int], in
     Prompts are asked about the same responses, so that one call may answer several. `judged` has judge, digest of the
     prompt, sample and response id.
     """
-    groups = groups_of((of[:3], place) for place, of in enumerate(judged))
+    groups = groups_of((question[:3], place) for place, question in enumerate(judged))
     taken: list[int] = []
     for places in groups.values():
-        taken += sorted(places, key=lambda place: _draw(*judged[place][2:]))[: part(len(places))]
+        drawn = sorted(places, key=lambda place: _draw(*judged[place][2:]))
+        taken += drawn[: part(len(places))]
     return sorted(taken)
 
 
@@ -157,27 +159,37 @@ def _row(judge: str, prompt: str, items: Sequence[RecheckedItem]) -> RecheckRow:
 
 def _share(which: Sequence[bool], topics: Sequence[str]) -> Estimate:
     """A share of answers; of none or all, with the exact interval of one trial for each topic."""
-    found = mean_interval([float(one) for one in which], topics, bounds=(0, 1), what="answers")
-    if found.value in (0, 1) and found.topics >= FEWEST_TOPICS:
-        low, high = clopper_pearson(found.topics if found.value else 0, found.topics)
-        return Estimate(value=found.value, low=low, high=high, n=found.n, topics=found.topics)
-    return found
+    share = mean_interval([float(one) for one in which], topics, bounds=(0, 1), what="answers")
+    if share.value in (0, 1) and share.topics >= FEWEST_TOPICS:
+        low, high = clopper_pearson(share.topics if share.value else 0, share.topics)
+        return Estimate(value=share.value, low=low, high=high, n=share.n, topics=share.topics)
+    return share
 
 
 def served_changes(items: Sequence[RecheckedItem]) -> tuple[ServedChange, ...]:
     """Which models and fingerprints changed between the first and the second answer, by judge."""
-    return tuple(ServedChange(*key, len(of)) for key, of in _by_change(items))
+    return tuple(change for change, _ in _changes(items))
 
 
-def _by_change(items: Sequence[RecheckedItem]) -> list[tuple[tuple[str, Any, Any, Any], list[RecheckedItem]]]:
-    """Judge, what changed, and both of it, with the items of which it did."""
-    changed: dict[tuple[str, Any, Any, Any], list[RecheckedItem]] = groups_of(
-        ((item.judge, what, before, after), item)
-        for item in items
-        for what in ("model", "system_fingerprint")
-        if (before := getattr(item, what)) != (after := getattr(item, f"again_{what}")) and item.again_missing is None
-    )
-    return sorted(changed.items(), key=lambda of: tuple(map(str, of[0])))
+def _changes(items: Sequence[RecheckedItem]) -> list[tuple[ServedChange, list[RecheckedItem]]]:
+    """What changed, by judge, each with the items of which it did."""
+    changed: dict[tuple[str, Literal["model", "system_fingerprint"], str | None, str | None], list[RecheckedItem]] = {}
+    for item in items:
+        if item.again_missing is not None:
+            continue
+        if item.model != item.again_model:
+            changed.setdefault((item.judge, "model", item.model, item.again_model), []).append(item)
+        if item.system_fingerprint != item.again_system_fingerprint:
+            fingerprints = (item.system_fingerprint, item.again_system_fingerprint)
+            changed.setdefault((item.judge, "system_fingerprint", *fingerprints), []).append(item)
+    changes = []
+    for key in sorted(changed, key=lambda key: tuple(map(str, key))):
+        judge, what, before, after = key
+        replies = len(changed[key])
+        changes.append(
+            (ServedChange(judge=judge, what=what, before=before, after=after, replies=replies), changed[key])
+        )
+    return changes
 
 
 def change_lines(items: Sequence[RecheckedItem], recorded: Mapping[str, str]) -> tuple[str, ...]:
@@ -186,12 +198,12 @@ def change_lines(items: Sequence[RecheckedItem], recorded: Mapping[str, str]) ->
     `recorded` says when the journal recorded the reply to a request, by its digest, as `2025-01-31T12:00:00.000Z`.
     """
     lines = []
-    for (judge, what, served, again), with_it in _by_change(items):
+    for change, changed in _changes(items):
         # The last of the first answers and the first of the second ones are nearest to the change.
-        before = max((recorded.get(item.request_digest, "") for item in with_it), default="")
-        after = min((recorded.get(item.again_request_digest or "", "") for item in with_it), default="")
-        came = f"{judge}: {count(len(with_it), 'second answer')} came from another {what}"
-        lines.append(f"{came}: {_served(served, before)}, then {_served(again, after)}")
+        before = max((recorded.get(item.request_digest, "") for item in changed), default="")
+        after = min((recorded.get(item.again_request_digest or "", "") for item in changed), default="")
+        came = f"{change.judge}: {count(change.replies, 'second answer')} came from another {change.what}"
+        lines.append(f"{came}: {_served(change.before, before)}, then {_served(change.after, after)}")
     return tuple(lines)
 
 
@@ -237,22 +249,46 @@ def drift(before: Labels, after: Labels, keys_before: AnchorKeys, keys_after: An
     """Compare a judge's first answers about the same responses at two dates."""
     first = _by_key(before, keys_before)
     second = _by_key(after, keys_after)
-    both_ways = ((first, second), (second, first))
     common = sorted(first.keys() & second.keys(), key=natural_order)
-    graded = [(key, a, b) for key in common if (a := first[key]) is not None and (b := second[key]) is not None]
-    changes = [later - earlier for _, earlier, later in graded]
-    topics = [topic_of(key[0]) for key, _, _ in graded]
+    topics = [topic_of(key[0]) for key in common]
     # Labels of a folder name no scale, so the grades of both dates stand for it, and two where all are equal.
-    most = float(np.ptp([grade for grade in (*first.values(), *second.values()) if grade is not None] or [0]))
-    change, within = (mean_change(changes, topics, max(most, 1.0), level) for level in (0.95, 0.9))
-    unchanged = _share([not change for change in changes], topics)
-    higher = sum(change > 0 for change in changes)
-    lower = sum(change < 0 for change in changes)
-    lost, gained = (sum(a[key] is not None and b[key] is None for key in common) for a, b in both_ways)
-    only_before, only_after = (len(a.keys() - b.keys()) for a, b in both_ways)
-    about = before.judge, after.judge, after.prompt, len(graded), len(set(topics)), change, within, unchanged
-    counts = higher, lower, lost, gained, only_before, only_after
-    return Drift(*about, *counts, margin, STABILITY[word_of(within, margin)])
+    scale = sorted({grade for grade in (*first.values(), *second.values()) if grade is not None})
+    most = float(scale[-1] - scale[0]) if len(scale) > 1 else 1.0
+    compared = compare_raters(
+        (),
+        a=codes_of([first[key] for key in common], scale),
+        b=codes_of([second[key] for key in common], scale),
+        units=codes_of(topics, list(dict.fromkeys(topics))),
+        grades=scale,
+        seed=RECHECK_SEED,
+    )
+    changes: list[int] = []
+    changed_topics: list[str] = []
+    for key, topic in zip(common, topics, strict=True):
+        earlier = first[key]
+        later = second[key]
+        if earlier is not None and later is not None:
+            changes.append(later - earlier)
+            changed_topics.append(topic)
+    within = mean_change(changes, changed_topics, most, level=0.9)
+    return Drift(
+        before=before.judge,
+        after=after.judge,
+        prompt=after.prompt,
+        n=compared.n,
+        topics=compared.topics,
+        change=mean_change(changes, changed_topics, most, level=0.95),
+        within=within,
+        unchanged=_share([not change for change in changes], changed_topics),
+        higher=compared.higher,
+        lower=compared.lower,
+        lost=compared.only_a,
+        gained=compared.only_b,
+        only_before=len(first.keys() - second.keys()),
+        only_after=len(second.keys() - first.keys()),
+        margin=margin,
+        word=STABILITY[word_of(within, margin)],
+    )
 
 
 def mean_change(changes: Sequence[int], topics: Sequence[str], most: float, level: float) -> Estimate:
@@ -279,7 +315,8 @@ def mean_change(changes: Sequence[int], topics: Sequence[str], most: float, leve
 
 def _skewed_mean(changes: Sequence[float], topics: Sequence[str], most: float, level: float) -> Estimate:
     codes = np.unique(np.array(topics, dtype=np.str_), return_inverse=True)[1]
-    sums, sizes = (np.bincount(codes, weights=of).astype(np.float64) for of in (changes, [1.0] * len(changes)))
+    sums = np.bincount(codes, weights=changes).astype(np.float64)
+    sizes = np.bincount(codes).astype(np.float64)
     return for_skewness(mean_interval(changes, topics, level=level, what="changes"), sums, sizes, most)
 
 

@@ -48,21 +48,28 @@ def compare_dates(plan: DriftPlan) -> DriftOutcome:
     """Compare labels of equal turns, texts and passages where pools lie beside both files, else of equal ids."""
     plan = in_folders(plan, before=(JUDGMENTS,), after=(JUDGMENTS,))
     scale = parse_scale(plan.scale) if plan.scale else None
-    (before, keys_before), (after, keys_after) = (_read(path, scale) for path in (plan.before, plan.after))
+    before, keys_before = _read(plan.before, scale)
+    after, keys_after = _read(plan.after, scale)
     if keys_before is None or keys_after is None:
         keys_before = keys_after = {}
     pairs = _pairs(before, after)
     if not pairs:
         raise InputError(f"{plan.before} and {plan.after}: no judge and prompt in common")
-    rows = tuple(drift(a, b, keys_before, keys_after, plan.margin) for a, b in pairs)
-    if without := [row.after for row in rows if not row.n]:
+    rows = tuple(drift(first, second, keys_before, keys_after, plan.margin) for first, second in pairs)
+    without = [row.after for row in rows if not row.n]
+    if without:
         raise InputError(f"{plan.before} and {plan.after}: no response that {', '.join(without)} graded at both dates")
-    paired = [id(labels) for pair in pairs for labels in pair]
-    alone = [labels for source in (before, after) for labels in source.labels if id(labels) not in paired]
-    warnings = [f"{labels.source}: {_name(labels)} is in this file only" for labels in alone]
-    warnings += [text for a, b in pairs for text in _differences(a, b)]
-    apart = [(row.after, row.only_before + row.only_after) for row in rows]
-    warnings += [f"{judge}: {count(number, 'response')} in one of the files only" for judge, number in apart if number]
+    paired = {id(labels) for pair in pairs for labels in pair}
+    warnings = []
+    for labels in (*before.labels, *after.labels):
+        if id(labels) not in paired:
+            warnings.append(f"{labels.source}: {_name(labels)} is in this file only")
+    for first, second in pairs:
+        warnings += _differences(first, second)
+    for row in rows:
+        alone = row.only_before + row.only_after
+        if alone:
+            warnings.append(f"{row.after}: {count(alone, 'response')} in one of the files only")
     return DriftOutcome(rows, tuple(warnings))
 
 
@@ -85,11 +92,10 @@ def _pairs(before: LabelSource, after: LabelSource) -> list[tuple[Labels, Labels
     second = _by_judge(after.labels)
     pairs = [(first[key], second[key]) for key in first if key in second]
     for prompt in dict.fromkeys(prompt for _, prompt in first):
-        of_first, of_second = (
-            [labels for (_, its_prompt), labels in judges.items() if its_prompt == prompt] for judges in (first, second)
-        )
-        if len(of_first) == len(of_second) == 1 and of_first[0].judge != of_second[0].judge:
-            pairs.append((of_first[0], of_second[0]))
+        earlier = [labels for labels in first.values() if labels.prompt == prompt]
+        later = [labels for labels in second.values() if labels.prompt == prompt]
+        if len(earlier) == len(later) == 1 and earlier[0].judge != later[0].judge:
+            pairs.append((earlier[0], later[0]))
     return pairs
 
 

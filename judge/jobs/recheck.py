@@ -58,11 +58,16 @@ def ask_again(inputs: RunInputs, asking: Asking, replies: Sequence[Judgment | Fa
     items: list[recheck.RecheckedItem] = []
     for model in inputs.judge.models:
         asked = inputs.judge.of(model, inputs.asked)
-        own = range(end, end := end + len(asked))
-        answered = [number for number, reply in enumerate(map(replies.__getitem__, own)) if isinstance(reply, Judgment)]
-        taken = [answered[number] for number in _chosen(model, (asked[number] for number in answered), plan.recheck)]
-        firsts = (reply for reply in (replies[own[number]] for number in taken) if isinstance(reply, Judgment))
-        wanted = _fresh([asked[number] for number in taken])
+        own = range(end, end + len(asked))
+        end += len(asked)
+        answered: list[tuple[Task, Judgment]] = []
+        for task, place in zip(asked, own, strict=True):
+            reply = replies[place]
+            if isinstance(reply, Judgment):
+                answered.append((task, reply))
+        taken = [answered[place] for place in _chosen(model, (task for task, _ in answered), plan.recheck)]
+        firsts = [reply for _, reply in taken]
+        wanted = _fresh([task for task, _ in taken])
         seconds = asking.ask_model(model, wanted, inputs.judge.settings, report)
         items += [_item(first, second, journal) for first, second in zip(firsts, seconds, strict=True)]
     digests = [digest for item in items for digest in (item.request_digest, item.again_request_digest) if digest]
@@ -94,17 +99,22 @@ def _fresh(tasks: Sequence[Task]) -> tuple[Task, ...]:
 def _item(first: Judgment, second: Judgment | Failure, journal: Journal) -> recheck.RecheckedItem:
     before = journal.get(first.request_digest)
     after = journal.get(second.request_digest) if second.request_digest else None
-    given = isinstance(second, Judgment)
-    whose = {name: getattr(first, name) for name in recheck.RecheckedItem.__struct_fields__[:7]}
+    answered = isinstance(second, Judgment)
     return recheck.RecheckedItem(
-        **whose,
+        response_id=first.response_id,
+        turn_id=first.turn_id,
+        topic_id=first.topic_id,
+        criterion=first.criterion,
+        variant=first.variant,
+        judge=first.judge,
+        sample=first.sample,
         grade=None if first.unable else first.grade,
         again_grade=second.grade if isinstance(second, Judgment) and not second.unable else None,
         again_missing=second.reason if isinstance(second, Failure) else None,
         model=provider_name(before.model) if before else None,
-        again_model=provider_name(after.model) if after and given else None,
+        again_model=provider_name(after.model) if after and answered else None,
         system_fingerprint=provider_name(before.system_fingerprint) if before else None,
-        again_system_fingerprint=provider_name(after.system_fingerprint) if after and given else None,
+        again_system_fingerprint=provider_name(after.system_fingerprint) if after and answered else None,
         request_digest=first.request_digest,
         again_request_digest=second.request_digest,
     )
