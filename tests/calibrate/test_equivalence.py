@@ -7,10 +7,9 @@ from scipy.stats import t
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import EquivalenceRow
 from judge.calibrate.panel import Panel
-from judge.calibrate.report.folder import TABLES
 from judge.calibrate.report.pages import calibration_markdown, summary
+from judge.calibrate.report.sections import FINDINGS
 from judge.calibrate.selection import ASSESSORS, word_of
-from judge.io.table import records_tsv
 from judge.records import Estimate
 from judge.stats.agreement import point
 from judge.stats.comparison import compare
@@ -104,7 +103,7 @@ def test_one_assessor_has_nobody_to_agree_with() -> None:
 
 def test_it_stands_in_table_report_and_summary() -> None:
     found = calibrate([panel({"m": 0.2, "poor": 0.9}, 2)], OPTIONS)
-    lines = records_tsv(TABLES["equivalence"], found.equivalence).splitlines()
+    lines = FINDINGS["equivalence"].tsv(found.equivalence).splitlines()
     assert [line.split("\t")[3:5] for line in lines[1:]] == [["m", "poor"], ["m", "assessors"]]
     markdown = calibration_markdown(found)
     assert "### Is it as good as another judge, or as an assessor?" in markdown

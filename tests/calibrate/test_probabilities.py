@@ -8,11 +8,10 @@ from judge.ask.results import Label
 from judge.calibrate import CalibrationOptions, calibrate
 from judge.calibrate.findings import Calibration, ProbabilityRow
 from judge.calibrate.panel import Panel
-from judge.calibrate.report.folder import TABLES
 from judge.calibrate.report.pages import calibration_markdown
-from judge.io.table import records_tsv
+from judge.calibrate.report.sections import FINDINGS
 from judge.records import Level, Scale
-from judge.stats.discrimination import Forecasts, brier, calibration_error, calibration_error_by_chance
+from judge.stats.discrimination import PROBABILITY, Forecasts, brier, calibration_error, calibration_error_by_chance
 from judge.stats.resampling import jackknife_interval
 from tests.calibration_world import SCALE, gold_rows, items, labels, panel_of
 
@@ -111,9 +110,10 @@ def test_unequal_weights_are_said_not_to_count() -> None:
 
 def test_they_stand_in_table_and_report() -> None:
     calibration, row = found(panel([P[one.deserved] for one in WORLD]))
-    head, line = records_tsv(TABLES["probabilities"], calibration.probabilities).splitlines()
+    head, line = FINDINGS["probabilities"].tsv(calibration.probabilities).splitlines()
     cells = dict(zip(head.split("\t"), line.split("\t"), strict=True))
-    assert tuple(cells) == tuple(TABLES["probabilities"])
+    ends = [column for name in PROBABILITY for column in (name, f"{name}_lo", f"{name}_hi")]
+    assert [*cells] == ["judge", "prompt", "criterion", "split", *ends, "brier_of_shares", "n", "topics", "note"]
     assert cells["brier"] == f"{row.statistics['brier'].value:.6f}"
     assert (cells["n"], cells["topics"]) == ("32", "8")
     assert "### Are its label probabilities probabilities?" in calibration_markdown(calibration)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from judge.calibrate import findings
-from judge.calibrate.report.folder import DIAGNOSTICS, STATISTICS, TABLES, agreement_tsv, alternative_tsv, confusion_tsv
+from judge.calibrate.report.folder import STATISTICS, agreement_tsv, alternative_tsv, confusion_tsv, diagnostics_tsv
 from judge.calibrate.report.pages import calibration_markdown
-from judge.io.table import records_tsv
+from judge.calibrate.report.sections import FINDINGS
 from judge.io.text import markdown_cell, unescape
 from judge.records import Estimate
 from judge.stats.ranking import Halves
@@ -111,7 +111,7 @@ def test_comparisons() -> None:
         findings.ComparisonRow("a", "b", estimate(0.05, 0.02), 0.01, 0.03, 0.02, True, split="test", **about),
         findings.ComparisonRow("a", "c", estimate(None), None, None, None, False, split="dev", **about),
     ]
-    assert records_tsv(TABLES["comparisons"], rows) == (
+    assert FINDINGS["comparisons"].tsv(rows) == (
         "criterion\tsplit\tstatistic\ta\tb\tdifference\tdifference_lo\tdifference_hi\tp\tp_max_t\tp_holm\texact\tn\t"
         "topics\tnote\n"
         "g\ttest\twkappa\ta\tb\t0.050000\t0.030000\t0.070000\t0.010000\t0.030000\t0.020000\ttrue\t150\t25\t\n"
@@ -124,7 +124,7 @@ def test_calibration_map() -> None:
         findings.CalibrationMapRow("j", "g/v", "g", "dev", 0, 12, 0.25, 0.3, 2.0),
         findings.CalibrationMapRow("j", None, "g", "all", 1, 0, None, 1, 2),
     ]
-    assert records_tsv(TABLES["calibration_map"], rows) == (
+    assert FINDINGS["calibration_map"].tsv(rows) == (
         "judge\tprompt\tcriterion\tsplit\tgrade\tn\tmean\tshrunken\tweight\n"
         "j\tg/v\tg\tdev\t0\t12\t0.250000\t0.300000\t2.000000\n"
         "j\t\tg\tall\t1\t0\t\t1.000000\t2.000000\n"
@@ -135,7 +135,7 @@ def test_systems() -> None:
     found = {"tau_b": estimate(0.8), "rbo": estimate(0.7, 0), "top_1": estimate(None)}
     known, unknown = Halves(0.75, 0.5), Halves(None, None, "fewer than 5 topics")
     rows = [findings.SystemAgreement("j", "g/v", "g", "test", 12, found, of) for of in (known, unknown)]
-    line, other = cells(records_tsv(TABLES["systems"], rows))
+    line, other = cells(FINDINGS["systems"].tsv(rows))
     assert (other["half_human"], other["notes"]) == ("", "rbo, top_1, halves: fewer than 5 topics")
     assert list(line)[5:8] == ["tau_b", "tau_b_lo", "tau_b_hi"]
     assert {column: text for column, text in line.items() if text} == {
@@ -163,7 +163,7 @@ def test_the_alternative_test_never_leaves_a_number_behind() -> None:
 def test_diagnostics() -> None:
     slopes = [findings.Slope("j", "g", "dev", "log2_words", estimate(0.1, 0.05))]
     families = [findings.FamilyContrast("j", "g", "dev", "qwen", True, 4, 0.5, estimate(0.3, 0))]
-    assert records_tsv(DIAGNOSTICS, [*slopes, *families]) == (
+    assert diagnostics_tsv(slopes, families) == (
         "judge\tcriterion\tsplit\twhat\tfamily\tis_self\truns\tmean\testimate\testimate_lo\testimate_hi\tn\ttopics\tnote\n"
         "j\tg\tdev\tlog2_words\t\t\t\t\t0.100000\t0.050000\t0.150000\t150\t25\t\n"
         "j\tg\tdev\tfamily\tqwen\ttrue\t4\t0.500000\t0.300000\t\t\t150\t25\tfewer than 5 topics\n"

@@ -8,18 +8,17 @@ from typing import Any
 
 import msgspec
 
-from judge.calibrate.agreement import PREFERENCE
-from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, Slope, TrustVerdict
-from judge.calibrate.report.lookup import best_first, merged, why_undefined
+from judge.calibrate.findings import AgreementRow, AlternativeRow, Calibration, FamilyContrast, Slope, TrustVerdict
+from judge.calibrate.report.lookup import best_first, merged
 from judge.calibrate.report.pages import calibration_markdown
 from judge.calibrate.report.plots import confusion_maps, forest
+from judge.calibrate.report.sections import FAMILIES, FINDINGS, JUDGE, SLOPES, ends
 from judge.io.files import json_bytes
 from judge.io.ids import Cluster, groups_of
 from judge.io.installed import has_extra
-from judge.io.table import RecordColumns, fields, records_tsv, tsv
+from judge.io.table import Column, RecordColumns, fields, records_tsv, tsv
 from judge.stats import agreement
-from judge.stats.discrimination import EXPECTED, PROBABILITY
-from judge.stats.ranking import SYSTEM
+from judge.stats.discrimination import EXPECTED
 
 SCHEMA = 3
 """Version of calibration.json and selection.json."""
@@ -30,84 +29,19 @@ _GRADED = agreement.primary_statistic(3)
 """The primary statistic of more than two grades; its interval over items has columns on every scale."""
 
 
-def _ends(name: str, path: str) -> RecordColumns:
-    return fields(f"{name}={path}.value {name}_lo={path}.low {name}_hi={path}.high")
-
-
 def _statistics(names: Iterable[str]) -> RecordColumns:
-    columns = (_ends(name, f"statistics.{name}") for name in names)
-    return {name: cell for each in columns for name, cell in each.items()}
-
-
-def _basis(path: str) -> RecordColumns:
-    """The numbers of items and topics of an estimate, and the reason of what it lacks."""
-    return fields(f"n={path}.n topics={path}.topics note={path}.reason")
+    columns: dict[Column | str, Callable[[Any], object]] = {}
+    for name in names:
+        columns |= ends(name, f"statistics.{name}")
+    return columns
 
 
 def _marginal(test: str, part: str) -> Callable[[Any], object]:
-    return lambda row: next((getattr(found, part) for found in row.marginals if found.name == test), None)
+    return lambda row: next((getattr(result, part) for result in row.marginals if result.name == test), None)
 
 
-def _of_slope(part: str) -> Callable[[Any], object]:
-    return lambda row: getattr(row.slope if isinstance(row, Slope) else row.contrast, part)
-
-
-_JUDGE = fields("judge prompt criterion split")
-_PAIR = {**fields("criterion split statistic a b"), **_ends("difference", "difference")}
-TABLES: dict[str, RecordColumns] = {
-    # A row for each pair of candidates; the difference is a's statistic minus b's.
-    "comparisons": {**_PAIR, **fields("p p_max_t p_holm exact"), **_basis("difference")},
-    # A row for each pair; the difference has a 90 % interval.
-    "equivalence": {
-        **_PAIR,
-        "margin": lambda row: float(row.margin),
-        **fields("equivalence=word"),
-        **_basis("difference"),
-    },
-    # A row for each judge and grade: the assessors' mean grade where the judge gives it.
-    "calibration_map": {
-        **_JUDGE,
-        **fields("grade n mean"),
-        "shrunken": lambda row: float(row.shrunken),
-        "weight": lambda row: float(row.weight),
-    },
-    # A row for each judge that gives label probabilities: how far they forecast the assessors' grades.
-    "probabilities": {
-        **_JUDGE,
-        **_statistics(PROBABILITY),
-        **fields("brier_of_shares"),
-        **_basis("statistics.brier"),
-        "note": why_undefined,
-    },
-    # A row for each judge of pairs.
-    "preferences": {**_JUDGE, **_statistics(PREFERENCE), **_basis("statistics.accuracy"), "note": why_undefined},
-    # A row for each judge: how its ranking of the runs agrees with the assessors'.
-    "systems": {
-        **_JUDGE,
-        **fields("runs"),
-        **_statistics(SYSTEM),
-        **fields("half_human=halves.human half_judge=halves.judge"),
-        "notes": lambda row: merged(
-            [
-                *((name, row.statistics[name].reason) for name in SYSTEM if name in row.statistics),
-                ("halves", row.halves.reason),
-            ]
-        ),
-    },
-}
-"""The columns of the tables of records, by the field of `Calibration` that has these."""
-DIAGNOSTICS: RecordColumns = {
-    **fields("judge criterion split"),
-    "what": lambda row: getattr(row, "what", "family"),
-    **fields("family is_self runs mean"),
-    "estimate": _of_slope("value"),
-    "estimate_lo": _of_slope("low"),
-    "estimate_hi": _of_slope("high"),
-    **{"n": _of_slope("n"), "topics": _of_slope("topics"), "note": _of_slope("reason")},
-}
-"""A row for each slope and each family: what judge minus assessor depends on."""
 AGREEMENT: RecordColumns = {
-    **_JUDGE,
+    **JUDGE.file,
     **fields("reference baseline gold n topics coverage"),
     "without_grade": lambda row: ",".join(
         f"{reason}:{n}" for reason, n in sorted(row.without_grade.items(), key=lambda item: (-item[1], item[0]))
@@ -121,8 +55,8 @@ AGREEMENT: RecordColumns = {
     **{
         f"{test}_{part}": _marginal(test, part) for test in ("bowker", "stuart_maxwell") for part in ("chi2", "df", "p")
     },
-    **_ends("ceiling", "ceiling"),
-    **_ends("test_retest", "test_retest"),
+    **ends("ceiling", "ceiling"),
+    **ends("test_retest", "test_retest"),
     **fields("primary binary tied"),
 }
 """The columns of `agreement.tsv` before the verdict."""
@@ -133,9 +67,16 @@ def clustered(table: str, cluster: Cluster) -> str:
     head, *lines = table.split("\n")
     if cluster == "topic" or not head.endswith(("\tnote", "\tnotes")):
         return table
-    said = f"clustered by {cluster}"
-    noted = (line and line + (said if line.endswith("\t") else f"; {said}") for line in lines)
-    return "\n".join([head, *noted])
+    note = f"clustered by {cluster}"
+    noted = [head]
+    for line in lines:
+        if not line:
+            noted.append(line)
+        elif line.endswith("\t"):
+            noted.append(f"{line}{note}")
+        else:
+            noted.append(f"{line}; {note}")
+    return "\n".join(noted)
 
 
 def agreement_tsv(rows: Iterable[AgreementRow], verdicts: Iterable[TrustVerdict] = ()) -> str:
@@ -159,31 +100,30 @@ def _notes(row: AgreementRow) -> str:
 
 def confusion_tsv(rows: Iterable[AgreementRow]) -> str:
     """A row for each judge and pair of grades; `row_share` is the share of the assessors' grade."""
-    return tsv(
-        (*_JUDGE, "human", "judge_grade", "count", "row_share"),
-        (
-            [row.judge, row.prompt, row.criterion, row.split, human, grade, n, n / total if total else None]
-            for row in rows
-            for human, counts in zip(row.grades, row.confusion, strict=True)
-            for total in [sum(counts)]
-            for grade, n in zip(row.grades, counts, strict=True)
-        ),
-    )
+    lines: list[tuple[object, ...]] = []
+    for row in rows:
+        for human, counts in zip(row.grades, row.confusion, strict=True):
+            total = sum(counts)
+            for grade, n in zip(row.grades, counts, strict=True):
+                share = n / total if total else None
+                lines.append((row.judge, row.prompt, row.criterion, row.split, human, grade, n, share))
+    return tsv((*JUDGE.file, "human", "judge_grade", "count", "row_share"), lines)
 
 
 def alternative_tsv(rows: Iterable[AlternativeRow]) -> str:
     """A row for each judge and assessor, all with the judge's epsilon, omega and rho; no assessor without a result."""
-    return tsv(
-        (*_JUDGE, "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"),
-        (
-            [
-                *(row.judge, row.prompt, row.criterion, row.split, row.epsilon, row.omega, row.rho, assessor),
-                *(row.n.get(assessor), row.p_values.get(assessor), row.rejected.get(assessor), row.reason),
-            ]
-            for row in rows
-            for assessor in row.p_values or [""]
-        ),
-    )
+    lines: list[tuple[object, ...]] = []
+    for row in rows:
+        about = (row.judge, row.prompt, row.criterion, row.split, row.epsilon, row.omega, row.rho)
+        for assessor in row.p_values or [""]:
+            p = row.p_values.get(assessor)
+            lines.append((*about, assessor, row.n.get(assessor), p, row.rejected.get(assessor), row.reason))
+    return tsv((*JUDGE.file, "epsilon", "omega", "rho", "assessor", "n", "p", "rejected", "note"), lines)
+
+
+def diagnostics_tsv(slopes: Iterable[Slope], families: Iterable[FamilyContrast]) -> str:
+    """A row for each slope and each family: what judge minus assessor depends on."""
+    return SLOPES.tsv(slopes) + FAMILIES.tsv(families).partition("\n")[2]
 
 
 def calibration_files(calibration: Calibration) -> dict[str, bytes]:
@@ -191,8 +131,8 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     tables = {
         "agreement.tsv": agreement_tsv(calibration.agreement, calibration.verdicts),
         "confusion.tsv": confusion_tsv(calibration.agreement),
-        **{f"{name}.tsv": records_tsv(columns, getattr(calibration, name)) for name, columns in TABLES.items()},
-        "diagnostics.tsv": records_tsv(DIAGNOSTICS, (*calibration.slopes, *calibration.families)),
+        **{f"{name}.tsv": table.tsv(getattr(calibration, name)) for name, table in FINDINGS.items()},
+        "diagnostics.tsv": diagnostics_tsv(calibration.slopes, calibration.families),
     }
     cluster: Cluster = "topic" if calibration.cluster is msgspec.UNSET else calibration.cluster
     tables = {name: clustered(text, cluster) for name, text in tables.items()}
@@ -206,8 +146,8 @@ def calibration_files(calibration: Calibration) -> dict[str, bytes]:
     if not has_extra("pictures"):
         return files
     by_criterion = groups_of((row.criterion, row) for row in calibration.agreement)
-    for number, of_criterion in enumerate(by_criterion.values()):
-        rows = best_first(of_criterion)
+    for number, agreement_rows in enumerate(by_criterion.values()):
+        rows = best_first(agreement_rows)
         # A criterion's name may hold any character, so several files are named by number.
         suffix = "" if len(by_criterion) == 1 else f"-{number + 1}"
         for stem, (svg, png) in (

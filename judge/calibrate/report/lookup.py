@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from judge.calibrate.findings import AgreementRow, Calibration, Choice, Looks, Split, TrustVerdict
+from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, Looks, Split, TrustVerdict
 from judge.io.ids import NaturalKey, groups_of, natural_key
 from judge.io.table import Table
 from judge.io.text import count
@@ -95,6 +95,11 @@ def row_of(rows: Sequence[AgreementRow], name: str | None, split: Split) -> Agre
 def heading(statistic: str) -> str:
     """The heading of a statistic's column."""
     return STATISTICS[statistic].label or statistic
+
+
+def separable(row: ComparisonRow) -> bool:
+    """Whether two candidates are told apart, by max-T."""
+    return row.p_max_t is not None and row.p_max_t <= SEPARABLE
 
 
 def grades_of(split: Split) -> str:

@@ -4,12 +4,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from judge.calibrate.findings import AgreementRow, Calibration, Choice, ComparisonRow, TrustVerdict
 from judge.calibrate.report import sections
 from judge.calibrate.report.lookup import (
     IN_REPORT,
     ON_TERMINAL,
-    SEPARABLE,
     SPLITS,
     Finding,
     basis,
@@ -33,10 +34,6 @@ from judge.records import Estimate
 from judge.stats.agreement import STATISTICS
 from judge.stats.tables import MarginalTest
 
-_SLOPES = {
-    "log2_words": "doubling of the response's words",
-    "turn_depth": "turn further into the conversation",
-}
 _MARGINALS = {"bowker": "Bowker's test of symmetry", "stuart_maxwell": "the Stuart-Maxwell test of equal margins"}
 NOTES = (
     "Intervals hold 95 % and are over topics: topics, not responses, are what was sampled, and responses of one topic "
@@ -252,39 +249,17 @@ def selected(selection: Choice) -> str:
 
 def _comparisons(rows: Sequence[ComparisonRow], chosen: str | None) -> Iterator[Finding]:
     """The chosen candidate against every other one, as chosen minus other."""
+    table = sections.COMPARISONS
     for split in SPLITS:
         pairs = [row for row in rows if row.split == split]
-        if not pairs:
-            continue
-        separable = sum(row.p_max_t is not None and row.p_max_t <= SEPARABLE for row in pairs)
-        text = (
-            f"{count(len(pairs), 'pair')} compared on the items that both graded, by {heading(pairs[0].statistic)}; "
-            f"{separable} separable at 5 % by max-T. Those with the chosen one, as its value minus the other's:"
-        )
-        lines = [
-            [
-                row.b if row.a == chosen else row.a,
-                row.difference if row.a == chosen else turned(row.difference),
-                over(row.difference),
-                row.p,
-                row.p_max_t,
-                row.p_holm,
-            ]
-            for row in pairs
-            if chosen in (row.a, row.b)
-        ]
-        columns = ("against", Column("difference [95 %]", signed=True), "n/topics", _P, _MAX_T, _P_HOLM)
-        yield Finding(f"Comparisons on {grades_of(split)}", (text, Table(lines, columns, places=3)))
-
-
-_P = Column("p", p_values=True)
-_P_HOLM = Column("p Holm", p_values=True)
-_MAX_T = Column(
-    "p max-T",
-    p_values=True,
-    about="holds the chance of even one false difference at 5 %; in simulations it is 1 to 4 % from 8 topics on, but "
-    "10 to 12 % where half of the judges err much more on some topics than on others",
-)
+        beside = []
+        for row in pairs:
+            if row.a == chosen:
+                beside.append(row)
+            elif row.b == chosen:
+                beside.append(replace(row, a=row.b, b=row.a, difference=turned(row.difference)))
+        if pairs:
+            yield Finding(table.title(pairs), (table.text(pairs), table.table(beside)))
 
 
 def confusion(row: AgreementRow) -> Iterator[Finding]:
@@ -323,35 +298,20 @@ def diagnostics(calibration: Calibration, chosen: AgreementRow) -> Iterator[Find
     """What moves judge minus assessor, for the chosen judge."""
     slopes = [slope for slope in of(calibration.slopes, chosen.criterion) if slope.judge == chosen.name]
     families = [family for family in of(calibration.families, chosen.criterion) if family.judge == chosen.name]
-    tables: list[Table[Any]] = []
-    if slopes:
-        columns = ("for each", Column("judge minus assessor [95 %]", signed=True), "n/topics", sections.NOTE)
-        lines = [(_SLOPES[row.what], row.slope, over(row.slope), row.slope.reason) for row in slopes]
-        tables.append(Table(lines, columns, places=3))
-    if families:
-        minus = Column("judge minus assessor", signed=True)
-        against = Column("against other runs [95 %]", signed=True)
-        of_families = [
-            (row.family + " (the judge's own)" * row.is_self, row.runs, row.mean, row.contrast, row.contrast.reason)
-            for row in families
-        ]
-        tables.append(Table(of_families, ("family of runs", "runs", minus, against, sections.NOTE), places=3))
-    if splits := [row.split for row in slopes] or [row.split for row in families]:
-        yield Finding(f"What moves the judge away from the assessors, on {grades_of(splits[0])}", tuple(tables))
+    if slopes and families:
+        yield Finding(sections.SLOPES.title(slopes), (sections.SLOPES.table(slopes), sections.FAMILIES.table(families)))
+    elif slopes:
+        yield Finding(sections.SLOPES.title(slopes), (sections.SLOPES.table(slopes),))
+    elif families:
+        yield Finding(sections.FAMILIES.title(families), (sections.FAMILIES.table(families),))
 
 
 def worth(calibration: Calibration, chosen: AgreementRow) -> Iterator[Finding]:
     """The mean grade of the assessors where the chosen judge gives each grade."""
+    table = sections.CALIBRATION_MAP
     cells = [cell for cell in of(calibration.calibration_map, chosen.criterion) if cell.name == chosen.name]
-    if not cells:
-        return
-    lines = [(str(cell.grade), cell.n, cell.mean, float(cell.shrunken)) for cell in cells]
-    text = (
-        f"Shrunken: drawn to the line through all items, as if {number(cells[0].weight, 0)} more lay on it. For single "
-        f"responses; the mean of a run is corrected by gold of that run ({code('judge leaderboard --gold')})."
-    )
-    found = Table(lines, ("judge's grade", "n", "assessors' mean", "shrunken"), places=2)
-    yield Finding(f"What a grade of the judge is worth, on {grades_of(cells[0].split)}", (found, text))
+    if cells:
+        yield Finding(table.title(cells), (table.table(cells), table.text(cells)))
 
 
 ROWS = 12
