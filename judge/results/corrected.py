@@ -51,6 +51,8 @@ class GoldGrade(Struct, frozen=True):
     """Of a part: what it is worth by the judge; nan counts as the whole."""
     drawn_as: str = ""
     """The id of a pair that was drawn by itself; else the response or its turn was."""
+    labeled: bool = True
+    """Whether a person gave it; False where it is known without a label."""
 
     @property
     def given(self) -> tuple[float, ...]:
@@ -95,8 +97,9 @@ def measured_gold(
 ) -> dict[str, GoldGrade]:
     """Gold of citations, or of pairs, each in one order, as gold of responses.
 
-    What has no gold was not drawn, or does not count where all gold is certain. What cites nothing needs no label, so
-    it was chosen for certain. `verdicts`: the judge's of pairs, those that are `agreed`.
+    What has no gold was not drawn, or does not count where all gold is certain. What cites nothing and ties of equal
+    responses need no label, so they were chosen for certain. They are no gold of a run that has no label and needs
+    some. `verdicts`: the judge's of pairs, those that are `agreed`.
     """
     drawn = any(of.probability < 1 for of in gold.values())
     strata = all(of.stratum is not None for of in gold.values())
@@ -114,7 +117,7 @@ def measured_gold(
         ]
         known = [part for part in parts if part.known]
         if known or not parts:
-            first = known[0] if known else structs.replace(_NO_GOLD, probability=1.0, stratum="certain")
+            first = known[0] if known else structs.replace(_NO_GOLD, probability=1.0, stratum="certain", labeled=False)
             counted = tuple(parts if drawn else known)
             alike = len({(part.probability, part.drawn_as) for part in counted}) < 2
             found[name] = GoldGrade(
@@ -124,7 +127,14 @@ def measured_gold(
                 rows=tuple(row for part in known for row in part.rows),
                 whole=len(known) == len(parts),
                 parts=counted,
+                labeled=first.labeled,
             )
+    for run in runs:
+        names = {response.response_id for response in (*(of for of, _ in run.graded), *run.failed, *run.left_out)}
+        without_label = names & found.keys()
+        if without_label < names and not any(found[name].labeled for name in without_label):
+            for name in without_label:
+                del found[name]
     return found
 
 
@@ -166,7 +176,7 @@ def _won_gold(
                 part = structs.replace(grade, grade=of_gold, judged=of_judge, drawn_as=singly)
                 parts[key_of(entry.run_id, pair.turn_id).response_id].append([part])
     # Equal responses tie for certain, for people as for the judge.
-    tie = GoldGrade(grade=0.5, probability=1.0, stratum="certain", rows=(), judged=0.5)
+    tie = GoldGrade(grade=0.5, probability=1.0, stratum="certain", rows=(), judged=0.5, labeled=False)
     for turn_id, run_id in equal_responses(pool):
         parts[key_of(run_id, turn_id).response_id].append([tie])
     return parts
@@ -438,6 +448,7 @@ def _samples(
                 judged=np.array([part.judged for part in parts], dtype=np.float64),
                 gold=np.array([part.grade for part in parts], dtype=np.float64),
                 inclusion=np.array([part.probability for part in parts], dtype=np.float64),
+                labeled=np.array([part.known and part.labeled for part in parts], dtype=np.bool_),
                 topics=np.array([topic for topic, *_ in of_run], dtype=np.int64),
                 turns=np.array([turns[name] for _, name, _ in of_run], dtype=np.int64),
                 strata=None if codes is None else np.array(codes, dtype=np.int64),
@@ -473,8 +484,8 @@ def _bounded(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade]
 
 def _mean(run: RunTurns, correction: Corrected, gold: Mapping[str, GoldGrade], cluster: Cluster) -> Estimate:
     graded = zip(run.clusters(cluster), run.graded, strict=True)
-    with_gold = {name for name, (response, _) in graded if response.response_id in gold}
-    topics = len(with_gold)
+    labeled = {name for name, grade in gold.items() if grade.labeled}
+    topics = len({name for name, (response, _) in graded if response.response_id in labeled})
     of = correction
     return Estimate(value=of.value, low=of.low, high=of.high, n=of.n, topics=topics, reason=of.reason)
 

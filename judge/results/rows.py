@@ -130,7 +130,7 @@ class CorrectedRow(Record, frozen=True, omit_defaults=True):
     raw_bound: float | None
     """The same over all turns, where those without a grade count as the worst one; the leaderboard's `bound`."""
     gold: int
-    """Gold grades of this run's responses."""
+    """Gold grades that people gave its responses."""
     corrected: Estimate
     """The mean corrected by gold."""
     bound: float | None

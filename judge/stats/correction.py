@@ -34,6 +34,7 @@ class Corrected:
 
     method: Method
     n: int
+    """Gold grades that people gave."""
     value: float | None = None
     """θ; None where there is too little gold."""
     low: float | None = None
@@ -129,7 +130,7 @@ def correct(
     )
     corrections = [
         _of_family(sample, samples, setting)
-        if fallback == "family" and sample.n < FEWEST and not sample.census
+        if fallback == "family" and sample.labels < FEWEST and not sample.census
         else _of_run(sample, setting)
         for sample in samples
     ]
@@ -191,18 +192,17 @@ def _moderated(
 
 def _of_run(sample: sampling.GoldSample, setting: _Setting) -> Corrected:
     """The run corrected by its own gold, if there is enough."""
-    n = sample.n
     m = sample.m
     y = sample.y
     f = sample.f
-    corrected = Corrected("raw", n, drawn=m, bias=float(sample.w @ (f - y)) if n else None)
+    corrected = Corrected("raw", sample.labels, drawn=m, bias=float(sample.w @ (f - y)) if sample.n else None)
     if sample.census:
         value = sample.run.mean(y)
         if setting.target == "topics":
             return _by_own_variance(replace(corrected, method="census", value=value), sample, 0.0, setting)
         exact = np.zeros(setting.units)
         return replace(corrected, method="census", value=value, low=value, high=value, se=0.0, influence=exact)
-    if n < FEWEST:
+    if sample.labels < FEWEST:
         return replace(corrected, reason=f"fewer than {FEWEST} gold grades")
     constant = np.ptp(sample.run.judged) == 0 and np.ptp(y) == 0
     # Gold that does not vary says nothing of the variance; see `_degenerate`.
@@ -311,7 +311,7 @@ def _of_family(sample: sampling.GoldSample, samples: Sequence[sampling.GoldSampl
     run = sample.run
     too_little = f"fewer than {FEWEST} gold grades, and too few in its family"
     bias = float(sample.w @ (sample.f - sample.y)) if sample.n else None
-    corrected = Corrected("raw", sample.n, drawn=sample.m, bias=bias)
+    corrected = Corrected("raw", sample.labels, drawn=sample.m, bias=bias)
     kin = [member for member in samples if member.n and member.run.family == run.family]
     sizes = np.array([member.n for member in kin], dtype=np.float64)
     m = len(kin)

@@ -42,6 +42,8 @@ class RunGrades:
     family: str | None = None
     shares: Floats | None = None
     """How much of the mean (N,) each is, 1 in all; None if all count alike."""
+    labeled: NDArray[np.bool_] | None = None
+    """Which (N,) have gold that a person gave; None if all gold is. Other gold is known without anybody's label."""
 
     def mean(self, values: Floats) -> float:
         """The mean of what each response has (N,)."""
@@ -70,6 +72,11 @@ class GoldSample:
     def n(self) -> int:
         """Gold grades."""
         return len(self.y)
+
+    @property
+    def labels(self) -> int:
+        """Gold grades that people gave."""
+        return self.n if self.run.labeled is None else int(self.run.labeled.sum())
 
     @property
     def drawn(self) -> NDArray[np.bool_]:

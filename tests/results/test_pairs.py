@@ -44,6 +44,21 @@ def runs(folder: Path, topics: int = 9, quality: dict[str, int] = QUALITY, same:
     return {"runs": (folder,), "topics": folder.parent / "topics.tsv", "profile": "rag"}
 
 
+def answers(folder: Path, qualities: dict[str, list[int]]) -> dict[str, Any]:
+    """The options that name runs whose answers hold the quality of each topic."""
+    folder.mkdir(parents=True)
+    for run_id, of in qualities.items():
+        lines = [
+            {"run_id": run_id, "topic_id": str(topic), "references": [],
+             "answer": [{"text": f"Fine {each}. </first_response>"}]}
+            for topic, each in enumerate(of, 1)
+        ]  # fmt: skip
+        (folder / f"{run_id}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    topics = range(1, 1 + max(map(len, qualities.values())))
+    (folder.parent / "topics.tsv").write_text("".join(f"{topic}\tWhy {topic}?\n" for topic in topics))
+    return {"runs": (folder,), "topics": folder.parent / "topics.tsv", "profile": "rag"}
+
+
 Verdict = Callable[[int, int, str], str]
 """From the qualities of the first and the second response and the question to the label."""
 
@@ -266,9 +281,39 @@ def test_equal_responses_tie_for_people_too(tmp_path: Path) -> None:
     verdicts = agreed(found.pool, found.results, measure.of)
     rows = corrected(turns, measure, measured_gold(measure, found.pool, turns, gold, verdicts))
     assert {row.run_id: (row.raw.value, row.corrected.value, row.gold) for row in rows} == {
-        "b": ((0 + 2 / 2) / 9, pytest.approx((7 + 2 / 2) / 9), 9),
-        "a": ((7 + 2 / 2) / 9, pytest.approx((0 + 2 / 2) / 9), 9),
+        "b": ((0 + 2 / 2) / 9, pytest.approx((7 + 2 / 2) / 9), 7),
+        "a": ((7 + 2 / 2) / 9, pytest.approx((0 + 2 / 2) / 9), 7),
     }
+
+
+@pytest.mark.parametrize("p", [0.3, 1.0])
+def test_ties_are_no_gold_of_a_run_that_nobody_labeled(tmp_path: Path, p: float) -> None:
+    """In 4 of 12 topics all tie; people saw a sample of the pairs of a and b, or all of their own."""
+    quality = {"a": 0, "b": 1, "c": 2}
+    lines = {name: [2 if topic <= 4 else quality[name] for topic in range(1, 13)] for name in quality}
+    found = judged(tmp_path, given=answers(tmp_path / "runs", lines))
+    (measure,) = boards_of(found.criteria)
+    of_both = [item for item in one_each(found.pool, 1).responses if {entry.run_id for entry in item.runs} == {*"ab"}]
+    gold = {
+        item.response_id: GoldGrade(2.0 * (item.text[5] == "1"), p, "s", ()) for item in of_both[: 2 if p < 1 else None]
+    }
+    turns = [run for run in run_turns(found.pool, found.results, measure) if p < 1 or run.run_id != "c"]
+    matched = measured_gold(measure, found.pool, turns, gold, agreed(found.pool, found.results, measure.of))
+    rows = {row.run_id: row for row in corrected(turns, measure, matched)}
+    if p == 1:
+        # Of the pairs with c nobody said anything, so each turn is a's pair with b, or a tie.
+        assert [(rows[name].gold, rows[name].corrected.value) for name in "ab"] == [
+            (8, (4 / 2 + 0) / 12),
+            (8, pytest.approx((4 / 2 + 8) / 12)),
+        ]
+        return
+    # Two labels are too few for a and b, as four ties would not be.
+    assert {name: (row.gold, row.corrected.value, row.flags) for name, row in rows.items()} == {
+        "a": (2, None, ("UNCORRECTED",)),
+        "b": (2, None, ("UNCORRECTED",)),
+        "c": (0, None, ("UNCORRECTED",)),
+    }
+    assert {name: row.corrected.topics for name, row in rows.items()} == {"a": 2, "b": 2, "c": 0}
 
 
 def test_equal_responses_tie_only_where_the_draw_comes_to_them(tmp_path: Path) -> None:

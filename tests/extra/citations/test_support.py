@@ -205,14 +205,25 @@ def test_gold_of_citations_is_gold_of_the_measures(tmp_path: Path) -> None:
         "support_precision_weighted_all: of 1 response only some citations have gold"
     )
     # With earlier gold, certain, of a citation of a response that was drawn or not, each counts by its own chance.
-    rows = [gold("One.", "s0", "7_1", 0), gold("Two.", "s2", "7_1", 2, 0.25), gold("Four.", "s3", "8_1", 1, 0.25)]
+    rows = [
+        gold("One.", "s0", "7_1", 0),
+        gold("One.", "s1", "7_1", 1, 0.25),
+        gold("Two.", "s2", "7_1", 2, 0.5),
+        gold("Four.", "s3", "8_1", 1, 0.25),
+    ]
     (tmp_path / "gold.jsonl").write_bytes(gold_jsonl(rows))
     outcome = correct_leaderboard(CorrectionPlan(folder=out, gold=(tmp_path / "gold.jsonl",)))
     of_a = {row.criterion: row.corrected.value for row in outcome.rows if row.run_id == "a"}
-    by_judge, parts = ((1 + 0) / 2 + 1 / 2) / 2, ((0, 1 / 4 / 1), (1, 1 / 2 / 0.25), (None, 1.0))
+    by_judge = ((1 + 0) / 2 + 1 / 2) / 2
+    parts = ((0, 1 / 4 / 1), (1 / 2, 1 / 4 / 0.25), (1, 1 / 2 / 0.5), (None, 1.0))
     errors = [(0 if worth is None else worth - by_judge, w) for worth, w in parts]
     corrected = by_judge / 2 + sum(e * w for e, w in errors) / sum(w for _, w in errors)
     assert of_a["support_precision_weighted_all"] == pytest.approx(corrected)
+    # A turn without an answer needs no label, so it is no label of a run that has too few.
+    (tmp_path / "gold.jsonl").write_bytes(gold_jsonl([rows[0], *rows[2:]]))
+    outcome = correct_leaderboard(CorrectionPlan(folder=out, gold=(tmp_path / "gold.jsonl",)))
+    (row,) = (of for of in outcome.rows if (of.run_id, of.criterion) == ("a", "support_precision_weighted_all"))
+    assert (row.gold, row.corrected.value, row.corrected.reason) == (2, None, "fewer than 3 gold grades")
 
 
 def test_gold_stands_for_failed_citations_that_have_it(tmp_path: Path) -> None:
