@@ -79,9 +79,17 @@ class Problem(Record, frozen=True, omit_defaults=True):
         return " ".join(filter(None, (self.turn_id, self.path)))
 
 
-def file_problem(code: str, file: object, message: str, path: str = "") -> Problem:
-    """An error in a file that is of no single turn; without a path it is of the whole file."""
-    return Problem(code=code, severity="error", file=str(file), turn_id=None, path=path, message=message)
+def file_problem(
+    code: str,
+    file: object,
+    message: str,
+    path: str = "",
+    *,
+    turn_id: str | None = None,
+    severity: Severity = "error",
+) -> Problem:
+    """A problem in a file, by default an error that is of no single turn; without a path it is of the whole file."""
+    return Problem(code=code, severity=severity, file=str(file), turn_id=turn_id, path=path, message=message)
 
 
 class Passage(Record, frozen=True, gc=False):

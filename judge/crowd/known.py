@@ -98,16 +98,7 @@ class KnownFile:
             if isinstance(criterion, str) and criterion not in scales:
                 message = f"criterion {shown(criterion)} is in no table that was read: expected {', '.join(scales)}"
                 if warnings is not None:
-                    warnings.append(
-                        Problem(
-                            code="unknown_criterion",
-                            severity="warning",
-                            file=self.file,
-                            turn_id=None,
-                            path=where,
-                            message=message,
-                        )
-                    )
+                    warnings.append(file_problem("unknown_criterion", self.file, message, where, severity="warning"))
                 continue
             item, problem = _known_item(values, criterion, scales)
             if item is not None and items.setdefault((item.item, item.criterion), item) is not item:

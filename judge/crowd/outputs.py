@@ -23,7 +23,7 @@ from judge.io.installed import __version__
 from judge.io.layout import table_lines
 from judge.io.table import Cell, Column, Table, fields, records_tsv, tsv
 from judge.io.text import count, escape, fold, interval, name_of, number, prose, shown
-from judge.records import Estimate, Problem, Record
+from judge.records import Estimate, Record, file_problem
 
 Unit = Literal["response", "question"]
 GradedItems = Mapping[str, Mapping[Item, int]]
@@ -64,10 +64,7 @@ def crowd_files(
     graded = {item.turn_id for item in items}
     if unknown := sorted(set(turns or ()) - graded, key=natural_key):
         message = "no item of this turn has a grade"
-        problems = [
-            Problem(code="unknown_turn", severity="error", file="turns", turn_id=turn_id, path="", message=message)
-            for turn_id in unknown
-        ]
+        problems = [file_problem("unknown_turn", "turns", message, turn_id=turn_id) for turn_id in unknown]
         raise InputError(f"{len(unknown)} turns of the subset are not turns of the labels", problems)
     # A TREC pool as CAsT-ReGIn has, but with single spaces and the tag `crowd`.
     pool = (f"{column(turn_id)} Q0 {column(item_id)} 1 0.0 {ASSESSOR}\n" for turn_id, item_id in items)

@@ -502,9 +502,7 @@ def without_left_out(
         return list(frames)
     if strange := sorted(workers - listed.keys() - {""}):
         message = f"{count(len(strange), 'worker')} of the labels not listed, such as {shown(strange[0])}; they stay"
-        problems.append(
-            Problem(code="unknown_worker", severity="warning", file=file, turn_id=None, path="", message=message)
-        )
+        problems.append(file_problem("unknown_worker", file, message, severity="warning"))
     kept = [frame.filter(~pl.col("worker").is_in(list(out))) for frame in frames]
     lost = sum(frame.height for frame in frames) - sum(frame.height for frame in kept)
     if gone := sorted(out & workers):
@@ -513,7 +511,5 @@ def without_left_out(
             f"{count(lost, 'label')} of {count(len(gone), 'participant')} left out, neither approved nor awaiting "
             f"review: {states}; such as {shown(gone[0])}"
         )
-        problems.append(
-            Problem(code="row_left_out", severity="warning", file=file, turn_id=None, path="", message=message)
-        )
+        problems.append(file_problem("row_left_out", file, message, severity="warning"))
     return kept

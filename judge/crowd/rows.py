@@ -19,7 +19,7 @@ from judge.errors import InputError
 from judge.gold import CANNOT, folded, is_missing, means_unable, whole
 from judge.io.ids import ALIKE, names_alike
 from judge.io.text import MAX_ID, SHOWN, count, examples, shown, tally
-from judge.records import Problem, Severity
+from judge.records import Severity, file_problem
 
 if TYPE_CHECKING:
     import polars as pl
@@ -78,22 +78,13 @@ class Rows:
         turn_id = self.names["turn_id"][self.codes["turn_id"][row]]
         usable = turn_id and turn_id.isprintable() and len(turn_id) <= MAX_ID
         self.problems.append(
-            Problem(
-                code=code,
-                severity=severity,
-                file=file,
-                turn_id=turn_id if usable else None,
-                path=where,
-                message=message,
-            )
+            file_problem(code, file, message, where, turn_id=turn_id if usable else None, severity=severity)
         )
 
     def warn(self, rows: NDArray[np.intp], code: str, message: str) -> None:
         """Add a warning about rows, at the place of the first."""
         file, where = self.place(int(rows[0]))
-        self.problems.append(
-            Problem(code=code, severity="warning", file=file, turn_id=None, path=where, message=message)
-        )
+        self.problems.append(file_problem(code, file, message, where, severity="warning"))
 
     def place(self, row: int) -> tuple[str, str]:
         """The file of a row, and where in it the row is."""

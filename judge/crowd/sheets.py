@@ -81,7 +81,7 @@ class LabelSheet:
     def problem(self, code: str, where: int | str, message: str, severity: Severity = "error") -> Problem:
         """A problem of the row with a number, or of another place."""
         place = f"{self.unit} {where}" if isinstance(where, int) else where
-        return Problem(code=code, severity=severity, file=self.file, turn_id=None, path=place, message=message)
+        return file_problem(code, self.file, message, place, severity=severity)
 
     def place(self, number: int, column: str | None, annotation: str | None) -> str:
         """Where a label is, in words."""
@@ -489,16 +489,7 @@ def _annotation_rows(
             )
     if cancelled:
         message = f"{count(len(cancelled), 'cancelled annotation')} left out; this is the first"
-        problems.append(
-            Problem(
-                code="row_left_out",
-                severity="warning",
-                file=file,
-                turn_id=None,
-                path=f"{unit} {cancelled[0]}",
-                message=message,
-            )
-        )
+        problems.append(file_problem("row_left_out", file, message, f"{unit} {cancelled[0]}", severity="warning"))
 
 
 def _plain_value(value: Any) -> Any:

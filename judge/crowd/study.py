@@ -14,7 +14,7 @@ from judge.crowd.labels import AGGREGATORS, CrowdGrades, CrowdLabels, CrowdSetti
 from judge.crowd.overlap import check_connected, thin_overlap
 from judge.crowd.workers import WorkerRow, statistic_of, worker_table
 from judge.io.steps import Step, Steps, quiet, stepped
-from judge.records import Estimate, Problem, Record
+from judge.records import Estimate, Problem, Record, file_problem
 from judge.stats.agreement import alpha_of_coincidences
 from judge.stats.reliability import alpha_of_counts, coincidences, units_off_commonest
 from judge.stats.resampling import fisher_interval, topic_draws
@@ -304,9 +304,7 @@ def cautions(graded: Study) -> tuple[Problem, ...]:
         if few := thin_overlap(labels):
             rest = f"so little tells {aggregator} which workers to believe, and a majority may be as good"
             message = f"{'; '.join(few)}: {rest}"
-            warnings.append(
-                Problem(code="thin_overlap", severity="warning", file=name, turn_id=None, path="", message=message)
-            )
+            warnings.append(file_problem("thin_overlap", name, message, severity="warning"))
     for name, n in graded.unlike.items():
         share = n / max(int((graded.grades[name].n > 0).sum()), 1)
         if share > FAR:
@@ -314,9 +312,7 @@ def cautions(graded: Study) -> tuple[Problem, ...]:
                 f"{share:.0%} of the grades of {aggregator} are none that most labels name (more than {FAR:.0%}): "
                 f"{_why_far(graded.settings)}"
             )
-            warnings.append(
-                Problem(code="far_from_majority", severity="warning", file=name, turn_id=None, path="", message=message)
-            )
+            warnings.append(file_problem("far_from_majority", name, message, severity="warning"))
     return tuple(warnings)
 
 

@@ -11,7 +11,7 @@ from judge.gold.seal import item_of
 from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, shown
 from judge.pool.records import Pool
-from judge.records import Level, Problem, Scale, Severity
+from judge.records import Level, Problem, Scale, Severity, file_problem
 
 
 class CheckedGold(msgspec.Struct, frozen=True):
@@ -34,13 +34,8 @@ class _Line(msgspec.Struct, frozen=True):
 
     def problem(self, severity: Severity, code: str, path: str, message: str) -> Problem:
         """A problem at this row."""
-        return Problem(
-            code=code,
-            severity=severity,
-            file=self.file,
-            turn_id=self.row.turn_id,
-            path=f"line {self.number}: {path}",
-            message=message,
+        return file_problem(
+            code, self.file, message, f"line {self.number}: {path}", turn_id=self.row.turn_id, severity=severity
         )
 
 

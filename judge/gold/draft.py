@@ -36,14 +36,7 @@ class Draft(msgspec.Struct):
         """An error at this place."""
         turn_id = self.values.get("turn_id")
         path = ": ".join(part for part in (self.place, where) if part)
-        return Problem(
-            code=code,
-            severity="error",
-            file=self.file,
-            turn_id=turn_id if isinstance(turn_id, str) else None,
-            path=path,
-            message=message,
-        )
+        return file_problem(code, self.file, message, path, turn_id=turn_id if isinstance(turn_id, str) else None)
 
 
 class SourceContent(msgspec.Struct):

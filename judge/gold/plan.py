@@ -29,7 +29,7 @@ from judge.io.files import decode_lines
 from judge.io.ids import groups_of, natural_key
 from judge.io.text import count, digest
 from judge.pool.records import Pool, PooledResponse
-from judge.records import JudgedUnit, Problem
+from judge.records import JudgedUnit, Problem, file_problem
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
@@ -306,16 +306,7 @@ def read_plan(content: bytes, name: str) -> tuple[PlanRow, ...]:
     for number, row in decode_lines(content, PlanRow, name, "not_a_plan", problems):
         if not LEAST <= row.inclusion_probability <= 1:
             message = f"inclusion_probability {row.inclusion_probability}: expected {LEAST:g} to 1"
-            problems.append(
-                Problem(
-                    code="not_a_plan",
-                    severity="error",
-                    file=name,
-                    turn_id=row.turn_id,
-                    path=f"line {number}",
-                    message=message,
-                )
-            )
+            problems.append(file_problem("not_a_plan", name, message, f"line {number}", turn_id=row.turn_id))
         else:
             rows.append(row)
     refuse(problems, f"{name}: not usable as a plan: {count(len(problems), 'problem')}")

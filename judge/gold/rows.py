@@ -116,9 +116,7 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
         wrong_fields = {where for _, where, _ in row_problems}
         turn_id = None if "$.turn_id" in wrong_fields else values.get("turn_id")
         problems += [
-            Problem(
-                code=code, severity="error", file=name, turn_id=turn_id, path=f"line {number}: {where}", message=message
-            )
+            file_problem(code, name, message, f"line {number}: {where}", turn_id=turn_id)
             for code, where, message in row_problems
         ]
     if not rows and not problems:
@@ -173,11 +171,7 @@ def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tu
         if row.grade not in grades:
             said = f"{row.criterion} grade {row.grade} by {row.assessor} for {_response_name(row)}"
             message = f"{said}: expected one of {', '.join(map(str, grades))}"
-            problems.append(
-                Problem(
-                    code="off_scale", severity="error", file=name, turn_id=row.turn_id, path="$.grade", message=message
-                )
-            )
+            problems.append(file_problem("off_scale", name, message, "$.grade", turn_id=row.turn_id))
     return tuple(problems)
 
 
@@ -210,16 +204,7 @@ def match(rows: Iterable[GoldRow], pool: Pool, name: str = "gold") -> tuple[Gold
                 f"for {_response_name(first)}: expected one grade, both are response "
                 f"{response.response_id} of the pool"
             )
-            problems.append(
-                Problem(
-                    code="different_grades",
-                    severity="error",
-                    file=name,
-                    turn_id=row.turn_id,
-                    path="$.grade",
-                    message=message,
-                )
-            )
+            problems.append(file_problem("different_grades", name, message, "$.grade", turn_id=row.turn_id))
     refuse(problems, f"{name}: different grades of one response")
     return matched, tuple(unmatched)
 

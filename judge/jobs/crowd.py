@@ -44,7 +44,7 @@ from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.lists import read_turns
 from judge.pool.pairs import other_orders
 from judge.pool.records import PooledResponse
-from judge.records import Criterion, Problem
+from judge.records import Criterion, Problem, file_problem
 from judge.stats.consensus import SHARES, TIES
 from judge.stats.worker_models import PRIORS
 
@@ -222,16 +222,7 @@ def grade_crowd(plan: CrowdPlan, steps: Steps = quiet) -> CrowdOutcome:
     graded = study(labels, known, _settings(plan), wanted=plan.criteria or None, steps=steps)
     for turn_id, item_id in graded.audit.unlabeled if graded.audit is not None else ():
         message = f"nobody labeled {item_id}"
-        problems.append(
-            Problem(
-                code="unlabeled_known_item",
-                severity="warning",
-                file=str(plan.known),
-                turn_id=turn_id,
-                path="",
-                message=message,
-            )
-        )
+        problems.append(file_problem("unlabeled_known_item", plan.known, message, turn_id=turn_id, severity="warning"))
     texts: dict[Item, str] | None = None
     digests: dict[Item, str] = {}
     if texts_at is not None:
@@ -311,10 +302,7 @@ def _empty(graded: Study) -> list[Problem]:
     """A warning for each criterion without a label left: its qrels are empty."""
     message = "no label is left: all were of known items or of workers who were removed"
     names = (name for name, labels in graded.labels.items() if not len(labels.item))
-    return [
-        Problem(code="no_label_left", severity="warning", file=name, turn_id=None, path="", message=message)
-        for name in names
-    ]
+    return [file_problem("no_label_left", name, message, severity="warning") for name in names]
 
 
 def _whole(graded: Study, pooled: Collection[Item], others: Mapping[str, str]) -> list[str]:
@@ -337,11 +325,7 @@ def _banked(
         response = bank.get(item) or banked(bank, *item)
         if response is None:
             message = f"{item.item_id} has no text in the bank"
-            warnings.append(
-                Problem(
-                    code="not_in_bank", severity="warning", file=name, turn_id=item.turn_id, path="", message=message
-                )
-            )
+            warnings.append(file_problem("not_in_bank", name, message, turn_id=item.turn_id, severity="warning"))
         else:
             responses[item] = response
     return responses

@@ -37,7 +37,7 @@ from judge.pool.bank import pool_file, read_pool_folder
 from judge.pool.conversation import turns_shown
 from judge.pool.pairs import one_each
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Level, Problem
+from judge.records import Criterion, Level, file_problem
 from judge.runs.records import Turn
 from judge.runs.topics import topic_turns
 
@@ -189,16 +189,7 @@ def _responses(pool: Pool, drawn: Sequence[PlanRow] | None, name: str) -> dict[P
             response = by_id.get(row.response_id)
             if response is None or (response.turn_id, response_digest(response)) != (row.turn_id, row.text_sha256):
                 message = f"the pool has no response {row.response_id} of this turn and text: drawn from another pool?"
-                problems.append(
-                    Problem(
-                        code="not_in_pool",
-                        severity="error",
-                        file=name,
-                        turn_id=row.turn_id,
-                        path=f"line {line}",
-                        message=message,
-                    )
-                )
+                problems.append(file_problem("not_in_pool", name, message, f"line {line}", turn_id=row.turn_id))
             else:
                 planned.append((response, row))
         refuse(problems, f"{name}: not a plan of this pool: {count(len(problems), 'problem')}")

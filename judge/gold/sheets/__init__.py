@@ -15,7 +15,8 @@ from judge.gold.plan import DOUBLE, PlanRow, deal
 from judge.io.ids import natural_key, natural_order
 from judge.io.text import count, digest, disarmed, shown
 from judge.pool.records import Pool, PooledResponse
-from judge.records import Criterion, Problem, file_problem
+from judge.records import Criterion, file_problem
+from judge.records import Problem as Problem
 from judge.runs.records import Turn
 
 ASSESSOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,79}")
@@ -147,14 +148,7 @@ _UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\
 
 def _check_plan(planned: Iterable[tuple[str, str]], pooled: Collection[tuple[str, str]]) -> None:
     problems = [
-        Problem(
-            code="not_in_pool",
-            severity="error",
-            file="plan",
-            turn_id=turn_id,
-            path="",
-            message=f"the pool has no {shown(response_id)} in this turn",
-        )
+        file_problem("not_in_pool", "plan", f"the pool has no {shown(response_id)} in this turn", turn_id=turn_id)
         for turn_id, response_id in planned
         if (turn_id, response_id) not in pooled
     ]

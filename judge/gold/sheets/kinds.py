@@ -25,7 +25,7 @@ from judge.gold.sheets import GoldSheet, SheetItem, SheetRubric, shares
 from judge.io.files import sha256
 from judge.io.page import look, policy, render_page
 from judge.io.text import count, disarmed, shown
-from judge.records import Problem, file_problem
+from judge.records import file_problem
 
 COLUMNS = ("turn_id", "response_id", "criterion", "assessor", "grade", "comment", "about_user", "conversation")
 """Columns of the sheet, before the response and its passages."""
@@ -110,14 +110,7 @@ def batch_and_form(items: Sequence[SheetItem], per_task: int, form: str) -> dict
             advice = "fewer --items-per-task" if per_task > 1 else "label it elsewhere, as with --to html"
             message = f"{size:,} bytes: MTurk takes {LARGEST:,}; {advice}"
             problems.append(
-                Problem(
-                    code="too_long",
-                    severity="error",
-                    file="batch.csv",
-                    turn_id=values["turn_id_1"],
-                    path=f"row {number}",
-                    message=message,
-                )
+                file_problem("too_long", "batch.csv", message, f"row {number}", turn_id=values["turn_id_1"])
             )
     refuse(problems, f"no sheet for MTurk: {count(len(problems), 'problem')}")
     return {"batch.csv": _table_bytes(header, rows).removeprefix(b"\xef\xbb\xbf"), "form.html": form.encode()}
