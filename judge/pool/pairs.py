@@ -14,7 +14,7 @@ from math import gcd
 
 import msgspec
 
-from judge.io.ids import natural_key
+from judge.io.ids import groups_of, natural_key
 from judge.io.text import digest
 from judge.pool.build import exclusion_order, normalize
 from judge.pool.records import LeftOut, Pool, PooledResponse
@@ -22,7 +22,7 @@ from judge.pool.selection import chance, spread
 from judge.runs.records import Exclusion
 
 EQUAL: LeftOut = "equal_responses"
-"""Why responses that tie are in no pair."""
+"""Why responses that tie are in no pair; the detail of such an exclusion is the run that the run ties with."""
 
 
 def pairs_pool(
@@ -35,13 +35,13 @@ def pairs_pool(
 ) -> Pool:
     """The pairs of a pool with one response a run and turn: all, or as many as make at most `most` judgments.
 
-    Equal responses are no pair; where all responses to a turn that is drawn are equal, they tie, and are exclusions for
-    that reason. A pair is pooled once for all runs that gave its responses, one order after the other. Other responses
-    of no pair are exclusions too. The pairs of an `earlier` pool come first, under their ids; of two runs that are
-    `apart` no more are drawn.
+    Equal responses are no pair; where all responses to a turn are equal, those of two runs that are drawn there tie,
+    and are exclusions for that reason. A pair is pooled once for all runs that gave its responses, one order after the
+    other. Other responses of no pair are exclusions too. The pairs of an `earlier` pool come first, under their ids;
+    of two runs that are `apart` no more are drawn.
     """
     before = earlier.responses if earlier else ()
-    tied = {turn_id for turn_id, _ in equal_responses(earlier)} if earlier else set[str]()
+    tied = set(equal_responses(earlier)) if earlier else set[tuple[str, str, str]]()
     texts: dict[str, dict[str, list[PooledResponse]]] = defaultdict(lambda: defaultdict(list))
     given: dict[str, dict[str, str]] = defaultdict(dict)
     for response in pool.responses:
@@ -56,7 +56,7 @@ def pairs_pool(
             continue
         if of_turn[a] == of_turn[b]:
             if len(texts[turn_id]) == 1:
-                tied.add(turn_id)
+                tied.add((turn_id, a, b))
             continue
         pair = min(of_turn[a], of_turn[b]), max(of_turn[a], of_turn[b])
         if pair not in drawn[turn_id] and (turn_id, *pair) not in known:
@@ -71,15 +71,13 @@ def pairs_pool(
     ]
     paired = {(turn_id, text) for turn_id, text, _ in (*known, *ordered)}
     unpaired = (response for response in pool.responses if (response.turn_id, normalize(response.text)) not in paired)
-    why = {
-        False: ("not_drawn", "the response is in no pair that was drawn"),
-        True: (EQUAL, "all responses to the turn are equal, so they tie"),
-    }
-    rows = [
-        Exclusion(run.run_id, response.turn_id, run.rank, *why[response.turn_id in tied])
-        for response in unpaired
-        for run in response.runs
-    ]
+    ties = groups_of(((turn_id, one), other) for turn_id, a, b in sorted(tied) for one, other in ((a, b), (b, a)))
+    rows = []
+    for response in unpaired:
+        for run in response.runs:
+            others = ties.get((response.turn_id, run.run_id), [])
+            why = [(EQUAL, other) for other in others] or [("not_drawn", "the response is in no pair that was drawn")]
+            rows += [Exclusion(run.run_id, response.turn_id, run.rank, *each) for each in why]
     return msgspec.structs.replace(
         pool,
         responses=(
@@ -94,9 +92,10 @@ def pairs_pool(
     )
 
 
-def equal_responses(pool: Pool) -> tuple[tuple[str, str], ...]:
-    """Turn and run of the responses that tie without being compared, since all responses to the turn are equal."""
-    return tuple((row.turn_id, row.run_id) for row in pool.exclusions if row.reason == EQUAL)
+def equal_responses(pool: Pool) -> tuple[tuple[str, str, str], ...]:
+    """Turn and both runs of each tie that nobody was asked about, since all responses to the turn are equal."""
+    ties = ((row.turn_id, row.run_id, row.detail) for row in pool.exclusions if row.reason == EQUAL)
+    return tuple((turn_id, one, other) for turn_id, one, other in ties if one < other)
 
 
 def other_orders(pool: Pool) -> dict[str, PooledResponse]:

@@ -177,8 +177,9 @@ def _won_gold(
                 parts[key_of(entry.run_id, pair.turn_id).response_id].append([part])
     # Equal responses tie for certain, for people as for the judge.
     tie = GoldGrade(grade=0.5, probability=1.0, stratum="certain", rows=(), judged=0.5, labeled=False)
-    for turn_id, run_id in equal_responses(pool):
-        parts[key_of(run_id, turn_id).response_id].append([tie])
+    for turn_id, *run_ids in equal_responses(pool):
+        for run_id in run_ids:
+            parts[key_of(run_id, turn_id).response_id].append([tie])
     return parts
 
 

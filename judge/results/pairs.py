@@ -2,13 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from judge.ask.records import Failure, Judgment
-from judge.io.ids import Cluster, cluster_of, groups_of, natural_key, topic_of
+from judge.io.ids import Cluster, cluster_of, natural_key, topic_of
 from judge.io.table import Column, RecordColumns, Table, fields, records_table
 from judge.io.text import count, interval, markdown_cell
 from judge.pool.build import normalize
@@ -110,8 +110,8 @@ one scale. w-t-l: pairs won, tied and lost. flipped: pairs whose verdict changed
 an order has no verdict. Neither is a tie. MISSING: turns without a response are in no pair, and those in which the
 run's response is why its pairs have no verdict are in no rating; its win rate's bound counts both as lost. ranks: those
 that the run may have. Runs that share a letter (tie) cannot be told apart. Both hold for all runs at once with 95 %
-confidence. Where all responses to a turn are equal, they tie and no judge is asked; other equal responses are not
-compared.
+confidence. Where all responses to a turn are equal, those of two runs that are drawn there tie and no judge is asked;
+other equal responses are not compared.
 """
 
 
@@ -133,8 +133,7 @@ def duels(pool: Pool, outcomes: Mapping[str, Any], scale: Scale) -> list[Duel]:
             outcome = answers[said.index(None)]
         runs = (tuple(entry.run_id for entry in item.runs if entry.rank == rank) for rank in (1, 2))
         found.append((item.turn_id, (next(runs), next(runs)), said, outcome))
-    for turn_id, run_ids in groups_of(equal_responses(pool)).items():
-        found += [(turn_id, ((one,), (other,)), (None, None), 0.5) for one, other in combinations(run_ids, 2)]
+    found += [(turn_id, ((one,), (other,)), (None, None), 0.5) for turn_id, one, other in equal_responses(pool)]
     return found
 
 

@@ -19,7 +19,7 @@ from judge.jobs.judged import read_judged
 from judge.jobs.pooling import PoolPlan, pool_runs
 from judge.jobs.run import Outcome
 from judge.pool.bank import read_pool_folder
-from judge.pool.pairs import design, one_each
+from judge.pool.pairs import design, equal_responses, one_each
 from judge.results.citations import boards_of
 from judge.results.corrected import GoldGrade, corrected, measured_gold
 from judge.results.pairs import RatingRow, agreed
@@ -330,6 +330,34 @@ def test_equal_responses_tie_only_where_the_draw_comes_to_them(tmp_path: Path) -
             *unlike[drawn:],
             *({"1_1", "2_1", "3_1", "4_1"} - tied),
         }
+
+
+def test_ties_count_as_often_as_they_are_drawn(tmp_path: Path) -> None:
+    """8 runs in 10 topics, of which all tie in two: 40 other pairs are drawn, and the ties before the last."""
+    run_ids = "abcdefgh"
+    qualities = {run_id: [4 if topic < 2 else place for topic in range(10)] for place, run_id in enumerate(run_ids)}
+    given = answers(tmp_path / "runs", qualities)
+    ties: dict[int, set[tuple[str, str, str]]] = {80: set(), 160: set()}
+    for draw, found in ties.items():
+        unlike = 0
+        for a, b, turn_id in design(run_ids, [f"{topic}_1" for topic in range(1, 11)], 1):
+            if turn_id in ("1_1", "2_1"):
+                found.add((turn_id, a, b))
+                continue
+            unlike += 1
+            if unlike > draw / 2:
+                break
+    first = judged(tmp_path, given=given, draw=80)
+    # A fifth of all topics, so about a fifth of all pairs: not 2 * 8 * 7 / 2.
+    assert 8 <= len(ties[80]) <= 12
+    assert {*equal_responses(first.pool)} == {*equal_responses(read_judged(tmp_path / "out").pool)} == ties[80]
+    assert sum(row.tied for row in first.tables.ratings) == 2 * len(ties[80])
+    met = {(run_id, turn_id) for turn_id, *both in ties[80] for run_id in both}
+    drawn_ties = {(row.run_id, row.turn_id) for row in first.pool.exclusions if row.reason == "equal_responses"}
+    others = {(row.run_id, row.turn_id) for row in first.pool.exclusions if row.reason == "not_drawn"}
+    assert drawn_ties == met and not met & others
+    more = pool_runs(PoolPlan(**given, unit="pair", draw=160, extend=tmp_path / "out")).pool
+    assert {*equal_responses(more)} >= ties[80] and len(equal_responses(more)) > len(ties[80])
 
 
 def test_a_larger_draw_asks_only_about_what_is_new_and_a_rerun_gives_the_same_bytes(tmp_path: Path) -> None:

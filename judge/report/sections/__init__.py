@@ -61,7 +61,7 @@ EXCLUDED: dict[LeftOut, str] = {
     "unreached_topic": "the run never reached the topic",
     "uncited_sentence": "the sentence cites nothing, so there is no citation to judge",
     "not_drawn": "the response is in no pair that was drawn",
-    "equal_responses": "all responses to the turn are equal, so they tie and no judge is asked",
+    "equal_responses": "all responses to the turn are equal, so it ties with another one and no judge is asked",
 }
 """Why the pool leaves out what breaks no rule; the screen's reasons stand in `SCREENED`, errors in `CODES`."""
 SCREEN_REASON = "screen_"
