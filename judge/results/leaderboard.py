@@ -233,8 +233,8 @@ def reading(criterion: Criterion) -> str:
         if criterion.of.unit == "pair":
             what = "a share of wins"
             lacking = (
-                ", and so does one in which no pair of the run has a verdict, though pairs of the others have; any "
-                "other without a verdict counts as the rest do"
+                ", and so does one in which no pair of the run has a verdict, though two or more responses that it met "
+                "have one against others; any other without a verdict counts as the rest do"
             )
         without = f"a turn without a response counts 0{lacking}"
         return f"{criterion.prompt_id}, {what} from 0 to 1 ({without}): higher is better"

@@ -92,6 +92,8 @@ PAIR_COLUMNS = ("criterion", "run_a", "run_b", "won", "tied", "lost", "flipped",
 """Of the table of pairs of runs: what `run_a` did against `run_b`."""
 _KINDS = (1.0, 0.5, 0.0, "flipped", "missing")
 """What became of a pair, in the order of the last of these columns."""
+FEWEST_LACKING = 2
+"""Fewest pairs without a verdict that say something of a response which they have in common."""
 _SHOWN: RecordColumns = {
     "rank": lambda row: row.rank,
     "ranks": lambda row: "" if row.rank_low is None else f"{row.rank_low}-{row.rank_high}",
@@ -107,11 +109,11 @@ rating: the logarithm of a run's strength (Bradley and Terry, with Davidson's ti
 the same verdict in both orders count: where two runs differ by 0.7, the better one wins twice as many of these as it
 loses. By single verdicts they would differ less, by as much as the judge is noisy; so ratings by two judges are not on
 one scale. w-t-l: pairs won, tied and lost. flipped: pairs whose verdict changed with the order. missing: pairs of which
-an order has no verdict. Neither is a tie. MISSING: turns without a response are in no pair, and those in which the
-run's response is why its pairs have no verdict are in no rating; its win rate's bound counts both as lost. ranks: those
-that the run may have. Runs that share a letter (tie) cannot be told apart. Both hold for all runs at once with 95 %
-confidence. Where all responses to a turn are equal, those of two runs that are drawn there tie and no judge is asked;
-other equal responses are not compared.
+an order has no verdict. Neither is a tie. MISSING: the run has turns without a response, or turns in which its response
+may be why two or more pairs, all that it is in, have no verdict. Such turns are in no rating; the bound of its win rate
+counts them as lost. ranks: those that the run may have. Runs that share a letter (tie) cannot be told apart. Both hold
+for all runs at once with 95 % confidence. Where all responses to a turn are equal, those of two runs that are drawn
+there tie and no judge is asked; other equal responses are not compared.
 """
 
 
@@ -138,10 +140,11 @@ def duels(pool: Pool, outcomes: Mapping[str, Any], scale: Scale) -> list[Duel]:
 
 
 def at_fault(compared: Iterable[Duel], counts_against: Callable[[Any, str], bool]) -> set[tuple[str, str]]:
-    """Run and turn where the run's response is why its pairs have no verdict.
+    """Run and turn where the run's response may be why its pairs have no verdict.
 
-    None of its pairs in the turn has one, for reasons that may lie in a response, and a run that it met has one with
-    another. `counts_against`: whether the lack of a verdict is for such a reason, by what there is instead and turn.
+    None of its pairs in the turn has one, for reasons that may lie in a response, and at least FEWEST_LACKING responses
+    that it met have one with others. One pair alone lacks a verdict by chance as often as the judge fails.
+    `counts_against`: whether the lack of a verdict is for such a reason, by what there is instead and turn.
     """
     given: set[tuple[str, str]] = set()
     lacking: dict[tuple[str, str], list[tuple[tuple[str, ...], bool]]] = defaultdict(list)
@@ -157,7 +160,7 @@ def at_fault(compared: Iterable[Duel], counts_against: Callable[[Any, str], bool
         for (run_id, turn_id), pairs in lacking.items()
         if (run_id, turn_id) not in given
         and all(against for _, against in pairs)
-        and any((other, turn_id) in given for others, _ in pairs for other in others)
+        and sum(all((other, turn_id) in given for other in others) for others, _ in pairs) >= FEWEST_LACKING
     }
 
 

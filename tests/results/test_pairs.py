@@ -6,6 +6,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from judge.pool.bank import read_pool_folder
 from judge.pool.pairs import design, equal_responses, one_each
 from judge.results.citations import boards_of
 from judge.results.corrected import GoldGrade, corrected, measured_gold
-from judge.results.pairs import RatingRow, agreed
+from judge.results.pairs import Duel, RatingRow, agreed, at_fault
 from judge.results.turns import run_turns
 from tests.conftest import refused
 
@@ -235,6 +236,50 @@ def test_a_run_of_which_no_pair_has_a_verdict_while_those_of_the_others_have_los
     assert (board["a"].n, board["a"].flags, board["a"].bound) == (9, (), board["a"].mean.value)
     assert rows(found)["b"].flags == ("MISSING",)
     assert found.tables.advantages
+
+
+@pytest.mark.parametrize(
+    ("lacking", "given", "faults"),
+    [
+        # One pair alone: the judge may have failed by chance.
+        (["ab"], ["bc"], ""),
+        (["ab", "ac"], ["bc"], "a"),
+        # Of c nothing is known either.
+        (["ab", "ac"], ["bd"], ""),
+        # One response of two runs is one pair.
+        (["a bc"], ["bc d"], ""),
+        # Two runs with such responses do not cover for each other.
+        (["ab", "ac", "bc", "bd", "cd"], ["ad"], "bc"),
+        # a has a verdict against d.
+        (["ab", "ac"], ["bc", "ad"], ""),
+    ],
+)
+def test_a_response_is_at_fault_where_two_pairs_lack_a_verdict_that_others_have(
+    lacking: list[str], given: list[str], faults: str
+) -> None:
+    def duel(pair: str, outcome: object) -> Duel:
+        one, other = pair.split() if " " in pair else pair
+        return "1_1", (tuple(one), tuple(other)), (None, None), outcome
+
+    compared = [*(duel(pair, "unreadable") for pair in lacking), *(duel(pair, 1.0) for pair in given)]
+    assert at_fault(compared, lambda outcome, turn_id: True) == {(run_id, "1_1") for run_id in faults}
+    assert at_fault(compared, lambda outcome, turn_id: False) == set()
+
+
+def test_a_judge_that_fails_by_chance_charges_no_run_with_few_pairs(tmp_path: Path) -> None:
+    """Of 8 runs in 10 topics 40 pairs are drawn, one a run and topic, and every fourth has no verdict."""
+    qualities = {run_id: [place] * 10 for place, run_id in enumerate("abcdefgh")}
+
+    def often(first: int, second: int, question: str) -> str:
+        topic = int(re.findall(r"Why (\d+)", question)[0])
+        if Random(f"{topic}{min(first, second)}{max(first, second)}").random() < 0.25:
+            return "I cannot say"
+        return better(first, second, question)
+
+    found = judged(tmp_path, often, given=answers(tmp_path / "runs", qualities), draw=80).leaderboard
+    assert sum(row.reasons.get("unreadable", 0) for row in found) > 8
+    assert all(row.bound == pytest.approx(row.mean.value) for row in found)
+    assert not any("MISSING" in row.flags for row in found)
 
 
 def test_of_two_runs_that_met_no_other_neither_is_at_fault(tmp_path: Path) -> None:
