@@ -4,13 +4,20 @@ import csv
 import io
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from judge.crowd.labels import Item
+from judge.crowd.layout import LabelProblems, LabelTable, Layout
+from judge.crowd.sheets import LabelSheet, text_of
+from judge.crowd.tables import KINDS
+from judge.gold.draft import ImportOptions
+from judge.gold.sources import import_gold
+from judge.jobs.gold import read_label_tables
 from tests.conftest import put
 from tests.crowd import world
 from tests.crowd.world import SCALE, rows
@@ -409,3 +416,23 @@ def test_transparentcis_in_the_dress_of_every_platform(shared: Path, tmp_path: P
     contents = {"mturk.csv": mturk, "studio.json": studio, "kit.csv": kit}
     for name, content in contents.items():
         assert rows(read(put(tmp_path / name, content), scales=scales)["relevance"]) == ids, name
+
+
+def test_a_layout_is_a_function_and_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Potato has a column for each level, which is filled where somebody chose it."""
+
+    def levels(sheet: LabelSheet, layout: Layout, problems: LabelProblems) -> Iterator[pl.DataFrame]:
+        for column in sheet.columns:
+            criterion, colons, level = column.partition(":::")
+            if colons:
+                fields = {"worker": text_of("user"), "task": text_of("instance_id"), "criterion": pl.lit(criterion)}
+                frame = sheet.rows(column, None, label=pl.lit(level), **fields)
+                yield frame.filter(sheet.texts(text_of(column)) != "")
+
+    potato = LabelTable(wrote=lambda sheet: "instance_id" in sheet.columns, rows=levels)
+    monkeypatch.setitem(KINDS, "potato", potato)
+    header = ["user", "instance_id", "groundedness:::0", "groundedness:::2"]
+    path = put(tmp_path / "p.tsv", table(header, [["A1", "1_1/R1", "", "x"], ["A2", "1_1/R1", "x", ""]], "\t"))
+    assert rows(read(path)["groundedness"]) == LABELED
+    imported = import_gold("crowd", [path], ImportOptions(), read=read_label_tables)
+    assert [(row.assessor, row.turn_id, row.response_id, row.grade) for row in imported.rows] == LABELED
