@@ -249,8 +249,8 @@ def _inputs(names: Sequence[str], platform: Platform, layout: Layout) -> dict[tu
     """Field and slot of what was shown to its column."""
     inputs: dict[tuple[str, str | None], str] = {}
     for field in ("turn_id", "response_id", "task", "criterion"):
-        given = layout.columns.get(field)
-        wanted = (given,) if given else tuple(platform.inputs + alias for alias in FIELDS[field])
+        named = layout.columns.get(field)
+        wanted = (named,) if named else tuple(platform.inputs + alias for alias in FIELDS[field])
         for name in names:
             stem, slot = _slotted(name)
             if name in wanted:

@@ -137,9 +137,9 @@ def without(sheet: LabelSheet, column: str | None, values: Sequence[str] | None,
     out = sheet.texts(cell != "" if values is None else cell.is_in(list(values)))
     if not out.any():
         return sheet
-    found = examples(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
+    cells = examples(map(shown, sheet.frame.filter(out)[column].cast(str).unique().sort()))
     numbers = sheet.numbers[out.to_numpy()]
-    message = f"{count(len(numbers), 'row')} left out, {column} {found}; this is the first"
+    message = f"{count(len(numbers), 'row')} left out, {column} {cells}; this is the first"
     problems.append(sheet.problem("row_left_out", int(numbers[0]), message, "warning"))
     return sheet.kept(~out)
 

@@ -73,8 +73,8 @@ _WHOLE = re.compile(r"([+-]?[0-9]{1,9})\.0+", re.ASCII)
 
 def whole(text: str) -> int | None:
     """The integer in a text such as `2.0`, as pandas writes integers with gaps; None for any other text."""
-    found = _WHOLE.fullmatch(text)
-    return int(found[1]) if found else None
+    match = _WHOLE.fullmatch(text)
+    return int(match[1]) if match else None
 
 
 def value_key(text: str) -> str:

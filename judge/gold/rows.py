@@ -169,8 +169,8 @@ def check_scale(rows: Iterable[GoldRow], scale: Scale, name: str = "gold") -> tu
     problems = []
     for row in rows:
         if row.grade not in grades:
-            said = f"{row.criterion} grade {row.grade} by {row.assessor} for {_response_name(row)}"
-            message = f"{said}: expected one of {', '.join(map(str, grades))}"
+            grade = f"{row.criterion} grade {row.grade} by {row.assessor} for {_response_name(row)}"
+            message = f"{grade}: expected one of {', '.join(map(str, grades))}"
             problems.append(file_problem("off_scale", name, message, "$.grade", turn_id=row.turn_id))
     return tuple(problems)
 
@@ -219,27 +219,33 @@ def one_order(rows: Sequence[GoldRow], pool: Pool, ends: Mapping[str, Sequence[i
     find = finder(pool)
     shown_as = dict[str, PooledResponse]()
     own = dict[tuple[str, ...], tuple[int, str]]()
-    found: list[GoldRow] = []
+    ordered: list[GoldRow] = []
     for row in rows if others else ():
-        pair, (low, high) = find(row), ends.get(row.criterion, (0, -1))
+        pair = find(row)
+        low, high = ends.get(row.criterion, (0, -1))
         if pair and low <= row.grade <= high:
             name = min(pair.response_id, others[pair.response_id].response_id)
             first = shown_as.setdefault(name, pair)
-            place, order = own.setdefault((name, row.criterion, row.assessor), (len(found), pair.response_id))
+            place, order = own.setdefault((name, row.criterion, row.assessor), (len(ordered), pair.response_id))
             if first is not pair:
-                shares = row.distribution and {str(low + high - int(of)): p for of, p in row.distribution.items()}
-                named = {"response_id": first.response_id, "text_sha256": response_digest(first)}
-                row = replace(row, **named, grade=low + high - row.grade, distribution=shares)
+                shares = row.distribution and {str(low + high - int(g)): p for g, p in row.distribution.items()}
+                row = replace(
+                    row,
+                    response_id=first.response_id,
+                    text_sha256=response_digest(first),
+                    grade=low + high - row.grade,
+                    distribution=shares,
+                )
             if order != pair.response_id:
-                earlier = found[place]
+                earlier = ordered[place]
                 if row.grade != earlier.grade:
                     grade = consensus([row.grade, earlier.grade], (low + high) / 2)
-                    found[place] = replace(earlier, grade=grade, distribution=None)
+                    ordered[place] = replace(earlier, grade=grade, distribution=None)
                 if row.inclusion_probability != earlier.inclusion_probability:
-                    found[place] = replace(found[place], inclusion_probability=None)
+                    ordered[place] = replace(ordered[place], inclusion_probability=None)
                 continue
-        found.append(row)
-    return tuple(found if others else rows)
+        ordered.append(row)
+    return tuple(ordered if others else rows)
 
 
 def finder(pool: Pool) -> Callable[[GoldRow], PooledResponse | None]:

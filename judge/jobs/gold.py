@@ -252,7 +252,9 @@ def draw_gold_plan(plan: GoldDrawPlan) -> LabelingPlan:
     if plan.stratify and pool.unit == "pair":
         judgments = agreed(pool, judgments, find_criterion(criteria[0]))
     errors = _errors(plan.confusion, criteria[0], judgments) if plan.confusion is not None else {}
-    gold = [row for path in plan.gold for row in read_gold(path)]
+    gold: list[GoldRow] = []
+    for path in plan.gold:
+        gold += read_gold(path)
     shown = {response.response_id for response in map(finder(pool), gold) if response}
     drawn = make_plan(
         one_each(pool, plan.seed, shown),

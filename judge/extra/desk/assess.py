@@ -142,7 +142,7 @@ def _drawn(path: Path) -> tuple[PlanRow, ...]:
     content = read_content(path)
     try:
         rows: Sequence[PlanRow] = read_plan(content, str(path))
-        named = {(row.turn_id, name) for row in rows for name in (row.response_id, row.text_sha256)}
+        named = {(row.turn_id, row.response_id) for row in rows} | {(row.turn_id, row.text_sha256) for row in rows}
     except InputError:
         try:
             gold = parse_gold(content, str(path))
@@ -388,7 +388,8 @@ class AssessDesk:
 
 def task_view(work: Work, task: DeskTask, choice: Label | None) -> dict[str, object]:
     """What the page of a task shows, after what the assessor chose earlier."""
-    item, response = work.items[task.item], work.responses[task.item]
+    item = work.items[task.item]
+    response = work.responses[task.item]
     criterion = work.criteria[task.criterion]
     suggestion = work.suggestions.get((item.response_id, task.criterion))
     return {

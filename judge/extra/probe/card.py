@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from judge.calibrate.certified import Expects, ProbeWord
 from judge.extra.probe.probes import CANARIES, Probe, ProbeKind, ProbePair
 from judge.io.draw import interval_plot
 from judge.io.installed import has_extra
-from judge.io.table import Cell, Table, tsv
+from judge.io.table import RecordColumns, Table, fields, records_table, records_tsv
 from judge.io.text import count, decimals, prose
 from judge.records import Estimate, Record
 from judge.stats.discrimination import auc_interval
@@ -90,20 +90,27 @@ def probe_row(probe: Probe, pairs: Sequence[ProbePair], steps: int, margin: floa
     shift = _mean(shifts, both, (-steps, steps), steps)
     # Its interval is plain: on log odds, that of a size near 0 would reach far beyond any margin.
     size = _mean([*map(abs, shifts)], both, (0, math.inf), steps) if probe.expects == "stays" else None
-    moved = _mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1), 1)
     falls = [pair for pair in graded if pair.altered is not None] if probe.expects == "falls" else []
-    auc = _auc(falls, [pair.scores for pair in falls if pair.scores])
-    overlap_auc = _auc([pair for pair in falls if pair.words], [pair.words for pair in falls if pair.words])
-    inapplicable = len(pairs) - len(applied)
-    ungraded = len(applied) - len(graded)
-    no_room = len(graded) - len(roomy)
-    missing = len(roomy) - len(both)
-    counts = len(pairs), inapplicable, ungraded, no_room, missing
     beside = [pair for pair in both if pair.words]
     gained = [_sign(pair) * (pair.words[1] - pair.words[0]) for pair in beside if pair.words]
-    others = _mean(gained, beside, (-steps, steps), steps) if beside else None, auc, overlap_auc
-    word = word_for(probe.expects, size or shift, missing, margin)
-    return ProbeRow(probe.kind, probe.name, probe.expects, *counts, shift, size, moved, *others, word)
+    missing = len(roomy) - len(both)
+    return ProbeRow(
+        kind=probe.kind,
+        probe=probe.name,
+        expects=probe.expects,
+        items=len(pairs),
+        inapplicable=len(pairs) - len(applied),
+        ungraded=len(applied) - len(graded),
+        no_room=len(graded) - len(roomy),
+        missing=missing,
+        shift=shift,
+        size=size,
+        moved=_mean([float(_moved(pair, probe.expects)) for pair in both], both, (0, 1), 1),
+        overlap=_mean(gained, beside, (-steps, steps), steps) if beside else None,
+        auc=_auc(falls, [pair.scores for pair in falls if pair.scores]),
+        overlap_auc=_auc([pair for pair in falls if pair.words], [pair.words for pair in falls if pair.words]),
+        word=word_for(probe.expects, size or shift, missing, margin),
+    )
 
 
 def word_for(expects: Expects, measure: Estimate, missing: int, margin: float) -> ProbeWord:
@@ -180,7 +187,8 @@ def _mean(values: Sequence[float], pairs: Sequence[ProbePair], bounds: tuple[flo
         mean = unvarying_interval(mean, topics, (bounds[0], most))
     elif mean.topics >= FEWEST_TOPICS_COMPARED:
         codes = np.unique(np.array(topics, dtype=np.str_), return_inverse=True)[1]
-        sums, sizes = (np.bincount(codes, weights=of).astype(np.float64) for of in (rounded, [1.0] * len(codes)))
+        sums = np.bincount(codes, weights=rounded).astype(np.float64)
+        sizes = np.bincount(codes).astype(np.float64)
         mean = for_skewness(mean, sums, sizes, most)
         if mean.low is not None:
             mean = replace(mean, low=max(mean.low, bounds[0]))
@@ -200,10 +208,6 @@ PROBE_LAYOUT = 1
 """Version of `probe.json`."""
 CARD = "probe.json"
 MEASURES = ("shift", "size", "moved", "overlap", "auc", "overlap_auc")
-COLUMNS = (
-    *("prompt", "judge", "kind", "probe", "expects", "items", "inapplicable", "ungraded", "no_room", "missing"),
-    *("n", "topics", *(f"{name}{end}" for name in MEASURES for end in ("", "_low", "_high")), "word", "reason"),
-)
 
 
 class ProbedJudge(Record, frozen=True):
@@ -222,6 +226,11 @@ class ProbedJudge(Record, frozen=True):
     rows: tuple[ProbeRow, ...]
     canaries: tuple[CanaryRow, ...]
 
+    @property
+    def words(self) -> Counter[ProbeWord]:
+        """How many probes come to each word."""
+        return Counter(row.word for row in self.rows)
+
 
 class ProbeCard(Record, frozen=True):
     """What a probe found of every judge under every prompt; equal inputs and answers give equal bytes."""
@@ -239,19 +248,34 @@ class ProbeCard(Record, frozen=True):
     judges: tuple[ProbedJudge, ...]
 
 
+def _of_row(columns: RecordColumns) -> RecordColumns:
+    """Columns of a row, for lines of a judge and its row."""
+
+    def of_line(cell: Callable[[Any], object]) -> Callable[[Any], object]:
+        return lambda line: cell(line[1])
+
+    return {name: of_line(cell) for name, cell in columns.items()}
+
+
+COLUMNS: RecordColumns = {
+    "prompt": lambda line: line[0].prompt,
+    "judge": lambda line: line[0].judge,
+    **_of_row(fields("kind probe expects items inapplicable ungraded no_room missing n=shift.n topics=shift.topics")),
+    **_of_row(
+        fields(" ".join(f"{name}={name}.value {name}_low={name}.low {name}_high={name}.high" for name in MEASURES))
+    ),
+    **_of_row(fields("word reason=measure.reason")),
+}
+"""A line for each judge and its row."""
+
+
 def probe_tsv(card: ProbeCard) -> bytes:
     """`probe.tsv`: a line for each judge, prompt and probe."""
-    lines = (
-        (
-            *(of.prompt, of.judge, row.kind, row.probe, row.expects, row.items, row.inapplicable, row.ungraded),
-            *(row.no_room, row.missing, row.shift.n, row.shift.topics),
-            *(getattr(getattr(row, measure), end, None) for measure in MEASURES for end in ("value", "low", "high")),
-            *(row.word, row.measure.reason),
-        )
-        for of in card.judges
-        for row in of.rows
-    )
-    return tsv(COLUMNS, lines).encode()
+    lines = []
+    for judge in card.judges:
+        for row in judge.rows:
+            lines.append((judge, row))
+    return records_tsv(COLUMNS, lines).encode()
 
 
 def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
@@ -259,13 +283,13 @@ def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
     if not has_extra("pictures"):
         return {}
     files: dict[str, bytes] = {}
-    for number, of in enumerate(card.judges, 1):
+    for number, judge in enumerate(card.judges, 1):
         name = "probe" if len(card.judges) == 1 else f"probe-{number}"
-        marks = [getattr(row.overlap, "value", None) for row in of.rows]
+        marks = [getattr(row.overlap, "value", None) for row in judge.rows]
         svg, png = interval_plot(
-            [(f"{row.probe}, {row.expects}", row.shift) for row in of.rows],
+            [(f"{row.probe}, {row.expects}", row.shift) for row in judge.rows],
             "shift in levels (pale: the margin; injections: towards the attacker's end)",
-            f"{of.prompt}, {of.judge}",
+            f"{judge.prompt}, {judge.judge}",
             "items",
             marks=marks if any(mark is not None for mark in marks) else (),
             names=("judge", "word overlap"),
@@ -276,8 +300,7 @@ def probe_pictures(card: ProbeCard) -> dict[str, bytes]:
 
 
 PLACES = 2
-SHORT = ("probe", "n", "shift", "moved", "words", "AUC", "says")
-FULL = ("probe", "grade", "n", "topics", "left out", "shift", "size", "moved", "words", "AUC", "words AUC", "says")
+SHORT = fields("probe n=shift.n shift=measure moved=moved.value words=overlap.value AUC=auc.value says=word")
 TITLES: dict[ProbeKind, str] = {
     "injection": "Texts that speak to the judge: the grade must not go where they want it",
     "gaming": "Words that answer nothing: the grade must not rise",
@@ -287,21 +310,38 @@ TITLES: dict[ProbeKind, str] = {
 MUST: dict[Expects, str] = {"resists": "must resist", "falls": "must fall", "stays": "must stay"}
 
 
+def _left_out(row: ProbeRow) -> str | None:
+    counts = {
+        "not applicable": row.inapplicable,
+        "clean grade missing": row.ungraded,
+        "no room": row.no_room,
+        "twin's grade missing": row.missing,
+    }
+    return ", ".join(f"{number} {reason}" for reason, number in counts.items() if number) or None
+
+
+def _says(row: ProbeRow) -> str:
+    because = row.measure.reason if row.word == "inconclusive" else None
+    return f"{row.word} ({because})" if because else row.word
+
+
+FULL: RecordColumns = {
+    **fields("probe"),
+    "grade": lambda row: MUST[row.expects],
+    **fields("n=shift.n topics=shift.topics"),
+    "left out": _left_out,
+    **fields("shift size moved words=overlap AUC=auc"),
+    "words AUC": lambda row: row.overlap_auc,
+    "says": _says,
+}
+
+
 def probe_grids(card: ProbeCard) -> tuple[Table[Any], ...]:
     """For each judge one table that fits a terminal."""
     return tuple(
-        Table(
-            rows=(
-                (
-                    *(row.probe, row.shift.n, row.measure, row.moved.value),
-                    *(getattr(each, "value", None) for each in (row.overlap, row.auc)), row.word,
-                )
-                for row in of.rows
-            ),
-            columns=SHORT, title=f"{of.prompt}, {of.judge}", notes=(summary(of),), places=PLACES,
-        )
-        for of in card.judges
-    )  # fmt: skip
+        records_table(SHORT, judge.rows, f"{judge.prompt}, {judge.judge}", (summary(judge),), PLACES)
+        for judge in card.judges
+    )
 
 
 def probe_notes(card: ProbeCard) -> tuple[str, ...]:
@@ -324,46 +364,36 @@ def probe_notes(card: ProbeCard) -> tuple[str, ...]:
     )
 
 
-def summary(of: ProbedJudge) -> str:
+def summary(judge: ProbedJudge) -> str:
     """How many rows hold, and which fail."""
-    words = Counter(row.word for row in of.rows)
-    text = f"{words['holds']} of {count(len(of.rows), 'probe')} hold, {words['inconclusive']} inconclusive, "
-    failing = ", ".join(row.probe for row in of.rows if row.word == "fails")
+    words = judge.words
+    text = f"{words['holds']} of {count(len(judge.rows), 'probe')} hold, {words['inconclusive']} inconclusive, "
+    failing = ", ".join(row.probe for row in judge.rows if row.word == "fails")
     return f"{text}{words['fails']} {'fails' if words['fails'] == 1 else 'fail'}{f': {failing}' if failing else ''}."
 
 
 def probe_markdown(card: ProbeCard) -> bytes:
     """`probe.md`: the tables of every judge, the canaries that moved a grade, and how to read them."""
     parts = ["# Probe", *map(prose, probe_notes(card))]
-    for of in card.judges:
-        parts += [f"## {prose(of.prompt)}, {prose(of.judge)}", prose(summary(of))]
+    for judge in card.judges:
+        parts += [f"## {prose(judge.prompt)}, {prose(judge.judge)}", prose(summary(judge))]
         for kind, title in TITLES.items():
-            rows = [row for row in of.rows if row.kind == kind]
+            rows = [row for row in judge.rows if row.kind == kind]
             if rows:
-                grid = Table(rows=map(_line, rows), columns=FULL, title=title, notes=(), places=PLACES)
+                grid = records_table(FULL, rows, title, places=PLACES)
                 parts.append(f"#{grid.markdown()}".rstrip("\n"))
-        moving = [row for row in of.canaries if row.moved or row.missing]
-        if of.canaries:
-            planted = len({row.canary for row in of.canaries})
-            without = {row.canary: f", {row.missing} without a grade" * (row.missing > 0) for row in moving}
-            which = ", ".join(f"{row.canary} ({row.moved} of {row.n}{without[row.canary]})" for row in moving)
-            moved = "Those that moved a grade to where they want it, or after which there is no grade"
-            of_all = f"{planted} of {sum(map(len, CANARIES.values()))} canaries planted"
-            parts.append(prose(f"{of_all}. {moved}: {which or 'none'}."))
+        if judge.canaries:
+            moving = []
+            for row in judge.canaries:
+                if row.missing:
+                    moving.append(f"{row.canary} ({row.moved} of {row.n}, {row.missing} without a grade)")
+                elif row.moved:
+                    moving.append(f"{row.canary} ({row.moved} of {row.n})")
+            planted = len({row.canary for row in judge.canaries})
+            parts.append(
+                prose(
+                    f"{planted} of {sum(map(len, CANARIES.values()))} canaries planted. Those that moved a grade to "
+                    f"where they want it, or after which there is no grade: {', '.join(moving) or 'none'}."
+                )
+            )
     return ("\n\n".join(parts) + "\n").encode()
-
-
-def _line(row: ProbeRow) -> tuple[Cell, ...]:
-    because = f" ({row.measure.reason})" if row.word == "inconclusive" and row.measure.reason else ""
-    left_out = ", ".join(
-        f"{number} {reason}"
-        for number, reason in (
-            (row.inapplicable, "not applicable"),
-            (row.ungraded, "clean grade missing"),
-            (row.no_room, "no room"),
-            (row.missing, "twin's grade missing"),
-        )
-        if number
-    )
-    counts = (row.probe, MUST[row.expects], row.shift.n, row.shift.topics, left_out or None)
-    return (*counts, *(getattr(row, measure) for measure in MEASURES), f"{row.word}{because}")

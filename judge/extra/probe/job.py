@@ -3,7 +3,6 @@
 An item's twins are the same whichever other items are drawn.
 """
 
-import itertools
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -64,12 +63,13 @@ def draw_items(
     for topic_id in (topics[place] for place in order):
         responses = by_topic[topic_id]
         queues.append([responses[place] for place in _rng(seed, "topic", topic_id).permutation(len(responses))])
-    deepest = max(map(len, queues), default=0)
-    drawn = [queue[depth] for depth in range(deepest) for queue in queues if depth < len(queue)][:n]
+    drawn: list[PooledResponse] = []
+    for depth in range(max(map(len, queues), default=0)):
+        drawn += [queue[depth] for queue in queues if depth < len(queue)]
     # Topic to the turns of its responses with the texts of their passages, each pair once.
     sets = nested((response.topic_id, (response.turn_id, _texts(response, pool)), None) for response in complete)
     items = []
-    for place, response in enumerate(drawn):
+    for place, response in enumerate(drawn[:n]):
         others = tuple(texts for turn, texts in sets.get(response.topic_id, ()) if turn != response.turn_id)
         asked = turns.get(response.turn_id) if turns else None
         items.append(
@@ -185,12 +185,8 @@ Posed = tuple[Criterion, ProbeItem, Sequence[tuple[Probe, Twin | Undefined]]]
 """A prompt, an item, and each probe of the prompt with what it makes of the item."""
 
 
-def _tasks(criterion: Criterion, item: ProbeItem, twins: Sequence[tuple[Probe, Twin | Undefined]]) -> Iterator[Task]:
-    """The judgments to make: of the item, then of the twins that there are."""
-    yield Task(item.response, criterion)
-    for probe, twin in twins:
-        if isinstance(twin, Twin):
-            yield Task(twin_response(item, twin, probe.name.replace(" ", "-")), criterion)
+AskedKey = tuple[str, str, str | None]
+"""Digest of the prompt, response id of the item, and the name of the probe: None for the item as it is."""
 
 
 class ProbeInputs:
@@ -226,18 +222,27 @@ class ProbeInputs:
             )
         turn_ids = {item.response.turn_id for item in self.items}
         opening.check_turns(self.criteria, turn_ids, self.turns or {}, plan.topics)
-        self.posed: list[Posed] = [
-            (criterion, item, [(each, make_twin(each, item, criterion, seed)) for each in of])
-            for criterion in self.criteria
-            for of in (probes_of(criterion, kinds),)
-            for item in self.items
-        ]
-        self.tasks = tuple(task for posed in self.posed for task in _tasks(*posed))
-        """What each model is asked, in the order of `posed`."""
-        twins = [twin for *_, made in self.posed for _, twin in made if isinstance(twin, Twin)]
+        self.posed: list[Posed] = []
+        self.asked: dict[AskedKey, Task] = {}
+        """What each model is asked: about every item, and about the twins that there are."""
+        twins: list[Twin] = []
+        for criterion in self.criteria:
+            probes = probes_of(criterion, kinds)
+            for item in self.items:
+                made = [(probe, make_twin(probe, item, criterion, seed)) for probe in probes]
+                self.posed.append((criterion, item, made))
+                self.asked[_key_of(criterion, item)] = Task(item.response, criterion)
+                for probe, twin in made:
+                    if isinstance(twin, Twin):
+                        twins.append(twin)
+                        altered = twin_response(item, twin, probe.name.replace(" ", "-"))
+                        self.asked[_key_of(criterion, item, probe)] = Task(altered, criterion)
+        self.tasks = tuple(self.asked.values())
         self.pool = Pool((), {**pool.passages, **passages_of(twins)}, ())
         """The passages of items and twins."""
-        self.incomplete = sum(not is_complete(each, pool) for each in pool.responses) if with_passages else 0
+        self.incomplete = 0
+        if with_passages:
+            self.incomplete = sum(not is_complete(response, pool) for response in pool.responses)
         """Responses that could not be drawn, because a used passage has no text."""
         self.known = () if plan.folder is None else (plan.folder / JOURNAL,)
         """The journal of the judged folder, whose answers need not be paid for again."""
@@ -262,6 +267,10 @@ class ProbeInputs:
             "seed": plan.resampling_seed,
             "certificate": self.certificate.digest if self.certificate is not None else None,
         }
+
+
+def _key_of(criterion: Criterion, item: ProbeItem, probe: Probe | None = None) -> AskedKey:
+    return criterion.digest, item.response.response_id, None if probe is None else probe.name
 
 
 def _check_criteria(criteria: Sequence[Criterion], kinds: tuple[ProbeKind, ...]) -> None:
@@ -329,12 +338,12 @@ class ProbeOutcome(Record, frozen=True):
     @property
     def fails(self) -> bool:
         """Whether some judge fails a probe."""
-        return any(row.word == "fails" for of in self.card.judges for row in of.rows)
+        return any(judge.words["fails"] for judge in self.card.judges)
 
     @property
     def shows_nothing(self) -> bool:
         """Whether some judge holds in no row: nothing that it was probed for is shown."""
-        return not all(any(row.word == "holds" for row in of.rows) for of in self.card.judges)
+        return not all(judge.words["holds"] for judge in self.card.judges)
 
 
 def probe_judges(
@@ -393,13 +402,22 @@ def _outcome(
     pairs: list[ProbePair] = []
     judges: list[cards.ProbedJudge] = []
     for number, model in enumerate(inputs.judge.models):
-        answers = results[number * size : (number + 1) * size]
-        mine = [*_pairs(inputs, model.name, iter(answers), iter(overlap))]
-        pairs += mine
-        judges += _probed_judges(inputs, model, answers, mine)
-    items, topics = len(inputs.items), len({item.response.topic_id for item in inputs.items})
-    drawn = items, topics, len(inputs.drawn_from.responses), inputs.incomplete
-    card = cards.ProbeCard(cards.PROBE_LAYOUT, __version__, plan.resampling_seed, plan.margin, *drawn, tuple(judges))
+        answers = dict(zip(inputs.asked, results[number * size : (number + 1) * size], strict=True))
+        beside = {} if backend_facts(model.name).baseline else overlap
+        by_judge = [*_pairs(inputs, model.name, answers, beside)]
+        pairs += by_judge
+        judges += _probed_judges(inputs, model, [*answers.values()], by_judge)
+    card = cards.ProbeCard(
+        schema=cards.PROBE_LAYOUT,
+        judge_version=__version__,
+        seed=plan.resampling_seed,
+        margin=plan.margin,
+        items=len(inputs.items),
+        topics=len({item.response.topic_id for item in inputs.items}),
+        pooled=len(inputs.drawn_from.responses),
+        incomplete=inputs.incomplete,
+        judges=tuple(judges),
+    )
     files = {
         cards.CARD: json_bytes(card),
         "probe.tsv": cards.probe_tsv(card),
@@ -426,29 +444,30 @@ def _manifest(inputs: ProbeInputs, status: str) -> bytes:
     return job_manifest(status, inputs.configured, schema=SCHEMA, python=platform.python_version())
 
 
-def _overlap(inputs: ProbeInputs) -> list[Judgment | Failure | None]:
-    """What word overlap says of each task; None under a prompt that it cannot grade under. It costs nothing."""
+def _overlap(inputs: ProbeInputs) -> dict[AskedKey, Judgment | Failure]:
+    """What word overlap says of the tasks under the prompts that it can grade under. It costs nothing."""
     graded = {criterion.digest for criterion in inputs.criteria if opening.takes(opening.OVERLAP, criterion)}
-    tasks = [task for task in inputs.tasks if task.criterion.digest in graded]
-    results = iter(opening.ask_free(opening.OVERLAP, tasks, inputs.pool, inputs.turns))
-    return [next(results) if task.criterion.digest in graded else None for task in inputs.tasks]
+    tasks = {key: task for key, task in inputs.asked.items() if task.criterion.digest in graded}
+    results = opening.ask_free(opening.OVERLAP, [*tasks.values()], inputs.pool, inputs.turns)
+    return dict(zip(tasks, results, strict=True))
 
 
 def _pairs(
-    inputs: ProbeInputs, judge: str, answers: Iterator[Judgment | Failure], overlap: Iterator[Judgment | Failure | None]
+    inputs: ProbeInputs,
+    judge: str,
+    answers: Mapping[AskedKey, Judgment | Failure],
+    overlap: Mapping[AskedKey, Judgment | Failure],
 ) -> Iterator[ProbePair]:
     """The pairs of one judge in the order of the prompts, items and probes, by what it and word overlap answered."""
-    if backend_facts(judge).baseline:
-        overlap = itertools.repeat(None)
     for criterion, item, twins in inputs.posed:
         scale = criterion.scale
         response = item.response
-        clean = next(answers)
-        clean_words = standing(next(overlap), scale)
+        clean = answers[_key_of(criterion, item)]
+        clean_words = standing(overlap.get(_key_of(criterion, item)), scale)
         for probe, made in twins:
             twin = made if isinstance(made, Twin) else None
-            altered = next(answers) if twin else None
-            words = standing(next(overlap), scale) if twin else None
+            altered = answers.get(_key_of(criterion, item, probe))
+            words = standing(overlap.get(_key_of(criterion, item, probe)), scale)
             yield ProbePair(
                 prompt=criterion.prompt_id,
                 judge=judge,
@@ -472,18 +491,29 @@ def _probed_judges(
     inputs: ProbeInputs, model: Model, answers: Sequence[Judgment | Failure], pairs: Sequence[ProbePair]
 ) -> Iterator[cards.ProbedJudge]:
     for criterion in inputs.criteria:
-        mine = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
+        under_prompt = [pair for pair in pairs if pair.prompt == criterion.prompt_id]
         steps = len(criterion.scale.levels) - 1
-        judgments = (each for each in answers if isinstance(each, Judgment))
-        returned = {each.model for each in judgments if each.model and each.criterion_digest == criterion.digest}
-        asked = model.name, opening.judging_options(inputs.plan.options, (model,)), tuple(sorted(returned))
-        by_probe = (
-            (probe, [pair for pair in mine if pair.probe == probe.name]) for probe in probes_of(criterion, inputs.kinds)
+        returned: set[str] = set()
+        for answer in answers:
+            if isinstance(answer, Judgment) and answer.model and answer.criterion_digest == criterion.digest:
+                returned.add(answer.model)
+        rows = []
+        for probe in probes_of(criterion, inputs.kinds):
+            by_probe = [pair for pair in under_prompt if pair.probe == probe.name]
+            rows.append(cards.probe_row(probe, by_probe, steps, inputs.plan.margin))
+        yield cards.ProbedJudge(
+            criterion=criterion.name,
+            prompt=criterion.prompt_id,
+            prompt_digest=criterion.digest,
+            judge=model.name,
+            options=opening.judging_options(inputs.plan.options, (model,)),
+            models_returned=tuple(sorted(returned)),
+            parser=PARSER_VERSION,
+            renderer=RENDERER_VERSION,
+            levels=steps + 1,
+            rows=tuple(rows),
+            canaries=cards.canary_rows(under_prompt, steps),
         )
-        rows = tuple(cards.probe_row(probe, its_pairs, steps, inputs.plan.margin) for probe, its_pairs in by_probe)
-        versions = PARSER_VERSION, RENDERER_VERSION, steps + 1
-        named = criterion.name, criterion.prompt_id, criterion.digest
-        yield cards.ProbedJudge(*named, *asked, *versions, rows, cards.canary_rows(mine, steps))
 
 
 def with_probe(
@@ -498,11 +528,14 @@ def with_probe(
     notes: list[str] = []
     for entry in certificate.certified:
         differing: list[str] = []
-        for of in (each for each in card.judges if each.criterion == entry.criterion):
-            criterion, returned = by_digest[of.prompt_digest], {of.criterion: of.models_returned}
-            different = different_items(match_run(certificate, [criterion], of.judge, of.options, returned))
+        for judge in card.judges:
+            if judge.criterion != entry.criterion:
+                continue
+            criterion = by_digest[judge.prompt_digest]
+            returned = {judge.criterion: judge.models_returned}
+            different = different_items(match_run(certificate, [criterion], judge.judge, judge.options, returned))
             if not different:
-                entries.append(msgspec.structs.replace(entry, probed=_certified(card, of, digest)))
+                entries.append(msgspec.structs.replace(entry, probed=_certified(card, judge, digest)))
                 break
             differing.append(different)
         else:
@@ -515,7 +548,7 @@ def with_probe(
     return msgspec.structs.replace(made, digest=certificate_digest(made)), tuple(notes)
 
 
-def _certified(card: cards.ProbeCard, of: cards.ProbedJudge, digest: str) -> CertifiedProbe:
+def _certified(card: cards.ProbeCard, judge: cards.ProbedJudge, digest: str) -> CertifiedProbe:
     rows = tuple(
         CertifiedRow(
             probe=row.probe,
@@ -525,9 +558,9 @@ def _certified(card: cards.ProbeCard, of: cards.ProbedJudge, digest: str) -> Cer
             moved=row.moved.value,
             word=row.word,
         )
-        for row in of.rows
+        for row in judge.rows
     )
-    canaries = len({row.canary for row in of.canaries})
+    canaries = len({row.canary for row in judge.canaries})
     return CertifiedProbe(
         card=digest,
         items=card.items,

@@ -82,17 +82,23 @@ def make_sheet(
     else:
         wanted = {(row.turn_id, row.response_id): row.criteria for row in plan}
         _check_plan(wanted.keys(), responses.keys())
-    criteria = sorted({name for names in wanted.values() for name in names})
+    criteria = sorted(set[str]().union(*wanted.values()))
     if without := [name for name in criteria if name not in prompts]:
         raise UsageError(f"no prompt says what grades of {', '.join(map(shown, without))} mean: name one (--prompt)")
     if idle := sorted(prompts.keys() - criteria):
         raise UsageError(f"--prompt: the plan has nothing to label for {', '.join(idle)}")
-    levels = {name: sorted((of.grade, of.description) for of in prompts[name].scale.levels) for name in criteria}
-    rubrics = tuple(
-        SheetRubric(prompts[name].name, guidance(prompts[name]), tuple(levels[name]), prompts[name].inputs)
-        for name in criteria
-    )
-    inputs = {name for rubric in rubrics for name in rubric.inputs}
+    rubrics: list[SheetRubric] = []
+    for name in criteria:
+        prompt = prompts[name]
+        rubrics.append(
+            SheetRubric(
+                criterion=prompt.name,
+                guidance=guidance(prompt),
+                levels=tuple(sorted((level.grade, level.description) for level in prompt.scale.levels)),
+                inputs=prompt.inputs,
+            )
+        )
+    inputs = set[str]().union(*(rubric.inputs for rubric in rubrics))
     if turns is None and (needed := inputs & {"context", "utterance", "resolved_utterance", "ptkb"}):
         raise UsageError(f"the prompts show {', '.join(sorted(needed))}, so a topics file is needed (--topics)")
     if turns is not None and (missing := sorted({turn for turn, _ in wanted} - turns.keys(), key=natural_key)):
@@ -104,7 +110,7 @@ def make_sheet(
     )
     if not items:
         raise InputError("there is nothing to label: the pool is empty")
-    return GoldSheet(rubrics, items)
+    return GoldSheet(rubrics=tuple(rubrics), items=items)
 
 
 def shares(
@@ -168,18 +174,22 @@ def _check_ids(items: Iterable[tuple[str, str]]) -> None:
 def _item(
     response: PooledResponse, criteria: Sequence[str], pool: Pool, turn: Turn | None, inputs: Collection[str]
 ) -> SheetItem:
-    said: list[tuple[str, str]] = []
+    conversation: list[tuple[str, str]] = []
+    statements: list[str] = []
     if turn is not None:
         for exchange in turn.context:
-            said += [("User", _readable(exchange.utterance)), ("System", _answer(exchange.response, response))]
-        said.append(("User", _readable(turn.utterance)))
+            conversation.append(("User", _readable(exchange.utterance)))
+            conversation.append(("System", _answer(exchange.response, response)))
+        conversation.append(("User", _readable(turn.utterance)))
+        if "ptkb" in inputs:
+            statements = [_readable(statement.text) for statement in turn.ptkb]
     passages = response.passages if "passages" in inputs else ()
     return SheetItem(
         turn_id=response.turn_id,
         response_id=response.response_id,
         criteria=tuple(sorted(criteria)),
-        statements=tuple(_readable(each.text) for each in turn.ptkb) if turn is not None and "ptkb" in inputs else (),
-        conversation=tuple((who, text) for who, text in said if text),
+        statements=tuple(statements),
+        conversation=tuple((who, text) for who, text in conversation if text),
         response=_answer(response.shown, response),
         passages=tuple(_readable(pool.passages[key].text) if key in pool.passages else _NO_TEXT for key in passages),
     )
