@@ -16,7 +16,7 @@ from judge.io.files import StrPath
 from judge.io.ids import Cluster, check_cluster, clustering
 from judge.io.text import count, interval, printable
 from judge.jobs.folder import UNCALIBRATED
-from judge.jobs.manifest import OutputFolder, draws
+from judge.jobs.manifest import OutputFolder, looks
 from judge.pool.records import Pool, is_new, pool_places
 from judge.records import Criterion, Problem
 from judge.results.leaderboard import leaderboard
@@ -85,7 +85,7 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     def tables(self) -> ResultTables:
         """The leaderboard and every table beside it."""
         return result_tables(
-            self.pool, self.results, self.criteria, self.cluster, draws(self.manifest.get("configuration"))
+            self.pool, self.results, self.criteria, self.cluster, looks(self.manifest.get("configuration"))
         )
 
     def judges(self, criterion: Criterion) -> set[str]:

@@ -39,6 +39,9 @@ GROWING = frozenset({"runs", "pool", "passages", "pooling"})
 
 POOLING = ("topics", "pooling", "token_rule")
 """Keys of a configuration that say how a pool was made."""
+LOOKED = ", "
+ADDED = " + "
+"""What stands between two draws of pairs in a configuration: where runs were rated in between, and where not."""
 UNFINISHED = "unfinished"
 """Status of a folder while its files are written; it stays if the writing stops."""
 POOLED = "pooled"
@@ -323,7 +326,7 @@ def check_extended(folder: OutputFolder, wanted: Mapping[str, Any], files: Mappi
     options = folder.options
     differing = []
     for key, before, now in differences(folder.manifest["configuration"], wanted, POOLING):
-        if key == "pooling.draw" and str(now).startswith(f"{before}, "):
+        if key == "pooling.draw" and str(now).startswith((f"{before}{LOOKED}", f"{before}{ADDED}")):
             continue
         option = _OPTIONS.get(key, key.rpartition(".")[2].replace("_", "-"))
         if option in files:
@@ -341,10 +344,10 @@ def check_extended(folder: OutputFolder, wanted: Mapping[str, Any], files: Mappi
         )
 
 
-def draws(configured: Any) -> int:
-    """How often pairs were drawn, by the configuration of a pool: `--extend` records one draw after the other."""
+def looks(configured: Any) -> int:
+    """How often runs were rated before the next pairs were drawn, and once more, by the configuration of a pool."""
     pooling = configured.get("pooling") if isinstance(configured, dict) else None
-    return str(pooling.get("draw")).count(", ") + 1 if isinstance(pooling, dict) else 1
+    return str(pooling.get("draw")).count(LOOKED) + 1 if isinstance(pooling, dict) else 1
 
 
 REPORT_RECORD = "report.sha256"

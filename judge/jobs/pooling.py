@@ -16,7 +16,7 @@ from judge.io.plan import Call, OneOf, Option, Positive, pairs
 from judge.io.steps import Step, Steps, quiet
 from judge.io.table import Table
 from judge.io.text import count, shown
-from judge.jobs.manifest import OutputFolder, check_extended, pool_configuration
+from judge.jobs.manifest import ADDED, LOOKED, OutputFolder, check_extended, pool_configuration
 from judge.jobs.options import ResponseLimits, RunFiles
 from judge.passages.hashes import Hashes, open_hashes
 from judge.plugins import collection
@@ -266,14 +266,23 @@ def _made(
     )
     if selection.unit == "pair":
         drawn = read_draw(str(pooling.draw)) if pooling.draw is not None else ()
-        rated = pooling.extend / "ratings.tsv" if pooling.extend is not None else None
-        apart = told_apart(rated) if rated is not None and rated.exists() else frozenset[tuple[str, str]]()
+        rated = _ratings(pooling.extend) if pooling.extend is not None else None
+        apart = told_apart(rated) if rated is not None else frozenset[tuple[str, str]]()
         pool = pairs_pool(pool, *drawn, earlier=previous, apart=apart)
     return submitted, choice, pool
 
 
+def _ratings(folder: Path) -> Path | None:
+    """The table of the ratings in an output folder; None if nobody has rated runs there."""
+    path = folder / "ratings.tsv"
+    return path if path.exists() else None
+
+
 def _keep_draws(earlier: OutputFolder, configured: dict[str, Any], *, more: bool) -> None:
-    """Record the draws that led to earlier pairs, and then the one that led to more."""
+    """Record the draws that led to earlier pairs, and then the one that led to more.
+
+    A draw after a look at ratings stands after a comma, another one after a plus.
+    """
     if earlier.runs != configured["runs"]:
         raise UsageError(
             f"{earlier.path}: --extend adds pairs of the same runs; pool pairs of other runs into a new folder"
@@ -282,7 +291,8 @@ def _keep_draws(earlier: OutputFolder, configured: dict[str, Any], *, more: bool
     before = manifest["configuration"]["pooling"].get("draw") if manifest else None
     now = configured["pooling"].pop("draw", None)
     if before is not None:
-        configured["pooling"]["draw"] = f"{before}, {now}" if more else before
+        mark = ADDED if _ratings(earlier.path) is None else LOOKED
+        configured["pooling"]["draw"] = f"{before}{mark}{now or 'all'}" if more else before
 
 
 def _with_absent_evidence(submitted: Submitted, pool: Pool, pooling: Pooling, hashes: Hashes | None) -> Submitted:

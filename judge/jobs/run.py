@@ -17,7 +17,7 @@ from judge.io.ids import clustering
 from judge.io.steps import ProgressLine, Step
 from judge.jobs.folder import INDEX, index_markdown, pool_files, result_files
 from judge.jobs.folder import Outcome as Outcome
-from judge.jobs.manifest import MANIFEST, RECORD, draws, pool_manifest, reported
+from judge.jobs.manifest import MANIFEST, RECORD, looks, pool_manifest, reported
 from judge.jobs.recheck import ask_again, expected_again
 from judge.jobs.run_inputs import Plan, RunInputs, check_out, open_engine
 from judge.results.tables import result_tables
@@ -77,7 +77,7 @@ def _outcome(inputs: RunInputs, asking: Asking, replies: StoredResults) -> Outco
         pool=pool,
         criteria=criteria,
         results=told_results(results, pool, inputs.pooled.turns or pool.turns),
-        tables=result_tables(pool, results, criteria, plan.cluster, draws(inputs.pooled.configured)),
+        tables=result_tables(pool, results, criteria, plan.cluster, looks(inputs.pooled.configured)),
         statement=inputs.certified(_returned(results)),
         notes=notes,
         model_notes=(

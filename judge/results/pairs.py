@@ -53,7 +53,7 @@ class RatingRow(Record, frozen=True):
     topics: float = 0.0
     """How many topics of equal size its place rests on."""
     looks: int = 1
-    """How often pairs were drawn: more than once, by the ratings before (`--extend`)."""
+    """How often runs were rated: each time but the last, the ratings decided which pairs were drawn next."""
 
     @property
     def unplaced(self) -> bool:
@@ -66,9 +66,9 @@ class RatingRow(Record, frozen=True):
         return self.rating.reason or (too_few_topics(self.topics, self.cluster) if self.unplaced else None)
 
     @property
-    def drawn_again(self) -> str:
-        """How often pairs were drawn, unless it was once."""
-        return f"pairs drawn {self.looks} times" if self.looks > 1 else ""
+    def rated_again(self) -> str:
+        """How often runs were rated, unless it was once."""
+        return f"runs rated {self.looks} times" if self.looks > 1 else ""
 
     @property
     def win_rate(self) -> float | None:
@@ -86,7 +86,7 @@ COLUMNS: RecordColumns = {
     **fields("criterion rank rank_lo=rank_low rank_hi=rank_high tie=letters run=run_id rating=rating.value"),
     **fields("lo=rating.low hi=rating.high win_rate won tied lost flipped missing topics=rating.topics"),
     "flags": lambda row: " ".join(row.flags),
-    "note": lambda row: noted("; ".join(filter(None, (row.why_none, row.drawn_again))) or None, row.cluster),
+    "note": lambda row: noted("; ".join(filter(None, (row.why_none, row.rated_again))) or None, row.cluster),
 }
 PAIR_COLUMNS = ("criterion", "run_a", "run_b", "won", "tied", "lost", "flipped", "missing")
 """Of the table of pairs of runs: what `run_a` did against `run_b`."""
@@ -193,7 +193,7 @@ def rated_runs(
 ) -> tuple[list[RatingRow], list[tuple[object, ...]], str]:
     """The rows of the flagged runs, best first; those of pairs of runs; and what to know about verdicts and letters.
 
-    `looks`: how often pairs were drawn, each time but the first by the ratings before.
+    `looks`: how often runs were rated, each time but the last before more pairs were drawn.
     """
     order, topics, counts = _empty(compared, flags, cluster)
     tallies: dict[tuple[str, str], Counter[object]] = defaultdict(Counter)
@@ -222,9 +222,9 @@ def rated_runs(
         said.append(f"{why[0].upper()}{why[1:]}.")
     if looks > 1:
         said.append(
-            f"Pairs were drawn {looks} times, each time but the first by the ratings before (--extend), and ranks and "
-            "letters are as sure as they say at one look alone: whoever stops when runs are told apart does so by "
-            f"mistake up to {looks} times as often."
+            f"The runs were rated {looks} times, and each time but the last the ratings decided which pairs were drawn "
+            "next (--extend). Ranks and letters are as sure as they say at one look alone: whoever stops when runs are "
+            f"told apart does so by mistake up to {looks} times as often."
         )
     return rows, lines, " ".join(said)
 

@@ -137,7 +137,7 @@ def test_more_pairs_are_drawn_of_runs_that_are_not_told_apart(tmp_path: Path) ->
     given = runs(tmp_path / "runs", 32)
     first = judged(tmp_path, unsure, given=given, draw="240@3")
     assert [row.letters for row in first.tables.ratings] == ["a", "a", "b", "b"]
-    assert "Pairs were drawn" not in first.tables.advantages["preference"]
+    assert "runs were rated" not in first.tables.advantages["preference"]
     before = [(item.response_id, item.turn_id, item.text, item.second) for item in first.pool.responses]
     plans = ({"name": "more"}, {"name": "more", "extend": tmp_path / "more"}, {"extend": tmp_path / "out"})
     for place, options in enumerate(plans):
@@ -149,11 +149,11 @@ def test_more_pairs_are_drawn_of_runs_that_are_not_told_apart(tmp_path: Path) ->
         assert {text[5] + second[5] for *_, text, second in held[len(before) :]} == {"32", "23", "10", "01"}
         manifest = json.loads((tmp_path / ("out" if place == 2 else "more") / "manifest.json").read_text())
         assert manifest["configuration"]["pooling"]["draw"] == "240@3, 270@3"
-        said = "Pairs were drawn 2 times, each time but the first by the ratings before (--extend)"
+        said = "runs were rated 2 times, and each time but the last the ratings decided which pairs were drawn next"
         assert said in found.tables.advantages["preference"] and "up to 2 times as often" in str(found.tables)
         folder = tmp_path / ("out" if place == 2 else "more")
         assert read_judged(folder).tables.ratings == found.tables.ratings
-        assert "\tpairs drawn 2 times\n" in (folder / "ratings.tsv").read_text()
+        assert "\truns rated 2 times\n" in (folder / "ratings.tsv").read_text()
         assert len(asked) == (30, 0, 30)[place]
     (tmp_path / "runs" / "e.jsonl").write_text((tmp_path / "runs" / "d.jsonl").read_text().replace('"d"', '"e"'))
     with pytest.raises(UsageError, match="adds pairs of the same runs"):
@@ -162,6 +162,24 @@ def test_more_pairs_are_drawn_of_runs_that_are_not_told_apart(tmp_path: Path) ->
         file.write(file.seek(0) or file.readlines()[1])
     with pytest.raises(InputError, match="not usable as ratings"):
         judged(tmp_path, unsure, given=given, extend=tmp_path / "more")
+
+
+def test_a_draw_before_anybody_rated_runs_is_no_look(tmp_path: Path) -> None:
+    given = runs(tmp_path / "runs", 32)
+    options = ["--runs", str(given["runs"][0]), "--topics", str(given["topics"]), "--profile", "rag", "--unit", "pair"]
+    assert main(["pool", *options, "--draw", "20", "-o", str(tmp_path / "out")]) == 0
+    assert main(["pool", *options, "--draw", "60", "--extend", str(tmp_path / "out")]) == 0
+    steps = [
+        ("100", "20@1 + 60@1 + 100@1", 1),
+        ("120", "20@1 + 60@1 + 100@1, 120@1", 2),
+        (None, "20@1 + 60@1 + 100@1, 120@1, all", 3),
+    ]
+    for draw, recorded, looks in steps:
+        found = judged(tmp_path, unsure, given=given, draw=draw, extend=tmp_path / "out")
+        manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+        assert manifest["configuration"]["pooling"]["draw"] == recorded
+        assert {row.looks for row in found.tables.ratings} == {looks}
+        assert (f"rated {looks} times" in found.tables.advantages["preference"]) is (looks > 1)
 
 
 def test_a_verdict_that_changes_with_the_order_is_missing_and_no_tie(tmp_path: Path) -> None:
