@@ -29,6 +29,8 @@ from judge.judges.journal import Journal
 from judge.judges.model import FREE, Model
 from judge.judges.records import PROMPT_CUT, Completion, Request, storable
 
+Writing = asyncio.Future[None] | None
+"""What writes a reply to the disk; None where there is nothing to write."""
 _BACKOFF = tenacity.wait_random_exponential(max=60.0)
 """Seconds between two attempts of a call where the provider names no time."""
 _FEWEST = 3
@@ -115,7 +117,7 @@ class Calls:
 
     async def completion(
         self, digest: str, request: Request, together: Together | None = None
-    ) -> "tuple[Completion, asyncio.Future[None] | None]":
+    ) -> tuple[Completion, Writing]:
         """The completion of a request, from the journal or from the judge, and what writes it to the disk.
 
         `together`: joins it with the requests of others; None where it is asked alone.

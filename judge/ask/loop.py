@@ -8,45 +8,35 @@ gets a thread of its own, and this thread waits.
 
 import asyncio
 import contextlib
-import dataclasses
 import itertools
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from judge.ask.account import Account, Settings, price_of
-from judge.ask.calls import Calls
-from judge.ask.dialect import Dialect, adapted
+from judge.ask.calls import Calls, Writing
+from judge.ask.dialect import Dialect
+from judge.ask.dialogue import TaskDialogue
 from judge.ask.firsts import FIRSTS, MOST_ALONE, Firsts, failed_alike, first_questions
 from judge.ask.line import Clock
 from judge.ask.progress import Progress, job_progress
-from judge.ask.questions import Answer, Asked, Questions, failure, is_filler, outcome
-from judge.ask.records import Failure, Judgment, Task, in_order
+from judge.ask.questions import Questions, failure
+from judge.ask.queue import TaskQueue
+from judge.ask.records import Failure, Judgment, Task
 from judge.ask.results import ResultWriter, StoredResults
 from judge.ask.together import Together
 from judge.errors import (
-    AuthenticationError,
-    BudgetError,
-    CallError,
     Interrupted,
-    JudgeError,
     MissingKeyError,
-    OperationalError,
-    ParameterRefused,
-    StructureUnsupported,
-    TransientError,
 )
 from judge.io.table import sequence
 from judge.judges.journal import Journal
 from judge.judges.model import Model
-from judge.judges.records import AnswerForm, Completion, Request
 from judge.pool.records import Pool
-from judge.records import AnswerKind
 from judge.runs.records import Turn
 
 _Result = TypeVar("_Result")
@@ -122,12 +112,6 @@ def _handled(handler: Callable[[int, object], None]) -> Iterator[None]:
         yield
 
 
-_IN_A_ROW = 32
-"""Tasks whose requests are made ahead."""
-_Writing = asyncio.Future[None] | None
-"""What writes a reply to the disk; None where there is nothing to write."""
-
-
 class Loop:
     """Makes judgments about one pool by one judge, with one journal.
 
@@ -158,12 +142,6 @@ class Loop:
         self._recalled = self._failures = 0
         self._known_firsts: dict[int, Judgment | Failure] = {}
         """What the journal holds of the first questions, by the numbers of their tasks."""
-        self._waiting: deque[int] = deque()
-        """The numbers of the tasks that are to be asked, in order."""
-        self._firsts: dict[int, tuple[str, Request]] = {}
-        """Digests and requests that are made already, by the numbers of their tasks."""
-        self._open: dict[str, asyncio.Future[Judgment | Failure | None]] = {}
-        """What becomes of each question that is being asked; None after an error that ended the run."""
 
     def run_to_end(self, wanted: Sequence[Task]) -> StoredResults:
         """Make a judgment or a failure of every task, in their order, and close the judge; a loop may be running here.
@@ -183,14 +161,15 @@ class Loop:
             endpoint = self._questions.endpoint
             endpoint.check()
             firsts = [] if self._model.recorded else first_questions(self._wanted, endpoint)
-            picked = {number for one in firsts for number in one.numbers}
-            self._waiting = deque(in_order(self._wanted, self._recall(picked), together=self._model.asks_together > 1))
-            if self._waiting and self._model.room is not None:
+            picked = set(itertools.chain.from_iterable(one.numbers for one in firsts))
+            queue = TaskQueue(self._questions, self._wanted, self._recall(picked))
+            asked = OpenQuestions(self._questions, self.calls, self._wanted, queue, self._settle)
+            if queue and self._model.room is not None:
                 endpoint.add_room(self._model.room)
             for one in firsts:
-                await self._begin(one)
-            workers = min(self.calls.workers, len(self._waiting))
-            await asyncio.gather(*(self._work() for _ in range(workers)))
+                await self._begin(one, asked)
+            workers = min(self.calls.workers, len(queue))
+            await asyncio.gather(*(self._work(asked) for _ in range(workers)))
             self.calls.end()
             self._journal.check_there()
             return self._results.results()
@@ -220,7 +199,7 @@ class Loop:
                 self._recalled += 1
                 self._settle(number, settled)
 
-    async def _begin(self, firsts: Firsts) -> None:
+    async def _begin(self, firsts: Firsts, asked: "OpenQuestions") -> None:
         """Ask questions of one kind one after the other, until the judge has given an answer.
 
         They settle how all others are asked. The calls are stopped if there is no use in them.
@@ -229,8 +208,8 @@ class Loop:
         criterion = firsts.criterion
         failures: list[Failure] = []
         singly = 0
-        for number in itertools.chain(firsts.numbers, self._of_kind(criterion.answer)):
-            outcome = self._known_firsts.get(number) or await self._alone(number)
+        for number in itertools.chain(firsts.numbers, asked.queue.of_kind(criterion.answer)):
+            outcome = self._known_firsts.get(number) or await self._alone(number, asked)
             if self.calls.stopped is not None or self.calls.given_up:
                 # The endpoint may be down, and several calls at once find that out sooner.
                 return
@@ -248,7 +227,7 @@ class Loop:
                 return
             if singly == FIRSTS:
                 # In this form, nothing else came than failures of single requests.
-                self._learn(endpoint.dialect.refusing(endpoint.forms(criterion)[0], criterion.answer))
+                asked.learn(endpoint.dialect.refusing(endpoint.forms(criterion)[0], criterion.answer))
                 endpoint.settle(criterion)
                 return
             if len(failures) >= FIRSTS and endpoint.is_settled(criterion):
@@ -256,86 +235,31 @@ class Loop:
             if len(failures) + singly >= MOST_ALONE:
                 return
 
-    def _of_kind(self, answer: AnswerKind) -> Iterator[int]:
-        """The numbers of the tasks of a kind that still wait, each when it is asked for."""
-        while True:
-            of_kind = (number for number in self._waiting if self._wanted[number].criterion.answer == answer)
-            number = next(of_kind, None)
-            if number is None:
-                return
-            yield number
-
-    async def _alone(self, number: int) -> Judgment | Failure | None:
+    async def _alone(self, number: int, asked: "OpenQuestions") -> Judgment | Failure | None:
         """Ask one question, and wait until its answer is on the disk; None where it does not wait to be asked.
 
         Others about its response are asked beside it, if the judge is asked several in a call.
         """
-        if number not in self._waiting:
+        if number not in asked.queue:
             return None
         # Gathered, because what stops it is kept to itself, a cancellation too.
-        (about,) = await asyncio.gather(self._judge_about(self._take(self._waiting.index(number))))
-        for each in about.closing:
-            await each
+        (about,) = await asyncio.gather(asked.ask(asked.queue.take(asked.queue.index(number))))
+        for closing in about.closing:
+            await closing
         self._known_firsts |= about.settled
         return about.settled.get(number)
 
-    def _learn(self, dialect: Dialect) -> None:
-        """Remember what the endpoint refuses; requests that are made already may be sent otherwise now."""
-        if self._questions.endpoint.learn(dialect):
-            self._firsts.clear()
-
-    async def _work(self) -> None:
+    async def _work(self, asked: "OpenQuestions") -> None:
         """Take one task after the other; while a reply is written to the disk, another worker has the slot."""
         while True:
             async with self.calls.slots:
-                if not self._waiting or self.calls.stopped is not None:
+                if not asked.queue or self.calls.stopped is not None:
                     return
                 # In turn from both ends while calls are given up.
-                about = await self._judge_about(self._take(len(self._waiting) - 1 if self.calls.given_up % 2 else 0))
-            for each in about.closing:
-                await each
-
-    def _take(self, place: int) -> list[int]:
-        """The task at a place of those that wait; all about its response if the judge is asked several in a call."""
-        waiting = self._waiting
-        if self._model.asks_together == 1:
-            number = waiting[place]
-            del waiting[place]
-            return [number]
-        response_id = self._wanted[waiting[place]].response.response_id
-        first = place
-        while first and self._wanted[waiting[first - 1]].response.response_id == response_id:
-            first -= 1
-        end = place + 1
-        while end < len(waiting) and self._wanted[waiting[end]].response.response_id == response_id:
-            end += 1
-        taken = [waiting[each] for each in range(first, end)]
-        for _ in taken:
-            del waiting[first]
-        return taken
-
-    async def _judge_about(self, numbers: Sequence[int]) -> "_Judged":
-        """Ask about tasks, several about one response together, until nothing more is asked."""
-        if len(numbers) == 1:
-            (number,) = numbers
-            judged = await self._judge(number, self._wanted[number])
-            if judged is None:
-                return _Judged({}, [])
-            return _Judged({number: judged[1]}, [self._close(number, *judged)])
-        together = self.calls.together(len(numbers))
-        settled: dict[int, Judgment | Failure] = {}
-
-        async def member(number: int) -> None:
-            judged = await self._judge(number, self._wanted[number], together)
-            if judged is not None:
-                settled[number] = judged[1]
-            together.leave()
-            if judged is not None:
-                await self._close(number, *judged)
-
-        closing = [asyncio.ensure_future(member(number)) for number in numbers]
-        await together.over.wait()
-        return _Judged(settled, closing)
+                place = len(asked.queue) - 1 if self.calls.given_up % 2 else 0
+                about = await asked.ask(asked.queue.take(place))
+            for closing in about.closing:
+                await closing
 
     def _settle(self, number: int, settled: Judgment | Failure) -> None:
         self._results.put(number, settled)
@@ -357,17 +281,60 @@ class Loop:
             )
         )
 
-    def _first(self, number: int) -> tuple[str, Request]:
-        """Digest and first request of a task; made for many tasks in a row, which takes half the CPU."""
-        if number not in self._firsts:
-            for each in (number, *itertools.islice(self._waiting, _IN_A_ROW)):
-                if each not in self._firsts:
-                    self._firsts[each] = self._questions.first(self._wanted[each])
-        return self._firsts.pop(number)
+
+class OpenQuestions:
+    """Asks about tasks; those with the same question share what one of them asks.
+
+    `settle` takes the number of a task and its outcome, once the answer is on the disk.
+    """
+
+    def __init__(
+        self,
+        questions: Questions,
+        calls: Calls,
+        wanted: Sequence[Task],
+        queue: TaskQueue,
+        settle: Callable[[int, Judgment | Failure], None],
+    ) -> None:
+        self.queue = queue
+        self._questions = questions
+        self._calls = calls
+        self._wanted = wanted
+        self._settle = settle
+        self._open: dict[str, asyncio.Future[Judgment | Failure | None]] = {}
+        """What becomes of each question that is being asked; None after an error that ended the run."""
+
+    def learn(self, dialect: Dialect) -> None:
+        """Remember what the endpoint refuses; requests that are made already may be sent otherwise now."""
+        if self._questions.endpoint.learn(dialect):
+            self.queue.forget()
+
+    async def ask(self, numbers: Sequence[int]) -> "_Judged":
+        """Ask about tasks, several about one response together, until nothing more is asked."""
+        if len(numbers) == 1:
+            (number,) = numbers
+            judged = await self._judge(number, self._wanted[number])
+            if judged is None:
+                return _Judged({}, [])
+            return _Judged({number: judged[1]}, [self._close(number, *judged)])
+        together = self._calls.together(len(numbers))
+        settled: dict[int, Judgment | Failure] = {}
+
+        async def member(number: int) -> None:
+            judged = await self._judge(number, self._wanted[number], together)
+            if judged is not None:
+                settled[number] = judged[1]
+            together.leave()
+            if judged is not None:
+                await self._close(number, *judged)
+
+        closing = [asyncio.ensure_future(member(number)) for number in numbers]
+        await together.over.wait()
+        return _Judged(settled, closing)
 
     async def _judge(
         self, number: int, task: Task, together: Together | None = None
-    ) -> tuple[str, Judgment | Failure, _Writing] | None:
+    ) -> tuple[str, Judgment | Failure, Writing] | None:
         """Ask about a task, and give its question, its outcome, and what writes the last reply behind it.
 
         None where it is settled otherwise: tasks with the same question share what one of them asks. `together`: joins
@@ -375,177 +342,49 @@ class Loop:
         """
         digest = settled = None
         try:
-            question, request = self._first(number)
+            question, request = self.queue.first(number)
             while (twin := self._open.get(question)) is not None:
                 with contextlib.nullcontext() if together is None else together.aside():
                     await asyncio.wait([twin])
-                known = self._questions.recall(task)
+                recalled = self._questions.recall(task)
                 missing = twin.result()
-                if known is None and isinstance(missing, Failure):
-                    known = failure(task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest)
-                if known is not None:
-                    self._settle(number, known)
+                if recalled is None and isinstance(missing, Failure):
+                    recalled = failure(
+                        task, missing.judge, missing.reason, missing.detail, digest=missing.request_digest
+                    )
+                if recalled is not None:
+                    self._settle(number, recalled)
                     return None
-            digest, self._open[question] = question, asyncio.get_running_loop().create_future()
-            is_settled = self._questions.endpoint.is_settled(task.criterion)
-            dialogue = _Dialogue(request, question, is_settled, together=together)
-            settled, write = await self._ask(task, dialogue)
-            return question, settled, write
+            digest = question
+            self._open[question] = asyncio.get_running_loop().create_future()
+            dialogue = TaskDialogue(
+                questions=self._questions,
+                calls=self._calls,
+                task=task,
+                digest=question,
+                request=request,
+                learn=self.learn,
+                together=together,
+            )
+            settled = await dialogue.ask()
+            return question, settled, dialogue.write
         except BaseException as error:  # noqa: BLE001 - after any error, the paid calls of other workers must be kept
-            self.calls.stop(error)
+            self._calls.stop(error)
         finally:
             if digest is not None and settled is None:
                 self._open.pop(digest).set_result(None)
         return None
 
-    async def _close(self, number: int, digest: str, settled: Judgment | Failure, write: _Writing) -> None:
+    async def _close(self, number: int, digest: str, settled: Judgment | Failure, write: Writing) -> None:
         """Settle a task once its answer is on the disk, where those who wait for it find it."""
         try:
             if write is not None:
                 await write
             self._settle(number, settled)
         except BaseException as error:  # noqa: BLE001 - as in `_judge`
-            self.calls.stop(error)
+            self._calls.stop(error)
         finally:
             self._open.pop(digest).set_result(settled)
-
-    async def _ask(self, task: Task, dialogue: "_Dialogue") -> tuple[Judgment | Failure, _Writing]:
-        """Ask until there is an outcome, in the way that the endpoint takes.
-
-        Until the judge has given such an answer, a refusal changes what is taken for the endpoint's dialect, and the
-        question is asked anew. Afterwards, a request that fails under an answer form is asked once more in the next
-        form, for this response alone; so is one that got nothing but white space. The outcome rests on what was said in
-        the last form, which is all that a later run looks for.
-        """
-        questions = self._questions
-        endpoint = self._questions.endpoint
-        criterion = task.criterion
-        dialect = endpoint.dialect
-        request = dialogue.first
-        while True:
-            try:
-                answer = await self._inquire(task, request, dialogue)
-            except (CallError, AuthenticationError) as error:
-                again = self._again(error, task, request, dialect, dialogue)
-                if again is not None:
-                    dialect, request = again
-                    dialogue.completions.clear()
-                    continue
-                if isinstance(error, AuthenticationError):
-                    raise
-                self._account.rest(self._model.name, dialogue.completions)
-                return failure(task, self._model.name, error.reason, str(error), digest=dialogue.digest), None
-            following: AnswerForm | None = None
-            if is_filler(answer.completion, answer.request.form):
-                following = endpoint.next_form(criterion, request.form, dialect)
-            if following is None:
-                break
-            if dialogue.write is not None:
-                await dialogue.write
-            dialogue.completions.clear()
-            request = questions.request(task, following, dialect)
-        # Without what was left out, it was taken, whatever became of the form.
-        self._learn(Dialect(omitted=dialect.omitted))
-        if not endpoint.is_settled(criterion) and request.form == endpoint.forms(criterion, dialect)[0]:
-            self._learn(dialect)
-            endpoint.settle(criterion)
-        settled = outcome(task, answer, self._model.name, dialogue.digest)
-        if isinstance(settled, Judgment):
-            endpoint.judge(criterion)
-        self._account.rest(self._model.name, dialogue.completions)
-        return settled, dialogue.write
-
-    def _again(
-        self, error: JudgeError, task: Task, request: Request, dialect: Dialect, dialogue: "_Dialogue"
-    ) -> tuple[Dialect, Request] | None:
-        """The same question in another way, after the endpoint refused it; None if there is none.
-
-        An OperationalError if the endpoint refuses a parameter that the user set.
-        """
-        questions = self._questions
-        endpoint = self._questions.endpoint
-        criterion = task.criterion
-        if isinstance(error, ParameterRefused) and error.parameter in self._model.required:
-            raise OperationalError(f"{self._model.name} does not take {error.parameter}, which was set: {error}")
-        changed = adapted(dialect, error, request, criterion.answer)
-        if endpoint.is_settled(criterion):
-            if changed is not None and not dialogue.is_settled and not dialogue.completions:
-                # Another question has settled it meanwhile.
-                dialogue.is_settled = True
-                return endpoint.dialect, questions.request(task, endpoint.forms(criterion)[0])
-            changed = None
-        if isinstance(error, ParameterRefused):
-            return None if changed is None else (changed, questions.request(task, request.form, changed))
-        if dialogue.completions:
-            # The form was answered before, so that the endpoint takes it.
-            changed = None
-        if changed is None and not isinstance(error, StructureUnsupported):
-            return None
-        form = endpoint.next_form(criterion, request.form, dialect)
-        if form is None:
-            return None
-        if changed is None:
-            endpoint.fail(questions.digest(request))
-        dialect = changed or dialect
-        return dialect, questions.request(task, form, dialect)
-
-    async def _inquire(self, task: Task, request: Request, dialogue: "_Dialogue") -> Answer:
-        """Ask, beginning with this request."""
-        talk = self._questions.inquiry(task, request)
-        following = next(talk)
-        known = dialogue.digest if following is dialogue.first else None
-        try:
-            while True:
-                completion = await self._completion(self._questions.look_up(following, known), dialogue)
-                known = None
-                following = talk.send(completion)
-                # One question may take many replies; each is on the disk before the next is paid for.
-                if dialogue.write is not None:
-                    await dialogue.write
-        except StopIteration as stop:
-            answer: Answer = stop.value
-            return answer
-
-    async def _completion(self, asked: Asked, dialogue: "_Dialogue") -> Completion:
-        """The reply to a request; once more, with more room, where it ended at its token limit."""
-        while True:
-            dialogue.digest = asked.digest
-            dialogue.completions |= asked.cut
-            if asked.request.room is not None:
-                self._questions.endpoint.add_room(asked.request.room)
-            try:
-                completion, dialogue.write = await self.calls.completion(asked.digest, asked.request, dialogue.together)
-            except CallError as error:
-                if not asked.cut or isinstance(error, (TransientError, BudgetError)):
-                    raise
-                # The endpoint has no such room, so that the reply which was cut off is what there is.
-                self._questions.endpoint.fail(asked.digest)
-                dialogue.write = None
-                dialogue.digest, completion = list(asked.cut.items())[-1]
-                return completion
-            dialogue.completions[asked.digest] = completion
-            more = self._questions.with_more_room(asked._replace(completion=completion))
-            if more is None:
-                return completion
-            if dialogue.write is not None:
-                await dialogue.write
-            asked = more
-
-
-@dataclasses.dataclass
-class _Dialogue:
-    """The requests about one task so far."""
-
-    first: Request
-    digest: str
-    """Of the last request."""
-    is_settled: bool
-    """Whether it was settled how the question is asked when that began."""
-    completions: dict[str, Completion] = dataclasses.field(default_factory=dict)
-    """By the digests of their requests."""
-    together: Together | None = None
-    """Joins the requests with those of other tasks; None where they are asked alone."""
-    write: _Writing = None
 
 
 class _Judged(NamedTuple):

@@ -229,19 +229,16 @@ def _chosen(kinds: Sequence[type[Options]], plans: Sequence[Options]) -> dict[st
 
 
 def _refuse(
-    parser: CommandParser, known: Collection[str], places: Mapping[str, tuple[str, str]], reasons: Mapping[str, str]
+    parser: CommandParser, options: Collection[str], places: Mapping[str, tuple[str, str]], reasons: Mapping[str, str]
 ) -> None:
-    known = set(known) - {"config", "save-config"}
-    problems = [
-        file_problem("bad_value", file, f"{name}: {reasons[name]}", place)
-        if name in known
-        else Problem(
-            *("unknown_option", "error", file, None, place),
-            f"{parser.prog} has no option {name!r}{did_you_mean(name, known)}",
-        )
-        for name, (file, place) in places.items()
-        if name in reasons or name not in known
-    ]
+    names = set(options) - {"config", "save-config"}
+    problems: list[Problem] = []
+    for name, (file, place) in places.items():
+        if name not in names:
+            message = f"{parser.prog} has no option {name!r}{did_you_mean(name, names)}"
+            problems.append(file_problem("unknown_option", file, message, place))
+        elif name in reasons:
+            problems.append(file_problem("bad_value", file, f"{name}: {reasons[name]}", place))
     if problems:
         raise InputError(f"{problems[0].file}: {count(len(problems), 'option')} that cannot be used", problems)
 

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, Valid
 from pydantic_core import PydanticCustomError
 
 from judge.errors import refuse
-from judge.io.files import MAX_PROBLEMS, StrPath, jsonl_bytes, numbered, read_content, stopped
+from judge.io.files import StrPath, jsonl_bytes, numbered, read_content, too_many
 from judge.io.ids import groups_of, natural_key, topic_of
 from judge.io.text import count, digest, shown
 from judge.pool.build import normalize
@@ -101,8 +101,7 @@ def scan_gold(content: bytes, name: str) -> tuple[list[tuple[int, GoldRow]], lis
     for number, line in numbered(content.removeprefix(b"\xef\xbb\xbf"), name):
         if not line.strip():
             continue
-        if len(problems) >= MAX_PROBLEMS:
-            problems.append(stopped(name, number))
+        if too_many(problems, name, number):
             break
         row_problems, values = _row(line)
         if not row_problems:

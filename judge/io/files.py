@@ -22,7 +22,7 @@ from typing import IO, Any, AnyStr, TypeVar
 import msgspec
 
 from judge.errors import InputError, UsageError
-from judge.records import Problem
+from judge.records import Problem, file_problem
 
 _Content = TypeVar("_Content")
 StrPath = str | os.PathLike[str]
@@ -141,12 +141,13 @@ def numbered(content: AnyStr, name: str) -> Iterator[tuple[int, AnyStr]]:
         start = end + 1
 
 
-def stopped(name: str, number: int) -> Problem:
-    """The problem that says where reading stopped, after those that are listed."""
+def too_many(problems: list[Problem], name: str, number: int, before: int = 0) -> bool:
+    """Whether a file has so many problems, besides those `before` it, that reading stops, which one more then says."""
+    if len(problems) - before < MAX_PROBLEMS:
+        return False
     message = f"{MAX_PROBLEMS:,} problems up to here; the rest of the file was not read"
-    return Problem(
-        code="too_many_problems", severity="error", file=name, turn_id=None, path=f"line {number}", message=message
-    )
+    problems.append(file_problem("too_many_problems", name, message, f"line {number}"))
+    return True
 
 
 PATIENCE = 10.0
@@ -326,7 +327,7 @@ def decode_rows(
 ) -> Iterator[tuple[int, _Row]]:
     """As `decode_lines`, of lines with their numbers; each is decoded before the next one is asked for."""
     decoder = msgspec.json.Decoder(row_type)
-    listed = 0
+    before = len(problems)
     for number, line in lines:
         if not line.strip():
             continue
@@ -335,10 +336,8 @@ def decode_rows(
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             message, _, path = str(error).partition(" - at `")
             where = f"line {number}: {path.rstrip('`') or '$'}"
-            problems.append(Problem(code=code, severity="error", file=name, turn_id=None, path=where, message=message))
-            listed += 1
-            if listed == MAX_PROBLEMS:
-                problems.append(stopped(name, number))
+            problems.append(file_problem(code, name, message, where))
+            if too_many(problems, name, number, before):
                 return
 
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from judge.errors import InputError, UsageError, refuse
-from judge.io.files import MAX_PROBLEMS, numbered, stopped
+from judge.io.files import numbered, too_many
 from judge.io.text import count, digest, shown
 from judge.records import Problem
 
@@ -289,7 +289,7 @@ def parse_qrels(text: str, name: str, grades: Collection[int] | None = None) -> 
         if problem is None:
             key = (fields[0], fields[2])
             if first.setdefault(key, number) == number:
-                rows.append(QrelRow(*key, int(fields[3])))
+                rows.append(QrelRow(turn_id=fields[0], item_id=fields[2], grade=int(fields[3])))
                 continue
             problem = ("duplicate_row", f"{key[0]} {key[1]} is already on line {first[key]}")
         problems.append(
@@ -389,8 +389,7 @@ def _fields(text: str, name: str, problems: list[Problem]) -> Iterator[tuple[int
     for number, line in numbered(text.removeprefix("\ufeff"), name):
         fields = line.split() if quick else re.split(r"[ \t]+", line.strip(" \t\r"))
         if fields and fields != [""]:
-            if len(problems) == MAX_PROBLEMS:
-                problems.append(stopped(name, number))
+            if too_many(problems, name, number):
                 return
             yield number, fields
 

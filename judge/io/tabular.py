@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from judge.errors import InputError, OperationalError
-from judge.io.files import MAX_COLUMNS, MAX_PROBLEMS, largest_file, most_values, read_content, stopped
+from judge.io.files import MAX_COLUMNS, largest_file, most_values, read_content, too_many
 from judge.io.folder import temporary_name
 from judge.io.installed import need_extra
 from judge.io.text import shown
@@ -125,8 +125,7 @@ def read_table(
 
     delimiter = delimiter_of(path, text)
     for line, cells in table_records(text, delimiter, quoted):
-        if len(problems) - before == MAX_PROBLEMS:
-            problems.append(stopped(str(path), line))
+        if too_many(problems, str(path), line, before):
             break
         if isinstance(cells, str):
             problem("not_a_table", line, cells)

@@ -451,7 +451,10 @@ JUDGE_CHECKS = (needs, address, answers, structured, logprobs, caching, context)
 def examine(plan: DoctorPlan, steps: Steps = quiet) -> tuple[CheckFinding, ...]:
     """Check this machine, and ask each judge of the plan; without judges, nothing is sent."""
     judges = [ExaminedJudge(name, plan.base_url) for name in dict.fromkeys(plan.models)]
-    findings = [CheckFinding(check.__name__, *check(plan.folder)) for check in MACHINE_CHECKS]
+    findings: list[CheckFinding] = []
+    for check in MACHINE_CHECKS:
+        state, text, advice = check(plan.folder)
+        findings.append(CheckFinding(check=check.__name__, state=state, found=text, advice=advice))
     for judge in judges:
         steps(Step(f"asking {judge.name}"))
         findings += _examined(judge)

@@ -12,7 +12,7 @@ import msgspec
 from judge.ask.records import Failure, Judgment
 from judge.ask.results import FAILURES, JUDGMENTS, MEMBER_FAILURES, MEMBERS
 from judge.errors import InputError, OperationalError, refuse
-from judge.io.files import MAX_PROBLEMS, LineStream, decode_rows, stopped
+from judge.io.files import LineStream, decode_rows, too_many
 from judge.io.folder import check_apart, check_own_folder, make_folder, remove_files, temporary_name
 from judge.io.installed import need_extra
 from judge.io.plan import Options
@@ -118,8 +118,7 @@ def _rows(path: Path, kind: type[Judgment | Failure], steps: Steps) -> Iterator[
                     problems.append(file_problem(code, path, _TOO_LARGE, f"line {number}: $.{name}"))
             if not problems:
                 yield tuple(map(_value, values.values()))
-            if len(problems) >= MAX_PROBLEMS:
-                problems.append(stopped(str(path), number))
+            if too_many(problems, str(path), number):
                 break
     refuse(problems, f"{path}: not usable as results")
 

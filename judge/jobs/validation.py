@@ -29,7 +29,7 @@ from judge.runs.check.problems import (
     total,
     with_problems,
 )
-from judge.runs.check.rules import CollectionHashes
+from judge.runs.check.responses import CollectionHashes
 from judge.runs.check.validate import Checked, FileCheck, validate_together
 from judge.runs.check.year import mixed_years
 from judge.runs.document import file_name

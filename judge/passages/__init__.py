@@ -32,7 +32,10 @@ Find = Callable[[Sequence[str]], Sequence[bytes | None]]
 """Gives the MD5 of each passage id; None for one that is not in the collection's hash list."""
 _READ_WHOLLY = 64 << 20
 """Most stored bytes of a file that is read to its end for a second text of a passage."""
-_UNREADABLE = ("passages_unreadable", "the passage files cannot be used as they are")
+
+
+def _problems() -> CollectionProblems:
+    return CollectionProblems("passages_unreadable", "the passage files cannot be used as they are")
 
 
 def read_passages(
@@ -46,7 +49,7 @@ def read_passages(
     most 64 MiB is read to its end then, where a second text of a passage may stand. An InputError if a file cannot be
     read or has bad lines, or one id has two texts; the first ten are listed.
     """
-    problems = CollectionProblems(*_UNREADABLE)
+    problems = _problems()
     files = expanded(as_paths(paths), problems)
     ids = frozenset(wanted)
     passages: dict[str, Passage] = {}
@@ -79,7 +82,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
     An InputError if paths cannot be read.
     """
-    problems = CollectionProblems(*_UNREADABLE)
+    problems = _problems()
     files = expanded(paths, problems)
     problems.settle()
     for file in tuple(files):

@@ -21,7 +21,8 @@ from judge.pool.conversation import of_one_run, own_turns, storable_text, with_o
 from judge.pool.records import PooledTurn
 from judge.pool.selection import Selection, candidates, citation_candidates
 from judge.records import JudgedUnit, Problem, Record
-from judge.runs.check.rules import CollectionHashes, rank_of
+from judge.runs.check.responses import CollectionHashes
+from judge.runs.check.rules import rank_of
 from judge.runs.check.validate import validate_run
 from judge.runs.check.year import Trace
 from judge.runs.fields import usable_turn_id
@@ -86,8 +87,8 @@ def admit(
     )
     header = msgspec.structs.replace(read.run, turns=())
     run = checked.run
-    said = _conversations(read, turns, selection.unit)
-    own = own_turns(said) if said is not None else {}
+    conversations = _conversations(read, turns, selection.unit)
+    own = own_turns(conversations) if conversations is not None else {}
     excluded = tuple(_of_own_turn(row, own) for row in checked.exclusions)
     if selection.unit == "dialogue":
         # What an error takes out was said all the same, so it is in the dialogue.
@@ -95,27 +96,34 @@ def admit(
         excluded = tuple(row for row in excluded if row.turn_id not in in_dialogues)
     if run is None:
         return Admitted(checked.problems, excluded, header, checked.trace)
-    about = run.run_id, run.run_type, run.team, run.format, run.file, run.digest, run.eval_response
-    submission = Submission(*about, len(run.turns), year=checked.trace.year if checked.trace else None)
+    submission = Submission(
+        run_id=run.run_id,
+        run_type=run.run_type,
+        team=run.team,
+        format=run.format,
+        file=run.file,
+        digest=run.digest,
+        eval_response=run.eval_response,
+        turns=len(run.turns),
+        year=checked.trace.year if checked.trace else None,
+    )
     if measured is not None and run.eval_response:
         measured(with_own_turns(run, own))
     if selection.unit == "dialogue":
-        kept, dropped = dialogue_candidates(run, said, own) if said is not None else ((), ())
+        kept, dropped = dialogue_candidates(run, conversations, own) if conversations is not None else ((), ())
     else:
         kept, dropped = candidates(run, selection, own)
     if selection.unit == "citation":
         kept, uncited = _citations(kept, read)
         dropped = (*dropped, *uncited)
-    all_excluded = (*excluded, *dropped)
-    said_turns = tuple(own.values())
     return Admitted(
         problems=checked.problems,
-        exclusions=all_excluded,
+        exclusions=(*excluded, *dropped),
         header=header,
         trace=checked.trace,
         submission=submission,
         candidates=kept,
-        turns=said_turns,
+        turns=tuple(own.values()),
     )
 
 

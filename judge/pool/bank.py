@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from judge.errors import refuse
-from judge.io.files import BOM, MAX_PROBLEMS, LineStream, decode_rows, numbered, stopped
+from judge.io.files import BOM, LineStream, decode_rows, numbered, too_many
 from judge.io.folder import Pieces, jsonl_pieces
 from judge.io.ids import column, natural_key
 from judge.io.table import tsv
@@ -114,7 +114,9 @@ def read_pool(
         if same != response_id:
             bad("$", f"{response_id} has the turn, the text and the passages of {same}")
         by_id[response_id] = response
-    for pair in (each for each in by_id.values() if each.unit == "pair"):
+    for pair in by_id.values():
+        if pair.unit != "pair":
+            continue
         if distinct_key(replace(pair, text=pair.second, second=pair.text)) not in distinct:
             message = f"no line has the pair {pair.response_id} in the other order"
             problems.append(
@@ -159,11 +161,10 @@ def _rows(
     content: Lines, row_type: type[_Row], file: str, problems: list[Problem]
 ) -> Iterator[tuple[_Row, Callable[[str, str], None]]]:
     """Each readable line of a JSONL file, with a function that adds a problem at that line."""
-    others = len(problems)
+    before = len(problems)
     for number, row in decode_rows(_numbered(content, file), row_type, file, "pool_damaged", problems):
         yield row, partial(_damaged, problems, file, number)
-        if len(problems) - others >= MAX_PROBLEMS:
-            problems.append(stopped(file, number))
+        if too_many(problems, file, number, before):
             return
 
 

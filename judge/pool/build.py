@@ -130,12 +130,25 @@ def build_pool(
     for distinct in sorted(new, key=lambda distinct: _canonical(distinct, same[distinct[:2]] > 1)):
         turn_id, text, keys = distinct
         texts = [passages[key].text for key in keys if key in passages]
-        reason = screen(text, texts, len(texts) == len(keys)) if screen is not None else None
-        if reason is not None:
-            exclusions += [Exclusion(entry.run_id, turn_id, entry.rank, *reason) for _, entry in groups[distinct]]
+        screened = screen(text, texts, len(texts) == len(keys)) if screen is not None else None
+        if screened is not None:
+            reason, detail = screened
+            for _, entry in groups[distinct]:
+                exclusions.append(
+                    Exclusion(run_id=entry.run_id, turn_id=turn_id, rank=entry.rank, reason=reason, detail=detail)
+                )
             continue
-        named = f"R{first + len(responses) - len(kept):05d}", turn_id, topic_of(turn_id)
-        bare = PooledResponse(*named, text, keys, lengths.count_tokens(text), False, (), unit)
+        bare = PooledResponse(
+            response_id=f"R{first + len(responses) - len(kept):05d}",
+            turn_id=turn_id,
+            topic_id=topic_of(turn_id),
+            text=text,
+            passages=keys,
+            tokens=lengths.count_tokens(text),
+            truncated=False,
+            runs=(),
+            unit=unit,
+        )
         responses.append(_merge(bare, groups[distinct], frozenset()))
     wanted = {key for response in responses for key in response.passages}
     if previous:

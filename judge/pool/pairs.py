@@ -7,9 +7,8 @@ have told runs apart, none of these are drawn any more.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from math import gcd
 
 import msgspec
@@ -42,54 +41,55 @@ def pairs_pool(
     """
     before = earlier.responses if earlier else ()
     tied = set(equal_responses(earlier)) if earlier else set[tuple[str, str, str]]()
-    texts: dict[str, dict[str, list[PooledResponse]]] = defaultdict(lambda: defaultdict(list))
-    given: dict[str, dict[str, str]] = defaultdict(dict)
+    pooled = {(pair.turn_id, normalize(pair.text), normalize(pair.second)) for pair in before}
+    by_text: dict[str, dict[str, list[PooledResponse]]] = defaultdict(lambda: defaultdict(list))
+    texts: dict[str, dict[str, str]] = defaultdict(dict)
     for response in pool.responses:
-        texts[response.turn_id][normalize(response.text)].append(response)
-        given[response.turn_id] |= dict.fromkeys((run.run_id for run in response.runs), normalize(response.text))
-    known = {(pair.turn_id, normalize(pair.text), normalize(pair.second)) for pair in before}
+        text = normalize(response.text)
+        by_text[response.turn_id][text].append(response)
+        texts[response.turn_id] |= dict.fromkeys((run.run_id for run in response.runs), text)
     drawn: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    total = len(known)
-    for a, b, turn_id in design(sorted({run_id for runs in given.values() for run_id in runs}), [*given], seed):
-        of_turn = given[turn_id]
-        if a not in of_turn or b not in of_turn or (a, b) in apart:
+    total = len(pooled)
+    for a, b, turn_id in design(sorted(set().union(*texts.values())), [*texts], seed):
+        by_run = texts[turn_id]
+        if a not in by_run or b not in by_run or (a, b) in apart:
             continue
-        if of_turn[a] == of_turn[b]:
-            if len(texts[turn_id]) == 1:
+        if by_run[a] == by_run[b]:
+            if len(by_text[turn_id]) == 1:
                 tied.add((turn_id, a, b))
             continue
-        pair = min(of_turn[a], of_turn[b]), max(of_turn[a], of_turn[b])
-        if pair not in drawn[turn_id] and (turn_id, *pair) not in known:
+        pair = min(by_run[a], by_run[b]), max(by_run[a], by_run[b])
+        if pair not in drawn[turn_id] and (turn_id, *pair) not in pooled:
             total += 2
             if most is not None and total > most:
                 break
             drawn[turn_id].add(pair)
-    ordered = [
-        (turn_id, *texts_of_pair)
-        for turn_id in sorted(drawn, key=natural_key)
-        for texts_of_pair in chain.from_iterable((pair, pair[::-1]) for pair in sorted(drawn[turn_id]))
-    ]
-    paired = {(turn_id, text) for turn_id, text, _ in (*known, *ordered)}
-    unpaired = (response for response in pool.responses if (response.turn_id, normalize(response.text)) not in paired)
-    ties = groups_of(((turn_id, one), other) for turn_id, a, b in sorted(tied) for one, other in ((a, b), (b, a)))
-    rows = []
-    for response in unpaired:
-        for run in response.runs:
-            others = ties.get((response.turn_id, run.run_id), [])
-            why = [(EQUAL, other) for other in others] or [("not_drawn", "the response is in no pair that was drawn")]
-            rows += [Exclusion(run.run_id, response.turn_id, run.rank, *each) for each in why]
+    responses = [*before]
+    for turn_id in sorted(drawn, key=natural_key):
+        for first, second in sorted(drawn[turn_id]):
+            for shown, other in ((first, second), (second, first)):
+                pair_id = f"R{len(responses):05d}"
+                responses.append(_pair(pair_id, by_text[turn_id][shown], by_text[turn_id][other]))
+    rows = [*pool.exclusions, *_unpaired(pool, {(pair.turn_id, normalize(pair.text)) for pair in responses}, tied)]
     return msgspec.structs.replace(
-        pool,
-        responses=(
-            *before,
-            *(
-                _pair(f"R{place:05d}", texts[turn_id][first], texts[turn_id][second])
-                for place, (turn_id, first, second) in enumerate(ordered, len(before))
-            ),
-        ),
-        passages={},
-        exclusions=tuple(sorted((*pool.exclusions, *rows), key=exclusion_order)),
+        pool, responses=tuple(responses), passages={}, exclusions=tuple(sorted(rows, key=exclusion_order))
     )
+
+
+def _unpaired(
+    pool: Pool, paired: Container[tuple[str, str]], tied: Iterable[tuple[str, str, str]]
+) -> Iterator[Exclusion]:
+    """An exclusion for each run that gave a response of no pair, or one for each run that it ties with."""
+    ties = groups_of(((turn_id, one), other) for turn_id, a, b in sorted(tied) for one, other in ((a, b), (b, a)))
+    for response in pool.responses:
+        if (response.turn_id, normalize(response.text)) in paired:
+            continue
+        for run in response.runs:
+            reasons: list[tuple[str, str]] = [(EQUAL, other) for other in ties.get((response.turn_id, run.run_id), [])]
+            for reason, detail in reasons or [("not_drawn", "the response is in no pair that was drawn")]:
+                yield Exclusion(
+                    run_id=run.run_id, turn_id=response.turn_id, rank=run.rank, reason=reason, detail=detail
+                )
 
 
 def equal_responses(pool: Pool) -> tuple[tuple[str, str, str], ...]:

@@ -48,8 +48,17 @@ def with_runs(
     for run in submitted.runs:
         selected = run.selected and run.eval_response
         had = expected if rules_of(run.format).all_turns else None
-        about = run.run_id, run.run_type, run.team, run.format, run.digest
-        runs[run.run_id] = PooledRun(*about, selected, had, run.year, brings_texts)
+        runs[run.run_id] = PooledRun(
+            run_id=run.run_id,
+            run_type=run.run_type,
+            team=run.team,
+            format=run.format,
+            digest=run.digest,
+            selected=selected,
+            turns=had,
+            year=run.year,
+            brings_texts=brings_texts,
+        )
     rows = [row for row in pool.exclusions if row.reason != "unreached_topic"]
     detail = "the run never reached the topic" if selection.unit == "response" else "the run said nothing in the topic"
     for run_id, answered in own.items():

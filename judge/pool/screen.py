@@ -235,8 +235,15 @@ def _rows(thresholds: Thresholds, part: Sequence[tuple[PooledResponse, list[str]
         if aims := addressed(response.text) if is_own_turn(response.turn_id) else ():
             flags += (ScreenFlag("addressed", len(aims), 0, f"speaks to {', '.join(aims)} instead of the user"),)
         for flag in flags:
-            values = (flag.code, flag.value, flag.threshold, flag.detail)
-            rows.append(ScreenRow(*values, response.response_id, response.turn_id))
+            row = ScreenRow(
+                code=flag.code,
+                value=flag.value,
+                threshold=flag.threshold,
+                detail=flag.detail,
+                response_id=response.response_id,
+                turn_id=response.turn_id,
+            )
+            rows.append(row)
     return rows
 
 
@@ -254,8 +261,12 @@ def without_evidence(pool: Pool, exists: Callable[[str], bool] | None = None) ->
             # The best-ranked response stands for its turn.
             by_turn[response.turn_id] = min(by_turn.get(response.turn_id, counts), counts)
     what = "is not in the collection" if exists else "has no text in the collection"
-    said = {run_id: absent_evidence((row[1:] for row in by_turn.values()), what) for run_id, by_turn in turns.items()}
-    return {run_id: message for run_id, message in said.items() if message}
+    messages: dict[str, str] = {}
+    for run_id, by_turn in turns.items():
+        message = absent_evidence((row[1:] for row in by_turn.values()), what)
+        if message:
+            messages[run_id] = message
+    return messages
 
 
 def screen_tsv(rows: Iterable[ScreenRow]) -> bytes:

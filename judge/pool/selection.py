@@ -101,7 +101,10 @@ def chance(*names: object) -> str:
 def spread(turns: Iterable[str], seed: int) -> list[str]:
     """The turns in random order, one of every topic and then another."""
     topics = groups_of((topic_of(turn), turn) for turn in sorted(turns, key=partial(chance, seed)))
-    order = ((place, chance(seed, topic), turn) for topic, of in topics.items() for place, turn in enumerate(of))
+    order: list[tuple[int, str, str]] = []
+    for topic, own in topics.items():
+        key = chance(seed, topic)
+        order += [(place, key, turn) for place, turn in enumerate(own)]
     return [turn for *_, turn in sorted(order)]
 
 
@@ -119,16 +122,19 @@ def candidates(
     excluded: list[Exclusion] = []
     for turn in run.turns:
         turn_id = own[turn.turn_id].turn_id if turn.turn_id in own else turn.turn_id
-        reason = _turn_left_out(run, turn_id, selection)
-        if reason:
-            excluded.append(Exclusion(run.run_id, turn_id, None, *reason))
+        left_out = _turn_left_out(run, turn_id, selection)
+        if left_out:
+            reason, detail = left_out
+            excluded.append(Exclusion(run_id=run.run_id, turn_id=turn_id, rank=None, reason=reason, detail=detail))
             continue
         ranked = sorted(turn.responses, key=lambda response: response.rank)
         for response, outcome in _choose(ranked, run, turn_id, selection):
             if isinstance(outcome, Candidate):
                 kept.append(outcome)
-            else:
-                excluded.append(Exclusion(run.run_id, turn_id, response.rank, *outcome))
+                continue
+            reason, detail = outcome
+            row = Exclusion(run_id=run.run_id, turn_id=turn_id, rank=response.rank, reason=reason, detail=detail)
+            excluded.append(row)
     return tuple(kept), tuple(excluded)
 
 
@@ -144,12 +150,22 @@ def citation_candidates(
     for response in responses:
         used = {passage.passage_id: (passage,) for passage in response.used}
         for number, (text, cited) in enumerate(sentences_of(response.turn_id), 1):
-            if has_content(text) and not cited:
-                row = response.run_id, response.turn_id, number, "uncited_sentence", "the sentence cites no passage"
-                excluded.append(Exclusion(*row))
-            for place, passage_id in enumerate(cited if has_content(text) else (), 1):
-                of = msgspec.structs.replace(response, rank=number, text=text, used=used[passage_id], citation=place)
-                kept.append(of)
+            if not has_content(text):
+                continue
+            if not cited:
+                row = Exclusion(
+                    run_id=response.run_id,
+                    turn_id=response.turn_id,
+                    rank=number,
+                    reason="uncited_sentence",
+                    detail="the sentence cites no passage",
+                )
+                excluded.append(row)
+            for place, passage_id in enumerate(cited, 1):
+                citation = msgspec.structs.replace(
+                    response, rank=number, text=text, used=used[passage_id], citation=place
+                )
+                kept.append(citation)
     return tuple(kept), tuple(excluded)
 
 

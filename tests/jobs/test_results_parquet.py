@@ -105,7 +105,7 @@ def test_every_line_that_is_no_judgment_is_named(tmp_path: Path, monkeypatch: py
     write(out, "judgments.jsonl", [{"kind": "judgment"}, JUDGED, 3, 4])
     problems = refused(convert_results, ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
     assert [problem.path for problem in problems] == [f"line {n}: $" for n in (1, 3, 4)]
-    monkeypatch.setattr("judge.jobs.results_parquet.MAX_PROBLEMS", 2)
+    monkeypatch.setattr("judge.io.files.MAX_PROBLEMS", 2)
     problems = refused(convert_results, ResultsConvertPlan(folder=out, out=tmp_path / "tables"))
     assert [problem.code for problem in problems[:2]] == ["not_a_judgment", "not_a_judgment"]
     assert len(problems) == 3

@@ -11,7 +11,6 @@ from msgspec import structs
 from judge.errors import InputError
 from judge.io import files
 from judge.io.files import jsonl_bytes
-from judge.pool import bank
 from judge.pool.bank import BESIDE, excluded_tsv, passages_jsonl, pool_jsonl, read_pool_folder
 from judge.pool.records import Pool, PooledResponse, PooledRun, RunEntry, is_new, pool_places
 from judge.records import Passage
@@ -93,7 +92,7 @@ def test_strings_that_occur_again_are_held_once(folder: Path) -> None:
 
 
 def test_so_many_problems_are_listed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bank, "MAX_PROBLEMS", 3)
+    monkeypatch.setattr("judge.io.files.MAX_PROBLEMS", 3)
     (folder / "pool.jsonl").write_bytes(pool_jsonl(POOL) * 9)
     assert [problem.path for problem in refused(read_pool_folder, folder)] == [
         *("line 2: $.response_id", "line 3: $.response_id", "line 4: $.response_id", "line 4")

@@ -26,7 +26,7 @@ def test_what_is_derived_holds_the_rows_that_it_names():
 
 NEW = {"too_polite": "warning", "too_glad": "error"}
 ROW = '        "{}": Code("{}", "the response says please", advice="leave it out", fix="left alone"),\n'
-CHECK = '        if "please" in text:\n            self.add("{}", path, "it says please")\n'
+CHECK = '        if "please" in text:\n            self._add("{}", path, "it says please")\n'
 
 
 def insert(path, after, text):
@@ -43,9 +43,8 @@ def test_a_new_code_is_a_row_and_a_check(tmp_path):
         shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     rows, checks = "".join(ROW.format(*row) for row in NEW.items()), "".join(map(CHECK.format, NEW))
     insert(tmp_path / "judge/runs/check/__init__.py", '    "Responses": {\n', rows)
-    insert(
-        tmp_path / "judge/runs/check/rules.py", '        path = _below(place.path, f".{place.names.text}")\n', checks
-    )
+    anchor = '        path = below(place.path, f".{place.names.text}")\n'
+    insert(tmp_path / "judge/runs/check/responses.py", anchor, checks)
     passages = [{"id": "clueweb22-en0000-00-00000:0", "score": 1.0, "used": True}]
     response = {"rank": 1, "text": "Yes, please.", "passage_provenance": passages, "ptkb_provenance": [1]}
     turn = {"turn_id": "9-1_1", "responses": [response]}

@@ -11,7 +11,8 @@ from judge.io.files import LARGEST_FILE, most_values
 from judge.passages import same_text
 from judge.passages.hashes import open_hashes
 from judge.runs.check import CODES, NEEDS_TOPICS
-from judge.runs.check.rules import MAX_RANK, CollectionHashes
+from judge.runs.check.responses import CollectionHashes
+from judge.runs.check.rules import MAX_RANK
 from judge.runs.check.validate import validate_run
 from judge.runs.fields import LISTED, MAX_ALL_RESPONSES, MAX_RESPONSES, MAX_TURNS
 from judge.runs.formats import read_run, rules_of

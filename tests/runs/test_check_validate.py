@@ -14,7 +14,7 @@ from judge.io.ids import natural_key
 from judge.pool.selection import Selection, candidates
 from judge.records import Problem
 from judge.runs.check import CODES, NEEDS_HASHES, NEEDS_TOPICS, SECTIONS
-from judge.runs.check.rules import CollectionHashes
+from judge.runs.check.responses import CollectionHashes
 from judge.runs.check.validate import validate_run, validate_together
 from judge.runs.check.year import mixed_years, trace_of
 from judge.runs.formats import ReadRun, find_runs, read_run

@@ -11,7 +11,7 @@ import msgspec
 from judge.errors import InputError, UsageError, refuse
 from judge.extra.evaluate import Over, measured_run, span_scores
 from judge.io.draw import interval_plot
-from judge.io.files import MAX_PROBLEMS, line_problem, numbered, numbered_lines, stopped, text_of
+from judge.io.files import MAX_PROBLEMS, line_problem, numbered, numbered_lines, text_of, too_many
 from judge.io.folder import replace_folder
 from judge.io.ids import QrelRow, groups_of, natural_key, parse_qrels, parse_run
 from judge.io.installed import has_extra, need_extra
@@ -56,8 +56,7 @@ def read_spans(path: Path, *, gold: bool = False) -> tuple[span_scores.SpanLine,
     problems: list[Problem] = []
     first: dict[str, int] = {}
     for number, line in numbered(text_of(path), str(path)):
-        if len(problems) == MAX_PROBLEMS:
-            problems.append(stopped(str(path), number))
+        if too_many(problems, str(path), number):
             break
         topic_id, text = [*re.split(r"[ \t]+", line.strip(" \t\r"), maxsplit=1), ""][:2]
         lines.append(span_scores.SpanLine(topic_id, text, "".join(line.split("\t")[1:2])))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from judge.errors import refuse
 from judge.extra.nuggets import MatchedNugget
-from judge.io.files import MAX_PROBLEMS, line_problem, numbered_lines, stopped
+from judge.io.files import line_problem, numbered_lines, too_many
 from judge.io.text import count, shown
 from judge.records import Problem
 
@@ -22,8 +22,7 @@ def read_study(path: Path) -> tuple[MatchedNugget, ...]:
     problems: list[Problem] = []
     lines: dict[str, int] = {}
     for number, line in numbered_lines(path):
-        if len(problems) == MAX_PROBLEMS:
-            problems.append(stopped(str(path), number))
+        if too_many(problems, str(path), number):
             break
         parts = STUDY_LINE.fullmatch(line)
         if parts is None:

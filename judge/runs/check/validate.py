@@ -16,7 +16,8 @@ from judge.io.text import printable_id, shown
 from judge.records import Problem
 from judge.runs.check import NEEDS_HASHES, NEEDS_TOPICS, problem
 from judge.runs.check.problems import FileReport, file_report, token_summary
-from judge.runs.check.rules import CollectionHashes, RunCheck, detail_of, rank_of
+from judge.runs.check.responses import CollectionHashes, ResponseCheck
+from judge.runs.check.rules import RunCheck, detail_of, rank_of
 from judge.runs.check.year import Trace, trace_of
 from judge.runs.document import file_name
 from judge.runs.formats import read_run, rules_of
@@ -58,7 +59,7 @@ def validate_run(
     if run is None:
         return Validated(None, read.problems)
     profile = PROFILES[limits.profile] if limits is not None else None
-    check = RunCheck(read, run, hashes, profile.errors if profile is not None else ())
+    check = RunCheck(read, run, profile.errors if profile is not None else ())
     if limits is not None and (message := limits.against(run)) is not None:
         check.add("wrong_profile", check.rules.run_id, message)
         return _result(check, (), trace_of(run, read.places, turns))
@@ -71,7 +72,8 @@ def validate_run(
         # Otherwise every turn would be unknown and every turn of the topics missing.
         check.wrong_topics(trace.against)
         turns = None
-    check.collection()
+    responses = ResponseCheck(check, hashes)
+    responses.collection()
     highest = _highest(turns) if turns is not None else {}
     for i, turn in enumerate(run.turns):
         check.at(i)
@@ -81,9 +83,9 @@ def validate_run(
             place = read.places[i].responses[j]
             check.at(i, j)
             if run.eval_response:
-                check.text(place, response.text, tokens)
-            check.passages(i, j, response, limits.citation_limit if limits is not None else None)
-            check.ptkb(place, response, known)
+                responses.text(place, response.text, tokens)
+            responses.passages(i, j, response, limits.citation_limit if limits is not None else None)
+            responses.ptkb(place, response, known)
             check.log.close_lists()
     if profile is not None and profile.check is not None:
         profile.check(check, turns)
@@ -154,10 +156,12 @@ def _result(check: RunCheck, unchecked: tuple[str, ...], trace: Trace) -> Valida
     problems = tuple(sorted(check.log.problems, key=lambda problem: natural_key(problem.path)))
     run_id = printable_id(check.run.run_id)
     if check.whole is not None:
+        reason, detail = check.whole
+        whole = Exclusion(run_id=run_id, turn_id="*", rank=None, reason=reason, detail=detail)
         return Validated(
             run=None,
             problems=problems,
-            exclusions=(Exclusion(run_id, "*", None, *check.whole),),
+            exclusions=(whole,),
             unchecked=unchecked,
             trace=trace,
         )
@@ -166,11 +170,14 @@ def _result(check: RunCheck, unchecked: tuple[str, ...], trace: Trace) -> Valida
     for i, turn in enumerate(check.run.turns):
         turn_id = printable_id(turn.turn_id) or "?"
         if (i, None) in check.out:
-            exclusions.append(Exclusion(run_id, turn_id, None, *check.out[i, None]))
+            reason, detail = check.out[i, None]
+            exclusions.append(Exclusion(run_id=run_id, turn_id=turn_id, rank=None, reason=reason, detail=detail))
             continue
         for j, response in enumerate(turn.responses):
             if (i, j) in check.out:
-                exclusions.append(Exclusion(run_id, turn_id, rank_of(response), *check.out[i, j]))
+                reason, detail = check.out[i, j]
+                rank = rank_of(response)
+                exclusions.append(Exclusion(run_id=run_id, turn_id=turn_id, rank=rank, reason=reason, detail=detail))
         left = tuple(response for j, response in enumerate(turn.responses) if (i, j) not in check.out)
         if left:
             kept.append(turn if len(left) == len(turn.responses) else msgspec.structs.replace(turn, responses=left))

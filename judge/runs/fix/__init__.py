@@ -20,7 +20,8 @@ from judge.io.files import StrPath, paths, published, read_stored
 from judge.io.folder import check_apart, check_own_folder, make_folder, open_new, temporary_name, write_atomic
 from judge.io.text import escape, escape_cell, shown
 from judge.runs.document import Document, open_document
-from judge.runs.fix.fixes import Fix, Fixer
+from judge.runs.fix.fixes import Fixer
+from judge.runs.fix.log import Fix
 from judge.runs.formats import rules_of
 from judge.runs.records import Run, TokenCount
 
